@@ -1,0 +1,130 @@
+"""What is measured of a throttled move, as plain numbers. Judgement, report and Spark share these types.
+
+Instants are seconds after `move.started`; rates are bytes per second; None is *could not be measured*.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from results.verdict import Direction
+
+Side = Literal["leader", "follower"]
+
+GAP_S = 3.0
+"""Longest time between two samples of a host that still counts as sampled once a second."""
+SECOND_S = 0.9
+"""Shortest distance of two samples that counts as *one second*: a 1 Hz sampler jitters by some ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Bytes between two sample instants."""
+
+    bytes: float
+    elapsed_s: float
+    start_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """The part between the warm-up and the tail of a move; `windows` whole quota windows fit into it.
+
+    `variation` is standard deviation over mean of the 1 s rates; `lowest_window` the slowest quota window's rate.
+    """
+
+    mean_bytes_per_s: float
+    seconds: float
+    windows: int
+    variation: float | None
+    lowest_window_bytes_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class HostRates:
+    """Throttled log growth through one host in one direction.
+
+    `worst_window` is the quota window with most bytes over quota * elapsed. `end_s` is when the growth stopped.
+    `kafka_ratio` is the median of Kafka's own byte-rate over ours in the steady part, from `kafka_polls` polls.
+    `longest_gap_s` is the longest time between two samples from the move's start to its end.
+    """
+
+    host: str
+    direction: Direction
+    total_bytes: float
+    end_s: float | None
+    longest_gap_s: float | None
+    worst_window: Window | None
+    highest_window_bytes_per_s: float | None
+    highest_second_bytes_per_s: float | None
+    warmup_bytes_per_s: float | None
+    steady: Steady | None
+    kafka_ratio: float | None
+    kafka_polls: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaPolls:
+    """What one broker said its quota was during the move; `different` polls said something else than the quota."""
+
+    host: str
+    side: Side
+    polls: int
+    longest_gap_s: float | None
+    different: int
+    first_different_s: float | None
+    first_different_bytes_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conservation:
+    """Bytes on a host's data NIC, and in logs fed through it, over the move and the control transfer."""
+
+    host: str
+    direction: Direction
+    nic_bytes: float | None
+    throttled_bytes: float
+    control_bytes: float
+    calibration_bytes: float
+    client_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The unthrottled control transfer into one host while the throttle was in force."""
+
+    host: str
+    leaders: tuple[str, ...]
+    total_bytes: float
+    peak_bytes_per_s: float | None
+    longest_gap_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MachineLoad:
+    """The machine's load over the move, fractions of all cores; the maxima are means over one quota window."""
+
+    polls: int
+    longest_gap_s: float | None
+    busy_mean: float | None
+    busy_window_max: float | None
+    steal_window_max: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveMeasures:
+    """Everything measured of one move. `started_us` is None when no `move.started` was recorded.
+
+    `throttled_s` is from the start until throttled bytes stopped growing, `done_s` until `move.done`.
+    `kip73_ratio` is `throttled_s` over KIP-73's estimate `kip73_s`.
+    """
+
+    started_us: int | None
+    throttled_s: float | None
+    done_s: float | None
+    kip73_s: float
+    kip73_ratio: float | None
+    rates: tuple[HostRates, ...]
+    quotas: tuple[QuotaPolls, ...]
+    conservation: tuple[Conservation, ...]
+    controls: tuple[Control, ...]
+    load: MachineLoad

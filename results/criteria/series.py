@@ -1,0 +1,126 @@
+"""Samples as arrays: cumulative series of one metric, and of flows summed over partitions and hosts.
+
+Instants are int64 microseconds since the epoch. Sums carry each partition's last reading forward.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.manifest import Flow, FlowKind
+from results.schema import EVENTS, SAMPLES, conform
+from results.verdict import Direction
+
+Micros = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Readings in order of time. `oldest` is the instant of the oldest reading that a value contains.
+
+    It equals `t` for one host. Where several hosts are summed they were not read at one instant: a difference of
+    values then covers `t[j] - oldest[i]`, never less time than the bytes took.
+    """
+
+    t: Micros
+    oldest: Micros
+    value: Floats
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def cut(self, first: int, last: int) -> "Series":
+        """Readings first..last, both included."""
+        part = slice(first, last + 1)
+        return Series(self.t[part], self.oldest[part], self.value[part])
+
+
+class RunSeries:
+    """The samples and events of one run, looked up by metric and host. Takes Arrow tables or pandas DataFrames."""
+
+    def __init__(self, samples: Any, events: Any) -> None:
+        table = conform(samples, SAMPLES, "samples")
+        self._samples = table.append_column("us", pc.cast(table["ts"], pa.int64()))
+        self._events = conform(events, EVENTS, "events")
+        self._metrics: dict[str, pa.Table] = {}
+        self._logs: dict[str, tuple[Micros, dict[tuple[str, int], tuple[Micros, Floats]]]] = {}
+
+    def event_us(self, kind: str) -> int | None:
+        """The instant of the first event of a kind, None when there was none."""
+        found = self._events.filter(pc.equal(self._events["kind"], kind))
+        return None if found.num_rows == 0 else int(pc.min(pc.cast(found["ts"], pa.int64())).as_py())
+
+    def gauge(self, metric: str, host: str, labels: Iterable[str] | None = None) -> Series:
+        """Readings of one metric of a host; when it has several labels their values are summed per instant."""
+        if metric not in self._metrics:
+            self._metrics[metric] = self._samples.filter(pc.equal(self._samples["metric"], metric))
+        table = self._metrics[metric]
+        chosen = table.filter(pc.equal(table["host"], host))
+        if labels is not None:
+            chosen = chosen.filter(pc.is_in(chosen["label"], pa.array(list(labels), pa.string())))
+        t = chosen["us"].to_numpy()
+        instants, where = np.unique(t, return_inverse=True)
+        value = np.bincount(where, weights=chosen["value"].to_numpy(), minlength=len(instants))
+        return Series(instants, instants, value.astype(np.float64))
+
+    def last_us(self) -> int | None:
+        """The instant of the last sample of the run."""
+        return pc.max(self._samples["us"]).as_py()  # type: ignore[no-any-return]
+
+    def flow_bytes(self, flows: Sequence[Flow]) -> Series:
+        """Cumulative log bytes of the flows' partitions at their followers; empty when none was sampled."""
+        followers = sorted({f.follower for f in flows})
+        parts = [self._at_follower(host, [f for f in flows if f.follower == host]) for host in followers]
+        parts = [p for p in parts if len(p)]
+        if len(parts) < len(followers) or not parts:
+            empty = np.empty(0, np.int64)
+            return Series(empty, empty, np.empty(0))
+        if len(parts) == 1:
+            return parts[0]
+        grid = np.unique(np.concatenate([p.t for p in parts]))
+        grid = grid[grid >= max(p.t[0] for p in parts)]
+        at = [np.searchsorted(p.t, grid, side="right") - 1 for p in parts]
+        oldest = np.min([p.t[i] for p, i in zip(parts, at, strict=True)], axis=0)
+        return Series(grid, oldest, np.sum([p.value[i] for p, i in zip(parts, at, strict=True)], axis=0))
+
+    def _at_follower(self, host: str, flows: Sequence[Flow]) -> Series:
+        instants, logs = self._host_logs(host)
+        total = np.zeros(len(instants))
+        for topic, partition in {(f.topic, p) for f in flows for p in f.partitions}:
+            if (topic, partition) not in logs:
+                continue
+            t, value = logs[topic, partition]
+            at = np.searchsorted(t, instants, side="right") - 1
+            total += np.where(at >= 0, value[np.maximum(at, 0)], 0.0)  # absent before its first reading: no bytes
+        return Series(instants, instants, total)
+
+    def _host_logs(self, host: str) -> tuple[Micros, dict[tuple[str, int], tuple[Micros, Floats]]]:
+        if host not in self._logs:
+            wanted = pc.and_(
+                pc.equal(self._samples["metric"], "log.bytes"), pc.equal(self._samples["host"], host)
+            )
+            rows = self._samples.filter(wanted).sort_by(
+                [("topic", "ascending"), ("partition", "ascending"), ("us", "ascending")]
+            )
+            t, value = rows["us"].to_numpy(), rows["value"].to_numpy()
+            topics, partitions = rows["topic"].to_pylist(), rows["partition"].to_pylist()
+            keys = list(zip(topics, partitions, strict=True))
+            starts = [i for i in range(len(keys)) if i == 0 or keys[i] != keys[i - 1]]
+            ends = [*starts[1:], len(keys)]
+            logs = {keys[a]: (t[a:b], value[a:b]) for a, b in zip(starts, ends, strict=True)}
+            self._logs[host] = (np.unique(t), logs)
+        return self._logs[host]
+
+
+def flows_through(
+    flows: Iterable[Flow], kind: FlowKind, host: str, direction: Direction
+) -> tuple[Flow, ...]:
+    """The flows of a kind that leave (transmit) or enter (receive) a host."""
+    end = "leader" if direction == "transmit" else "follower"
+    return tuple(f for f in flows if f.kind == kind and getattr(f, end) == host)

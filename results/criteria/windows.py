@@ -1,0 +1,78 @@
+"""Windows over unaligned samples: bytes between two real sample instants, over the time that really passed."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from results.criteria.series import Floats, Micros, Series
+
+US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """For each start that has one: the shortest window of at least the asked length. Arrays of equal length."""
+
+    start: Micros
+    end: Micros
+    elapsed_s: Floats
+    bytes: Floats
+
+    @property
+    def rate(self) -> Floats:
+        """Bytes per second of each window."""
+        return self.bytes / self.elapsed_s
+
+
+def windows(series: Series, at_least_s: float) -> Windows:
+    """Every window i..j of `series` with j the first instant at least `at_least_s` after what i contains."""
+    wanted = series.oldest + round(at_least_s * US)
+    j = np.searchsorted(series.t, wanted, side="left")
+    i = np.flatnonzero(j < len(series))
+    j = j[i]
+    elapsed = (series.t[j] - series.oldest[i]) / US
+    return Windows(series.t[i], series.t[j], elapsed, series.value[j] - series.value[i])
+
+
+def longest_gap_s(t: Micros, start_us: int, end_us: int) -> float | None:
+    """Longest time without a sample between start and end; None when there are no samples at all.
+
+    Readings just outside count as neighbours; where there is none, the start or the end itself is the edge.
+    """
+    if len(t) == 0:
+        return None
+    first = max(int(np.searchsorted(t, start_us, side="right")) - 1, 0)
+    last = min(int(np.searchsorted(t, end_us, side="left")), len(t) - 1)
+    gaps = [int(t[first]) - start_us, end_us - int(t[last])]
+    if last > first:
+        gaps.append(int(np.max(np.diff(t[first : last + 1]))))
+    return max(*gaps, 0) / US
+
+
+def growth(series: Series, start_us: int, end_us: int) -> float | None:
+    """Growth from the last reading at or before start to the first at or after end; None without the latter.
+
+    A series that begins after start grew from its first reading on.
+    """
+    last = int(np.searchsorted(series.t, end_us, side="left"))
+    if last >= len(series):
+        return None
+    first = max(int(np.searchsorted(series.t, start_us, side="right")) - 1, 0)
+    return float(series.value[last] - series.value[first])
+
+
+def trailing_mean_max(series: Series, start_us: int, end_us: int, window_s: float) -> float | None:
+    """Highest mean of the readings of any window inside (start, end]; of all of them when none is that long.
+
+    Made for gauges whose reading tells about the second before it.
+    """
+    inside = (series.t > start_us) & (series.t <= end_us)
+    t, value = series.t[inside], series.value[inside]
+    if len(t) == 0:
+        return None
+    width = round(window_s * US)
+    sums = np.concatenate([[0.0], np.cumsum(value)])
+    first = np.searchsorted(t, t - width, side="right")
+    means = (sums[1:] - sums[first]) / (np.arange(len(t)) + 1 - first)
+    whole = t - start_us >= width
+    return float(np.max(means[whole]) if whole.any() else np.mean(value))

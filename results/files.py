@@ -1,0 +1,142 @@
+"""Where a store's files lie: a local folder, or an object store through pyarrow.
+
+Both offer the same five operations. The difference that matters is how one file becomes visible whole: a local file is
+written aside, synced and renamed; an object appears with its one put.
+"""
+
+import errno
+import os
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Protocol
+
+from pyarrow import fs
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file under a folder: its path relative to the store's root, and when it was last written."""
+
+    path: str
+    modified: datetime
+
+
+class Files(Protocol):
+    """Operations on files named by paths relative to a root."""
+
+    def claim(self, folder: str) -> None:
+        """Make an empty folder for one writer; raises FileExistsError when anything is there already."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file so that it is durable, and visible either whole or not at all."""
+
+    def read(self, path: str) -> bytes:
+        """The file's bytes; raises FileNotFoundError."""
+
+    def exists(self, path: str) -> bool:
+        """Whether the file is there."""
+
+    def list(self, folder: str) -> list[Found]:
+        """Every file below a folder (none when there is no such folder); temporary ones included."""
+
+
+class LocalFiles:
+    """Files in a folder of this machine."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def claim(self, folder: str) -> None:
+        """See Files; `mkdir` is what makes the claim exclusive."""
+        path = self.root / folder
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir()
+        _sync_folder(path.parent)
+
+    def put(self, path: str, data: bytes) -> None:
+        """See Files; written beside, synced, renamed, and the folder synced."""
+        final = self.root / path
+        final.parent.mkdir(parents=True, exist_ok=True)
+        aside = final.with_name(f".{final.name}.{secrets.token_hex(4)}.tmp")
+        try:
+            with aside.open("xb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            aside.rename(final)
+        except OSError:
+            aside.unlink(missing_ok=True)
+            raise
+        _sync_folder(final.parent)
+
+    def read(self, path: str) -> bytes:
+        """See Files."""
+        return (self.root / path).read_bytes()
+
+    def exists(self, path: str) -> bool:
+        """See Files."""
+        return (self.root / path).is_file()
+
+    def list(self, folder: str) -> list[Found]:
+        """See Files; an empty folder counts as itself, since a dead writer may leave just that."""
+        top = self.root / folder
+        found = []
+        for path in top.rglob("*") if top.is_dir() else ():
+            try:
+                if path.is_file() or not any(path.iterdir()):
+                    modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+                    found.append(Found(path.relative_to(self.root).as_posix(), modified))
+            except FileNotFoundError:  # another writer's temporary file, renamed meanwhile
+                continue
+        return found
+
+
+class ObjectFiles:
+    """Files in an object store (or any pyarrow file system); a key appears when its put is complete."""
+
+    def __init__(self, filesystem: fs.FileSystem, root: str) -> None:
+        self.filesystem = filesystem
+        self.root = PurePosixPath(root)
+
+    def claim(self, folder: str) -> None:
+        """See Files; not exclusive between two writers at once: run ids carry a random token for that."""
+        if self.list(folder):
+            raise FileExistsError(errno.EEXIST, "already there", str(self.root / folder))
+
+    def put(self, path: str, data: bytes) -> None:
+        """See Files; one put."""
+        key = self.root / path
+        if self.filesystem.type_name != "s3":  # S3 has no folders; the others want them first
+            self.filesystem.create_dir(str(key.parent), recursive=True)
+        # One write of all bytes: leaving this block on an error could otherwise complete a partial upload.
+        with self.filesystem.open_output_stream(str(key)) as stream:
+            stream.write(data)
+
+    def read(self, path: str) -> bytes:
+        """See Files."""
+        with self.filesystem.open_input_stream(str(self.root / path)) as stream:
+            return bytes(stream.read())
+
+    def exists(self, path: str) -> bool:
+        """See Files."""
+        info = self.filesystem.get_file_info(str(self.root / path))
+        return bool(info.type == fs.FileType.File)
+
+    def list(self, folder: str) -> list[Found]:
+        """See Files."""
+        selector = fs.FileSelector(str(self.root / folder), allow_not_found=True, recursive=True)
+        return [
+            Found(str(PurePosixPath(i.path).relative_to(self.root)), i.mtime or datetime.now(UTC))
+            for i in self.filesystem.get_file_info(selector)
+            if i.type == fs.FileType.File
+        ]
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

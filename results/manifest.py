@@ -1,0 +1,288 @@
+"""The manifest: the JSON document whose presence makes a run exist.
+
+Sizes are bytes, rates are bytes per second unless the name says `_bps` (bits per second), times are seconds.
+"""
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from results.document import DocumentError, decode, encode
+from results.verdict import Direction, Verdict
+
+SCHEMA_VERSION = 1
+RUN_ID = re.compile(r"^\d{8}T\d{6}Z-[a-z0-9]+(-[a-z0-9]+)*-[a-z0-9]{6}$")
+
+FlowKind = Literal["throttled", "control", "calibration"]
+Fetch = Literal["tuned", "default"]
+FileKind = Literal["samples", "events", "criteria", "report"]
+
+
+class ManifestError(ValueError):
+    """A manifest that cannot be read as one; the message names it and every wrong field."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyRecord:
+    """The topology the run had: its name, digest (sha256) and resolved document."""
+
+    name: str
+    digest: str
+    document: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """What software the run used; `kafka` is host -> version."""
+
+    testbed: str
+    commit: str | None
+    kafka: Mapping[str, str]
+    jars_digest: str | None
+    image_digest: str | None
+    python: str
+    engine: str
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine's fingerprint: runs of different machines are not compared."""
+
+    cpu_model: str
+    cores: int
+    memory_bytes: int
+    kernel: str
+    engine: str
+    storage_driver: str
+
+
+@dataclass(frozen=True, slots=True)
+class NicMeasurement:
+    """One NIC, one direction, measured just before the move.
+
+    `payload_bytes_per_s` is the measured TCP payload rate; `ratio` is that over the declared payload rate
+    (declared_bps × 1448 / 1514 / 8). Both are None when the measurement did not succeed.
+    """
+
+    host: str
+    device: str
+    direction: Direction
+    declared_bps: int
+    payload_bytes_per_s: float | None
+    ratio: float | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The machine's load over the run as fractions of all cores; None where it was not sampled."""
+
+    cpu_busy_mean: float | None
+    cpu_busy_max: float | None
+    steal_max: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetchers:
+    """Replica fetchers that carry throttled bytes through one host, each way."""
+
+    transmit: int
+    receive: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Partitions of one topic copied from a leader's host to a follower's host."""
+
+    kind: FlowKind
+    topic: str
+    partitions: tuple[int, ...]
+    leader: str
+    follower: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A throttled reassignment, as it was asked for: everything the judgement needs beside the samples.
+
+    `f` is NIC bytes per log byte from the calibration transfer, None when that failed. `total_log_bytes`,
+    `move_ratio` and `kip73_seconds` are KIP-73's estimate and its inputs.
+    """
+
+    quota_bytes_per_s: float
+    fetch: Fetch
+    response_max_bytes: int
+    f: float | None
+    fetchers: Mapping[str, Fetchers]
+    brokers: tuple[str, ...]
+    flows: tuple[Flow, ...]
+    total_log_bytes: int
+    move_ratio: float
+    kip73_seconds: float
+    window_samples: int = 11
+    sample_s: float = 1.0
+    warmup_s: float = 12.0
+    tail_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        for name in ("quota_bytes_per_s", "response_max_bytes", "window_samples", "sample_s"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
+        for flow in self.flows:
+            for host in (flow.leader, flow.follower):
+                if host not in self.brokers:
+                    raise ValueError(
+                        f"flow of {flow.topic!r} names {host!r}, not among brokers {list(self.brokers)}"
+                    )
+
+    @property
+    def window_s(self) -> float:
+        """The quota's window in seconds (Kafka: 11 samples of 1 s)."""
+        return self.window_samples * self.sample_s
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The preloaded records, read back after the move."""
+
+    expected: int
+    found: int
+    lost: int
+    duplicated: int
+    corrupt: int
+    digest_mismatches: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """A state compared with what it should be; `differences` in words, empty when `ok`."""
+
+    ok: bool
+    differences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Whether the reassignment was seen to be done; `why` says what was seen or still missing."""
+
+    ok: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """Whether every broker reported the quota before the move; `seconds` from setting it until then."""
+
+    ok: bool
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the run established beside the samples; None is *not established*, and never passes."""
+
+    records: Records | None = None
+    restored: Differences | None = None
+    leaders: Differences | None = None
+    done: Done | None = None
+    in_force: InForce | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of the run; `path` is relative to the store's root, `rows` is 0 for what is not a table."""
+
+    path: str
+    kind: FileKind
+    rows: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One run. `files` and `report` are filled in by the store at commit."""
+
+    run_id: str
+    experiment: str
+    profile: str
+    started: str
+    ended: str
+    verdict: Verdict
+    parameters: Mapping[str, str | int | float]
+    topology: TopologyRecord
+    versions: Versions
+    machine: Machine
+    nics: tuple[NicMeasurement, ...]
+    load: Load
+    move: Move | None
+    facts: Facts
+    report: str | None = None
+    files: tuple[StoredFile, ...] = field(default=())
+    schema: int = SCHEMA_VERSION
+
+    def __post_init__(self) -> None:
+        if not RUN_ID.match(self.run_id):
+            raise ValueError(f"run_id {self.run_id!r} is not like 20261121T181500Z-kip73-two-node-ab12cd")
+        for name in ("started", "ended"):
+            _utc(name, getattr(self, name))
+
+    def to_json(self) -> str:
+        """The document as indented JSON; raises ValueError for a number JSON has no word for (nan, inf)."""
+        document = encode(self)
+        ordered = {"schema": document.pop("schema"), **document}
+        return json.dumps(ordered, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @staticmethod
+    def from_json(text: str | bytes, source: str = "manifest") -> "Manifest":
+        """Parse and validate; raises ManifestError that starts with `source`."""
+        try:
+            document = json.loads(text, parse_constant=_refuse_constant)
+        except ValueError as error:
+            raise ManifestError(f"{source}: not a JSON document: {error}") from error
+        if not isinstance(document, dict):
+            raise ManifestError(f"{source}: expected an object, found {type(document).__name__}")
+        if document.get("schema") != SCHEMA_VERSION:
+            raise ManifestError(
+                f"{source}: schema {document.get('schema')!r}; this version reads schema {SCHEMA_VERSION}: "
+                "use the version that wrote the run, or a newer one"
+            )
+        try:
+            return decode(Manifest, document, source)
+        except DocumentError as error:
+            raise ManifestError(str(error)) from error
+
+
+def new_run_id(experiment: str, now: datetime | None = None, token: str | None = None) -> str:
+    """A run id that sorts by time: ``20261121T181500Z-kip73-two-node-ab12cd``.
+
+    `now` must carry a time zone; `token` is six characters of [a-z0-9], random when not given.
+    """
+    moment = now or datetime.now(UTC)
+    if moment.tzinfo is None:
+        raise ValueError("now has no time zone; use datetime.now(UTC)")
+    run_id = f"{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}-{experiment}-{token or secrets.token_hex(3)}"
+    if not RUN_ID.match(run_id):
+        raise ValueError(
+            f"run id {run_id!r}: experiment must be words of [a-z0-9] joined by '-', token six of [a-z0-9]"
+        )
+    return run_id
+
+
+def _utc(name: str, text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{name} {text!r} is not an RFC 3339 time") from None
+    if moment.utcoffset() != timedelta(0):
+        raise ValueError(f"{name} {text!r} is not in UTC; write it as 2026-11-21T18:15:00Z")
+    return moment
+
+
+def _refuse_constant(word: str) -> float:
+    raise ValueError(f"{word} is not a JSON number")

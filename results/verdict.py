@@ -1,0 +1,48 @@
+"""A criterion: what was expected, what was observed, and the verdict; and the verdict of a whole run."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["pass", "fail", "inconclusive"]
+Direction = Literal["transmit", "receive"]
+VERDICTS: tuple[Verdict, ...] = ("pass", "fail", "inconclusive")
+DIRECTIONS: tuple[Direction, ...] = ("transmit", "receive")
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One judged statement about a run.
+
+    `observed` is a number in `unit`, or words, or None when nothing could be observed. `series` names the metrics
+    (and manifest parts) it was computed from.
+    """
+
+    name: str
+    host: str | None
+    direction: Direction | None
+    expected: str
+    observed: float | str | None
+    unit: str
+    tolerance: str
+    verdict: Verdict
+    why: str
+    series: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ValueError(
+                f"criterion {self.name!r}: verdict {self.verdict!r} is none of {', '.join(VERDICTS)}"
+            )
+        if self.verdict == "pass" and self.observed is None:
+            raise ValueError(f"criterion {self.name!r}: nothing was observed, so it cannot pass")
+
+
+def overall(criteria: Iterable[Criterion]) -> Verdict:
+    """The run's verdict: any fail fails it; else anything inconclusive, or nothing judged at all, leaves it open."""
+    verdicts = [c.verdict for c in criteria]
+    if "fail" in verdicts:
+        return "fail"
+    if "inconclusive" in verdicts or not verdicts:
+        return "inconclusive"
+    return "pass"

@@ -1,0 +1,1 @@
+"""`testbed …`: one file for each command, thin; what it does lives elsewhere."""

@@ -1,0 +1,49 @@
+"""What a command is, and how commands are found."""
+
+import argparse
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+USAGE = 64
+"""EX_USAGE of sysexits.h."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One `testbed NAME`; `run` returns the exit code. Heavy imports belong into `run`."""
+
+    name: str
+    help: str
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with the usual exit code for a wrong command line, and no abbreviations."""
+
+    def __init__(self, prog: str, description: str | None = None, epilog: str | None = None) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=epilog,
+            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """Say what was wrong and how the command is used."""
+        self.print_usage(sys.stderr)
+        self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def commands() -> Iterator[Command]:
+    """Every command: each module of `testbed.cli.commands` has one, called COMMAND."""
+    package = importlib.import_module("testbed.cli.commands")
+    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda each: each.name):
+        command = importlib.import_module(f"{package.__name__}.{module.name}").COMMAND
+        assert isinstance(command, Command)
+        yield command

@@ -1,0 +1,19 @@
+"""`testbed doctor`: the set-up's own command, here so that it is found with the others."""
+
+import argparse
+
+from testbed.cli.command import Command
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--fix", action="store_true", help="mend what can be mended")
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from testbed.setup import doctor
+
+    return doctor.main([flag for flag, given in (("--fix", args.fix), ("--json", args.json)) if given])
+
+
+COMMAND = Command("doctor", "check what this machine needs, and mend it", _configure, _run)

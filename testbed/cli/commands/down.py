@@ -1,0 +1,30 @@
+"""`testbed down NAME|--all`."""
+
+import argparse
+
+from testbed.cli.command import Command
+from testbed.errors import UsageError
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", help="the testbed")
+    parser.add_argument("--all", action="store_true", help="every testbed made from this state folder")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from testbed.provision.collect import known_here
+    from testbed.provision.containers import Engine
+    from testbed.provision.remove import remove
+    from testbed.provision.state import check_name, lock
+
+    if bool(args.name) == args.all:
+        raise UsageError("give the name of one testbed, or --all")
+    engine = Engine()
+    for name in known_here(engine) if args.all else [check_name(args.name)]:
+        with lock(name, wait=True):
+            removed = remove(engine, name)
+        print(f"{name}: removed {', '.join(removed)}" if removed else f"{name}: there was nothing to remove")
+    return 0
+
+
+COMMAND = Command("down", "remove a testbed and everything that belongs to it", _configure, _run)

@@ -1,0 +1,27 @@
+"""`testbed ls`."""
+
+import argparse
+
+from testbed.cli.command import Command
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from testbed.cli.show import document, table
+    from testbed.provision.collect import overview
+    from testbed.provision.containers import Engine
+
+    rows = overview(Engine())
+    if args.json:
+        print(document([{"name": r.name, "status": r.status, "hosts": r.hosts, "created": r.created} for r in rows]))
+    elif rows:
+        print(table(("NAME", "STATUS", "HOSTS", "CREATED"), [(r.name, r.status, r.hosts, r.created) for r in rows]))
+    else:
+        print("no testbeds; `testbed up three-brokers` makes one")
+    return 0
+
+
+COMMAND = Command("ls", "list the testbeds", _configure, _run)

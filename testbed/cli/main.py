@@ -1,0 +1,74 @@
+"""The entry: finds the command, runs it, turns errors into a line and an exit code."""
+
+import contextlib
+import difflib
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+from testbed import __version__
+from testbed.cli.command import USAGE, Command, Parser, commands
+from testbed.errors import TestbedError, UsageError
+
+FAILED = 70
+"""EX_SOFTWARE of sysexits.h: it could not be done; 1 and 2 are verdicts."""
+INTERRUPTED = 130
+
+
+def _overview(known: Sequence[Command]) -> str:
+    width = max(len(command.name) for command in known)
+    listed = "\n".join(f"  {command.name:<{width}}  {command.help}" for command in known)
+    return (
+        f"testbed {__version__}: did this change make moving data worse?\n\n"
+        f"usage: testbed COMMAND …      (testbed COMMAND --help tells more)\n\n{listed}\n\n"
+        "exit codes: 0 pass, 1 fail, 2 inconclusive; 64 wrong usage, 69 something needed is missing, 70 it could not be done"
+    )
+
+
+def _terminated(_signal: int, _frame: FrameType | None) -> NoReturn:
+    # As Ctrl-C, so that everything that cleans up on the way out does so.
+    raise KeyboardInterrupt
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    known = list(commands())
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(_overview(known))
+        return 0 if words else USAGE
+    if words[0] in ("--version", "version"):
+        print(__version__)
+        return 0
+    command = next((each for each in known if each.name == words[0]), None)
+    if command is None:
+        near = difflib.get_close_matches(words[0], [each.name for each in known], n=1)
+        meant = f"; did you mean `testbed {near[0]}`?" if near else ""
+        print(f"testbed: there is no command {words[0]!r}{meant}\n\n{_overview(known)}", file=sys.stderr)
+        return USAGE
+    parser = Parser(f"testbed {command.name}", command.help)
+    command.configure(parser)
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        return command.run(parser.parse_args(words[1:]))
+    except UsageError as error:
+        print(f"testbed {command.name}: {error}", file=sys.stderr)
+        return USAGE
+    except TestbedError as error:
+        print(f"testbed {command.name}: {error}", file=sys.stderr)
+        return getattr(error, "exit_code", FAILED)
+    except KeyboardInterrupt:
+        print(f"testbed {command.name}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`); leave nothing that Python would complain about at exit.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""`[NAME] HOST` on a command line: the testbed may be left out when exactly one is up."""
+
+from collections.abc import Sequence
+
+from testbed.errors import UsageError
+from testbed.hosts import SshHost
+
+
+def pick_host(words: Sequence[str]) -> SshHost:
+    """The host that `words` name. Raises `UsageError` naming what there is."""
+    from testbed.provision.state import names
+    from testbed.provision.testbed import Testbed
+
+    up = names()
+    if len(words) == 1:
+        if len(up) != 1:
+            raise UsageError(f"say which testbed: NAME HOST; up are {', '.join(up) or 'none'}")
+        name, host = up[0], words[0]
+    elif len(words) == 2:
+        name, host = words
+    else:
+        raise UsageError(f"expected [NAME] HOST, found {' '.join(words)!r}")
+    testbed = Testbed.attach(name)
+    if host not in testbed.hosts:
+        raise UsageError(f"{name} has no host {host!r}; it has {', '.join(testbed.hosts)}")
+    return testbed.hosts[host]

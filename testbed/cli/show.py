@@ -1,0 +1,34 @@
+"""How things are told on a terminal: progress on standard error, results on standard output."""
+
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+class Steps:
+    """Progress as plain lines on standard error, each with the time since the beginning."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._begun = time.monotonic()
+        self._quiet = quiet
+
+    def __call__(self, text: str) -> None:
+        """Tell one step."""
+        if not self._quiet:
+            print(f"{time.monotonic() - self._begun:6.1f} s  {text}", file=sys.stderr, flush=True)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Columns as wide as they need to be; the last one is not padded."""
+    lines = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def document(value: Any) -> str:
+    """One JSON document."""
+    return json.dumps(value, indent=2, sort_keys=False)

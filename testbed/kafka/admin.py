@@ -1,0 +1,364 @@
+"""What the testbed asks of a cluster's Admin API, typed, and bounded in time.
+
+kafka-python is untyped and answers in dictionaries; nothing of it leaves this package.
+"""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from types import TracebackType
+from typing import Any
+
+from kafka import TopicPartition as ClientTopicPartition
+from kafka.admin import AlterConfigOp, ConfigResourceType, OffsetSpec
+from kafka.errors import NotControllerError
+from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
+
+from testbed.kafka.connection import Connection
+from testbed.kafka.errors import (
+    NOT_CONTROLLER,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    ElectionError,
+    KafkaError,
+    ReassignmentError,
+    UnreachableError,
+    protocol_name,
+)
+from testbed.kafka.types import (
+    BrokerConfigs,
+    BrokerInfo,
+    Cluster,
+    ConfigResource,
+    PartitionState,
+    Reassignment,
+    ReplicaLog,
+    TopicPartition,
+)
+from testbed.wait import WaitTimeout, wait_for
+
+_REASSIGNMENT_CHUNK = 1000
+_RETRY_INTERVAL_S = 0.1
+# DescribeConfigs' sources of a value.
+_TOPIC_LEVEL, _BROKER_LEVEL, _DEFAULT_LEVEL = 1, 2, 3
+_LEADER_ELECTION_NOT_NEEDED = "ELECTION_NOT_NEEDED"
+_PREFERRED = 0
+
+
+class Admin:
+    """An Admin client for one cluster; a context manager.
+
+    Safe to use from several threads at once: the I/O happens on one thread of the client's own, and this
+    class keeps no state between calls. Every request has ``timeout_s`` to connect and ``timeout_s`` to be
+    answered. Failures are `KafkaError` with the protocol's name of the error; `UnreachableError` when there
+    was no answer.
+    """
+
+    def __init__(
+        self, bootstrap: Sequence[str] | str, *, timeout_s: float = 10, client_id: str = "testbed"
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._connection = Connection(bootstrap, timeout_s, client_id)
+        self._client = self._connection.client
+
+    def __enter__(self) -> "Admin":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._connection.close()
+
+    @property
+    def bootstrap(self) -> str:
+        """The bootstrap servers, ``host:port,…``."""
+        return self._connection.bootstrap
+
+    # -- the cluster ---------------------------------------------------------------------------------------
+
+    def cluster(self) -> Cluster:
+        """Return the cluster's id, its active controller, and its live brokers by id."""
+        call = self._connection.call
+        told = call("describe the cluster", self._client.describe_cluster)
+        # DescribeCluster names any broker as the controller in KRaft; the quorum names the real one.
+        quorum = call("describe the quorum", self._client.describe_metadata_quorum)
+        leader: int = quorum["topics"][0]["partitions"][0]["leader_id"]
+        brokers = (
+            BrokerInfo(b["broker_id"], b["host"], b["port"], b["rack"])
+            for b in told["brokers"]
+            if not b.get("is_fenced", False)
+        )
+        return Cluster(
+            told["cluster_id"], None if leader < 0 else leader, tuple(sorted(brokers, key=lambda b: b.id))
+        )
+
+    def features(self) -> dict[str, int]:
+        """Return the level of each finalized feature (``metadata.version``, ``group.version``, …)."""
+        told = self._connection.call("describe the features", self._client.describe_features)
+        return {name: f["finalized"][1] for name, f in sorted(told.items()) if "finalized" in f}
+
+    # -- topics --------------------------------------------------------------------------------------------
+
+    def create_topic(
+        self, name: str, assignment: Mapping[int, Sequence[int]], configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a topic and wait until every partition has a leader.
+
+        ``assignment`` gives each partition's replicas, the preferred leader first.
+        """
+        what = f"create topic {name!r}"
+        spec = {
+            "assignments": {p: list(replicas) for p, replicas in assignment.items()},
+            "configs": dict(configs or {}),
+        }
+        told = self._connection.call(
+            what, self._client.create_topics, {name: spec}, timeout_ms=self._timeout_ms, raise_errors=False
+        )
+        _raise_first(what, told["topics"])
+
+        def leaderless() -> list[int]:
+            try:
+                seen = self.partitions([name])
+            except KafkaError as error:
+                if error.name != UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                seen = {}  # this broker has not heard of it yet
+            led = {tp.partition for tp, state in seen.items() if state.leader is not None}
+            return sorted(set(assignment) - led)
+
+        try:
+            wait_for(leaderless, lambda missing: not missing, self._timeout_s, _RETRY_INTERVAL_S, "leaders")
+        except WaitTimeout as error:
+            raise UnreachableError(
+                what, "LEADER_NOT_AVAILABLE", f"partitions without leader: {error.last_seen}"
+            ) from error
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic; an unknown one is an error."""
+        what = f"delete topic {name!r}"
+        told = self._connection.call(
+            what, self._client.delete_topics, [name], timeout_ms=self._timeout_ms, raise_errors=False
+        )
+        _raise_first(what, told["topics"])
+
+    def partitions(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
+        """Return every partition of the topics; a topic that does not exist is an error."""
+        if not topics:
+            return {}
+        told = self._connection.call("describe topics", self._client.describe_topics, sorted(set(topics)))
+        found = {}
+        for topic in told:
+            if topic["error_code"]:
+                raise KafkaError(f"describe topic {topic['name']!r}", protocol_name(topic["error_code"]))
+            for p in topic["partitions"]:
+                tp = TopicPartition(topic["name"], p["partition_index"])
+                found[tp] = PartitionState(
+                    tp,
+                    None if p["leader_id"] < 0 else p["leader_id"],
+                    p.get("leader_epoch", -1),
+                    tuple(p["replica_nodes"]),
+                    tuple(p["isr_nodes"]),
+                    tuple(p.get("offline_replicas") or ()),
+                )
+        return dict(sorted(found.items()))
+
+    def end_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return each partition's high watermark, asked from its leader."""
+        wanted = {ClientTopicPartition(tp.topic, tp.partition): OffsetSpec.LATEST for tp in tps}
+        if not wanted:
+            return {}
+        told = self._connection.call(
+            "list end offsets", self._client.list_partition_offsets, wanted, timeout_ms=self._timeout_ms
+        )
+        return {TopicPartition(tp.topic, tp.partition): found.offset for tp, found in sorted(told.items())}
+
+    # -- reassignments -------------------------------------------------------------------------------------
+
+    def reassignments(self, topics: Sequence[str] | None = None) -> dict[TopicPartition, Reassignment]:
+        """Return the running reassignments, of these topics or of all (None)."""
+        told = self._connection.call(
+            "list reassignments", self._client.list_partition_reassignments, timeout_ms=self._timeout_ms
+        )
+        return {
+            TopicPartition(tp.topic, tp.partition): Reassignment(
+                tuple(r["replicas"]), tuple(r["adding_replicas"]), tuple(r["removing_replicas"])
+            )
+            for tp, r in sorted(told.items())
+            if topics is None or tp.topic in topics
+        }
+
+    def alter_reassignments(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
+        """Start, change or (None) cancel reassignments, at most 1,000 partitions a request.
+
+        Every chunk is sent; then, when any partition was refused, `ReassignmentError` names each and its
+        error. Asks again while the controller is changing (NOT_CONTROLLER), until the timeout.
+        """
+        errors: dict[TopicPartition, str] = {}
+        waiting = iter(sorted(targets.items()))
+        while chunk := dict(islice(waiting, _REASSIGNMENT_CHUNK)):
+            errors |= self._alter_chunk(chunk)
+        if errors:
+            raise ReassignmentError("alter reassignments", errors, len(targets))
+
+    def _alter_chunk(self, chunk: Mapping[TopicPartition, Sequence[int] | None]) -> dict[TopicPartition, str]:
+        deadline = time.monotonic() + self._timeout_s
+        errors: dict[TopicPartition, str] = {}
+        pending = dict(chunk)
+        while pending:
+            request = {ClientTopicPartition(tp.topic, tp.partition): r for tp, r in pending.items()}
+            try:
+                told = self._connection.call(
+                    "alter reassignments",
+                    self._client.alter_partition_reassignments,
+                    request,
+                    timeout_ms=self._timeout_ms,
+                )
+            except RuntimeError as error:
+                # The client's way of saying that the second broker it asked was not the controller either.
+                if "active controller" not in str(error):
+                    raise
+                told = dict.fromkeys(request, NotControllerError)
+            again = {}
+            for tp, target in pending.items():
+                key = ClientTopicPartition(tp.topic, tp.partition)
+                if key not in told:
+                    errors[tp] = "NO_ANSWER"
+                elif told[key] is not None:
+                    name = protocol_name(told[key].errno)
+                    if name == NOT_CONTROLLER and time.monotonic() < deadline:
+                        again[tp] = target
+                    else:
+                        errors[tp] = name
+            pending = again
+            if pending:
+                time.sleep(_RETRY_INTERVAL_S)
+        return errors
+
+    def elect_preferred(self, tps: Iterable[TopicPartition]) -> None:
+        """Make the first replica of each partition its leader; one that leads already is left alone."""
+        wanted: dict[str, list[int]] = {}
+        for tp in tps:
+            wanted.setdefault(tp.topic, []).append(tp.partition)
+        if not wanted:
+            return
+        what = "elect preferred leaders"
+        told = self._connection.call(
+            what,
+            self._client.elect_leaders,
+            _PREFERRED,
+            wanted,
+            timeout_ms=self._timeout_ms,
+            raise_errors=False,
+        ).to_dict()
+        if told.get("error_code"):
+            raise KafkaError(what, protocol_name(told["error_code"]))
+        errors = {
+            TopicPartition(topic["topic"], p["partition_id"]): protocol_name(p["error_code"])
+            for topic in told["replica_election_results"]
+            for p in topic["partition_result"]
+            if p["error_code"]
+        }
+        errors = {tp: name for tp, name in errors.items() if name != _LEADER_ELECTION_NOT_NEEDED}
+        if errors:
+            raise ElectionError(what, errors, sum(map(len, wanted.values())))
+
+    # -- configurations ------------------------------------------------------------------------------------
+
+    def broker_configs(self, broker_id: int) -> BrokerConfigs:
+        """Ask one broker which dynamic configuration it has in force itself, by level.
+
+        The answer comes from that broker's own applied configuration, not from the metadata log. Values of
+        sensitive keys, and of keys that Kafka does not know, are withheld by the broker and left out here.
+        """
+        told = self._describe(ConfigResource.broker(broker_id), broker_id)
+        levels: dict[int, dict[str, str]] = {_BROKER_LEVEL: {}, _DEFAULT_LEVEL: {}}
+        for config in told:
+            for synonym in config["synonyms"]:
+                if synonym["source"] in levels and synonym["value"] is not None:
+                    levels[synonym["source"]].setdefault(config["name"], synonym["value"])
+        return BrokerConfigs(levels[_BROKER_LEVEL], levels[_DEFAULT_LEVEL])
+
+    def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
+        """Return what is set on the topic itself, as the given broker (None: any) has seen it."""
+        told = self._describe(ConfigResource.topic(topic), from_broker)
+        return {
+            c["name"]: c["value"]
+            for c in told
+            if c["config_source"] == _TOPIC_LEVEL and c["value"] is not None
+        }
+
+    def _describe(self, resource: ConfigResource, from_broker: int | None) -> list[dict[str, Any]]:
+        where = "" if from_broker is None else f" from broker {from_broker}"
+        what = f"describe the configuration of {resource}{where}"
+        request = DescribeConfigsRequest(
+            resources=[(_resource_type(resource), resource.name, None)], include_synonyms=True, min_version=1
+        )
+        result = self._connection.send(what, request, from_broker).to_dict()["results"][0]
+        if result["error_code"]:
+            raise KafkaError(what, protocol_name(result["error_code"]), result["error_message"])
+        configs: list[dict[str, Any]] = result["configs"]
+        return configs
+
+    def alter_configs(
+        self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()
+    ) -> None:
+        """Set and delete keys of one resource, in one request, leaving its other keys alone.
+
+        Nothing checks the keys against what a broker describes: it lists the rate keys of a throttle only
+        once they are set. A broker's configuration is sent to that broker, which alone accepts it.
+        """
+        if not set and not delete:
+            return
+        what = f"alter the configuration of {resource}"
+        changes: list[tuple[str, int, str | None]] = [(k, AlterConfigOp.SET.value, v) for k, v in set.items()]
+        changes += [(k, AlterConfigOp.DELETE.value, None) for k in delete]
+        request = IncrementalAlterConfigsRequest(
+            resources=[(_resource_type(resource), resource.name, changes)], validate_only=False
+        )
+        to_broker = int(resource.name) if resource.kind == "broker" and resource.name else None
+        _raise_first(what, self._connection.send(what, request, to_broker).to_dict()["responses"])
+
+    # -- logs ----------------------------------------------------------------------------------------------
+
+    def log_dirs(
+        self, brokers: Sequence[int], topics: Sequence[str] | None = None
+    ) -> dict[int, dict[TopicPartition, ReplicaLog]]:
+        """Return the replicas that lie on each broker, of these topics or of all (None).
+
+        A replica being copied to another folder of its broker lies there twice; the one in use is the one
+        returned.
+        """
+        found: dict[int, dict[TopicPartition, ReplicaLog]] = {}
+        for broker in brokers:
+            what = f"describe the log folders of broker {broker}"
+            answer = self._connection.call(what, self._client.describe_log_dirs, brokers=[broker])[0]
+            replicas = found.setdefault(broker, {})
+            for folder in answer["log_dirs"]:
+                if folder["error_code"]:
+                    raise KafkaError(f"{what}, {folder['log_dir']}", protocol_name(folder["error_code"]))
+                for topic in folder["topics"]:
+                    if topics is not None and topic["name"] not in topics:
+                        continue
+                    for p in topic["partitions"]:
+                        tp = TopicPartition(topic["name"], p["partition_index"])
+                        log = ReplicaLog(p["partition_size"], p["offset_lag"], p["is_future_key"])
+                        if tp not in replicas or replicas[tp].is_future:
+                            replicas[tp] = log
+        return found
+
+    @property
+    def _timeout_ms(self) -> int:
+        return int(self._timeout_s * 1000)
+
+
+def _resource_type(resource: ConfigResource) -> int:
+    return int(ConfigResourceType[resource.kind.upper()].value)
+
+
+def _raise_first(what: str, results: Iterable[Mapping[str, Any]]) -> None:
+    for result in results:
+        if result["error_code"]:
+            raise KafkaError(what, protocol_name(result["error_code"]), result.get("error_message"))

@@ -1,0 +1,63 @@
+"""Kafka's errors under the names its protocol gives them."""
+
+from collections.abc import Mapping
+
+import kafka.errors as client_errors
+
+from testbed.errors import TestbedError
+from testbed.kafka.types import TopicPartition
+
+# Where the client library still uses a name that Kafka has since changed, or has none.
+_RENAMED = {
+    -1: "UNKNOWN_SERVER_ERROR",
+    0: "NONE",
+    6: "NOT_LEADER_OR_FOLLOWER",
+    10: "MESSAGE_TOO_LARGE",
+    17: "INVALID_TOPIC_EXCEPTION",
+    39: "INVALID_REPLICA_ASSIGNMENT",
+}
+_SHOWN_PARTITIONS = 5
+
+NOT_CONTROLLER = "NOT_CONTROLLER"
+UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def protocol_name(code: int) -> str:
+    """Return the protocol's name of an error code, such as ``UNKNOWN_TOPIC_OR_PARTITION`` for 3."""
+    known = client_errors.kafka_errors.get(code)
+    return _RENAMED.get(code) or (known.message if known and known.message else f"ERROR_{code}")
+
+
+class KafkaError(TestbedError):
+    """A request failed. ``name`` is the protocol's name of the error."""
+
+    def __init__(self, what: str, name: str, message: str | None = None) -> None:
+        self.name = name
+        super().__init__(f"{what}: {name}" + (f" ({message})" if message else ""))
+
+
+class UnreachableError(KafkaError):
+    """No answer: the broker or the cluster cannot be reached, or took longer than the timeout."""
+
+
+class PartitionErrors(KafkaError):
+    """Some partitions of a request failed; ``errors`` gives the protocol's name of each one's error."""
+
+    def __init__(self, what: str, errors: Mapping[TopicPartition, str], asked: int) -> None:
+        self.errors = dict(sorted(errors.items()))
+        by_name: dict[str, list[str]] = {}
+        for tp, name in self.errors.items():
+            by_name.setdefault(name, []).append(str(tp))
+        parts = []
+        for name, tps in by_name.items():
+            more = f" and {len(tps) - _SHOWN_PARTITIONS} more" if len(tps) > _SHOWN_PARTITIONS else ""
+            parts.append(f"{name} for {', '.join(tps[:_SHOWN_PARTITIONS])}{more}")
+        super().__init__(f"{what} failed for {len(errors)} of {asked} partitions", "; ".join(parts))
+
+
+class ReassignmentError(PartitionErrors):
+    """The controller refused to start, change or cancel the reassignment of some partitions."""
+
+
+class ElectionError(PartitionErrors):
+    """The preferred leader of some partitions could not be elected."""

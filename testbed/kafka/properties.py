@@ -1,0 +1,83 @@
+"""A node's `server.properties`, rendered from the topology. Pure."""
+
+from collections.abc import Mapping
+
+from testbed.network.addresses import AddressPlan
+from testbed.topology.model import Host, Topology
+
+CLIENT_PORT = 9092
+REPLICATION_PORT = 9093
+"""Followers fetch on a port of their own, so that replication's bytes can be told from the clients'."""
+CONTROLLER_PORT = 9094
+DATA_DIR = "/var/lib/kafka"
+
+FETCH_TUNED: Mapping[str, str] = {
+    # With these a throttled follower asks again within 50 ms instead of up to a second, for 1 MiB at a time:
+    # its rate is then smooth enough to be held against the quota (docs/throttle-bound.md).
+    "replica.fetch.response.max.bytes": "1048576",
+    "replica.fetch.wait.max.ms": "50",
+    "replica.fetch.backoff.ms": "50",
+}
+
+
+def voters(topology: Topology, plan: AddressPlan) -> str:
+    """The static quorum, `1@198.19.0.11:9094,…`."""
+    return ",".join(
+        f"{host.node_id}@{plan.data_ip(host.name)}:{CONTROLLER_PORT}" for host in topology.controllers
+    )
+
+
+def bootstrap_servers(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
+    """Where clients on the data network (and the driver) connect."""
+    return tuple(f"{plan.data_ip(host.name)}:{CLIENT_PORT}" for host in topology.brokers)
+
+
+def server_properties(
+    topology: Topology, host: Host, plan: AddressPlan, overlay: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Every property of one node: what the testbed owns, its defaults, the topology's, then `overlay`."""
+    if host.node_id is None:
+        raise ValueError(f"{host.name} is a {host.role.value}, it runs no Kafka node")
+    replicas = str(min(3, len(topology.brokers)))
+    properties = {
+        # Leaders stay where an experiment put them.
+        "auto.leader.rebalance.enable": "false",
+        "auto.create.topics.enable": "false",
+        "group.initial.rebalance.delay.ms": "0",
+        "offsets.topic.replication.factor": replicas,
+        "offsets.topic.num.partitions": "4",
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "4",
+        "share.coordinator.state.topic.replication.factor": replicas,
+        "share.coordinator.state.topic.min.isr": "1",
+        **host.properties,
+        **(overlay or {}),
+        "node.id": str(host.node_id),
+        "broker.rack": host.rack,
+        "log.dirs": DATA_DIR,
+        "controller.quorum.voters": voters(topology, plan),
+        "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "REPLICATION",
+        "listener.security.protocol.map": "CLIENT:PLAINTEXT,REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    }
+    ip = plan.data_ip(host.name)
+    broker = f"CLIENT://{ip}:{CLIENT_PORT},REPLICATION://{ip}:{REPLICATION_PORT}"
+    controller = f"CONTROLLER://{ip}:{CONTROLLER_PORT}"
+    roles = [role for role, has in (("broker", host.is_broker), ("controller", host.is_controller)) if has]
+    properties["process.roles"] = ",".join(roles)
+    properties["listeners"] = ",".join(
+        listener for listener, has in ((broker, host.is_broker), (controller, host.is_controller)) if has
+    )
+    if host.is_broker:
+        properties["advertised.listeners"] = broker
+    else:
+        # A controller has no rack, and advertises only its own listener.
+        del properties["broker.rack"]
+    return properties
+
+
+def render(properties: Mapping[str, str]) -> str:
+    """The text of a Java properties file; backslashes are escaped as `java.util.Properties` reads them."""
+    return "".join(f"{key}={value}\n".replace("\\", "\\\\") for key, value in sorted(properties.items()))
+

@@ -1,0 +1,142 @@
+"""What the Admin API says about a cluster, as values."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    """One partition; sorts by topic, then by number."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerInfo:
+    """A registered, unfenced broker and where it listens."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class Cluster(NamedTuple):
+    """A cluster's identity, its active controller (None while none is elected) and its live brokers by id."""
+
+    cluster_id: str
+    controller_id: int | None
+    brokers: tuple[BrokerInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """What metadata says of one partition. ``leader`` is None while there is none."""
+
+    tp: TopicPartition
+    leader: int | None
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A running reassignment as KIP-455 lists it; ``replicas`` holds the adding and the removing ones too."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ConfigResource:
+    """Whose configuration: a topic's, one broker's, or (broker with an empty name) every broker's default."""
+
+    kind: str
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("broker", "topic"):
+            raise ValueError(f"configuration of a {self.kind!r}: must be of a 'broker' or a 'topic'")
+        if self.kind == "broker" and self.name and not self.name.isdigit():
+            raise ValueError(f"broker {self.name!r}: must be a broker id, or empty for the default of all")
+
+    @classmethod
+    def broker(cls, broker_id: int) -> "ConfigResource":
+        """Make the resource of one broker."""
+        return cls("broker", str(broker_id))
+
+    @classmethod
+    def topic(cls, topic: str) -> "ConfigResource":
+        """Make the resource of one topic."""
+        return cls("topic", topic)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}" if self.name else "default of all brokers"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfigs:
+    """The dynamic configuration that one broker has in force, by level.
+
+    ``broker`` holds what is set for this broker alone, ``default`` what is set for all; the former wins.
+    """
+
+    broker: Mapping[str, str]
+    default: Mapping[str, str]
+
+    def in_force(self, key: str) -> str | None:
+        """Return the value that this broker goes by, or None when neither level sets the key."""
+        return self.broker.get(key, self.default.get(key))
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLog:
+    """One replica's log on one broker. ``is_future``: it is being copied between folders."""
+
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+
+
+class AdminApi(Protocol):
+    """What a reassignment needs of an Admin client; `testbed.kafka.admin.Admin` is the real one."""
+
+    @property
+    def bootstrap(self) -> str:
+        """Where to ask: ``host:port,…``."""
+
+    def cluster(self) -> Cluster:
+        """See `Admin.cluster`."""
+
+    def partitions(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
+        """See `Admin.partitions`."""
+
+    def reassignments(self, topics: Sequence[str] | None = None) -> dict[TopicPartition, Reassignment]:
+        """See `Admin.reassignments`."""
+
+    def alter_reassignments(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
+        """See `Admin.alter_reassignments`."""
+
+    def broker_configs(self, broker_id: int) -> BrokerConfigs:
+        """See `Admin.broker_configs`."""
+
+    def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
+        """See `Admin.topic_configs`."""
+
+    def alter_configs(
+        self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()
+    ) -> None:
+        """See `Admin.alter_configs`."""
+
+    def log_dirs(
+        self, brokers: Sequence[int], topics: Sequence[str] | None = None
+    ) -> dict[int, dict[TopicPartition, ReplicaLog]]:
+        """See `Admin.log_dirs`."""

@@ -1,0 +1,72 @@
+"""Which addresses a testbed's hosts have: a function of one number, the testbed's slot.
+
+All addresses are out of 198.18.0.0/15, which RFC 2544 sets aside for benchmarking, so that a testbed
+never hides a network the machine needs. Slot n has 198.18.n.0/24 for management and 198.19.n.0/24 for data.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+
+SLOTS = range(0, 250)  # 198.18.255.0/24 is the engine's own bridge
+_MANAGEMENT = int(IPv4Address("198.18.0.0"))
+_DATA = int(IPv4Address("198.19.0.0"))
+_FIRST_HOST, _LAST_HOST = 11, 240
+_DRIVER, _FABRIC = 254, 253
+
+
+@dataclass(frozen=True, slots=True)
+class AddressPlan:
+    """The two networks of a testbed and the address of everything in them."""
+
+    slot: int
+    hosts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.slot not in SLOTS:
+            raise ValueError(f"slot {self.slot} is not in {SLOTS.start}..{SLOTS.stop - 1}")
+        if len(self.hosts) > _LAST_HOST - _FIRST_HOST + 1:
+            raise ValueError(f"{len(self.hosts)} hosts do not fit into one /24")
+
+    @property
+    def management(self) -> IPv4Network:
+        """Where commands go; one bridge of the container engine."""
+        return IPv4Network((_MANAGEMENT + 256 * self.slot, 24))
+
+    @property
+    def data(self) -> IPv4Network:
+        """Where Kafka's bytes go; the testbed's own bridges."""
+        return IPv4Network((_DATA + 256 * self.slot, 24))
+
+    @property
+    def driver(self) -> IPv4Address:
+        """The machine's own address on the data network; its link is not shaped."""
+        return self.data[_DRIVER]
+
+    @property
+    def fabric(self) -> IPv4Address:
+        """The address of the switch itself: an unshaped peer to measure a NIC against."""
+        return self.data[_FABRIC]
+
+    def management_ip(self, host: str) -> IPv4Address:
+        """A host's address on the management network."""
+        return self.management[_FIRST_HOST + self.hosts.index(host)]
+
+    def data_ip(self, host: str) -> IPv4Address:
+        """A host's address on the data network."""
+        return self.data[_FIRST_HOST + self.hosts.index(host)]
+
+
+def free_slot(taken: Iterable[int], used_networks: Iterable[IPv4Network]) -> int:
+    """The lowest slot that no testbed holds and whose networks overlap no route of the machine.
+
+    Raises `LookupError` when there is none.
+    """
+    taken_slots, used = set(taken), list(used_networks)
+    for slot in SLOTS:
+        plan = AddressPlan(slot, ())
+        if slot not in taken_slots and not any(
+            network.overlaps(plan.management) or network.overlaps(plan.data) for network in used
+        ):
+            return slot
+    raise LookupError(f"all {len(SLOTS)} address slots of 198.18.0.0/15 are in use: `testbed ls`, then `testbed down NAME`")

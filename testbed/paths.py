@@ -1,0 +1,26 @@
+"""Where the testbed keeps things: the XDG base directories, one folder `testbed` in each."""
+
+import os
+from pathlib import Path
+
+
+def _xdg(variable: str, fallback: str) -> Path:
+    # The XDG specification: a relative path in the variable is invalid and must be ignored.
+    value = os.environ.get(variable, "")
+    base = Path(value) if value.startswith("/") else Path.home() / fallback
+    return base / "testbed"
+
+
+def cache_dir() -> Path:
+    """What can be made again: jars, images' recipes, archives."""
+    return _xdg("XDG_CACHE_HOME", ".cache")
+
+
+def state_dir() -> Path:
+    """What running testbeds and unfinished moves are known by: keys, addresses, journals."""
+    return _xdg("XDG_STATE_HOME", ".local/state")
+
+
+def data_dir() -> Path:
+    """What the user wants to keep: the result store and its reports."""
+    return _xdg("XDG_DATA_HOME", ".local/share")

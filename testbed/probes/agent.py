@@ -1,0 +1,132 @@
+"""Runs on a host, once a second: NIC counters, sizes of replicas' log files, and the broker's own metrics.
+
+This file is copied to the host as it is and needs nothing but Python's standard library. It prints one JSON line
+per sample: {"t": µs since the epoch, "v": [[metric, topic, partition, label, value], …]}. It ends when its standard
+output is closed, which happens at the latest when the connection does.
+
+    agent.py '{"interval_s": 1.0, "log_dir": "/var/lib/kafka", "topics": ["t"], "devices": ["data0"], "jmx_port": 8778}'
+"""
+
+import json
+import os
+import re
+import sys
+import time
+import urllib.error
+import urllib.request
+
+BROKER = "kafka.server:type=BrokerTopicMetrics,name="
+REPLICAS = "kafka.server:type=ReplicaManager,name="
+COUNTS = {
+    BROKER + "BytesInPerSec": "broker.bytes_in",
+    BROKER + "ReplicationBytesInPerSec": "broker.replication.bytes_in",
+    BROKER + "ReplicationBytesOutPerSec": "broker.replication.bytes_out",
+    BROKER + "ReassignmentBytesInPerSec": "broker.reassignment.bytes_in",
+    BROKER + "ReassignmentBytesOutPerSec": "broker.reassignment.bytes_out",
+}
+VALUES = {
+    REPLICAS + "UnderReplicatedPartitions": "broker.under_replicated",
+    REPLICAS + "ReassigningPartitions": "broker.reassigning",
+}
+RATES = {
+    "kafka.server:type=LeaderReplication": "broker.leader_replication.byte_rate",
+    "kafka.server:type=FollowerReplication": "broker.follower_replication.byte_rate",
+}
+REPLICA_DIR = re.compile(r"(.+)-(\d+)$")  # not `…-delete`, `…-future`, `…-stray`
+
+
+def log_sizes(log_dir, topics):
+    """(topic, partition) -> bytes of its log segments, for each replica that lies in `log_dir`."""
+    sizes = {}
+    wanted = set(topics)
+    for entry in os.scandir(log_dir):
+        match = REPLICA_DIR.fullmatch(entry.name)
+        if not match or match.group(1) not in wanted:
+            continue
+        try:
+            with os.scandir(entry.path) as files:
+                size = sum(file.stat().st_size for file in files if file.name.endswith(".log"))
+        except FileNotFoundError:
+            continue  # deleted while we looked
+        sizes[match.group(1), int(match.group(2))] = size
+    return sizes
+
+
+def counters(device):
+    """(received, sent) bytes of a NIC, as this namespace sees them."""
+    base = "/sys/class/net/%s/statistics/" % device
+    values = []
+    for name in ("rx_bytes", "tx_bytes"):
+        with open(base + name) as file:
+            values.append(int(file.read()))
+    return values
+
+
+def metrics(port, topics):
+    """The broker's metrics in one bulk request; an empty list while the broker does not answer."""
+    requests = [{"type": "read", "mbean": name, "attribute": "Count"} for name in COUNTS]
+    requests += [{"type": "read", "mbean": name, "attribute": "Value"} for name in VALUES]
+    requests += [{"type": "read", "mbean": name, "attribute": "byte-rate"} for name in RATES]
+    ends = "kafka.log:type=Log,name=LogEndOffset,topic=%s,partition=*"
+    requests += [{"type": "read", "mbean": ends % topic, "attribute": "Value"} for topic in topics]
+    call = urllib.request.Request(
+        "http://127.0.0.1:%d/jolokia/" % port, json.dumps(requests).encode(), {"Content-Type": "application/json"}
+    )
+    try:
+        with urllib.request.urlopen(call, timeout=0.8) as answer:
+            answers = json.load(answer)
+    except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError):
+        return []
+    found = []
+    names = {**COUNTS, **VALUES, **RATES}
+    for request, reply in zip(requests, answers):
+        metric = names.get(request["mbean"])
+        if reply.get("status") != 200:
+            # A rate that was never used does not exist yet: nothing was throttled, the rate is 0.
+            if request["mbean"] in RATES:
+                found.append([metric, None, None, None, 0.0])
+        elif metric:
+            if reply["value"] is not None:
+                found.append([metric, None, None, None, reply["value"]])
+        else:
+            for mbean, value in reply["value"].items():
+                keys = dict(part.split("=", 1) for part in mbean.split(":", 1)[1].split(","))
+                found.append(["log.end_offset", keys["topic"], int(keys["partition"]), None, value["Value"]])
+    return found
+
+
+def sample(config):
+    """One look at everything. Each value is as of the moment it was read; `t` is in their middle."""
+    begun = time.time_ns()
+    values = []
+    for device in config["devices"]:
+        received, sent = counters(device)
+        values.append(["nic.rx.bytes", None, None, device, received])
+        values.append(["nic.tx.bytes", None, None, device, sent])
+    if config.get("log_dir"):
+        for (topic, partition), size in sorted(log_sizes(config["log_dir"], config["topics"]).items()):
+            values.append(["log.bytes", topic, partition, None, size])
+    # The byte counts above must carry their own instant: the JMX request below takes some milliseconds longer.
+    instant = (begun + time.time_ns()) // 2
+    if config.get("jmx_port"):
+        values += metrics(config["jmx_port"], config["topics"])
+    return {"t": instant // 1000, "v": values}
+
+
+def main():
+    """Sample at whole multiples of the interval until nobody listens."""
+    config = json.loads(sys.argv[1])
+    interval = config["interval_s"]
+    due = time.monotonic()
+    while True:
+        try:
+            print(json.dumps(sample(config), separators=(",", ":")), flush=True)
+        except BrokenPipeError:
+            return
+        # A sample that came late does not make the next ones come in a burst.
+        due = max(due + interval, time.monotonic() - interval)
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+if __name__ == "__main__":
+    main()

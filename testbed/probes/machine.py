@@ -1,0 +1,62 @@
+"""The machine everything runs on: how busy it is, and what it is."""
+
+import os
+import platform
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from testbed.probes.recorder import Sample, now_us
+
+MACHINE = "machine"
+
+
+def cpu_times() -> tuple[int, int, int]:
+    """(busy, stolen, total) clock ticks of all cores since boot; stolen time is part of neither's idle."""
+    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    user, nice, system, idle, iowait, irq, softirq, steal = fields
+    busy = user + nice + system + irq + softirq + steal
+    return busy, steal, busy + idle + iowait
+
+
+def cpu_probe() -> Callable[[], Iterable[Sample]]:
+    """A look for `Recorder.poll`: the fraction of all cores that was busy, or stolen, since the last look."""
+    last = cpu_times()
+
+    def look() -> Iterable[Sample]:
+        nonlocal last
+        current = cpu_times()
+        busy, steal, total = (now - before for now, before in zip(current, last, strict=True))
+        last = current
+        if total <= 0:
+            return ()
+        ts = now_us()
+        return (
+            Sample(ts, MACHINE, "cpu.busy", None, None, None, busy / total),
+            Sample(ts, MACHINE, "cpu.steal", None, None, None, steal / total),
+        )
+
+    return look
+
+
+def fingerprint() -> dict[str, Any]:
+    """What tells this machine from another: figures taken on different ones are not compared."""
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    memory = next(
+        int(line.split()[1]) * 1024
+        for line in Path("/proc/meminfo").read_text().splitlines()
+        if line.startswith("MemTotal")
+    )
+    return {
+        "cpu_model": model,
+        "cores": os.cpu_count() or 1,
+        "memory_bytes": memory,
+        "kernel": platform.release(),
+    }

@@ -1,0 +1,156 @@
+"""Gathers everything that is sampled and everything that happens, until the run is over."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.hosts import Host, Process
+
+AGENT_PATH = "/opt/testbed/agent.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One value of one metric; `ts` in µs since the epoch."""
+
+    ts: int
+    host: str
+    metric: str
+    topic: str | None
+    partition: int | None
+    label: str | None
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened; `detail` is a JSON object."""
+
+    ts: int
+    kind: str
+    name: str
+    host: str | None
+    detail: str
+
+
+def now_us() -> int:
+    """µs since the epoch, on the clock that all containers of a machine share."""
+    return time.time_ns() // 1000
+
+
+class Recorder:
+    """Collects samples and events from several threads; what a probe could not do is an event, too."""
+
+    def __init__(self, echo: Callable[[Event], None] | None = None) -> None:
+        self._lock = threading.Lock()
+        self._samples: list[Sample] = []
+        self._events: list[Event] = []
+        self._processes: list[tuple[str, Process, threading.Thread]] = []
+        self._stopping = threading.Event()
+        self._pollers: list[threading.Thread] = []
+        self._echo = echo
+        self._latest: dict[tuple[str, str, str | None, int | None], float] = {}
+
+    def event(
+        self, kind: str, name: str = "", detail: Mapping[str, Any] | None = None, host: str | None = None
+    ) -> None:
+        """Something happened now."""
+        event = Event(now_us(), kind, name, host, json.dumps(dict(detail or {}), sort_keys=True))
+        with self._lock:
+            self._events.append(event)
+        if self._echo:
+            self._echo(event)
+
+    def add(self, samples: Iterable[Sample]) -> None:
+        """Values that somebody else measured."""
+        with self._lock:
+            for sample in samples:
+                self._samples.append(sample)
+                self._latest[sample.host, sample.metric, sample.topic, sample.partition] = sample.value
+
+    def latest(self, host: str, metric: str, topic: str | None = None, partition: int | None = None) -> float | None:
+        """The newest value of a metric; None while there is none."""
+        with self._lock:
+            return self._latest.get((host, metric, topic, partition))
+
+    def watch_host(
+        self,
+        host: Host,
+        *,
+        topics: Sequence[str],
+        devices: Sequence[str],
+        log_dir: str | None,
+        jmx_port: int | None,
+        interval_s: float = 1.0,
+    ) -> None:
+        """Start the agent on a host and read what it prints until `stop`."""
+        config = {
+            "interval_s": interval_s,
+            "log_dir": log_dir,
+            "topics": list(topics),
+            "devices": list(devices),
+            "jmx_port": jmx_port,
+        }
+        process = host.spawn(["python3", AGENT_PATH, json.dumps(config)])
+        reader = threading.Thread(target=self._read, args=(host.name, process), daemon=True)
+        with self._lock:
+            self._processes.append((host.name, process, reader))
+        reader.start()
+
+    def _read(self, host: str, process: Process) -> None:
+        try:
+            for line in process.lines():
+                answer = json.loads(line)
+                self.add(
+                    Sample(answer["t"], host, metric, topic, partition, label, float(value))
+                    for metric, topic, partition, label, value in answer["v"]
+                )
+        except (OSError, ValueError) as error:
+            self.event("note", "probe failed", {"error": str(error)}, host)
+        if not self._stopping.is_set():
+            self.event("note", "probe ended", {}, host)
+
+    def poll(self, name: str, interval_s: float, look: Callable[[], Iterable[Sample]]) -> None:
+        """Call `look` every `interval_s` seconds in a thread of its own until `stop`.
+
+        A look that fails with a `TestbedError` is an event, and the next one is tried all the same.
+        """
+
+        def loop() -> None:
+            due = time.monotonic()
+            while not self._stopping.is_set():
+                try:
+                    self.add(look())
+                except TestbedError as error:
+                    self.event("note", f"{name} failed", {"error": str(error)})
+                due = max(due + interval_s, time.monotonic() - interval_s)
+                self._stopping.wait(max(0.0, due - time.monotonic()))
+
+        thread = threading.Thread(target=loop, name=name, daemon=True)
+        with self._lock:
+            self._pollers.append(thread)
+        thread.start()
+
+    def stop(self) -> None:
+        """End all probes; nothing is added by them afterwards."""
+        self._stopping.set()
+        with self._lock:
+            processes, pollers = list(self._processes), list(self._pollers)
+        for _host, process, _reader in processes:
+            process.stop()
+        for thread in [*pollers, *(reader for _host, _process, reader in processes)]:
+            thread.join(timeout=10.0)
+
+    def samples(self) -> list[Sample]:
+        """Everything sampled so far."""
+        with self._lock:
+            return list(self._samples)
+
+    def events(self) -> list[Event]:
+        """Everything that happened so far."""
+        with self._lock:
+            return list(self._events)

@@ -1,0 +1,193 @@
+"""The container engine, reduced to what a testbed needs of it."""
+
+import io
+import tarfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import Any
+
+import docker
+import docker.errors
+from docker.types import IPAMConfig, IPAMPool, Ulimit
+
+from testbed.errors import TestbedError
+from testbed.provision.labels import HOST, NAME, ROLE
+
+
+class NetworkTaken(TestbedError):
+    """The engine already uses (part of) these addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A container of a testbed, as the engine tells it."""
+
+    id: str
+    labels: Mapping[str, str]
+    running: bool
+
+    @property
+    def host(self) -> str:
+        """The host it is; empty for the fabric."""
+        return self.labels.get(HOST, "")
+
+    @property
+    def role(self) -> str:
+        """`host` or `fabric`."""
+        return self.labels.get(ROLE, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A container to be made."""
+
+    name: str
+    image: str
+    command: Sequence[str]
+    labels: Mapping[str, str]
+    hostname: str
+    network: str | None
+    ip: str | None
+    read_only_mounts: Mapping[str, str]
+    """Path on the machine → path in the container."""
+    files: Mapping[str, bytes]
+    """Put in place before it starts."""
+    private_files: Sequence[str] = ()
+
+
+class Engine:
+    """A connection to the container engine that DOCKER_HOST (or the usual socket) names."""
+
+    def __init__(self) -> None:
+        try:
+            self._api = docker.APIClient(version="auto", timeout=60, **docker.utils.kwargs_from_env())
+        except docker.errors.DockerException as error:
+            raise TestbedError(
+                f"the container engine does not answer ({error}); `testbed doctor --fix` installs and starts one"
+            ) from error
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._api.close()
+
+    def info(self) -> dict[str, Any]:
+        """What the engine says of itself."""
+        info: dict[str, Any] = self._api.info()
+        return info
+
+    def create_network(self, name: str, subnet: IPv4Network, labels: Mapping[str, str]) -> None:
+        """A bridge network without a way out. Raises `NetworkTaken` when its addresses are in use."""
+        try:
+            self._api.create_network(
+                name,
+                driver="bridge",
+                internal=True,
+                labels=dict(labels),
+                ipam=IPAMConfig(pool_configs=[IPAMPool(subnet=str(subnet))]),
+            )
+        except docker.errors.APIError as error:
+            if "overlap" in str(error.explanation):
+                raise NetworkTaken(f"{subnet} is in use by another network of the engine") from error
+            raise TestbedError(f"network {name}: the engine refused it: {error.explanation}") from error
+
+    def create(self, spec: Spec) -> str:
+        """Make and start a container; returns its id. Nothing is left when it cannot be started."""
+        networking = None
+        if spec.network:
+            endpoint = self._api.create_endpoint_config(ipv4_address=spec.ip)
+            networking = self._api.create_networking_config({spec.network: endpoint})
+        try:
+            created = self._api.create_container(
+                spec.image,
+                entrypoint=["tini", "--"],
+                command=list(spec.command),
+                name=spec.name,
+                hostname=spec.hostname,
+                labels=dict(spec.labels),
+                networking_config=networking,
+                volumes=list(spec.read_only_mounts.values()),
+                host_config=self._api.create_host_config(
+                    network_mode=spec.network or "none",
+                    binds=[f"{source}:{target}:ro" for source, target in spec.read_only_mounts.items()],
+                    ulimits=[Ulimit(name="nofile", soft=100_000, hard=100_000)],
+                    sysctls={"net.ipv6.conf.all.disable_ipv6": "1"},
+                ),
+            )
+            if spec.files:
+                self._api.put_archive(created["Id"], "/", _tar(spec.files, spec.private_files))
+            self._api.start(created["Id"])
+        except docker.errors.APIError as error:
+            raise TestbedError(f"container {spec.name}: the engine refused it: {error.explanation}") from error
+        identity: str = created["Id"]
+        return identity
+
+    def pid(self, container: str) -> int:
+        """The number, on the machine, of the container's first process."""
+        state = self._api.inspect_container(container)["State"]
+        if not state["Pid"]:
+            raise TestbedError(
+                f"container {container[:12]} is not running ({state['Status']}, exit code {state['ExitCode']}): "
+                f"{self._api.logs(container, tail=10).decode(errors='replace').strip()}"
+            )
+        return int(state["Pid"])
+
+    def containers(self, name: str | None = None) -> list[Found]:
+        """All containers of testbed `name`, or of every testbed, whatever their state."""
+        found = self._api.containers(all=True, filters={"label": _filter(name)})
+        return [
+            Found(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found
+        ]
+
+    def networks(self, name: str | None = None) -> list[tuple[str, Mapping[str, str]]]:
+        """Id and labels of all networks of testbed `name`, or of every testbed."""
+        found = self._api.networks(filters={"label": _filter(name)})
+        return [(str(each["Id"]), each["Labels"] or {}) for each in found]
+
+    def remove_container(self, container: str) -> None:
+        """Kill and remove; one that is gone already is no error."""
+        try:
+            self._api.remove_container(container, force=True, v=True)
+        except docker.errors.NotFound:
+            return
+        except docker.errors.APIError as error:
+            if error.status_code != 409:  # another command is removing it right now: wait for that below
+                raise TestbedError(f"container {container[:12]}: {error.explanation}") from error
+            self._wait_gone(container)
+
+    def _wait_gone(self, container: str) -> None:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                self._api.inspect_container(container)
+            except docker.errors.NotFound:
+                return
+            time.sleep(0.1)  # the engine announces removals only as an event stream; this is rare and short
+        raise TestbedError(f"container {container[:12]} is being removed by somebody else, and does not go")
+
+    def remove_network(self, network: str) -> None:
+        """Remove; one that is gone already is no error."""
+        try:
+            self._api.remove_network(network)
+        except docker.errors.NotFound:
+            return
+        except docker.errors.APIError as error:
+            raise TestbedError(f"network {network[:12]}: {error.explanation}") from error
+
+
+def _filter(name: str | None) -> str:
+    return f"{NAME}={name}" if name else NAME
+
+
+def _tar(files: Mapping[str, bytes], private: Sequence[str]) -> bytes:
+    """An archive of `files` (absolute paths), with the folders they lie in."""
+    buffer = io.BytesIO()
+    now = int(time.time())
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path.lstrip("/"))
+            entry.size, entry.mtime = len(content), now
+            entry.mode = 0o600 if path in private else 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    return buffer.getvalue()

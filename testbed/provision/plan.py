@@ -1,0 +1,108 @@
+"""Which containers a topology becomes. Pure: values in, values out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.kafka.node import node_files
+from testbed.kafka.properties import server_properties
+from testbed.network.addresses import AddressPlan
+from testbed.probes.recorder import AGENT_PATH
+from testbed.provision.containers import Spec
+from testbed.provision.keys import KeyPair
+from testbed.provision.labels import Labels
+from testbed.provision.software import KafkaSoftware
+from testbed.software.format import meta_properties, new_id
+from testbed.topology.model import Host, Topology
+
+HOST_KEY = "/etc/testbed/ssh/host_key"
+AUTHORIZED_KEYS = "/etc/testbed/ssh/authorized_keys"
+SSHD_CONFIG = "/etc/testbed/ssh/sshd_config"
+
+_SSHD = """\
+ListenAddress {ip}
+HostKey {host_key}
+AuthorizedKeysFile {authorized_keys}
+AllowUsers root
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+UseDNS no
+MaxSessions 100
+MaxStartups 100
+PidFile none
+Subsystem sftp internal-sftp
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What is random about a testbed, so that the rest of the plan is a function."""
+
+    cluster_id: str
+    login: KeyPair
+    host_keys: Mapping[str, KeyPair]
+
+    @classmethod
+    def generate(cls, topology: Topology) -> "Identity":
+        """New keys and a new cluster id."""
+        return cls(new_id(), KeyPair.generate(), {host.name: KeyPair.generate() for host in topology.hosts})
+
+
+def management_network(labels: Labels) -> str:
+    """The name of the testbed's management network in the engine."""
+    return f"testbed-{labels.name}"
+
+
+def fabric_spec(image: str, labels: Labels) -> Spec:
+    """The container whose network namespace holds the bridges."""
+    return Spec(
+        name=f"testbed-{labels.name}-fabric",
+        image=image,
+        command=["sleep", "infinity"],
+        labels=labels.of("fabric"),
+        hostname="fabric",
+        network=None,
+        ip=None,
+        read_only_mounts={},
+        files={},
+    )
+
+
+def host_spec(
+    host: Host,
+    topology: Topology,
+    plan: AddressPlan,
+    identity: Identity,
+    image: str,
+    labels: Labels,
+    software: KafkaSoftware | None,
+    overlay: Mapping[str, str],
+) -> Spec:
+    """One host: an SSH server, the probe's agent, and (for Kafka's roles) a formatted node ready to start."""
+    ip = str(plan.management_ip(host.name))
+    agent = Path(__file__).parents[1] / "probes" / "agent.py"
+    files = {
+        HOST_KEY: identity.host_keys[host.name].private,
+        AUTHORIZED_KEYS: (identity.login.public + "\n").encode(),
+        SSHD_CONFIG: _SSHD.format(ip=ip, host_key=HOST_KEY, authorized_keys=AUTHORIZED_KEYS).encode(),
+        AGENT_PATH: agent.read_bytes(),
+        "/run/sshd/.keep": b"",
+    }
+    if software is not None and host.node_id is not None:
+        properties = server_properties(topology, host, plan, overlay)
+        meta = meta_properties(identity.cluster_id, host.node_id, new_id())
+        files |= node_files(properties, meta, software.checkpoint)
+    return Spec(
+        name=f"testbed-{labels.name}-{host.name}",
+        image=image,
+        command=["/usr/sbin/sshd", "-D", "-e", "-f", SSHD_CONFIG],
+        labels=labels.of("host", host.name),
+        hostname=host.name,
+        network=management_network(labels),
+        ip=ip,
+        read_only_mounts=software.mounts if software else {},
+        files=files,
+        private_files=(HOST_KEY, AUTHORIZED_KEYS),
+    )

@@ -1,0 +1,44 @@
+"""Removing a testbed: by what runs under its label, not by what a file says it once was."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from testbed.errors import TestbedError
+from testbed.network.apply import devices_with_alias
+from testbed.network.fabric import driver_device
+from testbed.provision import state as states
+from testbed.provision.containers import Engine
+from testbed.wait import wait_until
+
+
+def remove(engine: Engine, name: str) -> list[str]:
+    """Remove every container, network, link and file of testbed `name`; says what was removed.
+
+    Removing what is not there is no error, so it can be repeated after a failure. What could not be removed is
+    raised as one `TestbedError` after everything else has gone; the state stays then, for the next try.
+    """
+    containers = engine.containers(name)
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        removals = [pool.submit(engine.remove_container, found.id) for found in containers]
+    problems = [str(error) for error in (removal.exception() for removal in removals) if error]
+    removed = [f"container {found.host or found.role}" for found in containers]
+    for network, _labels in engine.networks(name):
+        try:
+            engine.remove_network(network)
+            removed.append("management network")
+        except TestbedError as error:
+            problems.append(str(error))
+    if problems:
+        raise TestbedError(f"testbed {name} is not wholly removed:\n  " + "\n  ".join(problems))
+    device = driver_device(name)
+    # The kernel takes the fabric's links down some 100 ms after its last process.
+    wait_until(
+        lambda: devices_with_alias(f"testbed={name}"),
+        lambda devices: device not in devices,
+        timeout_s=10.0,
+        interval_s=0.05,
+        what=f"the link {device} of testbed {name} to go",
+    )
+    if states.folder(name).exists():
+        states.forget(name)
+        removed.append("state and keys")
+    return removed

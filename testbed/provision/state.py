@@ -1,0 +1,127 @@
+"""What is known of each testbed between two commands: one folder each under the state folder."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from testbed.errors import TestbedError, UsageError
+from testbed.paths import state_dir
+from testbed.provision.keys import KeyPair, write_private
+
+_NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
+Status = Literal["creating", "up"]
+
+
+def check_name(name: str) -> str:
+    """The name itself, or `UsageError` saying which names are allowed."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"testbed name {name!r}: a name begins with a lower-case letter and has at most 32 "
+            "lower-case letters, digits and hyphens, for example `three-brokers-2`"
+        )
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class TestbedState:
+    """Everything needed to reach a testbed again, without its topology file."""
+
+    __test__ = False
+
+    name: str
+    status: Status
+    slot: int
+    topology: Mapping[str, Any]
+    """The resolved topology, as `Topology.to_document()` gives it."""
+    topology_digest: str
+    owner: str
+    ephemeral: bool
+    """Made for one run: garbage as soon as its owner is dead."""
+    created: str
+    cluster_id: str
+    kafka: Mapping[str, str]
+    """Host → Kafka version."""
+    overlay: Mapping[str, str]
+    """Broker properties set over the topology's, for instance by an experiment."""
+    host_keys: Mapping[str, str]
+    """Host → pinned public host key."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """Of what it runs: image, jars per version."""
+
+
+def folder(name: str) -> Path:
+    """The folder of one testbed's state."""
+    return state_dir() / "testbeds" / check_name(name)
+
+
+def private_key_path(name: str) -> Path:
+    """The key all hosts of the testbed accept."""
+    return folder(name) / "id_ed25519"
+
+
+def write_key(name: str, key: KeyPair) -> None:
+    """Put the login key into the testbed's folder, readable by its owner only."""
+    folder(name).mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_private(private_key_path(name), key.private)
+
+
+def save(state: TestbedState) -> None:
+    """Write the state whole: temporary file, fsync, rename."""
+    path = folder(state.name) / "state.json"
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = path.with_suffix(".partial")
+    with temporary.open("w") as file:
+        json.dump(asdict(state), file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def load(name: str) -> TestbedState | None:
+    """The state of a testbed; None when there is none. Raises `TestbedError` for a damaged file."""
+    path = folder(name) / "state.json"
+    try:
+        return TestbedState(**json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError) as error:
+        raise TestbedError(
+            f"{path}: not a testbed's state ({error}); `testbed down {name}` removes the testbed all the same"
+        ) from error
+
+
+def forget(name: str) -> None:
+    """Remove the testbed's folder with its keys."""
+    if folder(name).exists():
+        shutil.rmtree(folder(name))
+
+
+def names() -> list[str]:
+    """Every testbed that has a state folder here."""
+    root = state_dir() / "testbeds"
+    return sorted(path.name for path in root.iterdir() if _NAME.fullmatch(path.name)) if root.is_dir() else []
+
+
+@contextlib.contextmanager
+def lock(name: str, *, wait: bool = False) -> Iterator[None]:
+    """Hold `name` for the time of one change; another process that holds it is an error unless `wait`.
+
+    The lock is the kernel's, so that it ends with the process that holds it, however that dies.
+    """
+    path = state_dir() / "locks" / f"{name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError as error:
+            raise TestbedError(
+                f"another command is changing `{name}` right now (lock {path}); wait for it or stop it"
+            ) from error
+        yield

@@ -1,0 +1,4 @@
+"""The software a testbed runs on: Kafka releases, the node image, class-data archives; made once, kept, verified.
+
+Standard library only: set-up uses this package before the project's environment exists.
+"""

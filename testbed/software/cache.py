@@ -1,0 +1,169 @@
+"""Artefacts that are made once: built aside, put in place whole, verified by digest when used.
+
+An artefact is a folder `<cache>/<name>/<key>` with its record `.artefact.json` inside, so that one rename
+makes both exist. A kill in the middle leaves only a temporary sibling, which the next holder of the lock removes.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from testbed.software.errors import SoftwareError
+from testbed.software.locks import held
+from testbed.software.places import cache_dir
+
+LOG = logging.getLogger(__name__)
+RECORD = ".artefact.json"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """What is known of one file of an artefact; `mtime_ns` only tells whether hashing again is worth it."""
+
+    sha256: str
+    size_bytes: int
+    mtime_ns: int
+
+
+def artefact(
+    name: str,
+    key: str,
+    build: Callable[[Path], None],
+    *,
+    thorough: bool = False,
+    root: Path | None = None,
+) -> Path:
+    """The folder of the artefact `name`/`key`, made by `build(empty folder)` when it is not there yet.
+
+    Every file is verified against the digest recorded at its making; a file whose size and time are those
+    recorded is hashed only when `thorough`. A damaged artefact is logged as a warning and made again.
+    Safe for any number of processes and threads at once: one builds, the others wait for it.
+    `root` replaces the cache folder. What `build` raises is passed on; nothing is left in place then.
+    """
+    final = _place(name, key, root)
+    if final.is_dir() and not _damage(final, thorough=thorough):
+        return final
+    with held(final.parent / f".{key}.lock"):
+        _remove_leftovers(final)
+        if final.is_dir():
+            damage = _damage(final, thorough=thorough)
+            if not damage:
+                return final
+            LOG.warning("%s is damaged (%s): making it again", final, "; ".join(damage[:3]))
+            doomed = _temporary(final, "damaged")
+            final.rename(doomed)
+            shutil.rmtree(doomed)
+        fresh = _temporary(final, str(os.getpid()))
+        fresh.mkdir()
+        try:
+            build(fresh)
+            _seal(fresh)
+            fresh.rename(final)
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
+        _fsync(final.parent)
+    return final
+
+
+def existing(name: str, key: str, *, thorough: bool = False, root: Path | None = None) -> Path | None:
+    """The artefact's folder when it is there and intact, else None; makes nothing."""
+    final = _place(name, key, root)
+    return final if final.is_dir() and not _damage(final, thorough=thorough) else None
+
+
+def damage(name: str, key: str, *, thorough: bool = True, root: Path | None = None) -> list[str]:
+    """What is wrong with an artefact, in words, one entry per file; empty when intact or absent."""
+    final = _place(name, key, root)
+    return _damage(final, thorough=thorough) if final.is_dir() else []
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The recorded sha256 of each file of an artefact, by its path relative to the folder."""
+    return {path: record.sha256 for path, record in _record(folder).items()}
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file's content, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _place(name: str, key: str, root: Path | None) -> Path:
+    for part in (name, key):
+        if not _NAME.fullmatch(part):
+            raise SoftwareError(f"{part!r} cannot name an artefact: letters, digits and . _ + - only")
+    return (root or cache_dir()) / name / key
+
+
+def _temporary(final: Path, suffix: str) -> Path:
+    return final.parent / f".{final.name}.tmp-{suffix}"
+
+
+def _remove_leftovers(final: Path) -> None:
+    """Called with the lock held, so whatever temporary sibling exists belongs to a process that died."""
+    for leftover in final.parent.glob(f".{final.name}.tmp-*"):
+        shutil.rmtree(leftover)
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    return (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != RECORD)
+
+
+def _seal(folder: Path) -> None:
+    records = {}
+    for path in _files(folder):
+        status = path.stat()
+        record = FileRecord(sha256_of(path), status.st_size, status.st_mtime_ns)
+        records[str(path.relative_to(folder))] = asdict(record)
+        _fsync(path)
+    if not records:
+        raise SoftwareError(f"{folder}: nothing was built")
+    with (folder / RECORD).open("w", encoding="utf-8") as stream:
+        json.dump(records, stream, indent=1, sort_keys=True)
+        stream.flush()
+        os.fsync(stream.fileno())
+    for path in (folder, *(p for p in folder.rglob("*") if p.is_dir())):
+        _fsync(path)
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _record(folder: Path) -> dict[str, FileRecord]:
+    document = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    return {
+        path: FileRecord(str(r["sha256"]), int(r["size_bytes"]), int(r["mtime_ns"]))
+        for path, r in document.items()
+    }
+
+
+def _damage(folder: Path, *, thorough: bool) -> list[str]:
+    try:
+        records = _record(folder)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return [f"its record {RECORD} cannot be read: {error}"]
+    found = []
+    for relative, record in records.items():
+        path = folder / relative
+        try:
+            status = path.stat()
+            if status.st_size != record.size_bytes:
+                found.append(f"{relative}: {status.st_size} bytes, not {record.size_bytes}")
+            elif (thorough or status.st_mtime_ns != record.mtime_ns) and sha256_of(path) != record.sha256:
+                found.append(f"{relative}: its sha256 is not the one recorded")
+        except OSError as error:
+            found.append(f"{relative}: {error.strerror}")
+    return found

@@ -1,0 +1,67 @@
+"""Other programs, run with their output in a log; a failure carries the log's last lines and its path."""
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from testbed.software.errors import SoftwareError
+
+TAIL_LINES = 12
+
+
+class CommandError(SoftwareError):
+    """A program was absent or failed; `.log` is the whole output, where there is one."""
+
+    def __init__(self, message: str, log: Path | None = None) -> None:
+        super().__init__(message)
+        self.log = log
+
+
+def run_logged(
+    argv: Sequence[str | Path],
+    log: Path,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    stdin: str | None = None,
+    timeout_s: float | None = None,
+) -> None:
+    """Run a program to its end, output appended to `log`; `env` is added to this process's environment.
+
+    Raises CommandError when it is absent, exits other than 0, or is not done in time.
+    """
+    words = [str(word) for word in argv]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        output.write(f"$ {' '.join(words)}\n".encode())
+        output.flush()
+        try:
+            done = subprocess.run(
+                words,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                input=None if stdin is None else stdin.encode(),
+                stdin=subprocess.DEVNULL if stdin is None else None,
+                env={**os.environ, **(env or {})},
+                cwd=cwd,
+                timeout=timeout_s,
+                check=False,
+            )
+        except FileNotFoundError:
+            raise CommandError(f"{words[0]} is not installed") from None
+        except subprocess.TimeoutExpired:
+            raise CommandError(_told(words, f"not done after {timeout_s:g} s", log), log) from None
+    if done.returncode != 0:
+        raise CommandError(_told(words, f"exit code {done.returncode}", log), log)
+
+
+def tail(log: Path, lines: int = TAIL_LINES) -> str:
+    """The last lines of a log, indented, without blank ones."""
+    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    kept = [line for line in text.splitlines() if line.strip()][-lines:]
+    return "\n".join(f"    {line}" for line in kept)
+
+
+def _told(words: Sequence[str], what: str, log: Path) -> str:
+    return f"{Path(words[0]).name} {' '.join(words[1:3])}: {what}\n{tail(log)}\n  whole log: {log}"

@@ -1,0 +1,219 @@
+"""The container engine's HTTP interface over its socket, as far as set-up and image building need it."""
+
+import http.client
+import json
+import os
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import quote, urlencode, urlsplit
+
+from testbed.software.errors import SoftwareError
+
+DEFAULT_SOCKET = Path("/var/run/docker.sock")
+LABEL = "testbed.role"
+
+
+class Trouble(Enum):
+    """Why the engine did not answer."""
+
+    ABSENT = "absent"  # no socket: not installed, or not started
+    SILENT = "silent"  # a socket that nobody listens on
+    DENIED = "denied"  # a socket this user may not open
+    ELSEWHERE = "elsewhere"  # an address that is not on this machine
+    FAILED = "failed"  # it answered with an error
+
+
+class EngineError(SoftwareError):
+    """The engine did not answer, or refused; `.trouble` says which, `.status` its HTTP status (0: none)."""
+
+    def __init__(self, message: str, trouble: Trouble, status: int = 0) -> None:
+        super().__init__(message)
+        self.trouble = trouble
+        self.status = status
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout_s: float | None) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A container engine at `address`: `unix:///path` or `tcp://127.0.0.1:port`."""
+
+    address: str
+
+    @classmethod
+    def from_environment(cls) -> "Engine":
+        """The engine that DOCKER_HOST names, else the one at the default socket."""
+        return cls(os.environ.get("DOCKER_HOST") or f"unix://{DEFAULT_SOCKET}")
+
+    def ping(self, timeout_s: float = 5.0) -> None:
+        """Returns when the engine answers; raises EngineError otherwise."""
+        with self._call("GET", "/_ping", timeout_s=timeout_s) as response:
+            response.read()
+
+    def get(self, path: str, **query: str) -> Any:
+        """The JSON document at `path`."""
+        with self._call("GET", path, query) as response:
+            return json.load(response)
+
+    def find_image(self, reference: str) -> str | None:
+        """The id of a local image, or None when there is no such image."""
+        try:
+            return str(self.get(f"/images/{quote(reference, safe='/:')}/json")["Id"])
+        except EngineError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def import_image(self, tar: BinaryIO, tag: str, changes: tuple[str, ...]) -> None:
+        """Make an image out of a root file system's tar; `changes` are Dockerfile lines such as `LABEL a=b`."""
+        repository, _, name = tag.partition(":")
+        query = urlencode(
+            [("fromSrc", "-"), ("repo", repository), ("tag", name), *(("changes", c) for c in changes)]
+        )
+        with self._call("POST", f"/images/create?{query}", body=tar) as response:
+            _read_progress(response)
+
+    def pull_image(self, reference: str) -> None:
+        """Pull an image from its registry."""
+        name, _, tag = reference.rpartition(":") if ":" in reference.split("/")[-1] else (reference, "", "latest")
+        with self._call("POST", "/images/create", {"fromImage": name, "tag": tag}) as response:
+            _read_progress(response)
+
+    def tag_image(self, image_id: str, tag: str) -> None:
+        """Give a local image one more tag."""
+        repository, _, name = tag.partition(":")
+        with self._call("POST", f"/images/{image_id}/tag", {"repo": repository, "tag": name}):
+            pass
+
+    @contextmanager
+    def container(self, definition: Mapping[str, Any]) -> Iterator["Container"]:
+        """A started container that is removed at the end, whatever happens."""
+        with self._call("POST", "/containers/create", json_body=definition) as response:
+            made = Container(self, str(json.load(response)["Id"]))
+        try:
+            with self._call("POST", f"/containers/{made.id}/start"):
+                pass
+            yield made
+        finally:
+            with self._call("DELETE", f"/containers/{made.id}", {"force": "1", "v": "1"}):
+                pass
+
+    @contextmanager
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        *,
+        body: BinaryIO | None = None,
+        json_body: Mapping[str, Any] | None = None,
+        timeout_s: float | None = None,
+    ) -> Iterator[http.client.HTTPResponse]:
+        connection = self._connection(timeout_s)
+        headers: dict[str, str] = {}
+        data: BinaryIO | bytes | None = body
+        if json_body is not None:
+            data = json.dumps(json_body).encode()
+            headers["Content-Type"] = "application/json"
+        elif body is not None:
+            headers["Content-Type"] = "application/x-tar"
+        try:
+            try:
+                connection.request(
+                    method,
+                    f"{path}?{urlencode(query)}" if query else path,
+                    body=data,
+                    headers=headers,
+                    encode_chunked=body is not None,
+                )
+                response = connection.getresponse()
+            except (OSError, http.client.HTTPException) as error:
+                raise self._explained(error) from error
+            if response.status >= 400:
+                raise EngineError(_reason(response), Trouble.FAILED, response.status)
+            yield response
+        finally:
+            connection.close()
+
+    def _connection(self, timeout_s: float | None) -> http.client.HTTPConnection:
+        parts = urlsplit(self.address)
+        if parts.scheme == "unix":
+            return _UnixConnection(parts.path, timeout_s)
+        if parts.scheme == "tcp" and parts.hostname in ("localhost", "127.0.0.1", "::1"):
+            return http.client.HTTPConnection(parts.hostname, parts.port or 2375, timeout=timeout_s)
+        raise EngineError(
+            f"DOCKER_HOST={self.address}: the engine must be on this machine (unix:///path or tcp://127.0.0.1:port), "
+            "since the testbed lays its own network links into the containers",
+            Trouble.ELSEWHERE,
+        )
+
+    def _explained(self, error: Exception) -> EngineError:
+        if isinstance(error, FileNotFoundError):
+            return EngineError(f"no container engine at {self.address}", Trouble.ABSENT)
+        if isinstance(error, ConnectionRefusedError):
+            return EngineError(f"nothing listens at {self.address}", Trouble.SILENT)
+        if isinstance(error, PermissionError):
+            return EngineError(f"{self.address}: permission denied", Trouble.DENIED)
+        return EngineError(f"{self.address}: {error or type(error).__name__}", Trouble.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A running container."""
+
+    engine: Engine
+    id: str
+
+    def output(self) -> Iterator[str]:
+        """The lines it writes, standard output and error together, until it ends."""
+        with self.engine._call(
+            "GET", f"/containers/{self.id}/logs", {"follow": "1", "stdout": "1", "stderr": "1"}
+        ) as response:
+            rest = b""
+            # Without a terminal each piece has a header: stream, three zeros, length (big endian).
+            while header := response.read(8):
+                rest += response.read(struct.unpack(">4xI", header)[0])
+                *lines, rest = rest.split(b"\n")
+                yield from (line.decode(errors="replace") for line in lines)
+            if rest:
+                yield rest.decode(errors="replace")
+
+    def signal(self, name: str) -> None:
+        """Send a signal such as SIGTERM to its first process."""
+        with self.engine._call("POST", f"/containers/{self.id}/kill", {"signal": name}):
+            pass
+
+    def wait(self, timeout_s: float) -> int:
+        """Its exit code, once it has ended."""
+        with self.engine._call("POST", f"/containers/{self.id}/wait", timeout_s=timeout_s) as response:
+            return int(json.load(response)["StatusCode"])
+
+
+def _reason(response: http.client.HTTPResponse) -> str:
+    text = response.read().decode(errors="replace")
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"the engine answered {response.status}: {text[:200]}"
+
+
+def _read_progress(response: http.client.HTTPResponse) -> None:
+    """Reads the stream of progress documents; an error in it is how the engine says that it failed."""
+    for line in response:
+        if line.strip() and "error" in (document := json.loads(line)):
+            raise EngineError(str(document["error"]), Trouble.FAILED)

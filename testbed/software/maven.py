@@ -1,0 +1,112 @@
+"""Jars by way of the user's Maven: its settings, mirrors, proxies and local repository are used as they are."""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+from testbed.software.commands import CommandError, run_logged
+from testbed.software.errors import SoftwareError
+from testbed.software.locks import held
+from testbed.software.places import cache_dir, state_dir
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinates:
+    """One artifact in Maven's terms."""
+
+    group: str
+    name: str
+    version: str
+    classifier: str = ""
+
+    def __str__(self) -> str:
+        return ":".join(part for part in (self.group, self.name, self.classifier, self.version) if part)
+
+
+class NotInRegistry(SoftwareError):
+    """Maven says that an artifact does not exist."""
+
+
+def pom(dependencies: Sequence[Coordinates]) -> str:
+    """A project file that asks for `dependencies` and nothing else."""
+    wanted = "\n".join(
+        f"<dependency><groupId>{escape(d.group)}</groupId><artifactId>{escape(d.name)}</artifactId>"
+        f"<version>{escape(d.version)}</version>"
+        + (f"<classifier>{escape(d.classifier)}</classifier>" if d.classifier else "")
+        + "</dependency>"
+        for d in dependencies
+    )
+    return (
+        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+        "<groupId>testbed</groupId><artifactId>jars</artifactId><version>1</version>\n"
+        f"<dependencies>\n{wanted}\n</dependencies></project>\n"
+    )
+
+
+def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: bool = True) -> None:
+    """Put the jars of `dependencies` (and of what they need at run time) into `target`.
+
+    Raises NotInRegistry when Maven says that one does not exist, CommandError for anything else.
+    """
+    if shutil.which("mvn") is None:
+        raise CommandError("mvn is not installed; on Debian: apt-get install maven")
+    log = state_dir() / "logs" / "maven.log"
+    # Maven's local repository is not made for two writers at once.
+    with held(cache_dir() / ".maven.lock"), tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
+        project = Path(folder) / "pom.xml"
+        project.write_text(pom(dependencies), encoding="utf-8")
+        begun = log.stat().st_size if log.exists() else 0
+        try:
+            run_logged(
+                [
+                    "mvn",
+                    "-B",
+                    "-q",
+                    "-f",
+                    project,
+                    "dependency:copy-dependencies",
+                    "-DincludeScope=runtime",
+                    f"-DexcludeTransitive={str(not transitive).lower()}",
+                    f"-DoutputDirectory={target}",
+                ],
+                log,
+            )
+        except CommandError as error:
+            with log.open("rb") as stream:
+                stream.seek(begun)
+                said = stream.read().decode(errors="replace")
+            missing = missing_artifacts(said)
+            if missing:
+                raise NotInRegistry(f"Maven finds no {', '.join(missing)}") from error
+            raise
+
+
+def missing_artifacts(output: str) -> tuple[str, ...]:
+    """The artifacts that Maven's output says do not exist, as `group:name:version`."""
+    found = re.findall(r"(?:Could not find artifact|Failure to find) ([\w.-]+):([\w.-]+):jar:([\w.:-]+?) (?:in|was)", output)
+    return tuple(dict.fromkeys(":".join(part) for part in found))
+
+
+def known_versions(group: str, name: str) -> tuple[str, ...]:
+    """The versions of an artifact that the registry's metadata lists, oldest first; empty when it cannot be read."""
+    with tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
+        # An open range makes Maven fetch the metadata into its local repository, where it is read.
+        log = Path(folder) / "log"
+        project = Path(folder) / "pom.xml"
+        project.write_text(pom([Coordinates(group, name, "(,0]")]), encoding="utf-8")
+        try:
+            with held(cache_dir() / ".maven.lock"):
+                run_logged(["mvn", "-B", "-q", "-f", project, "dependency:resolve"], log, timeout_s=60)
+        except CommandError:
+            pass  # it must fail, since no version lies in that range; the metadata is there by then
+        repository = Path.home() / ".m2" / "repository" / Path(*group.split(".")) / name
+        versions: dict[str, None] = {}
+        for metadata in sorted(repository.glob("maven-metadata-*.xml")):
+            for element in ElementTree.parse(metadata).iterfind(".//version"):
+                versions[element.text or ""] = None
+        return tuple(versions)

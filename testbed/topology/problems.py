@@ -1,0 +1,64 @@
+"""What is wrong with a topology, and where: one line per mistake, all of them at once."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from testbed.errors import UsageError
+
+Path = tuple[str | int, ...]
+"""Where in the document: mapping keys and list indexes from the top, `("hosts", "b1", "nic", "rate")`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake. `line` and `column` count from 1; None where there is no text (a document built in Python)."""
+
+    file: str
+    line: int | None
+    column: int | None
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}:{self.column}"
+        return f"{place}: {self.field}: {self.message}" if self.field else f"{place}: {self.message}"
+
+
+class TopologyError(UsageError):
+    """The topology cannot be used; `problems` holds every mistake, in the order of the file."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def field_name(path: Path) -> str:
+    """`hosts.b1.nic.rate`, `racks[1]`, `kafka.properties[node.id]`: a path as people write it."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif part and all(c.isalnum() or c in "_-" for c in part):
+            text += f".{part}" if text else part
+        else:
+            text += f"[{show(part)}]"
+    return text
+
+
+def show(value: object) -> str:
+    """A value as found, short and safe to print on a terminal."""
+    text = value if isinstance(value, str) and value and value == value.strip() and value.isprintable() else repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def choices(names: Sequence[str]) -> str:
+    """`a, b or c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def did_you_mean(found: object, names: Iterable[str]) -> str:
+    """`; did you mean broker?` for the nearest valid name, or nothing when none is near."""
+    by_folded = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(str(found)[:100].lower(), by_folded, n=1, cutoff=0.6)
+    return f"; did you mean {by_folded[close[0]]}?" if close else ""

@@ -1,0 +1,215 @@
+"""What makes a topology valid, as functions of values: used for files (with their lines) and for Python alike."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from testbed.topology.model import (
+    MAX_RATE_BPS,
+    MIN_BURST_BYTES,
+    MIN_RATE_BPS,
+    Host,
+    Role,
+    max_burst_bytes,
+)
+from testbed.topology.problems import Path, choices, did_you_mean, show
+from testbed.units import format_bit_rate, format_size
+
+NAME = r"^[a-z][a-z0-9-]{0,30}$"
+HOST_NAME = r"^[a-z][a-z0-9-]{0,14}$"
+NIC_NAME = r"^[a-z][a-z0-9]{0,14}$"
+VERSION = r"^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(-rc[0-9]{1,3})?$"
+PROPERTY_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,199}$"
+OLDEST_KAFKA = (3, 3, 0)
+MAX_NODE_ID = 2**31 - 1
+MAX_HOSTS = 100
+MAX_RACKS = 16
+
+_TOLD = "the testbed sets it from the topology"
+OWNED_PROPERTIES: Mapping[str, str] = {
+    "node.id": "write node_id at the host",
+    "broker.id": "write node_id at the host",
+    "process.roles": "write role at the host",
+    "broker.rack": "write rack at the host",
+    "listeners": _TOLD,
+    "advertised.listeners": _TOLD,
+    "listener.security.protocol.map": _TOLD,
+    "security.inter.broker.protocol": _TOLD,
+    "inter.broker.listener.name": _TOLD,
+    "controller.listener.names": _TOLD,
+    "log.dir": "each host has one data folder, wiped with its cluster",
+    "log.dirs": "each host has one data folder, wiped with its cluster",
+    "metadata.log.dir": "each host has one data folder, wiped with its cluster",
+    "zookeeper.connect": "clusters here are KRaft",
+}
+"""Properties that a file may not set, with what to do instead; all of `controller.quorum.` belongs here too."""
+OWNED_PREFIXES: Mapping[str, str] = {"controller.quorum.": "the testbed sets it from the hosts' roles"}
+
+Broken = tuple[Path, str]
+
+
+def name_problem(found: object, pattern: str, what: str) -> str | None:
+    """Why this cannot be the name of a `what`, or None."""
+    if isinstance(found, str) and re.fullmatch(pattern.strip("^$"), found, re.ASCII):
+        return None
+    most = pattern.rstrip("}$").rpartition(",")[2]
+    marks = "letters, digits and -" if "-" in pattern else "letters and digits"
+    return f"{show(found)} cannot name a {what}; allowed: a small letter, then small {marks}, {int(most) + 1} in all"
+
+
+def nic_name_problem(found: object) -> str | None:
+    """Why a data NIC cannot have this name, or None."""
+    if found == "lo" or (isinstance(found, str) and re.fullmatch("eth[0-9]*", found, re.ASCII)):
+        return f"{show(found)} is taken (lo is loopback, eth0 the management NIC); allowed: any other name, such as data0"
+    return name_problem(found, NIC_NAME, "NIC")
+
+
+def rate_problem(rate_bps: int) -> str | None:
+    """Why no NIC has this rate, or None."""
+    if MIN_RATE_BPS <= rate_bps <= MAX_RATE_BPS:
+        return None
+    low, high = format_bit_rate(MIN_RATE_BPS), format_bit_rate(MAX_RATE_BPS)
+    return f"{format_bit_rate(rate_bps)} is too {'slow' if rate_bps < MIN_RATE_BPS else 'fast'}; allowed: {low} to {high}"
+
+
+def burst_problem(burst_bytes: int, rate_bps: int) -> str | None:
+    """Why a NIC of this rate cannot have this burst, or None."""
+    most = max_burst_bytes(rate_bps)
+    if MIN_BURST_BYTES <= burst_bytes <= most:
+        return None
+    return (
+        f"a burst of {format_size(burst_bytes)} is too {'small' if burst_bytes < MIN_BURST_BYTES else 'large'} at "
+        f"{format_bit_rate(rate_bps)}; allowed: {format_size(MIN_BURST_BYTES)} (one frame) to {format_size(most)} "
+        "(one second of the rate, or 16KiB); left out, it is about 1 ms of the rate"
+    )
+
+
+def version_problem(found: object) -> str | None:
+    """Why this is no Kafka version, or None."""
+    form = "allowed: all three numbers, such as 4.3.1 or 4.3.0-rc1"
+    if isinstance(found, bool) or not isinstance(found, str | int | float):
+        return f"{show(found)} is not a Kafka version; {form}"
+    if not isinstance(found, str):
+        return f"{show(found)} is a number, not a Kafka version; {form}{_third_number(str(found))}"
+    if not re.fullmatch(VERSION.strip("^$"), found, re.ASCII):
+        return f"{show(found)} is not a Kafka version; {form}{_third_number(found)}"
+    if tuple(map(int, found.partition("-")[0].split("."))) < OLDEST_KAFKA:
+        return f"{found} is too old; allowed: 3.3.0 or newer (the first releases whose KRaft is ready for production)"
+    return None
+
+
+def _third_number(found: str) -> str:
+    two = re.fullmatch(r"[vV]?([0-9]{1,3})(\.[0-9]{1,3})?(\.[0-9]{1,3})?", found, re.ASCII)
+    if two is None:
+        return ""
+    return f"; did you mean {two[1]}{two[2] or '.0'}{two[3] or '.0'}?"
+
+
+def node_id_problem(found: object) -> str | None:
+    """Why this is no node id, or None."""
+    if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= MAX_NODE_ID:
+        return None
+    return f"{show(found)} is not a node id; allowed: a whole number from 0 to {MAX_NODE_ID}"
+
+
+def property_name_problem(name: object) -> str | None:
+    """Why a file may not set this property, or None."""
+    if not isinstance(name, str) or not re.fullmatch(PROPERTY_NAME.strip("^$"), name, re.ASCII):
+        return f"{show(name)} is not a property name; allowed: letters, digits and . _ -, 200 at most"
+    if name in OWNED_PROPERTIES:
+        return f"{name} is not yours to set; instead: {OWNED_PROPERTIES[name]}"
+    for prefix, instead in OWNED_PREFIXES.items():
+        if name.startswith(prefix):
+            return f"{name} is not yours to set; instead: {instead}"
+    return None
+
+
+def property_value_problem(value: str) -> str | None:
+    """Why a Kafka property cannot have this value, or None."""
+    if not value.isprintable():
+        return f"{show(value)} has a line break or a control character in it; allowed: one line of text"
+    if value.lower() in ("yes", "no", "on", "off"):
+        meant = "true" if value.lower() in ("yes", "on") else "false"
+        return f"{value} is no Kafka value; allowed: true or false for a switch; did you mean {meant}?"
+    if len(value) > 10_000:
+        return f"{show(value)} has {len(value)} characters; allowed: 10000"
+    return None
+
+
+def broken_rules(name: str, racks: tuple[str, ...], hosts: tuple[Host, ...]) -> list[Broken]:
+    """Every rule that this topology breaks: where, and what to do."""
+    found: list[Broken] = []
+    _add(found, ("name",), name_problem(name, NAME, "topology"))
+    if not 1 <= len(racks) <= MAX_RACKS:
+        found.append((("racks",), f"{len(racks)} racks; allowed: 1 to {MAX_RACKS}"))
+    for index, rack in enumerate(racks):
+        _add(found, ("racks", index), name_problem(rack, HOST_NAME, "rack"))
+        if rack in racks[:index]:
+            found.append((("racks", index), f"{show(rack)} is listed twice; allowed: each rack once"))
+    if len(hosts) > MAX_HOSTS:
+        found.append((("hosts",), f"{len(hosts)} hosts; allowed: {MAX_HOSTS} at most"))
+    for index, host in enumerate(hosts):
+        if any(host.name == other.name for other in hosts[:index]):
+            found.append((("hosts", host.name), f"two hosts are called {show(host.name)}; allowed: each name once"))
+        found.extend(_host_problems(host, racks))
+    found.extend(_repeated_node_ids(hosts))
+    found.extend(missing_duties(host.role for host in hosts))
+    return found
+
+
+def missing_duties(roles: Iterable[Role]) -> Iterator[Broken]:
+    """A cluster needs somebody to vote and somebody to hold partitions."""
+    present = set(roles)
+    if not present & {Role.BROKER, Role.BOTH}:
+        yield ("hosts",), "no host is a broker; allowed: at least one with role broker or both"
+    if not present & {Role.CONTROLLER, Role.BOTH}:
+        yield ("hosts",), "no host is a controller; allowed: at least one with role controller or both"
+
+
+def unknown_rack(found: object, racks: tuple[str, ...]) -> str:
+    """The message for a rack that is not in the list."""
+    return f"there is no rack {show(found)}; allowed: {choices(racks) if racks else 'none'}{did_you_mean(found, racks)}"
+
+
+def _host_problems(host: Host, racks: tuple[str, ...]) -> Iterator[Broken]:
+    at = ("hosts", host.name)
+    found: list[Broken] = []
+    _add(found, at, name_problem(host.name, HOST_NAME, "host"))
+    if host.rack not in racks:
+        found.append(((*at, "rack"), unknown_rack(host.rack, racks)))
+    _add(found, (*at, "nic", "name"), nic_name_problem(host.nic.name))
+    for side, rate_bps, burst_bytes in (
+        ("tx", host.nic.tx_bps, host.nic.tx_burst_bytes),
+        ("rx", host.nic.rx_bps, host.nic.rx_burst_bytes),
+    ):
+        wrong_rate = rate_problem(rate_bps)
+        _add(found, (*at, "nic", f"{side}_rate"), wrong_rate)
+        if wrong_rate is None:
+            _add(found, (*at, "nic", f"{side}_burst"), burst_problem(burst_bytes, rate_bps))
+    if host.role is Role.CLIENT:
+        if host.node_id is not None:
+            found.append(((*at, "node_id"), "a client runs no Kafka; allowed: no node_id"))
+        if host.kafka_version is not None or host.properties:
+            found.append(((*at, "kafka"), "a client runs no Kafka; allowed: no kafka settings"))
+    else:
+        _add(found, (*at, "node_id"), node_id_problem(host.node_id))
+        _add(found, (*at, "kafka", "version"), version_problem(host.kafka_version))
+    for key, value in host.properties.items():
+        problem = property_name_problem(key) or property_value_problem(value)
+        _add(found, (*at, "kafka", "properties", key), problem)
+    return iter(found)
+
+
+def _repeated_node_ids(hosts: tuple[Host, ...]) -> Iterator[Broken]:
+    first: dict[int, str] = {}
+    for host in hosts:
+        if host.node_id is None:
+            continue
+        if host.node_id in first:
+            text = f"{host.node_id} is already the node id of {first[host.node_id]}; allowed: each id once"
+            yield ("hosts", host.name, "node_id"), text
+        first.setdefault(host.node_id, host.name)
+
+
+def _add(found: list[Broken], path: Path, problem: str | None) -> None:
+    if problem is not None:
+        found.append((path, problem))
