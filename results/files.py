@@ -1,7 +1,7 @@
 """Where a store's files lie: a local folder, or an object store through pyarrow.
 
-Both offer the same five operations. The difference that matters is how one file becomes visible whole: a local file is
-written aside, synced and renamed; an object appears with its one put.
+Both offer the same five operations. The difference that matters is how one file becomes visible whole: a
+local file is written aside, synced and renamed; an object appears with its one put.
 """
 
 import errno
@@ -51,14 +51,14 @@ class LocalFiles:
     def claim(self, folder: str) -> None:
         """See Files; `mkdir` is what makes the claim exclusive."""
         path = self.root / folder
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         path.mkdir()
         _sync_folder(path.parent)
 
     def put(self, path: str, data: bytes) -> None:
         """See Files; written beside, synced, renamed, and the folder synced."""
         final = self.root / path
-        final.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(final.parent)
         aside = final.with_name(f".{final.name}.{secrets.token_hex(4)}.tmp")
         try:
             with aside.open("xb") as stream:
@@ -132,6 +132,14 @@ class ObjectFiles:
             for i in self.filesystem.get_file_info(selector)
             if i.type == fs.FileType.File
         ]
+
+
+def _make_folder(path: Path) -> None:
+    """Make a folder and its parents so that they outlive a power cut."""
+    if not path.is_dir():
+        _make_folder(path.parent)
+        path.mkdir(exist_ok=True)
+        _sync_folder(path.parent)
 
 
 def _sync_folder(path: Path) -> None:

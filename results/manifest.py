@@ -66,7 +66,7 @@ class NicMeasurement:
     """One NIC, one direction, measured just before the move.
 
     `payload_bytes_per_s` is the measured TCP payload rate; `ratio` is that over the declared payload rate
-    (declared_bps × 1448 / 1514 / 8). Both are None when the measurement did not succeed.
+    (declared_bps * 1448 / 1514 / 8). Both are None when the measurement did not succeed.
     """
 
     host: str

@@ -196,7 +196,8 @@ def criteria_from_table(table: pa.Table) -> list[Criterion]:
 def conform(table: Any, schema: pa.Schema, what: str) -> pa.Table:
     """`table` (Arrow, or a pandas DataFrame) with exactly the columns and types of `schema`.
 
-    Raises TableError naming the column that is missing, unknown, of another type, or null where that is not allowed.
+    Raises TableError naming the column that is missing, unknown, of another type, or null where it must not
+    be.
     """
     if not isinstance(table, pa.Table):
         table = pa.Table.from_pandas(table, preserve_index=False)

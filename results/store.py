@@ -3,8 +3,8 @@
     <root>/runs/<run_id>/{samples,events,criteria}.parquet [report.html]
     <root>/manifests/<run_id>.json
 
-The manifest is written last and makes the run exist; readers list manifests only. That holds on object stores, too,
-where a rename is not atomic.
+The manifest is written last and makes the run exist; readers list manifests only. That holds on object
+stores, too, where a rename is not atomic.
 """
 
 import hashlib
@@ -82,19 +82,20 @@ class Store:
         )
 
     def commit(self, run: RunData) -> str:
-        """Write a run; returns its id. After a failure or a kill at any point the run is there whole or not at all.
+        """Write a run; returns its id. After a failure or a kill at any point it is there whole or not at
+        all.
 
         Raises StoreError when the id exists, or when the manifest's verdict is not that of its criteria.
         """
         run_id = run.manifest.run_id
         if run.manifest.verdict != (verdict := overall(run.criteria)):
             raise StoreError(
-                f"run {run_id}: the manifest says {run.manifest.verdict!r}, its criteria say {verdict!r}; set "
-                "the manifest's verdict to overall(criteria)"
+                f"run {run_id}: the manifest says {run.manifest.verdict!r}, its criteria say {verdict!r}; "
+                "set the manifest's verdict to overall(criteria)"
             )
         if self.files.exists(_manifest_path(run_id)):
             raise StoreError(f"run {run_id} exists in {self.location}; a run is never written twice")
-        tables = (
+        tables: tuple[tuple[FileKind, pa.Table], ...] = (
             ("samples", conform(run.samples, SAMPLES, "samples")),
             ("events", conform(run.events, EVENTS, "events")),
             ("criteria", criteria_table(run.criteria)),
@@ -103,10 +104,10 @@ class Store:
             self.files.claim(f"runs/{run_id}")
         except FileExistsError:
             raise StoreError(
-                f"run {run_id}: {self.location}/runs/{run_id} is left from a commit that did not finish, or is being "
-                "written; commit under a new run id"
+                f"run {run_id}: {self.location}/runs/{run_id} is left from a commit that did not finish, "
+                "or is being written; commit under a new run id"
             ) from None
-        stored = [self._put(run_id, f"{k}.parquet", k, t.num_rows, _parquet(t)) for k, t in tables]  # type: ignore[arg-type]
+        stored = [self._put(run_id, f"{k}.parquet", k, t.num_rows, _parquet(t)) for k, t in tables]
         report = None
         if run.report_html is not None:
             entry = self._put(run_id, "report.html", "report", 0, run.report_html.encode())
@@ -164,7 +165,7 @@ class Store:
         return None if entry is None else self._read_verified(entry).decode()
 
     def verify(self, run_id: str) -> None:
-        """Read every file of the run and compare size and sha256; raises StoreError naming all that differ."""
+        """Read every file of the run, compare size and sha256; raises StoreError naming all that differ."""
         self._check_files(self.manifest(run_id))
 
     def uri_of(self, run_id: str, kind: FileKind) -> str:

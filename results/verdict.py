@@ -14,8 +14,8 @@ DIRECTIONS: tuple[Direction, ...] = ("transmit", "receive")
 class Criterion:
     """One judged statement about a run.
 
-    `observed` is a number in `unit`, or words, or None when nothing could be observed. `series` names the metrics
-    (and manifest parts) it was computed from.
+    `observed` is a number in `unit`, or words, or None when nothing could be observed. `series` names the
+    metrics (and manifest parts) it was computed from.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Criterion:
 
 
 def overall(criteria: Iterable[Criterion]) -> Verdict:
-    """The run's verdict: any fail fails it; else anything inconclusive, or nothing judged at all, leaves it open."""
+    """The run's verdict: any fail fails it; else anything inconclusive, or nothing judged, leaves it open."""
     verdicts = [c.verdict for c in criteria]
     if "fail" in verdicts:
         return "fail"

@@ -12,11 +12,11 @@ def window_bound(
     response_max_bytes: int,
     sample_s: float,
 ) -> float:
-    """Most throttled bytes a broker may move in `elapsed_s` seconds (at least one quota window) while it obeys.
+    """Most throttled bytes a broker may move in `elapsed_s` seconds (one quota window or more).
 
-    The quota is a check before each fetch, and one whole response per fetcher may follow. Kafka's window edges are
-    samples of `sample_s`, not instants, which adds one sample's worth. `fetchers` is how many carry throttled bytes
-    through this broker in this direction.
+    The quota is a check before each fetch, and one whole response per fetcher may follow. Kafka's window
+    edges are samples of `sample_s`, not instants, which adds one sample's worth. `fetchers` is how many
+    carry throttled bytes through this broker in this direction.
     """
     responses = fetchers * response_max_bytes
     one_sample = quota_bytes_per_s * sample_s

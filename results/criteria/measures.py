@@ -29,7 +29,8 @@ class Window:
 class Steady:
     """The part between the warm-up and the tail of a move; `windows` whole quota windows fit into it.
 
-    `variation` is standard deviation over mean of the 1 s rates; `lowest_window` the slowest quota window's rate.
+    `variation` is standard deviation over mean of the 1 s rates; `lowest_window` the slowest quota window's
+    rate.
     """
 
     mean_bytes_per_s: float
@@ -43,9 +44,10 @@ class Steady:
 class HostRates:
     """Throttled log growth through one host in one direction.
 
-    `worst_window` is the quota window with most bytes over quota * elapsed. `end_s` is when the growth stopped.
-    `kafka_ratio` is the median of Kafka's own byte-rate over ours in the steady part, from `kafka_polls` polls.
-    `longest_gap_s` is the longest time between two samples from the move's start to its end.
+    `worst_window` is the quota window with most bytes over quota * elapsed. `end_s` is when the growth
+    stopped. `kafka_ratio` is the median of Kafka's own byte-rate over ours in the steady part, from
+    `kafka_polls` polls. `longest_gap_s` is the longest time between two samples from the move's start to
+    its end.
     """
 
     host: str
@@ -64,7 +66,7 @@ class HostRates:
 
 @dataclass(frozen=True, slots=True)
 class QuotaPolls:
-    """What one broker said its quota was during the move; `different` polls said something else than the quota."""
+    """What one broker said its quota was during the move; `different` polls said something else."""
 
     host: str
     side: Side
@@ -82,9 +84,9 @@ class Conservation:
     host: str
     direction: Direction
     nic_bytes: float | None
-    throttled_bytes: float
-    control_bytes: float
-    calibration_bytes: float
+    throttled_bytes: float | None
+    control_bytes: float | None
+    calibration_bytes: float | None
     client_bytes: float | None
 
 
@@ -101,7 +103,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class MachineLoad:
-    """The machine's load over the move, fractions of all cores; the maxima are means over one quota window."""
+    """The machine's load over the move, fractions of all cores; maxima are means over one quota window."""
 
     polls: int
     longest_gap_s: float | None

@@ -18,7 +18,7 @@ from results.criteria.measures import (
 )
 from results.criteria.series import RunSeries, Series, flows_through
 from results.criteria.windows import US, growth, longest_gap_s, trailing_mean_max, windows
-from results.manifest import Manifest, Move
+from results.manifest import FlowKind, Manifest, Move
 from results.verdict import DIRECTIONS, Direction
 
 KAFKA_RATE = {
@@ -75,7 +75,7 @@ class _MoveMeasurer:
         )
 
     def _watched_until(self) -> int:
-        """The instant until which samples must be there: the move's end, or the last sample if it has none."""
+        """The instant until which samples must be there: the move's end, else the last sample."""
         return self.done or self.run.last_us() or 0
 
     def _rates(self, started: int, host: str, direction: Direction) -> HostRates:
@@ -139,7 +139,7 @@ class _MoveMeasurer:
     def _kafka(
         self, series: Series, host: str, direction: Direction, started: int
     ) -> tuple[float | None, int]:
-        """Median of Kafka's byte-rate over ours for the window before each of its polls in the steady part."""
+        """Median of Kafka's byte-rate over ours, each for the window before a poll in the steady part."""
         kafka = self.run.gauge(KAFKA_RATE[direction], host)
         begin, end = self._steady_span(series, started)
         ratios = []
@@ -179,18 +179,19 @@ class _MoveMeasurer:
         client: float | None = 0.0
         if direction == "receive":
             client = growth(self.run.gauge("broker.bytes_in", host), begin, until)
-        logs = {
-            kind: growth(self.run.flow_bytes(flows_through(self.move.flows, kind, host, direction)), begin, until)
-            for kind in ("throttled", "control", "calibration")
-        }
+        kinds: tuple[FlowKind, ...] = ("throttled", "control", "calibration")
+        logs: dict[FlowKind, float | None] = {}
+        for kind in kinds:
+            flows = flows_through(self.move.flows, kind, host, direction)
+            logs[kind] = growth(self.run.flow_bytes(flows), begin, until) if flows else 0.0
         nic = growth(self.run.gauge(counter, host, devices), begin, until) if devices else None
         return Conservation(
             host=host,
             direction=direction,
             nic_bytes=nic,
-            throttled_bytes=logs["throttled"] or 0.0,
-            control_bytes=logs["control"] or 0.0,
-            calibration_bytes=logs["calibration"] or 0.0,
+            throttled_bytes=logs["throttled"],
+            control_bytes=logs["control"],
+            calibration_bytes=logs["calibration"],
             client_bytes=client,
         )
 

@@ -24,8 +24,8 @@ Floats = npt.NDArray[np.float64]
 class Series:
     """Readings in order of time. `oldest` is the instant of the oldest reading that a value contains.
 
-    It equals `t` for one host. Where several hosts are summed they were not read at one instant: a difference of
-    values then covers `t[j] - oldest[i]`, never less time than the bytes took.
+    It equals `t` for one host. Where several hosts are summed they were not read at one instant: a
+    difference of values then covers `t[j] - oldest[i]`, never less time than the bytes took.
     """
 
     t: Micros
@@ -42,7 +42,7 @@ class Series:
 
 
 class RunSeries:
-    """The samples and events of one run, looked up by metric and host. Takes Arrow tables or pandas DataFrames."""
+    """The samples and events of one run by metric and host. Takes Arrow tables or pandas DataFrames."""
 
     def __init__(self, samples: Any, events: Any) -> None:
         table = conform(samples, SAMPLES, "samples")
@@ -57,7 +57,7 @@ class RunSeries:
         return None if found.num_rows == 0 else int(pc.min(pc.cast(found["ts"], pa.int64())).as_py())
 
     def gauge(self, metric: str, host: str, labels: Iterable[str] | None = None) -> Series:
-        """Readings of one metric of a host; when it has several labels their values are summed per instant."""
+        """Readings of one metric of a host; values of several labels are summed per instant."""
         if metric not in self._metrics:
             self._metrics[metric] = self._samples.filter(pc.equal(self._samples["metric"], metric))
         table = self._metrics[metric]
@@ -97,7 +97,9 @@ class RunSeries:
                 continue
             t, value = logs[topic, partition]
             at = np.searchsorted(t, instants, side="right") - 1
-            total += np.where(at >= 0, value[np.maximum(at, 0)], 0.0)  # absent before its first reading: no bytes
+            total += np.where(
+                at >= 0, value[np.maximum(at, 0)], 0.0
+            )  # absent before its first reading: no bytes
         return Series(instants, instants, total)
 
     def _host_logs(self, host: str) -> tuple[Micros, dict[tuple[str, int], tuple[Micros, Floats]]]:
@@ -118,9 +120,7 @@ class RunSeries:
         return self._logs[host]
 
 
-def flows_through(
-    flows: Iterable[Flow], kind: FlowKind, host: str, direction: Direction
-) -> tuple[Flow, ...]:
+def flows_through(flows: Iterable[Flow], kind: FlowKind, host: str, direction: Direction) -> tuple[Flow, ...]:
     """The flows of a kind that leave (transmit) or enter (receive) a host."""
     end = "leader" if direction == "transmit" else "follower"
     return tuple(f for f in flows if f.kind == kind and getattr(f, end) == host)

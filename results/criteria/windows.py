@@ -1,4 +1,4 @@
-"""Windows over unaligned samples: bytes between two real sample instants, over the time that really passed."""
+"""Windows over unaligned samples: bytes between two real sample instants, over the time that passed."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ US = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """For each start that has one: the shortest window of at least the asked length. Arrays of equal length."""
+    """For each start that has one: the shortest window of at least the asked length."""
 
     start: Micros
     end: Micros

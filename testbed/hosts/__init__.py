@@ -1,6 +1,6 @@
 """Where a command runs: one `Host`, the same for a container and for a machine."""
 
-from testbed.hosts.host import CommandFailed, Host, Process, Result
+from testbed.hosts.host import CommandFailed, Host, Process, Result, Shell
 from testbed.hosts.ssh import SshHost
 
-__all__ = ["CommandFailed", "Host", "Process", "Result", "SshHost"]
+__all__ = ["CommandFailed", "Host", "Process", "Result", "Shell", "SshHost"]

@@ -38,8 +38,8 @@ class Process(Protocol):
         """End it, and everything it started; does nothing when it has ended."""
 
 
-class Host(Protocol):
-    """A place where commands run and files lie."""
+class Shell(Protocol):
+    """A place where commands run to their end."""
 
     @property
     def name(self) -> str:
@@ -57,6 +57,10 @@ class Host(Protocol):
 
         Raises `CommandFailed` on a status other than 0 (unless `check` is false) and on a timeout.
         """
+
+
+class Host(Shell, Protocol):
+    """A place where commands run, also in the background, and files lie."""
 
     def spawn(self, command: str | Sequence[str]) -> Process:
         """Start a command that prints lines until it is stopped; it ends with the connection."""

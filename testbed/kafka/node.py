@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from testbed.errors import TestbedError
 from testbed.hosts import Host
 from testbed.kafka.properties import DATA_DIR, render
-from testbed.wait import wait_until
+from testbed.wait import wait_for
 
 CONFIG_DIR = "/etc/testbed/kafka"
 PROPERTIES = f"{CONFIG_DIR}/server.properties"
@@ -64,7 +64,7 @@ class Node:
             return
         self.signal("TERM")
         try:
-            wait_until(
+            wait_for(
                 self.pid,
                 lambda pid: pid is None,
                 timeout_s=timeout_s,

@@ -7,7 +7,7 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.network.fabric import Script
-from testbed.network.shape import Shape, parse_shape
+from testbed.network.shape import Shape, class_show_command, parse_shape, qdisc_show_command
 
 
 class NetworkError(TestbedError):
@@ -52,9 +52,8 @@ def apply(script: Script, pid: int | None = None) -> None:
 
 def read_shape(device: str, pid: int | None = None) -> Shape | None:
     """What the kernel says about a device's shaping now; None when it is not shaped."""
-    qdiscs: list[Any] = json.loads(_run(pid, ["tc", "-j", "qdisc", "show", "dev", device]) or "[]")
-    classes: list[Any] = json.loads(_run(pid, ["tc", "-j", "class", "show", "dev", device]) or "[]")
-    return parse_shape(qdiscs, classes)
+    qdiscs: list[Any] = json.loads(_run(pid, qdisc_show_command(device)) or "[]")
+    return parse_shape(qdiscs, _run(pid, class_show_command(device)))
 
 
 def machine_networks() -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from testbed.probes.recorder import Sample, now_us
+from results.schema import Sample
+from testbed.probes.recorder import now_us
 
 MACHINE = "machine"
 
@@ -32,8 +33,8 @@ def cpu_probe() -> Callable[[], Iterable[Sample]]:
             return ()
         ts = now_us()
         return (
-            Sample(ts, MACHINE, "cpu.busy", None, None, None, busy / total),
-            Sample(ts, MACHINE, "cpu.steal", None, None, None, steal / total),
+            Sample(ts, MACHINE, "cpu.busy", busy / total),
+            Sample(ts, MACHINE, "cpu.steal", steal / total),
         )
 
     return look

@@ -4,37 +4,13 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from results.schema import Event, Sample
 from testbed.errors import TestbedError
 from testbed.hosts import Host, Process
 
 AGENT_PATH = "/opt/testbed/agent.py"
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One value of one metric; `ts` in µs since the epoch."""
-
-    ts: int
-    host: str
-    metric: str
-    topic: str | None
-    partition: int | None
-    label: str | None
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened; `detail` is a JSON object."""
-
-    ts: int
-    kind: str
-    name: str
-    host: str | None
-    detail: str
 
 
 def now_us() -> int:
@@ -59,7 +35,7 @@ class Recorder:
         self, kind: str, name: str = "", detail: Mapping[str, Any] | None = None, host: str | None = None
     ) -> None:
         """Something happened now."""
-        event = Event(now_us(), kind, name, host, json.dumps(dict(detail or {}), sort_keys=True))
+        event = Event(now_us(), kind, name, host, dict(detail or {}))
         with self._lock:
             self._events.append(event)
         if self._echo:
@@ -106,7 +82,7 @@ class Recorder:
             for line in process.lines():
                 answer = json.loads(line)
                 self.add(
-                    Sample(answer["t"], host, metric, topic, partition, label, float(value))
+                    Sample(answer["t"], host, metric, float(value), topic, partition, label)
                     for metric, topic, partition, label, value in answer["v"]
                 )
         except (OSError, ValueError) as error:

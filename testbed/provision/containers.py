@@ -10,7 +10,7 @@ from typing import Any
 
 import docker
 import docker.errors
-from docker.types import IPAMConfig, IPAMPool, Ulimit
+from docker.types import IPAMConfig, IPAMPool
 
 from testbed.errors import TestbedError
 from testbed.provision.labels import HOST, NAME, ROLE
@@ -111,7 +111,6 @@ class Engine:
                 host_config=self._api.create_host_config(
                     network_mode=spec.network or "none",
                     binds=[f"{source}:{target}:ro" for source, target in spec.read_only_mounts.items()],
-                    ulimits=[Ulimit(name="nofile", soft=100_000, hard=100_000)],
                     sysctls={"net.ipv6.conf.all.disable_ipv6": "1"},
                 ),
             )

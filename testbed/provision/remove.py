@@ -7,7 +7,7 @@ from testbed.network.apply import devices_with_alias
 from testbed.network.fabric import driver_device
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
-from testbed.wait import wait_until
+from testbed.wait import wait_for
 
 
 def remove(engine: Engine, name: str) -> list[str]:
@@ -31,7 +31,7 @@ def remove(engine: Engine, name: str) -> list[str]:
         raise TestbedError(f"testbed {name} is not wholly removed:\n  " + "\n  ".join(problems))
     device = driver_device(name)
     # The kernel takes the fabric's links down some 100 ms after its last process.
-    wait_until(
+    wait_for(
         lambda: devices_with_alias(f"testbed={name}"),
         lambda devices: device not in devices,
         timeout_s=10.0,

@@ -9,11 +9,13 @@ from typing import TypeVar
 
 from testbed.errors import TestbedError
 from testbed.hosts import SshHost
+from testbed.hosts.namespace import NamespaceShell
 from testbed.hosts.ssh import SshAddress
 from testbed.kafka.admin import Admin
 from testbed.kafka.node import Node
 from testbed.kafka.properties import bootstrap_servers, server_properties
 from testbed.network.addresses import AddressPlan
+from testbed.network.measure import NicRate, measure
 from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.allocate import allocate
@@ -25,7 +27,7 @@ from testbed.provision.shaping import differences, make_fabric
 from testbed.provision.software import SoftwareSet
 from testbed.provision.state import TestbedState
 from testbed.topology import Topology, load_document
-from testbed.wait import wait_until
+from testbed.wait import wait_for
 
 Progress = Callable[[str], None]
 T = TypeVar("T")
@@ -208,6 +210,11 @@ class Testbed:
         pids = {each.host: self.engine.pid(each.id) for each in found if each.role in ("host", "fabric")}
         return pids.pop(""), pids
 
+    def measure_nics(self) -> tuple[NicRate, ...]:
+        """Measure every NIC each way; 2 s for each transfer, one at a time."""
+        fabric, _pids = self.pids()
+        return measure(self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric))
+
     def shaping_differences(self) -> list[str]:
         """Where the kernel's shaping differs from the declared one; empty when it does not."""
         fabric, pids = self.pids()
@@ -236,7 +243,7 @@ class Testbed:
         """Wait until every broker is unfenced. A broker that died is an error at once, with its log's end."""
         expected = {host.node_id for host in self.topology.brokers}
         waiter = Serving(self)
-        wait_until(
+        wait_for(
             waiter.brokers,
             lambda brokers: brokers >= expected,
             timeout_s=timeout_s,

@@ -1,6 +1,7 @@
 """Other programs, run with their output in a log; a failure carries the log's last lines and its path."""
 
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,13 +33,17 @@ def run_logged(
     Raises CommandError when it is absent, exits other than 0, or is not done in time.
     """
     words = [str(word) for word in argv]
+    # A killed set-up must not leave programs behind that still write where its successor works.
+    leash = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
+    if shutil.which(words[0]) is None:
+        raise CommandError(f"{words[0]} is not installed")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         output.write(f"$ {' '.join(words)}\n".encode())
         output.flush()
         try:
             done = subprocess.run(
-                words,
+                [*leash, *words],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 input=None if stdin is None else stdin.encode(),
@@ -48,8 +53,6 @@ def run_logged(
                 timeout=timeout_s,
                 check=False,
             )
-        except FileNotFoundError:
-            raise CommandError(f"{words[0]} is not installed") from None
         except subprocess.TimeoutExpired:
             raise CommandError(_told(words, f"not done after {timeout_s:g} s", log), log) from None
     if done.returncode != 0:

@@ -127,7 +127,8 @@ def _build(engine: Engine, tag: str) -> None:
         run_logged(
             build_command(tar, sources),
             state_dir() / "logs" / "node-image.log",
-            env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"},
+            # Its own scratch lies beside the tar, so that what a kill leaves is found by the next build.
+            env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8", "TMPDIR": folder},
             stdin="".join(f"{line}\n" for line in sources) or None,
         )
         with tar.open("rb") as stream:

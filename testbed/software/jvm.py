@@ -1,6 +1,7 @@
 """How a broker's JVM is started: one command line, the same for the class-data archive and for running brokers.
 
-An archive is only used when class path, agent and flags are those it was made with; hence one place for all.
+An archive is only used when class path and flags are those it was made with; hence one place for both. The JMX
+agent is the exception: the JVM makes no archive with one, but uses an archive made without it in full.
 """
 
 from dataclasses import dataclass
@@ -59,7 +60,7 @@ def broker_command(
 ) -> tuple[str, ...]:
     """The words that start a broker or controller with the properties file at `properties`.
 
-    The JMX agent answers HTTP at `agent_host`:`agent_port`. An archive that does not fit is ignored by the
+    With `agent`, JMX answers HTTP at `agent_host`:`agent_port`. An archive that does not fit is ignored by the
     JVM (slower, not wrong); `archive_flags=()` starts without one.
     """
     return (

@@ -1,35 +1,31 @@
 """Files and documents → Topology. Whatever is wrong is told at once, and nothing but TopologyError is raised."""
 
-import copy
+import difflib
 import stat
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
-
-from testbed.topology import rules
 from testbed.topology.locate import MAX_BYTES, Located, locate
-from testbed.topology.messages import message_of
 from testbed.topology.model import Topology
-from testbed.topology.problems import Path, Problem, TopologyError, field_name, show
+from testbed.topology.problems import Problem, TopologyError, show
 from testbed.topology.resolve import resolve
-from testbed.topology.surface import TopologyForm
+from testbed.topology.rules import broken_rules
+from testbed.topology.salvage import salvage
 
 
 def load(path: str | FilePath) -> Topology:
     """The topology in this file. Raises TopologyError with every mistake and its line."""
     file = FilePath(path)
-    shown = show(str(path))
+    shown = str(path) if str(path).isprintable() else repr(str(path))
     try:
         if not stat.S_ISREG(file.stat().st_mode):
             what = "a directory" if file.is_dir() else "not a regular file"
-            raise _unreadable(shown, f"{what}; a topology is a YAML file")
+            raise _unreadable(shown, f"this is {what}; a topology is a YAML file")
         with file.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise _unreadable(shown, f"there is no such file{_neighbours(file)}") from None
+        raise _unreadable(shown, f"there is no such file{_neighbour(file)}") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise _unreadable(shown, f"it cannot be read: {reason}") from None
@@ -43,27 +39,49 @@ def loads(text: str, source: str = "<string>") -> Topology:
 
 def load_document(document: Mapping[str, Any], source: str = "<document>") -> Topology:
     """The topology in a plain dict of the files' form, such as `to_document()` gives. Raises TopologyError."""
-    return _build(Located(source, copy.deepcopy(dict(document))))
+    return _build(Located(source, dict(document) if isinstance(document, Mapping) else document))
 
 
 def _build(located: Located) -> Topology:
-    problems = list(located.problems)
-    values = located.values
-    if not isinstance(values, dict):
-        text = f"{_kind(values)} instead of a mapping; a topology starts with name: and hosts:"
-        raise TopologyError([*problems, located.problem((), text)])
-    form, refused = _validate(values, located, problems)
+    if not isinstance(located.values, dict):
+        text = f"found {_kind(located.values)}, not a mapping; a topology starts with name: and hosts:"
+        raise TopologyError([*located.problems, located.problem((), text)])
+    form, problems, explains = salvage(located)
     if form is not None:
         hosts, broken = resolve(form)
-        broken += [found for found in rules.broken_rules(form.name, tuple(form.racks), hosts)]
-        problems += [located.problem(path, text) for path, text in broken if not _follows(path, text, refused)]
+        broken += broken_rules(form.name, tuple(form.racks), hosts)
+        problems += [located.problem(explains.original(b.path), b.message) for b in broken if not explains(b)]
         if not problems:
-            return Topology(
-                name=form.name,
-                hosts=hosts,
-                racks=tuple(form.racks),
-                description=form.description,
-                source=located.file,
-            )
-    unique = dict.fromkeys(problems)
-    raise TopologyError(sorted(unique, key=lambda problem: (problem.line or 0, problem.column or 0)))
+            return Topology(form.name, hosts, tuple(form.racks), form.description, located.file)
+    in_order = sorted(dict.fromkeys(problems), key=lambda p: (p.line or 0, p.column or 0))
+    raise TopologyError(in_order)
+
+
+def _decode(raw: bytes, shown: str) -> str:
+    if len(raw) > MAX_BYTES:
+        raise _unreadable(shown, f"it is larger than {MAX_BYTES} bytes; a topology is a page of text")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = raw[: error.start]
+        line = before.count(b"\n") + 1
+        column = len(before[before.rfind(b"\n") + 1 :].decode("utf-8", "replace")) + 1
+        text = f"byte 0x{raw[error.start]:02x} is not UTF-8; a topology is a YAML file in UTF-8"
+        raise TopologyError([Problem(shown, line, column, "", text)]) from None
+
+
+def _unreadable(shown: str, message: str) -> TopologyError:
+    return TopologyError([Problem(shown, None, None, "", message)])
+
+
+def _neighbour(file: FilePath) -> str:
+    try:
+        names = sorted(path.name for path in file.parent.glob("*.y*ml"))
+    except OSError:
+        return ""
+    close = difflib.get_close_matches(file.name[:100], names, n=1)
+    return f"; did you mean {file.parent / close[0]}?" if close else ""
+
+
+def _kind(value: object) -> str:
+    return "a list" if isinstance(value, list) else f"only {show(value)}"

@@ -3,11 +3,21 @@
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from testbed.errors import UsageError
 
 Path = tuple[str | int, ...]
 """Where in the document: mapping keys and list indexes from the top, `("hosts", "b1", "nic", "rate")`."""
+
+
+class Broken(NamedTuple):
+    """A rule that is broken: where, and what was found. It may be no more than the consequence of another mistake:
+    `sources` are the fields that, had they been readable, might have met the rule."""
+
+    path: Path
+    message: str
+    sources: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +49,7 @@ def field_name(path: Path) -> str:
     for part in path:
         if isinstance(part, int):
             text += f"[{part}]"
-        elif part and all(c.isalnum() or c in "_-" for c in part):
+        elif 0 < len(part) <= 60 and all(c.isalnum() or c in "_-" for c in part):
             text += f".{part}" if text else part
         else:
             text += f"[{show(part)}]"
@@ -48,7 +58,17 @@ def field_name(path: Path) -> str:
 
 def show(value: object) -> str:
     """A value as found, short and safe to print on a terminal."""
-    text = value if isinstance(value, str) and value and value == value.strip() and value.isprintable() else repr(value)
+    if value is None or isinstance(value, bool):
+        return {None: "nothing", True: "true", False: "false"}[value]
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, str):
+        plain = value and value == value.strip() and value.isprintable()
+        text = value[:61] if plain else repr(value[:61])
+    else:
+        text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

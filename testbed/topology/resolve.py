@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from testbed.topology import rules
 from testbed.topology.model import Host, Nic, Role, default_burst_bytes
-from testbed.topology.problems import Path, choices
-from testbed.topology.rules import Broken
+from testbed.topology.problems import Broken, Path, choices
 from testbed.topology.surface import HostForm, KafkaForm, NicForm, TopologyForm
 
 _STAND_IN = Nic.symmetric(rate_bps=100_000_000)
@@ -26,7 +25,8 @@ def resolve(form: TopologyForm) -> tuple[tuple[Host, ...], list[Broken]]:
         version = next((level.version for level in reversed(levels) if level.version is not None), None)
         if kafka and version is None:
             text = "no Kafka version; allowed: a release such as 4.3.1, here, at its role or for all hosts (kafka.version)"
-            broken.append((("hosts", name, "kafka", "version"), text))
+            levels_of = (("hosts", name), ("roles", host.role.value), ())
+            broken.append(_absent(("hosts", name), "kafka", ("version",), levels_of, text))
         if not kafka:
             broken.extend(_client_problems(name, host))
         hosts.append(
@@ -34,7 +34,7 @@ def resolve(form: TopologyForm) -> tuple[tuple[Host, ...], list[Broken]]:
                 name=name,
                 role=host.role,
                 rack=_rack(name, host, racks, broken),
-                nic=_nic(name, _nic_levels(form, name, host), broken),
+                nic=_nic(name, host.role, _nic_levels(form, name, host), broken),
                 node_id=ids.get(name),
                 kafka_version=version,
                 properties={key: text for level in levels for key, text in (level.properties or {}).items()},
@@ -46,9 +46,9 @@ def resolve(form: TopologyForm) -> tuple[tuple[Host, ...], list[Broken]]:
 def _client_problems(name: str, host: HostForm) -> Iterable[Broken]:
     allowed = "allowed: role, rack and nic (or another role)"
     if host.kafka is not None:
-        yield ("hosts", name, "kafka"), f"{name} is a client and runs no Kafka; {allowed}"
+        yield Broken(("hosts", name, "kafka"), f"{name} is a client and runs no Kafka; {allowed}")
     if host.node_id is not None:
-        yield ("hosts", name, "node_id"), f"{name} is a client and has no node id; {allowed}"
+        yield Broken(("hosts", name, "node_id"), f"{name} is a client and has no node id; {allowed}")
 
 
 def _rack(name: str, host: HostForm, racks: tuple[str, ...], broken: list[Broken]) -> str:
@@ -56,7 +56,7 @@ def _rack(name: str, host: HostForm, racks: tuple[str, ...], broken: list[Broken
         return host.rack
     if len(racks) > 1:
         text = f"no rack given, and there are several; allowed: {choices(racks)}"
-        broken.append((("hosts", name, "rack"), text))
+        broken.append(Broken(("hosts", name, "rack"), text, (("hosts", name, "rack"), ("racks",))))
     return racks[0]
 
 
@@ -84,13 +84,14 @@ def _nic_levels(form: TopologyForm, name: str, host: HostForm) -> _NicLevels:
     return [(path, nic) for path, nic in levels if nic is not None]
 
 
-def _nic(name: str, levels: _NicLevels, broken: list[Broken]) -> Nic:
+def _nic(name: str, role: Role, levels: _NicLevels, broken: list[Broken]) -> Nic:
     sides = {}
     for side, duty in (("tx", "send"), ("rx", "receive")):
         rate = _nearest(levels, (f"{side}_rate", "rate"))
         if rate is None:
             text = f"no rate at which {name} can {duty}; allowed: 8kbit to 100gbit, here, at its role or in defaults"
-            broken.append((("hosts", name, "nic", f"{side}_rate"), text))
+            levels_of = (("hosts", name), ("roles", role.value), ("defaults",))
+            broken.append(_absent(("hosts", name), "nic", (f"{side}_rate", "rate"), levels_of, text))
             continue
         rate_bps = rate[1]
         burst = _nearest(levels, (f"{side}_burst", "burst"))
@@ -99,7 +100,7 @@ def _nic(name: str, levels: _NicLevels, broken: list[Broken]) -> Nic:
             continue
         wrong = rules.burst_problem(burst[1], rate_bps)
         if wrong is not None:
-            broken.append((burst[0], f"{wrong} (for {name})"))
+            broken.append(Broken(burst[0], f"{wrong} (for {name})"))
             continue
         sides[side] = rate_bps, burst[1]
     if len(sides) < 2:
@@ -112,6 +113,11 @@ def _nic(name: str, levels: _NicLevels, broken: list[Broken]) -> Nic:
         rx_burst_bytes=sides["rx"][1],
         name=given_name,
     )
+
+
+def _absent(at: Path, group: str, fields: tuple[str, ...], levels_of: tuple[Path, ...], text: str) -> Broken:
+    sources = tuple((*level, group, field) for level in levels_of for field in fields)
+    return Broken((*at, group, fields[0]), text, sources)
 
 
 def _nearest(levels: _NicLevels, fields: tuple[str, str]) -> tuple[Path, int] | None:

@@ -11,7 +11,7 @@ from testbed.topology.model import (
     Role,
     max_burst_bytes,
 )
-from testbed.topology.problems import Path, choices, did_you_mean, show
+from testbed.topology.problems import Broken, Path, choices, did_you_mean, show
 from testbed.units import format_bit_rate, format_size
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
@@ -43,9 +43,6 @@ OWNED_PROPERTIES: Mapping[str, str] = {
 }
 """Properties that a file may not set, with what to do instead; all of `controller.quorum.` belongs here too."""
 OWNED_PREFIXES: Mapping[str, str] = {"controller.quorum.": "the testbed sets it from the hosts' roles"}
-
-Broken = tuple[Path, str]
-
 
 def name_problem(found: object, pattern: str, what: str) -> str | None:
     """Why this cannot be the name of a `what`, or None."""
@@ -140,16 +137,16 @@ def broken_rules(name: str, racks: tuple[str, ...], hosts: tuple[Host, ...]) -> 
     found: list[Broken] = []
     _add(found, ("name",), name_problem(name, NAME, "topology"))
     if not 1 <= len(racks) <= MAX_RACKS:
-        found.append((("racks",), f"{len(racks)} racks; allowed: 1 to {MAX_RACKS}"))
+        found.append(Broken(("racks",), f"{len(racks)} racks; allowed: 1 to {MAX_RACKS}"))
     for index, rack in enumerate(racks):
         _add(found, ("racks", index), name_problem(rack, HOST_NAME, "rack"))
         if rack in racks[:index]:
-            found.append((("racks", index), f"{show(rack)} is listed twice; allowed: each rack once"))
+            found.append(Broken(("racks", index), f"{show(rack)} is listed twice; allowed: each rack once"))
     if len(hosts) > MAX_HOSTS:
-        found.append((("hosts",), f"{len(hosts)} hosts; allowed: {MAX_HOSTS} at most"))
+        found.append(Broken(("hosts",), f"{len(hosts)} hosts; allowed: {MAX_HOSTS} at most"))
     for index, host in enumerate(hosts):
         if any(host.name == other.name for other in hosts[:index]):
-            found.append((("hosts", host.name), f"two hosts are called {show(host.name)}; allowed: each name once"))
+            found.append(Broken(("hosts", host.name), f"two hosts are called {show(host.name)}; allowed: each name once"))
         found.extend(_host_problems(host, racks))
     found.extend(_repeated_node_ids(hosts))
     found.extend(missing_duties(host.role for host in hosts))
@@ -160,9 +157,9 @@ def missing_duties(roles: Iterable[Role]) -> Iterator[Broken]:
     """A cluster needs somebody to vote and somebody to hold partitions."""
     present = set(roles)
     if not present & {Role.BROKER, Role.BOTH}:
-        yield ("hosts",), "no host is a broker; allowed: at least one with role broker or both"
+        yield Broken(("hosts",), "no host is a broker; allowed: at least one with role broker or both")
     if not present & {Role.CONTROLLER, Role.BOTH}:
-        yield ("hosts",), "no host is a controller; allowed: at least one with role controller or both"
+        yield Broken(("hosts",), "no host is a controller; allowed: at least one with role controller or both")
 
 
 def unknown_rack(found: object, racks: tuple[str, ...]) -> str:
@@ -175,7 +172,7 @@ def _host_problems(host: Host, racks: tuple[str, ...]) -> Iterator[Broken]:
     found: list[Broken] = []
     _add(found, at, name_problem(host.name, HOST_NAME, "host"))
     if host.rack not in racks:
-        found.append(((*at, "rack"), unknown_rack(host.rack, racks)))
+        found.append(Broken((*at, "rack"), unknown_rack(host.rack, racks), (("racks",), (*at, "rack"))))
     _add(found, (*at, "nic", "name"), nic_name_problem(host.nic.name))
     for side, rate_bps, burst_bytes in (
         ("tx", host.nic.tx_bps, host.nic.tx_burst_bytes),
@@ -187,9 +184,9 @@ def _host_problems(host: Host, racks: tuple[str, ...]) -> Iterator[Broken]:
             _add(found, (*at, "nic", f"{side}_burst"), burst_problem(burst_bytes, rate_bps))
     if host.role is Role.CLIENT:
         if host.node_id is not None:
-            found.append(((*at, "node_id"), "a client runs no Kafka; allowed: no node_id"))
+            found.append(Broken((*at, "node_id"), "a client runs no Kafka; allowed: no node_id"))
         if host.kafka_version is not None or host.properties:
-            found.append(((*at, "kafka"), "a client runs no Kafka; allowed: no kafka settings"))
+            found.append(Broken((*at, "kafka"), "a client runs no Kafka; allowed: no kafka settings"))
     else:
         _add(found, (*at, "node_id"), node_id_problem(host.node_id))
         _add(found, (*at, "kafka", "version"), version_problem(host.kafka_version))
@@ -206,10 +203,10 @@ def _repeated_node_ids(hosts: tuple[Host, ...]) -> Iterator[Broken]:
             continue
         if host.node_id in first:
             text = f"{host.node_id} is already the node id of {first[host.node_id]}; allowed: each id once"
-            yield ("hosts", host.name, "node_id"), text
+            yield Broken(("hosts", host.name, "node_id"), text)
         first.setdefault(host.node_id, host.name)
 
 
 def _add(found: list[Broken], path: Path, problem: str | None) -> None:
     if problem is not None:
-        found.append((path, problem))
+        found.append(Broken(path, problem))

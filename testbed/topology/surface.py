@@ -69,12 +69,13 @@ def _description(value: Any) -> str | None:
     return None if isinstance(value, str) else f"{show(value)} is not text; allowed: text (in quotes if need be)"
 
 
+def _rack_text(value: Any) -> str | None:
+    return None if isinstance(value, str) else f"{show(value)} is not text; allowed: the name of a rack"
+
+
 def _property_value(value: Any) -> str:
-    if value is None:
-        raise problem("nothing is given; allowed: text, a number, true or false (leave the property out for Kafka's default)")
     if not isinstance(value, str | int | float):
-        kind = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else type(value).__name__
-        raise problem(f"{kind} is no property value; allowed: text, a number, true or false (a list is text: a,b,c)")
+        raise problem(f"{show(value)} is no property value; allowed: text, a number, true or false (a list is text: a,b,c)")
     text = str(value).lower() if isinstance(value, bool) else str(value)
     wrong = rules.property_value_problem(text)
     if wrong is not None:
@@ -110,6 +111,8 @@ Burst = Annotated[
         }
     ),
 ]
+RackOfHost = Annotated[str, _text(_rack_text), WithJsonSchema({"type": "string", "pattern": rules.HOST_NAME})]
+"""Whether there is such a rack is asked later, which answers every misspelling better than a pattern can."""
 RackName = Annotated[
     str, _text(_check_name(rules.HOST_NAME, "rack")), WithJsonSchema({"type": "string", "pattern": rules.HOST_NAME})
 ]
@@ -208,7 +211,7 @@ class HostForm(_Surface):
         WithJsonSchema({"type": "string", "enum": [role.value for role in Role]}),
         Field(description="broker holds partitions, controller votes, both does both, client runs no Kafka."),
     ]
-    rack: Annotated[RackName | None, Field(description="One of racks; may be left out when there is only one.")] = None
+    rack: Annotated[RackOfHost | None, Field(description="One of racks; may be left out when there is only one.")] = None
     nic: Annotated[NicForm | None, Field(description="This host's NIC, where it differs.")] = None
     kafka: Annotated[KafkaForm | None, Field(description="This host's Kafka, where it differs; not for clients.")] = None
     node_id: Annotated[

@@ -1,0 +1,1 @@
+"""One file per experiment: which measures and which judgement it uses."""

@@ -1,0 +1,152 @@
+"""Criteria that hold on any network and machine: the quota in force, the records, what was put back."""
+
+from results.criteria.measures import GAP_S, MoveMeasures, QuotaPolls
+from results.criteria.words import at, rate
+from results.manifest import Differences, Facts, Move, Records
+from results.verdict import Criterion, Verdict
+
+POLL_EVERY_S = 2.0
+
+
+def judge_quotas(measures: MoveMeasures, move: Move) -> list[Criterion]:
+    """Each broker describes its quotas, at every poll of the move, as the quota that was asked for."""
+    return [
+        _quota(host, [q for q in measures.quotas if q.host == host], measures, move) for host in move.brokers
+    ]
+
+
+def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Move) -> Criterion:
+    wrong = [q for q in sides if q.different]
+    verdict: Verdict = "inconclusive"
+    observed: str | None = None
+    if wrong:
+        verdict = "fail"
+        parts = [
+            f"{q.side} {rate(q.first_different_bytes_per_s or 0.0)} at {at(q.first_different_s or 0.0)}, "
+            f"{q.different} of {q.polls} polls"
+            for q in wrong
+        ]
+        observed = "; ".join(parts)
+        why = f"the broker had another quota than {rate(move.quota_bytes_per_s)}: {observed}"
+    elif measures.started_us is None or not sides:
+        why = "no move.started was recorded"
+    elif missing := _too_few(sides, measures):
+        why = missing
+    else:
+        verdict = "pass"
+        fewest = min(q.polls for q in sides)
+        observed = f"{rate(move.quota_bytes_per_s)} in all {fewest} polls"
+        why = "every poll of leader and follower quota says so"
+    return Criterion(
+        name="quota-in-force",
+        host=host,
+        direction=None,
+        expected=f"{rate(move.quota_bytes_per_s)}, leader and follower, at every poll",
+        observed=observed,
+        unit="",
+        tolerance="none",
+        verdict=verdict,
+        why=why,
+        series=("quota.leader.rate", "quota.follower.rate"),
+    )
+
+
+def _too_few(sides: list[QuotaPolls], measures: MoveMeasures) -> str | None:
+    seconds = measures.throttled_s
+    if seconds is None:
+        return "no throttled bytes were seen, so there is no time to poll in"
+    for quota in sides:
+        if quota.polls < max(1.0, seconds / POLL_EVERY_S):
+            return f"{quota.side} quota polled {quota.polls} times in {seconds:.1f} s, less than once in 2 s"
+        if quota.longest_gap_s is None or quota.longest_gap_s > GAP_S:
+            return f"{quota.side} quota was not polled for {quota.longest_gap_s or 0:.1f} s"
+    return None
+
+
+def judge_facts(facts: Facts) -> list[Criterion]:
+    """Records, configuration, leaders and the two ends of the move, as the run established them."""
+    done, in_force = facts.done, facts.in_force
+    return [
+        _records(facts.records),
+        _differences(
+            "config-restored", "every broker and topic setting as before the move", facts.restored, "restored"
+        ),
+        _differences(
+            "leaders-as-planned",
+            "each partition led by its planned broker before the move",
+            facts.leaders,
+            "leaders",
+        ),
+        _fact(
+            "move-done",
+            "nothing in flight; replicas = target; ISR holds the target; old replicas gone",
+            None if done is None else done.ok,
+            "" if done is None else done.why,
+            "done",
+        ),
+        _fact(
+            "quota-before-move",
+            "every broker reports the quota before the move starts",
+            None if in_force is None else in_force.ok,
+            "" if in_force is None else f"in force {in_force.seconds:.2f} s after it was set",
+            "in_force",
+        ),
+    ]
+
+
+def _records(records: Records | None) -> Criterion:
+    verdict: Verdict = "inconclusive"
+    observed: float | None = None
+    if records is None:
+        why = "the records were not read back"
+    elif records.expected <= 0:
+        why = "no record was preloaded, so none could be lost"
+    else:
+        wrong = records.lost + records.duplicated + records.corrupt + len(records.digest_mismatches)
+        short = records.found < records.expected and records.lost == 0
+        observed = float(wrong)
+        verdict = "pass" if wrong == 0 and not short else "fail"
+        why = (
+            f"{records.found} of {records.expected} found; {records.lost} lost, "
+            f"{records.duplicated} duplicated, {records.corrupt} corrupt; "
+            f"{len(records.digest_mismatches)} partitions have another digest"
+        )
+        if records.digest_mismatches:
+            why += ": " + ", ".join(records.digest_mismatches[:5])
+    return Criterion(
+        name="records-intact",
+        host=None,
+        direction=None,
+        expected="every preloaded record once, unchanged",
+        observed=observed,
+        unit="wrong",
+        tolerance="none",
+        verdict=verdict,
+        why=why,
+        series=("manifest.facts.records",),
+    )
+
+
+def _differences(name: str, expected: str, found: Differences | None, field: str) -> Criterion:
+    if found is None:
+        return _fact(name, expected, None, "", field)
+    ok = found.ok and not found.differences
+    shown = "; ".join(found.differences[:5]) or "differences were found, but not which"
+    return _fact(name, expected, ok, "no difference" if ok else shown, field)
+
+
+def _fact(name: str, expected: str, ok: bool | None, why: str, field: str) -> Criterion:
+    words = {True: "yes", False: "no", None: None}
+    verdicts: dict[bool | None, Verdict] = {True: "pass", False: "fail", None: "inconclusive"}
+    return Criterion(
+        name=name,
+        host=None,
+        direction=None,
+        expected=expected,
+        observed=words[ok],
+        unit="",
+        tolerance="none",
+        verdict=verdicts[ok],
+        why=why or "the run did not establish it",
+        series=(f"manifest.facts.{field}",),
+    )

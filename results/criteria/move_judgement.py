@@ -1,0 +1,43 @@
+"""Measures of a throttled move to criteria. Pure: the same measures always give the same verdicts.
+
+Criteria about rates are judged only on a network and a machine that were seen to be as declared; facts
+about records, configuration, leaders and the quota itself are judged in any case.
+"""
+
+from dataclasses import replace
+
+from results.criteria import rate_judgement as rates
+from results.criteria.fact_judgement import judge_facts, judge_quotas
+from results.criteria.ground_judgement import judge_load, judge_nics
+from results.criteria.measures import MoveMeasures
+from results.manifest import Manifest
+from results.verdict import Criterion
+
+
+def judge_move(manifest: Manifest, measures: MoveMeasures) -> list[Criterion]:
+    """All criteria of a throttled move, in the order in which a report shows them."""
+    move = manifest.move
+    if move is None:
+        raise ValueError(f"run {manifest.run_id}: its manifest has no move to judge")
+    ground = [*judge_nics(manifest, move), judge_load(measures, move)]
+    about_rates = [
+        *rates.judge_windows(measures, move),
+        *(rates.judge_steady(measures, move) if move.fetch == "tuned" else ()),
+        *rates.judge_controls(measures, move, manifest.nics),
+        *rates.judge_kafka(measures),
+        *rates.judge_conservation(measures, move),
+    ]
+    shaky = [f"{c.name}{_of(c)}: {c.why}" for c in ground if c.verdict == "inconclusive"]
+    if shaky:
+        about_rates = [_not_judged(c, "; ".join(shaky)) for c in about_rates]
+    quotas = judge_quotas(measures, move)
+    return [*about_rates, *quotas, *judge_facts(manifest.facts), *ground]
+
+
+def _not_judged(criterion: Criterion, why: str) -> Criterion:
+    return replace(criterion, verdict="inconclusive", why=f"not judged: {why}")
+
+
+def _of(criterion: Criterion) -> str:
+    words = [w for w in (criterion.host, criterion.direction) if w]
+    return f" ({' '.join(words)})" if words else ""

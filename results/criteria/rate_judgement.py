@@ -1,0 +1,274 @@
+"""Criteria about rates: window bound, steady mean, control, Kafka's own rate, conservation on the NIC."""
+
+from collections.abc import Iterable
+
+from results.criteria.bounds import window_bound
+from results.criteria.measures import GAP_S, Conservation, Control, HostRates, MoveMeasures
+from results.criteria.words import at, percent, rate, size
+from results.manifest import Move, NicMeasurement
+from results.verdict import Criterion, Direction, Verdict
+
+STEADY_LOWEST, STEADY_HIGHEST = 0.95, 1.00
+STEADY_WINDOWS = 3
+CONTROL_LEAST = 1.2
+KAFKA_TOLERANCE = 0.05
+KAFKA_POLLS = 5
+CONSERVATION_TOLERANCE = 0.03
+
+
+def judge_windows(measures: MoveMeasures, move: Move) -> list[Criterion]:
+    """No quota window has more throttled bytes than the bound. A window over it fails even beside a gap."""
+    return [_window(r, move) for r in measures.rates] or [
+        _unseen(
+            "throttled-window", "throttled bytes within the bound of any window", measures, ("log.bytes",)
+        )
+    ]
+
+
+def bound_of(move: Move, host: str, direction: Direction, elapsed_s: float) -> float | None:
+    """The window bound for one host; None when the manifest does not say its fetchers."""
+    fetchers = move.fetchers.get(host)
+    if fetchers is None:
+        return None
+    return window_bound(
+        move.quota_bytes_per_s,
+        elapsed_s,
+        direction,
+        fetchers=fetchers.transmit if direction == "transmit" else fetchers.receive,
+        response_max_bytes=move.response_max_bytes,
+        sample_s=move.sample_s,
+    )
+
+
+def _window(rates: HostRates, move: Move) -> Criterion:
+    worst = rates.worst_window
+    bound = bound_of(move, rates.host, rates.direction, worst.elapsed_s if worst else move.window_s)
+    verdict: Verdict = "inconclusive"
+    expected = "within the bound of any window"
+    if bound is not None:
+        expected = f"at most {size(bound)} in any {worst.elapsed_s if worst else move.window_s:.2f} s"
+    if rates.longest_gap_s is None or rates.total_bytes <= 0:
+        why = "no throttled bytes were seen"
+    elif worst is None:
+        why = f"no two samples of the move are {move.window_s:g} s apart"
+    elif bound is None:
+        why = f"the manifest does not say how many fetchers {rates.host} has"
+    else:
+        strict = worst.bytes / (move.quota_bytes_per_s * worst.elapsed_s)
+        seen = f"{size(worst.bytes)} in {worst.elapsed_s:.2f} s from {at(worst.start_s)}"
+        why = f"{seen}: {strict:.3f} of the strict quota"
+        if worst.bytes > bound:
+            verdict = "fail"
+        elif gap := _gap(rates.longest_gap_s):
+            why = f"{gap}: a burst may hide in it"
+        else:
+            verdict = "pass"
+    observed = worst.bytes if worst else None
+    return Criterion(
+        name="throttled-window",
+        host=rates.host,
+        direction=rates.direction,
+        expected=expected,
+        observed=observed,
+        unit="bytes",
+        tolerance="none beyond the bound",
+        verdict=verdict,
+        why=why,
+        series=("log.bytes",),
+    )
+
+
+def judge_steady(measures: MoveMeasures, move: Move) -> list[Criterion]:
+    """In the steady part a tuned follower uses 0.95 to 1.00 of the quota."""
+    return [_steady(r, move) for r in measures.rates] or [
+        _unseen("steady-mean", "steady mean close to the quota", measures, ("log.bytes",))
+    ]
+
+
+def _steady(rates: HostRates, move: Move) -> Criterion:
+    steady = rates.steady
+    verdict: Verdict = "inconclusive"
+    observed = steady.mean_bytes_per_s / move.quota_bytes_per_s if steady else None
+    if rates.longest_gap_s is None or rates.total_bytes <= 0:
+        why = "no throttled bytes were seen"
+    elif gap := _gap(rates.longest_gap_s):
+        why = gap
+    elif steady is None or observed is None or steady.windows < STEADY_WINDOWS:
+        seconds = steady.seconds if steady else 0.0
+        why = (
+            f"the steady part is {seconds:.1f} s; {STEADY_WINDOWS} windows of {move.window_s:g} s are needed"
+        )
+    else:
+        verdict = "pass" if STEADY_LOWEST <= observed <= STEADY_HIGHEST else "fail"
+        why = f"{rate(steady.mean_bytes_per_s)} over {steady.seconds:.1f} s is {observed:.3f} of the quota"
+    return Criterion(
+        name="steady-mean",
+        host=rates.host,
+        direction=rates.direction,
+        expected=f"{STEADY_LOWEST:.2f} to {STEADY_HIGHEST:.2f} of {rate(move.quota_bytes_per_s)}",
+        observed=observed,
+        unit="of quota",
+        tolerance=f"{STEADY_LOWEST:.2f} to {STEADY_HIGHEST:.2f}",
+        verdict=verdict,
+        why=why,
+        series=("log.bytes",),
+    )
+
+
+def judge_controls(measures: MoveMeasures, move: Move, nics: Iterable[NicMeasurement]) -> list[Criterion]:
+    """Unthrottled partitions run faster than the quota while it is in force."""
+    return [_control(c, move, tuple(nics)) for c in measures.controls] or [
+        _unseen("control-unthrottled", "control faster than the quota", measures, ("log.bytes",))
+    ]
+
+
+def _control(control: Control, move: Move, nics: tuple[NicMeasurement, ...]) -> Criterion:
+    quota = move.quota_bytes_per_s
+    least = CONTROL_LEAST * quota
+    ends = {(control.host, "receive"), *((leader, "transmit") for leader in control.leaders)}
+    measured = [n.payload_bytes_per_s for n in nics if (n.host, n.direction) in ends]
+    payload = min((p for p in measured if p is not None), default=None)
+    peak = control.peak_bytes_per_s
+    verdict: Verdict = "inconclusive"
+    if payload is None or len(measured) < len(ends):
+        why = "the NICs on its way were not measured"
+    elif payload - quota < least:
+        why = f"the NIC leaves {rate(payload - quota)} beside the quota, less than {rate(least)}"
+    elif peak is None or control.total_bytes <= 0:
+        why = "no control bytes were seen while the throttle was in force"
+    elif peak > least:
+        verdict = "pass"
+        why = (
+            f"{size(control.total_bytes)} of control, up to {rate(peak)}, is {peak / quota:.2f} of the quota"
+        )
+    elif gap := _gap(control.longest_gap_s):
+        why = gap
+    elif control.total_bytes < 2 * least:
+        why = f"only {size(control.total_bytes)} of control: too little to show {rate(least)} for a second"
+    else:
+        verdict = "fail"
+        why = f"control reached only {rate(peak)}, {peak / quota:.2f} of the quota: it is throttled as well"
+    return Criterion(
+        name="control-unthrottled",
+        host=control.host,
+        direction="receive",
+        expected=f"1 s peak above {CONTROL_LEAST} of the quota, {rate(least)}",
+        observed=peak,
+        unit="bytes/s",
+        tolerance="none",
+        verdict=verdict,
+        why=why,
+        series=("log.bytes", "manifest.nics"),
+    )
+
+
+def judge_kafka(measures: MoveMeasures) -> list[Criterion]:
+    """The byte-rate by which the broker throttles itself agrees with the growth of the logs."""
+    return [_kafka(r) for r in measures.rates] or [
+        _unseen("broker-rate-agrees", "the broker's byte-rate agrees", measures, ("log.bytes",))
+    ]
+
+
+def _kafka(rates: HostRates) -> Criterion:
+    side = "leader" if rates.direction == "transmit" else "follower"
+    metric = f"broker.{side}_replication.byte_rate"
+    ratio = rates.kafka_ratio
+    verdict: Verdict = "inconclusive"
+    if gap := _gap(rates.longest_gap_s):
+        why = gap
+    elif ratio is None or rates.kafka_polls < KAFKA_POLLS:
+        why = f"{metric} has {rates.kafka_polls} samples in the steady part; {KAFKA_POLLS} are needed"
+    else:
+        verdict = "pass" if abs(ratio - 1) <= KAFKA_TOLERANCE else "fail"
+        why = f"median of {rates.kafka_polls} samples; Kafka says {ratio:.3f} of the log growth before each"
+    return Criterion(
+        name="broker-rate-agrees",
+        host=rates.host,
+        direction=rates.direction,
+        expected="Kafka's own byte-rate = log growth",
+        observed=ratio,
+        unit="of log growth",
+        tolerance=f"± {percent(KAFKA_TOLERANCE)}",
+        verdict=verdict,
+        why=why,
+        series=(metric, "log.bytes"),
+    )
+
+
+def judge_conservation(measures: MoveMeasures, move: Move) -> list[Criterion]:
+    """What the NIC counted is what the logs grew by, times the overhead `f` measured before the move."""
+    return [_conservation(c, move) for c in measures.conservation] or [
+        _unseen("nic-conservation", "NIC bytes = f * log bytes", measures, ("nic.tx.bytes", "nic.rx.bytes"))
+    ]
+
+
+def log_bytes(found: Conservation) -> float | None:
+    """All bytes that should have crossed the NIC, without overhead; None when a part is unknown."""
+    total = 0.0
+    for part in (found.throttled_bytes, found.control_bytes, found.calibration_bytes, found.client_bytes):
+        if part is None:
+            return None
+        total += part
+    return total
+
+
+def _conservation(found: Conservation, move: Move) -> Criterion:
+    logs = log_bytes(found)
+    verdict: Verdict = "inconclusive"
+    observed: float | None = None
+    if move.f is None:
+        why = "the calibration transfer gave no overhead f"
+    elif found.nic_bytes is None:
+        why = "the NIC's counter was not sampled from the move's start past its end"
+    elif logs is None:
+        unknown = "broker.bytes_in" if found.client_bytes is None else "log.bytes"
+        why = f"{unknown} was not sampled from the move's start past its end"
+    elif logs <= 0:
+        why = "no bytes were seen in the logs"
+    else:
+        observed = found.nic_bytes / (logs * move.f)
+        verdict = "pass" if abs(observed - 1) <= CONSERVATION_TOLERANCE else "fail"
+        why = (
+            f"NIC {size(found.nic_bytes)}; logs {size(logs)} with f = {move.f:.4f} make {size(logs * move.f)}"
+        )
+    return Criterion(
+        name="nic-conservation",
+        host=found.host,
+        direction=found.direction,
+        expected="NIC bytes = (throttled + control + client) with overhead f",
+        observed=observed,
+        unit="of logs with f",
+        tolerance=f"± {percent(CONSERVATION_TOLERANCE)}",
+        verdict=verdict,
+        why=why,
+        series=(
+            "nic.tx.bytes" if found.direction == "transmit" else "nic.rx.bytes",
+            "log.bytes",
+            "broker.bytes_in",
+        ),
+    )
+
+
+def _gap(longest_gap_s: float | None) -> str | None:
+    if longest_gap_s is None:
+        return "no samples"
+    return f"no sample for {longest_gap_s:.1f} s" if longest_gap_s > GAP_S else None
+
+
+def _unseen(name: str, expected: str, measures: MoveMeasures, series: tuple[str, ...]) -> Criterion:
+    """What stands in the place of a criterion for which no host was found at all."""
+    missing = (
+        "no move.started was recorded" if measures.started_us is None else "the manifest lists no such flow"
+    )
+    return Criterion(
+        name=name,
+        host=None,
+        direction=None,
+        expected=expected,
+        observed=None,
+        unit="",
+        tolerance="none",
+        verdict="inconclusive",
+        why=missing,
+        series=series,
+    )

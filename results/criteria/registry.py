@@ -1,0 +1,67 @@
+"""Which functions judge which experiment. A new one is a new file in `results/criteria/experiments`."""
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from results.criteria.measures import MoveMeasures
+from results.manifest import Manifest
+from results.verdict import Criterion, Verdict, overall
+
+Measure = Callable[[Manifest, Any, Any], MoveMeasures]
+Judge = Callable[[Manifest, MoveMeasures], list[Criterion]]
+
+
+class UnknownExperimentError(ValueError):
+    """No judgement is registered for an experiment; the message lists those that are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A run's criteria and the measures they came from."""
+
+    criteria: tuple[Criterion, ...]
+    measures: MoveMeasures
+
+    @property
+    def verdict(self) -> Verdict:
+        """The run's verdict."""
+        return overall(self.criteria)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How an experiment is judged: samples to measures, measures to criteria."""
+
+    measure: Measure
+    judge: Judge
+
+
+_RULES: dict[str, Rules] = {}
+
+
+def register(experiment: str, *, measure: Measure, judge: Judge) -> None:
+    """Say how an experiment is judged; called by the modules of `results/criteria/experiments`."""
+    if experiment in _RULES:
+        raise ValueError(f"experiment {experiment!r} has rules already")
+    _RULES[experiment] = Rules(measure, judge)
+
+
+def rules_for(experiment: str) -> Rules:
+    """The rules of an experiment; raises UnknownExperimentError."""
+    package = importlib.import_module("results.criteria.experiments")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    if experiment not in _RULES:
+        known = ", ".join(sorted(_RULES))
+        raise UnknownExperimentError(f"no judgement for experiment {experiment!r}; known: {known}")
+    return _RULES[experiment]
+
+
+def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
+    """Measure and judge a run; `samples` and `events` as Arrow tables or pandas DataFrames."""
+    rules = rules_for(manifest.experiment)
+    measures = rules.measure(manifest, samples, events)
+    return Judgement(tuple(rules.judge(manifest, measures)), measures)

@@ -1,0 +1,1 @@
+"""Experiments: parameters, steps, and what they established; judged by `results`."""

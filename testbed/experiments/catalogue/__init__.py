@@ -1,0 +1,1 @@
+"""The experiments; each module here is one."""

@@ -1,0 +1,145 @@
+"""What an experiment is, how experiments are found, and how their parameters are read."""
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from results.manifest import Facts, Move, NicMeasurement
+from testbed.errors import UsageError
+from testbed.probes.recorder import Recorder
+from testbed.provision.testbed import Testbed
+
+Value = str | int | float
+PROFILES = ("smoke", "ci", "release")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One `--set NAME=VALUE`; `parse` raises ValueError with what is allowed."""
+
+    name: str
+    default: str
+    parse: Callable[[str], Value]
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an experiment works with."""
+
+    testbed: Testbed
+    settings: Mapping[str, Value]
+    recorder: Recorder
+    progress: Callable[[str], None]
+    run_id: str
+
+    def number(self, name: str) -> float:
+        """A setting that is a number."""
+        value = self.settings[name]
+        if isinstance(value, str):
+            raise TypeError(f"setting {name} is text: {value!r}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an experiment established beside the samples and events."""
+
+    nics: tuple[NicMeasurement, ...] = ()
+    move: Move | None = None
+    facts: Facts = field(default_factory=Facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """Parameters and steps; the judgement of the same name is in `results.criteria`."""
+
+    name: str
+    summary: str
+    topology: str
+    """The ready topology it runs on unless another is given."""
+    parameters: Sequence[Parameter]
+    profiles: Mapping[str, Mapping[str, str]]
+    """Profile → other defaults."""
+    overlay: Callable[[Mapping[str, Value]], Mapping[str, str]]
+    """Broker properties that the settings ask for."""
+    check: Callable[[Testbed], None]
+    """Raises `UsageError` when the testbed cannot host the experiment."""
+    run: Callable[[Context], Outcome]
+
+
+def experiments() -> dict[str, Experiment]:
+    """Every experiment by name: each module of the catalogue has one, called EXPERIMENT."""
+    package = importlib.import_module("testbed.experiments.catalogue")
+    found = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        experiment = importlib.import_module(f"{package.__name__}.{module.name}").EXPERIMENT
+        assert isinstance(experiment, Experiment)
+        found[experiment.name] = experiment
+    return found
+
+
+def find_experiment(name: str) -> Experiment:
+    """The experiment of this name. Raises `UsageError` naming those there are."""
+    known = experiments()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise UsageError(f"no experiment {name!r}; there are {', '.join(sorted(known))}{meant}")
+    return known[name]
+
+
+def read_settings(experiment: Experiment, profile: str, given: Sequence[str]) -> dict[str, Value]:
+    """All parameters' values: defaults, the profile's, then `given` (`NAME=VALUE` each), every mistake at once.
+
+    Raises `UsageError`.
+    """
+    known = {parameter.name: parameter for parameter in experiment.parameters}
+    texts = {parameter.name: parameter.default for parameter in experiment.parameters}
+    texts |= experiment.profiles.get(profile, {})
+    problems = []
+    for word in given:
+        name, equals, text = word.partition("=")
+        if not equals:
+            problems.append(f"--set {word}: expected NAME=VALUE")
+        elif name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            problems.append(f"--set {word}: {experiment.name} has no parameter {name!r}, only {', '.join(known)}{meant}")
+        else:
+            texts[name] = text
+    values: dict[str, Value] = {}
+    for name, text in texts.items():
+        try:
+            values[name] = known[name].parse(text)
+        except ValueError as error:
+            problems.append(f"--set {name}={text}: {error}")
+    if problems:
+        raise UsageError("\n".join(problems))
+    return values
+
+
+def one_of(*allowed: str) -> Callable[[str], Value]:
+    """A parser for a parameter with few values."""
+
+    def parse(text: str) -> Value:
+        if text not in allowed:
+            near = difflib.get_close_matches(text, allowed, n=1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise ValueError(f"allowed are {', '.join(allowed)}{meant}")
+        return text
+
+    return parse
+
+
+def whole(lowest: int, highest: int) -> Callable[[str], Value]:
+    """A parser for a whole number within bounds."""
+
+    def parse(text: str) -> Value:
+        if not text.isdecimal() or not lowest <= int(text) <= highest:
+            raise ValueError(f"expected a whole number from {lowest} to {highest}")
+        return int(text)
+
+    return parse

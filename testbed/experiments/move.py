@@ -1,0 +1,166 @@
+"""One throttled move from a broker to another, with everything that is needed to judge it."""
+
+import threading
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from results.manifest import (
+    Differences,
+    Done,
+    Facts,
+    Fetchers,
+    Flow,
+    InForce,
+    Move,
+    NicMeasurement,
+    Records,
+)
+from results.schema import Sample
+from testbed.errors import TestbedError
+from testbed.experiments.conversion import calibrate
+from testbed.experiments.experiment import Context, Outcome
+from testbed.kafka.admin import Admin
+from testbed.kafka.properties import DATA_DIR
+from testbed.kafka.types import TopicPartition
+from testbed.probes.machine import cpu_probe
+from testbed.probes.recorder import now_us
+from testbed.reassignment.driver import Driver
+from testbed.reassignment.plan import Plan, kip73_move_seconds, move_ratio
+from testbed.software.jvm import AGENT_PORT
+from testbed.workload.preload import Fill, audit, preload
+from testbed.workload.records import Recipe
+
+RECORD_BYTES = 8192
+WINDOW_SAMPLES, SAMPLE_S = 11, 1.0
+SIDE_PARTITIONS = 4
+CALIBRATION_BYTES, CONTROL_BYTES = 32_000_000, 64_000_000
+QUOTA_POLL_S = 0.3
+DEFAULT_RESPONSE_BYTES = 10_485_760
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """From which broker's host to which."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveSetup:
+    """What is moved, and how fast it may go; `preload_s` seconds' worth of the quota is moved."""
+
+    quota_bytes_per_s: int
+    fetch: Literal["tuned", "default"]
+    preload_s: float
+    partitions: int
+    placement: Placement
+
+
+class _Mover:
+    """The steps of one move, in order; each leaves what the next needs."""
+
+    def __init__(self, context: Context, setup: MoveSetup, admin: Admin) -> None:
+        self.context, self.setup, self.admin = context, setup, admin
+        self.testbed, self.recorder = context.testbed, context.recorder
+        topology = self.testbed.topology
+        self.ids = {host.name: host.node_id for host in topology.brokers if host.node_id is not None}
+        token = context.run_id[-6:]
+        seed = int.from_bytes(context.run_id.encode()[-4:])
+        volume = int(setup.quota_bytes_per_s * setup.preload_s)
+        self.moved = self._fill(f"kip73-{token}", setup.partitions, volume, seed)
+        self.control = self._fill(f"control-{token}", SIDE_PARTITIONS, CONTROL_BYTES, seed + 1)
+        self.calibration = self._fill(f"calibration-{token}", SIDE_PARTITIONS, CALIBRATION_BYTES, seed + 2)
+        self.fills = (self.moved, self.control, self.calibration)
+
+    @staticmethod
+    def _fill(topic: str, partitions: int, volume: int, seed: int) -> Fill:
+        per_partition = -(-volume // (partitions * RECORD_BYTES))
+        return Fill(topic, range(partitions), per_partition, Recipe(RECORD_BYTES, seed))
+
+    def prepare(self) -> None:
+        """Topics on the source, filled."""
+        source = self.ids[self.setup.placement.source]
+        for fill in self.fills:
+            self.admin.create_topic(fill.topic, {p: [source] for p in fill.partitions}, {})
+        total = sum(fill.bytes for fill in self.fills)
+        self.context.progress(f"preloading {total / 1e6:.0f} MB into {sum(len(f.partitions) for f in self.fills)} partitions")
+        preload(self.testbed.bootstrap, self.fills)
+
+    def leaders(self) -> Differences:
+        """Whether every partition lies on the source and is led by it, as the scenario has it."""
+        source = self.ids[self.setup.placement.source]
+        states = self.admin.partitions([fill.topic for fill in self.fills])
+        wrong = tuple(
+            f"{tp}: leader {state.leader}, replicas {list(state.replicas)}; expected {source} alone"
+            for tp, state in sorted(states.items())
+            if state.leader != source or state.replicas != (source,)
+        )
+        return Differences(not wrong, wrong[:10])
+
+    def watch(self) -> None:
+        """Start all probes."""
+        self.recorder.poll("cpu", 1.0, cpu_probe())
+        for host in self.testbed.topology.brokers:
+            self.recorder.watch_host(
+                self.testbed.hosts[host.name],
+                topics=[fill.topic for fill in self.fills],
+                devices=[host.nic.name],
+                log_dir=DATA_DIR,
+                jmx_port=AGENT_PORT,
+            )
+
+    def nics(self) -> tuple[NicMeasurement, ...]:
+        """Measure every NIC; one that could not be measured has no rate, and nothing is judged with it."""
+        self.context.progress("measuring the NICs, 2 s each way")
+        try:
+            return tuple(NicMeasurement(**asdict(rate)) for rate in self.testbed.measure_nics())
+        except TestbedError as error:
+            self.recorder.event("note", "NICs were not measured", {"error": str(error)})
+            return ()
+
+    def poll_quotas(self) -> None:
+        """Ask every broker, until the end, which quota it has in force."""
+
+        def look(host: str, broker: int) -> Iterable[Sample]:
+            configs, ts = self.admin.broker_configs(broker), now_us()
+            for side in ("leader", "follower"):
+                value = configs.in_force(f"{side}.replication.throttled.rate")
+                yield Sample(ts, host, f"quota.{side}.rate", float(value) if value is not None else -1.0)
+
+        for host, broker in self.ids.items():
+            self.recorder.poll(f"quota of {host}", QUOTA_POLL_S, lambda h=host, b=broker: list(look(h, b)))  # type: ignore[misc]
+
+    def plan(self, *fills: Fill) -> Plan:
+        """All partitions of `fills` to the target."""
+        target = self.ids[self.setup.placement.target]
+        return Plan({TopicPartition(f.topic, p): (target,) for f in fills for p in f.partitions})
+
+    def flows(self) -> tuple[Flow, ...]:
+        """Which partitions are copied, and whether the throttle lists them."""
+        place = self.setup.placement
+        return (
+            Flow("throttled", self.moved.topic, tuple(self.moved.partitions), place.source, place.target),
+            Flow("control", self.control.topic, tuple(self.control.partitions), place.source, place.target),
+            Flow("calibration", self.calibration.topic, tuple(self.calibration.partitions), place.source, place.target),
+        )
+
+    def lag(self) -> float | None:
+        """Σ (leader's log end offset − adding replica's) over the throttled partitions, in records."""
+        place, total = self.setup.placement, 0.0
+        for partition in self.moved.partitions:
+            leader = self.recorder.latest(place.source, "log.end_offset", self.moved.topic, partition)
+            adding = self.recorder.latest(place.target, "log.end_offset", self.moved.topic, partition)
+            if leader is None:
+                return None
+            total += leader - (adding or 0.0)
+        return total
+
+    def audit(self) -> Records:
+        """Read everything back and account for every record."""
+        self.context.progress("reading every record back")
+        found = audit(self.testbed.bootstrap, self.fills)
+        if found.complaints:
+            self.recorder.event("note", "records are missing or wrong", {"first": list(found.complaints)})
+        return Records(found.expected, found.found, found.lost, found.duplicated, found.corrupt)

@@ -1,0 +1,217 @@
+"""How a NIC is shaped: the lines for `tc`, what the kernel says of it afterwards, and where the two differ. Pure.
+
+HTB with one class that everything falls into (`default 10`), its ceiling equal to its rate, over a byte FIFO of about
+30 ms. Measured on veth pairs with segmentation offload off, 100 mbit to 1 gbit, both ways, one and four streams:
+payload / `payload_bytes_per_s` = 0.997–1.001, no second above 1.002, no 50 ms above 1.04.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.units import format_bit_rate, format_size
+
+QUANTUM_BYTES = 1514
+"""What HTB gives a class at its turn: one full Ethernet frame. With one class it decides nothing, but unset it would
+be rate / 10, for which the kernel writes a warning at high rates."""
+LEAF_S = Fraction(30, 1000)
+LEAF_FLOOR_BYTES = 64 * 1024
+_FRAME_BYTES = 1514
+_FRAME_PAYLOAD_BYTES = 1448
+
+
+class ShapeError(TestbedError):
+    """`tc` said something that this project does not know how to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Shaping of one direction of one NIC. What is left out follows from rate and burst as `tc_lines` sets it.
+
+    `foreign` names what else the kernel has on the device; it is empty on a NIC that only `tc_lines` touched.
+    """
+
+    rate_bps: int
+    burst_bytes: int
+    ceil_bps: int = -1
+    cburst_bytes: int = -1
+    leaf_bytes: int = -1
+    quantum_bytes: int = QUANTUM_BYTES
+    foreign: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.ceil_bps < 0:
+            object.__setattr__(self, "ceil_bps", self.rate_bps)
+        if self.cburst_bytes < 0:
+            object.__setattr__(self, "cburst_bytes", self.burst_bytes)
+        if self.leaf_bytes < 0:
+            object.__setattr__(self, "leaf_bytes", leaf_limit_bytes(self.rate_bps))
+
+
+def leaf_limit_bytes(rate_bps: int) -> int:
+    """Length of the queue under the class: 30 ms of the rate, 64 KiB at least."""
+    return max(LEAF_FLOOR_BYTES, int(rate_bps * LEAF_S / 8))
+
+
+def payload_bytes_per_s(rate_bps: float) -> float:
+    """TCP payload per second that fits through: 1448 of the 1514 bytes of each full frame."""
+    return rate_bps * _FRAME_PAYLOAD_BYTES / _FRAME_BYTES / 8
+
+
+def tc_lines(device: str, rate_bps: int, burst_bytes: int) -> tuple[str, ...]:
+    """Lines for `tc -batch -` that shape what `device` sends, whatever was on it before.
+
+    The kernel can replace a class or a FIFO in place, but not an HTB root by another of the same handle ("Change
+    operation not supported"). So the root is a plain FIFO first: that drops the old tree with what is queued in it,
+    and the lines can be run again at any time.
+    """
+    rate, burst = f"{rate_bps}bit", f"{burst_bytes}b"
+    return (
+        f"qdisc replace dev {device} root pfifo limit 1000",
+        f"qdisc replace dev {device} root handle 1: htb default 10",
+        f"class replace dev {device} parent 1: classid 1:10 htb rate {rate} ceil {rate} "
+        f"burst {burst} cburst {burst} quantum {QUANTUM_BYTES}",
+        f"qdisc replace dev {device} parent 1:10 handle 10: bfifo limit {leaf_limit_bytes(rate_bps)}",
+    )
+
+
+def offload_command(device: str) -> tuple[str, ...]:
+    """Turns segmentation offload off, so that counters see frames of the wire and not 64 KB super-packets."""
+    return ("ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off")
+
+
+def qdisc_show_command(device: str) -> tuple[str, ...]:
+    """What `parse_shape` reads first; JSON."""
+    return ("tc", "-j", "qdisc", "show", "dev", device)
+
+
+def class_show_command(device: str) -> tuple[str, ...]:
+    """What `parse_shape` reads second; text, because iproute2 6.1 has no JSON for HTB's classes (with -j it prints
+    the same text). `-d` adds the quantum."""
+    return ("tc", "-d", "class", "show", "dev", device)
+
+
+_CLASS = re.compile(
+    r"class htb (?P<id>\S+) (?:root|parent \S+) (?:leaf \S+ )?prio \d+ quantum (?P<quantum>\d+) "
+    r"rate (?P<rate>\S+) ceil (?P<ceil>\S+)(?: linklayer \S+)? "
+    r"burst (?P<burst>[^\s/]+)(?:/\d+)?(?: mpu \S+)? cburst (?P<cburst>[^\s/]+)(?:/\d+)?"
+)
+
+
+def parse_shape(qdiscs: Sequence[Mapping[str, Any]], class_text: str) -> Shape | None:
+    """The shaping in force, from the answers to `qdisc_show_command` (decoded) and `class_show_command`.
+
+    None when there is no HTB with the class 1:10 at the root. Raises ShapeError when a class cannot be read.
+    """
+    foreign = []
+    root = leaf = None
+    for qdisc in qdiscs:
+        if qdisc.get("kind") == "htb" and qdisc.get("handle") == "1:" and qdisc.get("root"):
+            root = qdisc
+        elif qdisc.get("kind") == "bfifo" and qdisc.get("parent") == "1:10":
+            leaf = qdisc
+        else:
+            foreign.append(f"qdisc {qdisc.get('kind')} {qdisc.get('handle', '')}".rstrip())
+    own = None
+    for line in filter(None, map(str.strip, class_text.splitlines())):
+        if line.startswith("class htb 1:10 "):
+            own = _CLASS.match(line)
+            if own is None:
+                raise ShapeError(f"tc printed a class this version cannot read: {line!r}; iproute2 6.1 is known to work")
+        elif line.startswith("class "):
+            foreign.append(" ".join(line.split()[:3]))
+    if root is None or own is None:
+        return None
+    if int(str(root["options"]["default"]), 16) != 0x10:
+        foreign.append(f"HTB's default class {root['options']['default']}: what no filter classifies goes unshaped")
+    return Shape(
+        rate_bps=_bits(own["rate"]),
+        burst_bytes=_bytes(own["burst"]),
+        ceil_bps=_bits(own["ceil"]),
+        cburst_bytes=_bytes(own["cburst"]),
+        leaf_bytes=int(leaf["options"]["limit"]) if leaf is not None else 0,
+        quantum_bytes=int(own["quantum"]),
+        foreign=tuple(foreign),
+    )
+
+
+def compare(expected: Shape, actual: Shape | None) -> list[str]:
+    """Where the kernel's shaping differs from the declared one, in words; empty when it is what was declared."""
+    if actual is None:
+        return [f"not shaped; declared is {format_bit_rate(expected.rate_bps)}"]
+    found = []
+    for name, want, have in (("rate", expected.rate_bps, actual.rate_bps), ("ceil", expected.ceil_bps, actual.ceil_bps)):
+        if have not in (want, rate_as_shown(want)):
+            found.append(f"{name} is {format_bit_rate(have)}; declared is {format_bit_rate(want)}")
+    for name, want, rate_bps, have in (
+        ("burst", expected.burst_bytes, expected.rate_bps, actual.burst_bytes),
+        ("cburst", expected.cburst_bytes, expected.ceil_bps, actual.cburst_bytes),
+    ):
+        if have not in (want, *bursts_as_shown(want, rate_bps)):
+            found.append(f"{name} is {format_size(have)}; declared is {format_size(want)}")
+    for name, want, have in (
+        ("queue", expected.leaf_bytes, actual.leaf_bytes),
+        ("quantum", expected.quantum_bytes, actual.quantum_bytes),
+    ):
+        if have != want:
+            found.append(f"{name} is {format_size(have)}; declared is {format_size(want)}")
+    return found + [f"{thing} is not the testbed's" for thing in actual.foreign]
+
+
+# How tc rounds. The kernel keeps a rate in whole bytes/s and a burst as the time it takes, in ticks of 64 ns; tc turns
+# both into text with a few digits. The functions below repeat that arithmetic, so that `compare` accepts exactly what
+# the declared value must look like and nothing beside it: a tolerance would also accept a wrong value. What tc does not
+# print it cannot tell apart: a rate of 123456789 bit/s is shown as 123456Kbit.
+
+_TICKS_PER_US = 1000 / 64
+_US = 1_000_000
+_SUFFIXES: Mapping[str, int] = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BINARY: Mapping[str, int] = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+
+
+def rate_as_shown(rate_bps: int) -> int:
+    """What `tc` shows for this rate, in bits/s: whole bytes/s, and no digit below the unit it chooses."""
+    shown, unit = rate_bps // 8 * 8, 1
+    for _ in range(len(_SUFFIXES) - 1):
+        if shown < 1000 or (shown % 1000 and shown < 1_000_000):
+            break
+        shown, unit = shown // 1000, unit * 1000
+    return shown * unit
+
+
+def bursts_as_shown(burst_bytes: int, rate_bps: int) -> tuple[int, int]:
+    """What `tc` shows for this burst, in bytes: up to iproute2 6.13, and since."""
+    bytes_per_s = rate_bps // 8
+    us = _US * (burst_bytes / bytes_per_s)
+    # Up to 6.13 every intermediate value is cut to a whole number, microseconds too.
+    ticks = int(int(us) * _TICKS_PER_US)
+    old = int(bytes_per_s * int(ticks / _TICKS_PER_US) / _US)
+    ticks = math.ceil(us * _TICKS_PER_US)
+    new = int(bytes_per_s * (ticks / _TICKS_PER_US) / _US)
+    return _size_as_shown(old), _size_as_shown(new)
+
+
+def _size_as_shown(size_bytes: int) -> int:
+    for unit, slack in ((2**20, 1024), (2**10, 16)):
+        nearest = round(size_bytes / unit)
+        if size_bytes >= unit and abs(nearest * unit - size_bytes) < slack:
+            return int(float(f"{nearest:g}") * unit)
+    return size_bytes
+
+
+def _bits(text: str) -> int:
+    match = re.fullmatch(r"(\d+)([KMGT]?)bit", text)
+    if match is None:
+        raise ShapeError(f"tc printed the rate {text!r}; iproute2 6.1 prints such as 400Mbit")
+    return int(match[1]) * _SUFFIXES[match[2]]
+
+
+def _bytes(text: str) -> int:
+    match = re.fullmatch(r"([0-9.e+]+)([KMG]?)b", text)
+    if match is None:
+        raise ShapeError(f"tc printed the size {text!r}; iproute2 6.1 prints such as 50Kb")
+    return int(float(match[1]) * _BINARY[match[2]])

@@ -1,0 +1,242 @@
+"""Carrying out a plan: throttle, wait until it is in force, move, follow to the end, restore in any event."""
+
+import time
+from collections.abc import Callable, Collection
+from types import TracebackType
+
+from testbed.errors import TestbedError
+from testbed.kafka.errors import UnreachableError
+from testbed.kafka.types import AdminApi, ReplicaLog, TopicPartition
+from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
+from testbed.reassignment.journal import JournalFolder
+from testbed.reassignment.plan import Move, Plan, PlanError, moves
+from testbed.reassignment.progress import (
+    Poll,
+    Timeline,
+    TraceEntry,
+    in_flight,
+    not_placed,
+    not_removed,
+    observed,
+    removing_brokers,
+)
+from testbed.reassignment.restore import Restored
+from testbed.reassignment.throttle import EventSink, Throttle
+from testbed.wait import WaitTimeout, wait_for
+
+_SHOWN = 8
+
+
+class DriverError(TestbedError):
+    """A move was refused, or did not end in time."""
+
+
+class Driver:
+    """Moves partitions under a throttle; a context manager that restores what was there, however it ends.
+
+        with Driver(admin, JournalFolder(), on_event=record) as driver:
+            driver.execute(plan, throttle_bytes_per_s=10_000_000)
+            timeline = driver.follow(timeout_s=300)
+        restored = driver.restored
+
+    Within the block SIGTERM unwinds as Ctrl-C does; while restoring both are held back. When an error is
+    under way already, a failure to restore is added to it as a note, and the journal stays for `recover`.
+
+    A move that is still running when the block ends by an error goes on without its throttle; with
+    ``cancel_on_error`` what has not arrived is cancelled first (KIP-455: back to the replicas it came from).
+    """
+
+    def __init__(
+        self,
+        admin: AdminApi,
+        journals: JournalFolder,
+        *,
+        on_event: EventSink | None = None,
+        in_force_timeout_s: float = 30.0,
+        restore_timeout_s: float = 15.0,
+        cancel_on_error: bool = False,
+    ) -> None:
+        self._admin = admin
+        self._on_event = on_event or (lambda _kind, _name, _detail: None)
+        self._in_force_timeout_s = in_force_timeout_s
+        self._restore_timeout_s = restore_timeout_s
+        self._cancel_on_error = cancel_on_error
+        self._guard = TerminationGuard()
+        self._moves: tuple[Move, ...] = ()
+        self._started_us = 0
+        self._started_s = 0.0
+        self._asked = False
+        self.throttle = Throttle(admin, journals, self._on_event)
+        self.restored: Restored | None = None
+
+    def __enter__(self) -> "Driver":
+        self._guard.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            with deferred_signals():
+                self._end(error)
+        finally:
+            self._guard.__exit__(kind, error, trace)
+
+    def execute(
+        self,
+        plan: Plan,
+        throttle_bytes_per_s: int | None,
+        unthrottled: Collection[TopicPartition] = (),
+    ) -> tuple[Move, ...]:
+        """Start the plan and return its moves; returns once the controller has accepted every one.
+
+        Refused (`DriverError`, `PlanError`; nothing changed) while another reassignment runs, when a target
+        broker is not alive, and when log folders are chosen. The throttle is set on every live broker, for
+        every replica that moves but those of the ``unthrottled`` partitions, and is in force everywhere
+        before the move is asked for.
+        """
+        if self._asked:
+            raise DriverError("this driver has carried out a plan already; make another for the next")
+        self._moves = self._accepted(plan)
+        if throttle_bytes_per_s is not None and self._moves:
+            live = [broker.id for broker in self._admin.cluster().brokers]
+            self.throttle.set(self._moves, throttle_bytes_per_s, live, unthrottled)
+            self.throttle.wait_in_force(self._in_force_timeout_s)
+        self._started_us, self._started_s = _now_us(), time.monotonic()
+        self._on_event(
+            "move.started",
+            "move",
+            {"partitions": len(self._moves), "throttle_bytes_per_s": throttle_bytes_per_s},
+        )
+        self._asked = True
+        self._admin.alter_reassignments({move.tp: move.target for move in self._moves})
+        return self._moves
+
+    def follow(
+        self,
+        on_poll: Callable[[Poll], None] | None = None,
+        *,
+        timeout_s: float,
+        interval_s: float = 0.5,
+    ) -> Timeline:
+        """Look every ``interval_s`` until the move is done, and return what was seen.
+
+        Done: none of the partitions is listed as being reassigned, and each one's replicas are its target,
+        all in sync, and the old replicas' logs are gone from the brokers that lost them. ``on_poll`` is
+        called at each look. A look without an answer is not the end. Raises `DriverError` saying what was
+        missing at the deadline.
+        """
+        if not self._asked:
+            raise DriverError("nothing to follow: execute a plan first")
+        polls: list[Poll] = []
+        trace: list[TraceEntry] = []
+        last: dict[TopicPartition, TraceEntry] = {}
+
+        def look() -> list[str]:
+            try:
+                return self._look(polls, trace, last, on_poll)
+            except UnreachableError as error:
+                return [str(error)]
+
+        try:
+            wait_for(look, lambda missing: not missing, timeout_s, interval_s, "the move")
+        except WaitTimeout as error:
+            missing = list(error.last_seen)
+            more = [f"and {len(missing) - _SHOWN} more"] if len(missing) > _SHOWN else []
+            raise DriverError(
+                f"the move is not done after {timeout_s:g} s:\n  " + "\n  ".join(missing[:_SHOWN] + more)
+            ) from error
+        timeline = Timeline(
+            self._started_us, _now_us(), time.monotonic() - self._started_s, tuple(polls), tuple(trace)
+        )
+        self._on_event("move.done", "move", {"seconds": round(timeline.seconds, 3)})
+        return timeline
+
+    def cancel(self) -> int:
+        """Cancel what has not arrived, and return how many partitions that was."""
+        running = self._admin.reassignments(sorted({move.tp.topic for move in self._moves}))
+        mine = {move.tp: None for move in self._moves if move.tp in running}
+        if mine:
+            self._admin.alter_reassignments(mine)
+        return len(mine)
+
+    def _accepted(self, plan: Plan) -> tuple[Move, ...]:
+        chosen = plan.chosen_folders()
+        if chosen:
+            named = ", ".join(map(str, chosen[:_SHOWN]))
+            raise PlanError("plan", [f"log_dirs other than 'any' are not supported: {named}; leave them out"])
+        running = self._admin.reassignments()
+        if running:
+            named = ", ".join(str(tp) for tp in list(running)[:_SHOWN])
+            raise DriverError(
+                f"{len(running)} partitions are being reassigned already ({named}); "
+                f"wait for them or cancel them"
+            )
+        todo = moves(plan, self._admin.partitions(plan.topics()))
+        live = {broker.id for broker in self._admin.cluster().brokers}
+        dead = sorted({broker for move in todo for broker in move.target} - live)
+        if dead:
+            raise DriverError(
+                f"brokers {dead} are targets of the plan but not alive; live are {sorted(live)}"
+            )
+        return todo
+
+    def _look(
+        self,
+        polls: list[Poll],
+        trace: list[TraceEntry],
+        last: dict[TopicPartition, TraceEntry],
+        on_poll: Callable[[Poll], None] | None,
+    ) -> list[str]:
+        topics = sorted({move.tp.topic for move in self._moves})
+        listed = self._admin.reassignments(topics)
+        states = self._admin.partitions(topics)
+        now_us = _now_us()
+        for entry in observed(now_us, self._moves, listed, states):
+            before = last.get(entry.tp)
+            if before is None or _seen(before) != _seen(entry):
+                trace.append(entry)
+                last[entry.tp] = entry
+        poll = Poll(now_us, in_flight(self._moves, listed), len(self._moves))
+        polls.append(poll)
+        if on_poll is not None:
+            on_poll(poll)
+        # The logs of the losing brokers are asked for only once nothing else is missing: that is the dear
+        # question.
+        return not_placed(self._moves, listed, states) or not_removed(self._moves, self._old_logs(topics))
+
+    def _old_logs(self, topics: list[str]) -> dict[int, dict[TopicPartition, ReplicaLog]]:
+        found: dict[int, dict[TopicPartition, ReplicaLog]] = {}
+        for broker in removing_brokers(self._moves):
+            try:
+                found |= self._admin.log_dirs([broker], topics)
+            except UnreachableError:
+                continue  # said by `not_removed`, which names the broker
+        return found
+
+    def _end(self, error: BaseException | None) -> None:
+        failures: list[TestbedError] = []
+        if error is not None and self._cancel_on_error and self._asked:
+            try:
+                count = self.cancel()
+                self._on_event("note", "cancelled", {"partitions": count})
+            except TestbedError as failure:
+                failures.append(failure)
+        try:
+            self.restored = self.throttle.restore(self._restore_timeout_s)
+        except TestbedError as failure:
+            failures.append(failure)
+        for failed in failures:
+            self._on_event("note", "restore failed", {"why": str(failed)})
+            if error is not None:
+                error.add_note(str(failed))
+        if failures and error is None:
+            raise failures[0]
+
+
+def _seen(entry: TraceEntry) -> tuple[object, ...]:
+    return (entry.replicas, entry.adding, entry.removing, entry.isr, entry.leader)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

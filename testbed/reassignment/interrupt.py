@@ -1,0 +1,67 @@
+"""Signals around a cluster change: SIGTERM unwinds like Ctrl-C, and neither cuts the clean-up short."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Terminated(SystemExit):
+    """The process was asked to end (SIGTERM); unwinds like Ctrl-C, exit code 143 as a shell reports it."""
+
+
+class TerminationGuard:
+    """While entered, SIGTERM raises `Terminated` where the program is, so that ``finally`` clauses run.
+
+    Python runs handlers on the main thread only; on another thread entering does nothing.
+    """
+
+    def __init__(self) -> None:
+        self._before: Any = None
+        self._installed = False
+
+    def __enter__(self) -> "TerminationGuard":
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGTERM, _raise_terminated)
+            self._installed = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._installed:
+            signal.signal(signal.SIGTERM, self._before)
+            self._installed = False
+
+
+@contextmanager
+def deferred_signals() -> Iterator[None]:
+    """Hold SIGINT and SIGTERM back until the end of the block, then deliver the first that came.
+
+    For what must not be left half done but is bounded in time. On a thread other than the main one it does
+    nothing, since no handler runs there.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    before = {number: signal.signal(number, note) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if came:
+            signal.raise_signal(came[0])
+
+
+def _raise_terminated(_number: int, _frame: FrameType | None) -> None:
+    raise Terminated(128 + signal.SIGTERM)

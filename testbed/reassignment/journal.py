@@ -1,0 +1,148 @@
+"""What was there before a throttle was set, on disk before the first change is made.
+
+One file for each throttle, in ``reassign/`` of the state folder. It exists exactly as long as something may
+have to be put back, and names the process that will do so.
+"""
+
+import json
+import os
+import uuid
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.kafka.types import ConfigResource
+from testbed.paths import state_dir
+from testbed.reassignment.changes import Change
+
+_SCHEMA = 1
+
+
+class JournalError(TestbedError):
+    """A journal cannot be written or read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A process; its start (ticks since boot) and boot tell it from a later one of the same number."""
+
+    pid: int
+    started_ticks: int
+    boot_id: str
+
+    @classmethod
+    def this_process(cls) -> "Owner":
+        """Return the process that runs this."""
+        started = _started_ticks(os.getpid())
+        if started is None:
+            raise JournalError(f"cannot read when this process ({os.getpid()}) started; is /proc mounted?")
+        return cls(os.getpid(), started, _boot_id())
+
+    def alive(self) -> bool:
+        """Return whether that very process still runs."""
+        return self.boot_id == _boot_id() and _started_ticks(self.pid) == self.started_ticks
+
+
+@dataclass(frozen=True)
+class Journal:
+    """One throttle: in which cluster, what it changes from what, and whose it is."""
+
+    id: str
+    bootstrap: str
+    cluster_id: str
+    changes: tuple[Change, ...]
+    owner: Owner
+
+    @classmethod
+    def new(cls, bootstrap: str, cluster_id: str, changes: tuple[Change, ...]) -> "Journal":
+        """Make a journal owned by this process; nothing is written yet."""
+        return cls(str(uuid.uuid4()), bootstrap, cluster_id, changes, Owner.this_process())
+
+
+class JournalFolder:
+    """The folder of journals; by default that of this user's state folder."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path if path is not None else state_dir() / "reassign"
+
+    def write(self, journal: Journal) -> None:
+        """Write a journal so that it survives a crash of the machine: on return it is on disk, whole."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target = self.file(journal.id)
+        temporary = target.with_suffix(".tmp")
+        with temporary.open("w", encoding="utf-8") as stream:
+            json.dump({"schema": _SCHEMA, **asdict(journal)}, stream, indent=1)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+        self._sync_folder()
+
+    def remove(self, journal_id: str) -> None:
+        """Remove a journal; one that is not there is not an error (it may never have been written)."""
+        self.file(journal_id).unlink(missing_ok=True)
+        if self.path.is_dir():
+            self._sync_folder()
+
+    def file(self, journal_id: str) -> Path:
+        """Return where a journal lies."""
+        return self.path / f"{journal_id}.json"
+
+    def ids(self) -> list[str]:
+        """Return the journals there are, readable or not."""
+        return sorted(path.stem for path in self.path.glob("*.json"))
+
+    def read(self, journal_id: str) -> Journal:
+        """Read one journal; `JournalError` says what is wrong with it."""
+        path = self.file(journal_id)
+        try:
+            return _journal(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise JournalError(f"{path}: not a journal of this testbed: {error!r}") from error
+
+    def _sync_folder(self) -> None:
+        # A rename or removal is only sure to survive once the folder itself is written.
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def open_journals(folder: JournalFolder | None = None) -> list[Journal]:
+    """Return every readable journal: throttles that are set now, or that a dead process left behind."""
+    folder = folder or JournalFolder()
+    found = []
+    for journal_id in folder.ids():
+        try:
+            found.append(folder.read(journal_id))
+        except JournalError:
+            continue  # its owner has just finished; one that cannot be read is reported by `recover`
+    return found
+
+
+def _journal(document: dict[str, Any]) -> Journal:
+    if document["schema"] != _SCHEMA:
+        raise ValueError(f"schema {document['schema']}, not {_SCHEMA}: written by another version")
+    changes = tuple(
+        Change(ConfigResource(**c["resource"]), c["key"], c["original"], c["value"])
+        for c in document["changes"]
+    )
+    return Journal(
+        document["id"], document["bootstrap"], document["cluster_id"], changes, Owner(**document["owner"])
+    )
+
+
+def _started_ticks(pid: int) -> int | None:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    # The second field, the command in parentheses, may itself hold blanks and parentheses. Z: dead, not yet
+    # reaped.
+    fields = stat[stat.rindex(")") + 2 :].split()
+    return None if fields[0] == "Z" else int(fields[19])
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()

@@ -1,0 +1,102 @@
+"""How far a move is, judged from what the cluster says. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from testbed.kafka.types import PartitionState, Reassignment, ReplicaLog, TopicPartition
+from testbed.reassignment.plan import Move
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEntry:
+    """One partition as it was seen at one time (µs since the epoch); noted when it differs from before."""
+
+    ts_us: int
+    tp: TopicPartition
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """One look at the move: how many partitions are still listed as being reassigned."""
+
+    ts_us: int
+    in_flight: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A finished move: when it was asked for and when it was done (µs since the epoch), and what was seen."""
+
+    started_us: int
+    done_us: int
+    seconds: float
+    polls: tuple[Poll, ...]
+    trace: tuple[TraceEntry, ...]
+
+
+def in_flight(moves: Iterable[Move], listed: Mapping[TopicPartition, Reassignment]) -> int:
+    """Count the moves that are still listed."""
+    return sum(move.tp in listed for move in moves)
+
+
+def not_placed(
+    moves: Sequence[Move],
+    listed: Mapping[TopicPartition, Reassignment],
+    states: Mapping[TopicPartition, PartitionState],
+) -> list[str]:
+    """Say for each move what the metadata still lacks: not listed, replicas = target, ISR ⊇ target."""
+    missing = []
+    for move in moves:
+        state = states.get(move.tp)
+        if move.tp in listed:
+            missing.append(f"{move.tp}: still being reassigned")
+        elif state is None:
+            missing.append(f"{move.tp}: no longer exists")
+        elif state.replicas != move.target:
+            missing.append(f"{move.tp}: replicas {list(state.replicas)}, not {list(move.target)}")
+        elif not set(move.target) <= set(state.isr):
+            missing.append(
+                f"{move.tp}: ISR {list(state.isr)} lacks {sorted(set(move.target) - set(state.isr))}"
+            )
+    return missing
+
+
+def removing_brokers(moves: Iterable[Move]) -> list[int]:
+    """Return the brokers that lose a replica."""
+    return sorted({broker for move in moves for broker in move.removing})
+
+
+def not_removed(moves: Iterable[Move], logs: Mapping[int, Mapping[TopicPartition, ReplicaLog]]) -> list[str]:
+    """Say which old replicas are not seen to be gone: still on a broker, or the broker gave no answer."""
+    return [
+        f"{move.tp}: the old replica on broker {broker} "
+        + ("is still there" if broker in logs else "cannot be seen: no answer")
+        for move in moves
+        for broker in move.removing
+        if broker not in logs or move.tp in logs[broker]
+    ]
+
+
+def observed(
+    ts_us: int,
+    moves: Iterable[Move],
+    listed: Mapping[TopicPartition, Reassignment],
+    states: Mapping[TopicPartition, PartitionState],
+) -> list[TraceEntry]:
+    """Return each moving partition as seen now."""
+    entries = []
+    for move in moves:
+        state = states.get(move.tp)
+        if state is not None:
+            running = listed.get(move.tp)
+            adding, removing = (running.adding, running.removing) if running else ((), ())
+            entries.append(
+                TraceEntry(ts_us, move.tp, state.replicas, adding, removing, state.isr, state.leader)
+            )
+    return entries

@@ -1,0 +1,138 @@
+"""Fixes run side by side, each as soon as what it needs is in place."""
+
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Protocol
+
+from testbed.errors import TestbedError
+from testbed.setup.finding import Check, Finding
+
+
+class Observer(Protocol):
+    """Told what happens, from several threads."""
+
+    def begun(self, check: Check) -> None:
+        """A fix has begun."""
+
+    def done(self, check: Check, seconds: float) -> None:
+        """A fix is done and its check is satisfied."""
+
+    def failed(self, check: Check, seconds: float) -> None:
+        """A fix has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The findings after fixing, in the order of the checks, and why fixes failed, by name of check."""
+
+    findings: tuple[Finding, ...]
+    failures: Mapping[str, str]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything required is in place."""
+        return all(finding.ok or not finding.required for finding in self.findings)
+
+
+def ordered(checks: Sequence[Check]) -> tuple[Check, ...]:
+    """The checks, each after what it needs; raises ValueError for an unknown name or a circle."""
+    by_name = {check.name: check for check in checks}
+    if len(by_name) != len(checks):
+        raise ValueError("two checks have one name")
+    placed: dict[str, Check] = {}
+    rest = list(checks)
+    while rest:
+        ready = [check for check in rest if all(need in placed for need in check.needs)]
+        if not ready:
+            raise ValueError(f"needs that are unknown or go in a circle: {', '.join(c.name for c in rest)}")
+        placed.update((check.name, check) for check in ready)
+        rest = [check for check in rest if check.name not in placed]
+    return tuple(placed.values())
+
+
+def closure(checks: Sequence[Check], names: Iterable[str]) -> tuple[Check, ...]:
+    """The named checks and all they need, directly or not."""
+    by_name = {check.name: check for check in checks}
+    wanted: dict[str, None] = {}
+    todo = list(names)
+    while todo:
+        name = todo.pop()
+        if name not in wanted:
+            wanted[name] = None
+            todo += by_name[name].needs
+    return tuple(check for check in ordered(checks) if check.name in wanted)
+
+
+def probe_all(checks: Sequence[Check]) -> tuple[Finding, ...]:
+    """All findings, the probes side by side."""
+    with ThreadPoolExecutor(max_workers=len(checks) or 1) as pool:
+        return tuple(pool.map(lambda check: check.probe(), checks))
+
+
+def put_right(checks: Sequence[Check], found: Sequence[Finding], observer: Observer) -> Outcome:
+    """Fix what `found` says is amiss and can be fixed; a check is looked at again before and after its fix.
+
+    A check whose needs could not be put right is not tried. One failure does not stop what is independent of it.
+    """
+    state = _State({finding.name: finding for finding in found}, {})
+    todo = [check for check in ordered(checks) if not state.findings[check.name].ok]
+    running: dict[Future[None], Check] = {}
+    with ThreadPoolExecutor(max_workers=len(checks) or 1) as pool:
+        while todo or running:
+            busy = {check.name for check in running.values()} | {check.name for check in todo}
+            for check in list(todo):
+                if busy.isdisjoint(check.needs):
+                    todo.remove(check)
+                    running[pool.submit(_put_one_right, check, state, observer)] = check
+            finished, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in finished:
+                del running[future]
+                future.result()
+    return Outcome(tuple(state.findings[check.name] for check in checks), dict(state.failures))
+
+
+class _State:
+    def __init__(self, findings: dict[str, Finding], failures: dict[str, str]) -> None:
+        self.findings = findings
+        self.failures = failures
+        self.lock = threading.Lock()
+
+
+def _put_one_right(check: Check, state: _State, observer: Observer) -> None:
+    with state.lock:
+        lacking = [n for n in check.needs if not state.findings[n].ok and state.findings[n].required]
+    if lacking:
+        with state.lock:
+            old = state.findings[check.name]
+            what = f"{old.what} (not tried, since this failed: {', '.join(lacking)})"
+            state.findings[check.name] = Finding(check.name, False, what, old.fix_command, old.required)
+        return
+    finding = check.probe()  # what it needs may have been put right since
+    if not finding.ok and check.fixable:
+        finding = _fixed(check, finding, state, observer)
+    with state.lock:
+        state.findings[check.name] = finding
+
+
+def _fixed(check: Check, finding: Finding, state: _State, observer: Observer) -> Finding:
+    observer.begun(check)
+    begun = time.monotonic()
+    try:
+        check.fix()
+    except (TestbedError, OSError) as error:
+        with state.lock:
+            state.failures[check.name] = str(error)
+        observer.failed(check, time.monotonic() - begun)
+        return finding
+    after = check.probe()
+    seconds = time.monotonic() - begun
+    if after.ok:
+        observer.done(check, seconds)
+    else:
+        with state.lock:
+            state.failures[check.name] = f"still so afterwards: {after.what}"
+        observer.failed(check, seconds)
+    return after

@@ -1,0 +1,47 @@
+"""The JSON schema of topology files, for editors: names, roles, patterns and a description of every field."""
+
+import json
+from typing import Any
+
+from testbed.topology.rules import HOST_NAME
+from testbed.topology.surface import TopologyForm
+
+FILE = "topologies/topology.schema.json"
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema (draft 2020-12) that `topologies/topology.schema.json` holds."""
+    schema: dict[str, Any] = _for_editors(TopologyForm.model_json_schema())
+    hosts = schema["properties"]["hosts"]
+    hosts["propertyNames"] = {"pattern": HOST_NAME}
+    nic = schema["$defs"]["NicForm"]
+    nic["allOf"] = [
+        {"not": {"required": [whole, f"{side}_{whole}"]}} for whole in ("rate", "burst") for side in ("tx", "rx")
+    ]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def json_schema_text() -> str:
+    """The text of the committed file."""
+    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _for_editors(part: Any) -> Any:
+    """Without "or null" and its default: in a file a field is left out, never empty."""
+    if isinstance(part, list):
+        return [_for_editors(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    kept = {key: _for_editors(value) for key, value in part.items() if not (key == "default" and value is None)}
+    alternatives = kept.get("anyOf")
+    if isinstance(alternatives, list) and {"type": "null"} in alternatives:
+        (only,) = [item for item in alternatives if item != {"type": "null"}]
+        del kept["anyOf"]
+        kept = {**only, **kept}
+    if "type" in kept or "$ref" in kept:
+        kept.pop("title", None)
+    return kept
+
+
+if __name__ == "__main__":
+    print(json_schema_text(), end="")

@@ -1,0 +1,1 @@
+"""What is written to a cluster and read back, every record accounted for."""
