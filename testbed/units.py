@@ -1,8 +1,8 @@
 """Quantities with units: the one place where text becomes bits/s, bytes/s, bytes or seconds, and back.
 
-Rates of bits and of bytes are decimal (`mbit` = 10⁶ bit/s, `MB/s` = 10⁶ B/s); `KiB`, `MiB`, `GiB` are binary. Results
-are whole bits or bytes, computed without floating point. A number without a unit is refused: 10 may mean ten of
-anything.
+Rates of bits and of bytes are decimal (`mbit` = 10⁶ bit/s, `MB/s` = 10⁶ B/s); `KiB`, `MiB`, `GiB` are binary.
+Results are whole bits or bytes, computed without floating point. A number without a unit is refused: 10 may
+mean ten of anything.
 """
 
 import difflib
@@ -29,13 +29,14 @@ DURATIONS: Mapping[str, Fraction] = {
 }
 """Seconds."""
 
-_NUMBER_THEN_UNIT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)[ ]?([^0-9.,\s].*)?", re.DOTALL)
+_NUMBER_THEN_UNIT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)[ ]?([^0-9.,\s][^0-9]*)?")
 _MOST = 10**18
 _AMBIGUOUS = {"bps": "bit", "kbps": "kbit", "mbps": "mbit", "gbps": "gbit"}
 
 
 class UnitError(ValueError):
-    """A quantity that cannot be read; the message says what was found, what is allowed and what may have been meant."""
+    """A quantity that cannot be read; the message says what was found, what is allowed and what may have been
+    meant."""
 
 
 class _Kind(NamedTuple):
@@ -83,7 +84,8 @@ def format_byte_rate(rate_bytes_per_s: float, significant: int | None = None) ->
 
 
 def format_size(size_bytes: float, significant: int | None = None) -> str:
-    """`51200` → `50KiB`, `50000` → `50kB`. Exact (`parse_size` inverts it) unless rounded to `significant` digits."""
+    """`51200` → `50KiB`, `50000` → `50kB`. Exact (`parse_size` inverts it) unless rounded to `significant`
+    digits."""
     if significant is None:
         whole = round(size_bytes)
         for unit in ("GiB", "MiB", "KiB"):
@@ -178,7 +180,9 @@ def _nearest(number: str, unit: str, kind: _Kind) -> str | None:
     return f"{number}{by_folded[close[0]]}" if close else None
 
 
-def _format_whole(value: float, names: tuple[str, ...], units: Mapping[str, int], significant: int | None) -> str:
+def _format_whole(
+    value: float, names: tuple[str, ...], units: Mapping[str, int], significant: int | None
+) -> str:
     if significant is not None:
         name = next((name for name in names if abs(value) >= units[name]), names[-1])
         return f"{_digits(value / units[name], significant)}{name}"

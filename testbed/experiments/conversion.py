@@ -3,6 +3,31 @@
 from collections.abc import Sequence
 
 from results.schema import Sample
+from testbed.experiments.experiment import Context
+from testbed.kafka.admin import Admin
+from testbed.probes.recorder import now_us
+from testbed.reassignment.driver import Driver
+from testbed.reassignment.journal import JournalFolder
+from testbed.reassignment.plan import Plan
+
+TIMEOUT_S = 60.0
+
+
+def calibrate(context: Context, admin: Admin, plan: Plan, topic: str, source: str, target: str) -> float | None:
+    """Move `plan` without a throttle and return the conversion factor. Raises `DriverError` when it does not end."""
+    recorder = context.recorder
+    recorder.wait_for_all()
+    begun = now_us()
+    recorder.event("calibration.started", topic)
+    with Driver(admin, JournalFolder()) as driver:
+        driver.execute(plan, None)
+        driver.follow(timeout_s=TIMEOUT_S, interval_s=0.2)
+    ended = now_us()
+    recorder.event("calibration.done", topic)
+    recorder.wait_for_all()
+    return conversion_factor(
+        recorder.samples(), source=source, target=target, topic=topic, begun_us=begun, ended_us=ended
+    )
 
 
 def conversion_factor(

@@ -10,6 +10,7 @@ from results.manifest import Facts, Move, NicMeasurement
 from testbed.errors import UsageError
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
+from testbed.topology.model import Topology
 
 Value = str | int | float
 PROFILES = ("smoke", "ci", "release")
@@ -34,6 +35,8 @@ class Context:
     recorder: Recorder
     progress: Callable[[str], None]
     run_id: str
+    measured: Callable[[], None]
+    """To be called when nothing is measured any more: what would have been load may begin."""
 
     def number(self, name: str) -> float:
         """A setting that is a number."""
@@ -65,8 +68,8 @@ class Experiment:
     """Profile → other defaults."""
     overlay: Callable[[Mapping[str, Value]], Mapping[str, str]]
     """Broker properties that the settings ask for."""
-    check: Callable[[Testbed], None]
-    """Raises `UsageError` when the testbed cannot host the experiment."""
+    check: Callable[[Topology], None]
+    """Raises `UsageError` when the topology cannot host the experiment."""
     run: Callable[[Context], Outcome]
 
 

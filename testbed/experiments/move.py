@@ -1,6 +1,6 @@
 """One throttled move from a broker to another, with everything that is needed to judge it."""
 
-import threading
+import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal
@@ -25,8 +25,11 @@ from testbed.kafka.properties import DATA_DIR
 from testbed.kafka.types import TopicPartition
 from testbed.probes.machine import cpu_probe
 from testbed.probes.recorder import now_us
-from testbed.reassignment.driver import Driver
+from testbed.reassignment.changes import ThrottleError
+from testbed.reassignment.driver import Driver, DriverError
+from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.plan import Plan, kip73_move_seconds, move_ratio
+from testbed.reassignment.progress import Poll
 from testbed.software.jvm import AGENT_PORT
 from testbed.workload.preload import Fill, audit, preload
 from testbed.workload.records import Recipe
@@ -37,6 +40,8 @@ SIDE_PARTITIONS = 4
 CALIBRATION_BYTES, CONTROL_BYTES = 32_000_000, 64_000_000
 QUOTA_POLL_S = 0.3
 DEFAULT_RESPONSE_BYTES = 10_485_760
+"""Kafka's own `replica.fetch.response.max.bytes`."""
+DRIVER = "driver"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,7 @@ class _Mover:
         self.moved = self._fill(f"kip73-{token}", setup.partitions, volume, seed)
         self.control = self._fill(f"control-{token}", SIDE_PARTITIONS, CONTROL_BYTES, seed + 1)
         self.calibration = self._fill(f"calibration-{token}", SIDE_PARTITIONS, CALIBRATION_BYTES, seed + 2)
+        self.control_done = False
         self.fills = (self.moved, self.control, self.calibration)
 
     @staticmethod
@@ -146,16 +152,45 @@ class _Mover:
             Flow("calibration", self.calibration.topic, tuple(self.calibration.partitions), place.source, place.target),
         )
 
-    def lag(self) -> float | None:
+    def lag_samples(self) -> list[Sample]:
         """Σ (leader's log end offset − adding replica's) over the throttled partitions, in records."""
-        place, total = self.setup.placement, 0.0
+        place, topic, total = self.setup.placement, self.moved.topic, 0.0
         for partition in self.moved.partitions:
-            leader = self.recorder.latest(place.source, "log.end_offset", self.moved.topic, partition)
-            adding = self.recorder.latest(place.target, "log.end_offset", self.moved.topic, partition)
-            if leader is None:
-                return None
-            total += leader - (adding or 0.0)
-        return total
+            leader = self.recorder.latest(place.source, "log.end_offset", topic, partition)
+            adding = self.recorder.latest(place.target, "log.end_offset", topic, partition)
+            # Once the old replica is gone the adding one is the leader, and lags behind nobody.
+            total += max(0.0, leader - (adding or 0.0)) if leader is not None else 0.0
+        return [Sample(now_us(), DRIVER, "move.lag", total)]
+
+    def on_poll(self, poll: Poll) -> None:
+        """Store how many partitions are in flight, and tell when the control has arrived."""
+        self.recorder.add([Sample(poll.ts_us, DRIVER, "move.in_flight", float(poll.in_flight))])
+        if not self.control_done:
+            running = self.admin.reassignments([self.control.topic])
+            if not running:
+                self.control_done = True
+                self.recorder.event("control.done", self.control.topic)
+
+    def log_bytes(self) -> int:
+        """Bytes of the throttled partitions' logs on the source."""
+        found = (
+            self.recorder.latest(self.setup.placement.source, "log.bytes", self.moved.topic, partition)
+            for partition in self.moved.partitions
+        )
+        return int(sum(value for value in found if value is not None))
+
+    def _broker_property(self, key: str, default: int) -> int:
+        """A broker property that is the same on all hosts, as they were started with it."""
+        properties = {**self.testbed.topology.brokers[0].properties, **self.testbed.state.overlay}
+        return int(properties.get(key, default))
+
+    def response_max_bytes(self) -> int:
+        """The most one fetch response carries."""
+        return self._broker_property("replica.fetch.response.max.bytes", DEFAULT_RESPONSE_BYTES)
+
+    def fetchers(self) -> int:
+        """Fetcher threads of one follower towards one leader."""
+        return self._broker_property("num.replica.fetchers", 1)
 
     def audit(self) -> Records:
         """Read everything back and account for every record."""
@@ -164,3 +199,78 @@ class _Mover:
         if found.complaints:
             self.recorder.event("note", "records are missing or wrong", {"first": list(found.complaints)})
         return Records(found.expected, found.found, found.lost, found.duplicated, found.corrupt)
+
+
+def run_move(context: Context, setup: MoveSetup) -> Outcome:
+    """Prepare, measure, move, restore, read back; what did not succeed is a fact, not an exception."""
+    with context.testbed.admin() as admin:
+        mover = _Mover(context, setup, admin)
+        with context.recorder.step("prepare"):
+            mover.prepare()
+            leaders = mover.leaders()
+        mover.watch()
+        with context.recorder.step("measure NICs"):
+            nics = mover.nics()
+        with context.recorder.step("calibrate"):
+            context.progress("calibrating: an unthrottled transfer")
+            factor = calibrate(
+                context, admin, mover.plan(mover.calibration), mover.calibration.topic, setup.placement.source, setup.placement.target
+            )
+        log_bytes = mover.log_bytes()
+        with context.recorder.step("move"):
+            done, in_force, restored = _throttled(mover, log_bytes)
+        context.recorder.wait_for_all()
+        context.recorder.stop()
+        context.measured()
+        records = mover.audit()
+    place = setup.placement
+    move = Move(
+        quota_bytes_per_s=setup.quota_bytes_per_s,
+        fetch=setup.fetch,
+        response_max_bytes=mover.response_max_bytes(),
+        f=factor,
+        fetchers={place.source: Fetchers(mover.fetchers(), 0), place.target: Fetchers(0, mover.fetchers())},
+        brokers=tuple(mover.ids),
+        flows=mover.flows(),
+        total_log_bytes=log_bytes,
+        move_ratio=move_ratio(setup.partitions, setup.partitions),
+        # Of the listed partitions alone: all of them move, all of them lie on one broker, nobody writes.
+        kip73_seconds=kip73_move_seconds(1.0, log_bytes, 1, setup.quota_bytes_per_s, 0.0),
+        window_samples=WINDOW_SAMPLES,
+        sample_s=SAMPLE_S,
+    )
+    facts = Facts(records=records, restored=restored, leaders=leaders, done=done, in_force=in_force)
+    return Outcome(nics, move, facts)
+
+
+def _throttled(mover: _Mover, log_bytes: int) -> tuple[Done, InForce, Differences]:
+    """The move itself. The control goes with it, unlisted."""
+    recorder, setup = mover.recorder, mover.setup
+    expected_s = log_bytes / setup.quota_bytes_per_s
+    mover.context.progress(
+        f"moving {log_bytes / 1e6:.0f} MB at {setup.quota_bytes_per_s / 1e6:g} MB/s, about {expected_s:.0f} s"
+    )
+    control = {TopicPartition(mover.control.topic, p) for p in mover.control.partitions}
+    done = Done(False, "the move was not started")
+    in_force = InForce(False, 0.0)
+    driver = Driver(mover.admin, JournalFolder(), on_event=recorder.event, cancel_on_error=True)
+    begun = time.monotonic()
+    try:
+        with driver:
+            mover.poll_quotas()
+            recorder.poll("lag", SAMPLE_S, mover.lag_samples)
+            driver.execute(
+                mover.plan(mover.moved, mover.control), setup.quota_bytes_per_s, unthrottled=control
+            )
+            in_force = InForce(True, time.monotonic() - begun)
+            recorder.event("control.started", mover.control.topic)
+            timeline = driver.follow(mover.on_poll, timeout_s=3 * expected_s + 60, interval_s=0.5)
+            done = Done(True, f"seen {timeline.seconds:.1f} s after it was asked for")
+    except (DriverError, ThrottleError) as error:
+        # What was seen so far is judged all the same; the verdict says what is missing.
+        done = Done(False, str(error))
+        recorder.event("note", "the move was not done", {"error": str(error)})
+    restored = driver.restored
+    if restored is None:
+        return done, in_force, Differences(False, ("the configuration was not put back: see the journal",))
+    return done, in_force, Differences(True, tuple(str(found) for found in restored.interferences))

@@ -2,11 +2,10 @@
 
 import platform
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from results.manifest import Load, Machine, Manifest, TopologyRecord, Versions
 from results.schema import Sample
@@ -43,7 +42,7 @@ def commit_of_checkout() -> str | None:
     return head.stdout.strip() + ("+" if changed.stdout.strip() else "")
 
 
-def load_of(samples: Iterable[Sample]) -> Load:
+def load_of(samples: Sequence[Sample]) -> Load:
     """The machine's load over everything that was sampled."""
     busy = [sample.value for sample in samples if sample.host == MACHINE and sample.metric == "cpu.busy"]
     steal = [sample.value for sample in samples if sample.host == MACHINE and sample.metric == "cpu.steal"]
@@ -55,9 +54,9 @@ def load_of(samples: Iterable[Sample]) -> Load:
 
 
 def manifest(
-    header: Header, testbed: Testbed, outcome: Outcome, samples: Iterable[Sample], verdict: Any
+    header: Header, testbed: Testbed, outcome: Outcome, samples: Sequence[Sample]
 ) -> Manifest:
-    """The run's manifest."""
+    """The run's manifest, not judged yet."""
     engine = testbed.engine.info()
     machine = fingerprint()
     topology = testbed.topology
@@ -68,7 +67,7 @@ def manifest(
         profile=header.profile,
         started=_utc(header.started),
         ended=_utc(header.ended),
-        verdict=verdict,
+        verdict="inconclusive",
         parameters=dict(header.settings),
         topology=TopologyRecord(topology.name, topology.digest(), topology.to_document()),
         versions=Versions(

@@ -1,8 +1,9 @@
-"""How a NIC is shaped: the lines for `tc`, what the kernel says of it afterwards, and where the two differ. Pure.
+"""How a NIC is shaped: the lines for `tc`, what the kernel says of it afterwards, and where the two differ.
+Pure.
 
-HTB with one class that everything falls into (`default 10`), its ceiling equal to its rate, over a byte FIFO of about
-30 ms. Measured on veth pairs with segmentation offload off, 100 mbit to 1 gbit, both ways, one and four streams:
-payload / `payload_bytes_per_s` = 0.997–1.001, no second above 1.002, no 50 ms above 1.04.
+HTB with one class that everything falls into (`default 10`), its ceiling equal to its rate, over a byte FIFO
+of about 30 ms. Measured on veth pairs with segmentation offload off, 100 mbit to 1 gbit, both ways, one and
+four streams: payload / `payload_bytes_per_s` = 0.997 to 1.001, no second above 1.002, no 50 ms above 1.04.
 """
 
 import math
@@ -16,8 +17,8 @@ from testbed.errors import TestbedError
 from testbed.units import format_bit_rate, format_size
 
 QUANTUM_BYTES = 1514
-"""What HTB gives a class at its turn: one full Ethernet frame. With one class it decides nothing, but unset it would
-be rate / 10, for which the kernel writes a warning at high rates."""
+"""What HTB gives a class at its turn: one full Ethernet frame. With one class it decides nothing, but unset
+it would be rate / 10, for which the kernel writes a warning at high rates."""
 LEAF_S = Fraction(30, 1000)
 LEAF_FLOOR_BYTES = 64 * 1024
 _FRAME_BYTES = 1514
@@ -30,7 +31,8 @@ class ShapeError(TestbedError):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Shaping of one direction of one NIC. What is left out follows from rate and burst as `tc_lines` sets it.
+    """Shaping of one direction of one NIC. What is left out follows from rate and burst as `tc_lines` sets
+    it.
 
     `foreign` names what else the kernel has on the device; it is empty on a NIC that only `tc_lines` touched.
     """
@@ -65,9 +67,9 @@ def payload_bytes_per_s(rate_bps: float) -> float:
 def tc_lines(device: str, rate_bps: int, burst_bytes: int) -> tuple[str, ...]:
     """Lines for `tc -batch -` that shape what `device` sends, whatever was on it before.
 
-    The kernel can replace a class or a FIFO in place, but not an HTB root by another of the same handle ("Change
-    operation not supported"). So the root is a plain FIFO first: that drops the old tree with what is queued in it,
-    and the lines can be run again at any time.
+    The kernel can replace a class or a FIFO in place, but not an HTB root by another of the same handle
+    ("Change operation not supported"). So the root is a plain FIFO first: that drops the old tree with what
+    is queued in it, and the lines can be run again at any time.
     """
     rate, burst = f"{rate_bps}bit", f"{burst_bytes}b"
     return (
@@ -90,8 +92,8 @@ def qdisc_show_command(device: str) -> tuple[str, ...]:
 
 
 def class_show_command(device: str) -> tuple[str, ...]:
-    """What `parse_shape` reads second; text, because iproute2 6.1 has no JSON for HTB's classes (with -j it prints
-    the same text). `-d` adds the quantum."""
+    """What `parse_shape` reads second; text, because iproute2 6.1 has no JSON for HTB's classes (with -j it
+    prints the same text). `-d` adds the quantum."""
     return ("tc", "-d", "class", "show", "dev", device)
 
 
@@ -121,13 +123,17 @@ def parse_shape(qdiscs: Sequence[Mapping[str, Any]], class_text: str) -> Shape |
         if line.startswith("class htb 1:10 "):
             own = _CLASS.match(line)
             if own is None:
-                raise ShapeError(f"tc printed a class this version cannot read: {line!r}; iproute2 6.1 is known to work")
+                raise ShapeError(
+                    f"tc printed a class this version cannot read: {line!r}; iproute2 6.1 is known to work"
+                )
         elif line.startswith("class "):
             foreign.append(" ".join(line.split()[:3]))
     if root is None or own is None:
         return None
     if int(str(root["options"]["default"]), 16) != 0x10:
-        foreign.append(f"HTB's default class {root['options']['default']}: what no filter classifies goes unshaped")
+        foreign.append(
+            f"HTB's default class {root['options']['default']} (what it does not catch goes unshaped)"
+        )
     return Shape(
         rate_bps=_bits(own["rate"]),
         burst_bytes=_bytes(own["burst"]),
@@ -140,11 +146,15 @@ def parse_shape(qdiscs: Sequence[Mapping[str, Any]], class_text: str) -> Shape |
 
 
 def compare(expected: Shape, actual: Shape | None) -> list[str]:
-    """Where the kernel's shaping differs from the declared one, in words; empty when it is what was declared."""
+    """Where the kernel's shaping differs from the declared one, in words; empty when it is what was
+    declared."""
     if actual is None:
         return [f"not shaped; declared is {format_bit_rate(expected.rate_bps)}"]
     found = []
-    for name, want, have in (("rate", expected.rate_bps, actual.rate_bps), ("ceil", expected.ceil_bps, actual.ceil_bps)):
+    for name, want, have in (
+        ("rate", expected.rate_bps, actual.rate_bps),
+        ("ceil", expected.ceil_bps, actual.ceil_bps),
+    ):
         if have not in (want, rate_as_shown(want)):
             found.append(f"{name} is {format_bit_rate(have)}; declared is {format_bit_rate(want)}")
     for name, want, rate_bps, have in (
@@ -159,13 +169,14 @@ def compare(expected: Shape, actual: Shape | None) -> list[str]:
     ):
         if have != want:
             found.append(f"{name} is {format_size(have)}; declared is {format_size(want)}")
-    return found + [f"{thing} is not the testbed's" for thing in actual.foreign]
+    return [*found, *(f"{thing} is not the testbed's" for thing in actual.foreign)]
 
 
-# How tc rounds. The kernel keeps a rate in whole bytes/s and a burst as the time it takes, in ticks of 64 ns; tc turns
-# both into text with a few digits. The functions below repeat that arithmetic, so that `compare` accepts exactly what
-# the declared value must look like and nothing beside it: a tolerance would also accept a wrong value. What tc does not
-# print it cannot tell apart: a rate of 123456789 bit/s is shown as 123456Kbit.
+# How tc rounds. The kernel keeps a rate in whole bytes/s and a burst as the time it takes, in ticks of 64 ns;
+# tc turns both into text with a few digits. The functions below repeat that arithmetic, so that `compare`
+# accepts exactly what the declared value must look like and nothing beside it: a tolerance would also accept
+# a wrong value. What tc does not print it cannot tell apart: a rate of 123456789 bit/s is shown as
+# 123456Kbit.
 
 _TICKS_PER_US = 1000 / 64
 _US = 1_000_000

@@ -1,14 +1,16 @@
 """Gathers everything that is sampled and everything that happens, until the run is over."""
 
+import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from results.schema import Event, Sample
 from testbed.errors import TestbedError
 from testbed.hosts import Host, Process
+from testbed.wait import wait_for
 
 AGENT_PATH = "/opt/testbed/agent.py"
 
@@ -29,6 +31,7 @@ class Recorder:
         self._stopping = threading.Event()
         self._pollers: list[threading.Thread] = []
         self._echo = echo
+        self._newest: dict[str, int] = {}
         self._latest: dict[tuple[str, str, str | None, int | None], float] = {}
 
     def event(
@@ -46,12 +49,33 @@ class Recorder:
         with self._lock:
             for sample in samples:
                 self._samples.append(sample)
+                self._newest[sample.host] = max(sample.ts_us, self._newest.get(sample.host, 0))
                 self._latest[sample.host, sample.metric, sample.topic, sample.partition] = sample.value
 
     def latest(self, host: str, metric: str, topic: str | None = None, partition: int | None = None) -> float | None:
         """The newest value of a metric; None while there is none."""
         with self._lock:
             return self._latest.get((host, metric, topic, partition))
+
+    @contextlib.contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Mark a step's begin and end, also when it fails."""
+        self.event("step", name, {"phase": "begin"})
+        try:
+            yield
+        finally:
+            self.event("step", name, {"phase": "end"})
+
+    def wait_for_all(self, *, timeout_s: float = 10.0) -> None:
+        """Wait until every watched host has sampled once more. Raises `TestbedError` naming those that did not."""
+        since = now_us()
+
+        def missing() -> list[str]:
+            with self._lock:
+                hosts = [host for host, _process, _reader in self._processes]
+                return [host for host in hosts if self._newest.get(host, 0) <= since]
+
+        wait_for(missing, lambda hosts: not hosts, timeout_s, 0.05, "the next sample of every host")
 
     def watch_host(
         self,

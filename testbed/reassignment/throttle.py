@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.kafka.errors import KafkaError
+from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
 from testbed.kafka.types import AdminApi, ConfigResource, TopicPartition
 from testbed.reassignment.changes import (
     FOLLOWER_RATE,
@@ -104,6 +104,9 @@ class Throttle:
                 try:
                     problems += self._missing_on(broker)
                 except KafkaError as error:
+                    # A broker may be slow to answer or to hear of a topic; what else it says will not change.
+                    if not isinstance(error, UnreachableError) and error.name != UNKNOWN_TOPIC_OR_PARTITION:
+                        raise
                     problems.append(str(error))
             return problems
 

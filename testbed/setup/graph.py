@@ -75,7 +75,8 @@ def probe_all(checks: Sequence[Check]) -> tuple[Finding, ...]:
 def put_right(checks: Sequence[Check], found: Sequence[Finding], observer: Observer) -> Outcome:
     """Fix what `found` says is amiss and can be fixed; a check is looked at again before and after its fix.
 
-    A check whose needs could not be put right is not tried. One failure does not stop what is independent of it.
+    A check whose needs could not be put right is not tried; one failure does not stop what is
+    independent of it.
     """
     state = _State({finding.name: finding for finding in found}, {})
     todo = [check for check in ordered(checks) if not state.findings[check.name].ok]

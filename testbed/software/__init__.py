@@ -1,4 +1,5 @@
-"""The software a testbed runs on: Kafka releases, the node image, class-data archives; made once, kept, verified.
+"""The software a testbed runs on: Kafka releases, the node image, class-data archives.
 
+Made once, kept, verified by digest.
 Standard library only: set-up uses this package before the project's environment exists.
 """

@@ -7,7 +7,7 @@ APT = Path("/etc/apt")
 
 
 def host_sources(suite: str, apt: Path = APT) -> tuple[str, ...]:
-    """The machine's sources of `suite` and its updates, as lines of a sources.list; other archives are left out."""
+    """The machine's sources of `suite` and its updates, as sources.list lines; others are left out."""
     lines: list[str] = []
     for path in (apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))):
         if path.is_file() and path.suffix in (".list", ".sources"):
@@ -29,7 +29,7 @@ def deb822_entries(text: str) -> list[str]:
         if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes").lower() == "no":
             continue
         key = fields.get("signed-by", "")
-        # A key that stands in the file itself has no form in a sources.list: the archive's own keyring then serves.
+        # A key inside the file has no form in a sources.list: the archive's own keyring then serves.
         option = f"[signed-by={key}] " if key.startswith("/") else ""
         for uri in fields.get("uris", "").split():
             for suite in fields.get("suites", "").split():
@@ -57,4 +57,8 @@ def _stanzas(lines: Sequence[str]) -> Iterator[dict[str, str]]:
 
 def _belongs(line: str, suite: str) -> bool:
     words = line.split("]", 1)[-1].split() if "[" in line else line.split()[1:]
-    return len(words) > 2 and words[1] in (suite, f"{suite}-updates", f"{suite}-security") and "main" in words[2:]
+    return (
+        len(words) > 2
+        and words[1] in (suite, f"{suite}-updates", f"{suite}-security")
+        and "main" in words[2:]
+    )

@@ -14,7 +14,13 @@ from pathlib import Path
 from testbed.software.cache import artefact, existing
 from testbed.software.engine import LABEL, Container, Engine
 from testbed.software.errors import SoftwareError
-from testbed.software.format import META, bootstrap_checkpoint, meta_properties, new_id, single_node_properties
+from testbed.software.format import (
+    META,
+    bootstrap_checkpoint,
+    meta_properties,
+    new_id,
+    single_node_properties,
+)
 from testbed.software.image import ImageRef
 from testbed.software.jvm import broker_command, mounts
 from testbed.software.kafka import KafkaRelease
@@ -33,9 +39,9 @@ def cds_archive(release: KafkaRelease, image: ImageRef, engine: Engine | None = 
     return folder / FILE
 
 
-def cached_archive(release: KafkaRelease, image: ImageRef, *, thorough: bool = False) -> Path | None:
+def cached_archive(release: KafkaRelease, image: ImageRef) -> Path | None:
     """The archive if it is in the cache and intact; makes nothing."""
-    folder = existing("cds", _key(release, image), thorough=thorough)
+    folder = existing("cds", _key(release, image))
     return None if folder is None else folder / FILE
 
 
@@ -54,7 +60,10 @@ def _make(release: KafkaRelease, image: ImageRef, engine: Engine, folder: Path) 
     checkpoint = bootstrap_checkpoint(release)
     (log_dir / checkpoint.name).write_bytes(checkpoint.read_bytes())
     command = broker_command(
-        release, f"{WORK}/server.properties", agent=False, archive_flags=(f"-XX:ArchiveClassesAtExit={WORK}/{FILE}",)
+        release,
+        f"{WORK}/server.properties",
+        agent=False,
+        archive_flags=(f"-XX:ArchiveClassesAtExit={WORK}/{FILE}",),
     )
     definition = {
         "Image": image.id,

@@ -80,7 +80,7 @@ class Engine:
             raise
 
     def import_image(self, tar: BinaryIO, tag: str, changes: tuple[str, ...]) -> None:
-        """Make an image out of a root file system's tar; `changes` are Dockerfile lines such as `LABEL a=b`."""
+        """Make an image of a root file system's tar; `changes` are Dockerfile lines such as `LABEL a=b`."""
         repository, _, name = tag.partition(":")
         query = urlencode(
             [("fromSrc", "-"), ("repo", repository), ("tag", name), *(("changes", c) for c in changes)]
@@ -90,7 +90,9 @@ class Engine:
 
     def pull_image(self, reference: str) -> None:
         """Pull an image from its registry."""
-        name, _, tag = reference.rpartition(":") if ":" in reference.split("/")[-1] else (reference, "", "latest")
+        name, colon, tag = reference.rpartition(":")
+        if not colon or "/" in tag:  # a colon before a slash belongs to a registry's port
+            name, tag = reference, "latest"
         with self._call("POST", "/images/create", {"fromImage": name, "tag": tag}) as response:
             _read_progress(response)
 
@@ -157,8 +159,8 @@ class Engine:
         if parts.scheme == "tcp" and parts.hostname in ("localhost", "127.0.0.1", "::1"):
             return http.client.HTTPConnection(parts.hostname, parts.port or 2375, timeout=timeout_s)
         raise EngineError(
-            f"DOCKER_HOST={self.address}: the engine must be on this machine (unix:///path or tcp://127.0.0.1:port), "
-            "since the testbed lays its own network links into the containers",
+            f"DOCKER_HOST={self.address}: the engine must be on this machine "
+            "(unix:///path or tcp://127.0.0.1:port), since the testbed lays its own links into the containers",
             Trouble.ELSEWHERE,
         )
 

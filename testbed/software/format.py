@@ -33,12 +33,12 @@ class Formatted:
 
 def bootstrap_checkpoint(release: KafkaRelease) -> Path:
     """The release's bootstrap.checkpoint, made by its own tool when not cached."""
-    return artefact("format", release.digest[:16], lambda folder: _make(release, folder), thorough=True) / CHECKPOINT
+    return artefact("format", release.digest[:16], lambda folder: _make(release, folder)) / CHECKPOINT
 
 
 def cached_checkpoint(release: KafkaRelease) -> Path | None:
     """The checkpoint if it is in the cache and intact; makes nothing."""
-    folder = existing("format", release.digest[:16], thorough=True)
+    folder = existing("format", release.digest[:16])
     return None if folder is None else folder / CHECKPOINT
 
 
@@ -60,7 +60,7 @@ def encode_id(value: uuid.UUID) -> str:
 
 
 def run_format(release: KafkaRelease, cluster_id: str, node_id: int) -> Formatted:
-    """Run the release's own tool for one combined node with a static quorum (1.4–2.4 s)."""
+    """Run the release's own tool for one combined node with a static quorum (about 1 s)."""
     java = find_java()
     if java is None:
         raise CommandError(f"no Java {MINIMUM} or newer; on Debian: apt-get install openjdk-17-jre-headless")
@@ -69,8 +69,10 @@ def run_format(release: KafkaRelease, cluster_id: str, node_id: int) -> Formatte
         properties = folder / "server.properties"
         properties.write_text(single_node_properties(node_id, str(folder / "log")), encoding="utf-8")
         jars = ":".join(str(release.libs / jar) for jar in release.jars)
-        tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", properties]
-        run_logged([java.command, "-XX:TieredStopAtLevel=1", "-cp", jars, *tool], state_dir() / "logs" / "format.log")
+        tool: list[str | Path] = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", properties]
+        run_logged(
+            [java.command, "-XX:TieredStopAtLevel=1", "-cp", jars, *tool], state_dir() / "logs" / "format.log"
+        )
         log = folder / "log"
         missing = [part for part in (META, CHECKPOINT) if not (log / part).exists()]
         if missing:

@@ -1,4 +1,4 @@
-"""The node image that every host's container is made from: pulled when one is configured, else made of Debian packages."""
+"""The image of every host's container: pulled when one is configured, else made of Debian packages."""
 
 import hashlib
 import json

@@ -26,7 +26,7 @@ class Java:
 
 
 def find_java(minimum: int = MINIMUM) -> Java | None:
-    """The first Java of at least `minimum` among JAVA_HOME, PATH and /usr/lib/jvm; None when there is none."""
+    """The first Java of at least `minimum` among JAVA_HOME, PATH and /usr/lib/jvm, or None."""
     return next((java for java in _all_java() if java.major >= minimum), None)
 
 
@@ -52,7 +52,9 @@ def _major(home: Path) -> int | None:
     try:
         text = (home / "release").read_text(encoding="utf-8")  # a tenth of a second cheaper than starting it
     except OSError:
-        done = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [home / "bin" / "java", "-version"], capture_output=True, text=True, check=False
+        )
         text = done.stderr
     return major_version(text)
 

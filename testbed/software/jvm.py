@@ -1,7 +1,7 @@
-"""How a broker's JVM is started: one command line, the same for the class-data archive and for running brokers.
+"""How a broker's JVM is started: one command line, for the class-data archive and for running brokers.
 
-An archive is only used when class path and flags are those it was made with; hence one place for both. The JMX
-agent is the exception: the JVM makes no archive with one, but uses an archive made without it in full.
+An archive is only used when class path and flags are those it was made with; hence one place for both.
+The JMX agent is the exception: the JVM makes no archive with one, but uses one made without it in full.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,13 @@ from pathlib import Path
 from testbed.software.kafka import KafkaRelease, Logging
 
 # C1 only and the serial collector: brokers share few cores, and start-up counts more than peak speed.
-JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms256m", "-Xmx512m", "-Djava.awt.headless=true")
+JVM_FLAGS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xms256m",
+    "-Xmx512m",
+    "-Djava.awt.headless=true",
+)
 MAIN_CLASS = "kafka.Kafka"
 
 LIBS = "/opt/kafka/libs"
@@ -60,14 +66,18 @@ def broker_command(
 ) -> tuple[str, ...]:
     """The words that start a broker or controller with the properties file at `properties`.
 
-    With `agent`, JMX answers HTTP at `agent_host`:`agent_port`. An archive that does not fit is ignored by the
-    JVM (slower, not wrong); `archive_flags=()` starts without one.
+    With `agent`, JMX answers HTTP at `agent_host`:`agent_port`. An archive that does not fit is ignored by
+    the JVM (slower, not wrong); `archive_flags=()` starts without one.
     """
     return (
         "java",
         *JVM_FLAGS,
         *archive_flags,
-        *((f"-javaagent:{AGENT}=host={agent_host},port={agent_port},discoveryEnabled=false",) if agent else ()),
+        *(
+            (f"-javaagent:{AGENT}=host={agent_host},port={agent_port},discoveryEnabled=false",)
+            if agent
+            else ()
+        ),
         logging_flag(release.logging),
         *extra_flags,
         "-cp",

@@ -35,7 +35,7 @@ class Logging(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KafkaRelease:
-    """One release on disk. `jars` are file names in `libs`, in class-path order; `digest` covers all of them."""
+    """One release on disk. `jars` are file names in `libs`, in class-path order; `digest` covers them all."""
 
     version: str
     folder: Path
@@ -66,12 +66,12 @@ def kafka_release(version: str = DEFAULT_KAFKA) -> KafkaRelease:
     when a jar is not the one this project knows.
     """
     key = _key(version)
-    return _release(version, artefact("kafka", key, lambda folder: _fetch(version, folder), thorough=True))
+    return _release(version, artefact("kafka", key, lambda folder: _fetch(version, folder)))
 
 
 def cached_release(version: str = DEFAULT_KAFKA) -> KafkaRelease | None:
     """The release if it is in the cache and intact; fetches nothing."""
-    folder = existing("kafka", _key(version), thorough=True)
+    folder = existing("kafka", _key(version))
     return None if folder is None else _release(version, folder)
 
 

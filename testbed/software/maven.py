@@ -1,4 +1,4 @@
-"""Jars by way of the user's Maven: its settings, mirrors, proxies and local repository are used as they are."""
+"""Jars by way of the user's Maven: its settings, mirrors and local repository are used as they are."""
 
 import re
 import shutil
@@ -88,12 +88,14 @@ def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: 
 
 def missing_artifacts(output: str) -> tuple[str, ...]:
     """The artifacts that Maven's output says do not exist, as `group:name:version`."""
-    found = re.findall(r"(?:Could not find artifact|Failure to find) ([\w.-]+):([\w.-]+):jar:([\w.:-]+?) (?:in|was)", output)
+    found = re.findall(
+        r"(?:Could not find artifact|Failure to find) ([\w.-]+):([\w.-]+):jar:([\w.:-]+?) (?:in|was)", output
+    )
     return tuple(dict.fromkeys(":".join(part) for part in found))
 
 
 def known_versions(group: str, name: str) -> tuple[str, ...]:
-    """The versions of an artifact that the registry's metadata lists, oldest first; empty when it cannot be read."""
+    """The versions that the registry's metadata lists, oldest first; empty when it cannot be read."""
     with tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
         # An open range makes Maven fetch the metadata into its local repository, where it is read.
         log = Path(folder) / "log"

@@ -1,4 +1,5 @@
-"""Topologies: which hosts, racks and NICs there are. Loaded from YAML or built in Python; knows nothing of containers."""
+"""Topologies: which hosts, racks and NICs there are. Loaded from YAML or built in Python; knows nothing of
+containers."""
 
 from testbed.topology.load import load, load_document, loads
 from testbed.topology.model import Host, Nic, Role, Topology, default_burst_bytes

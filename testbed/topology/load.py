@@ -1,4 +1,5 @@
-"""Files and documents → Topology. Whatever is wrong is told at once, and nothing but TopologyError is raised."""
+"""Files and documents → Topology. Whatever is wrong is told at once, and nothing but TopologyError is
+raised."""
 
 import difflib
 import stat
@@ -38,7 +39,8 @@ def loads(text: str, source: str = "<string>") -> Topology:
 
 
 def load_document(document: Mapping[str, Any], source: str = "<document>") -> Topology:
-    """The topology in a plain dict of the files' form, such as `to_document()` gives. Raises TopologyError."""
+    """The topology in a plain dict of the files' form, such as `to_document()` gives. Raises
+    TopologyError."""
     return _build(Located(source, dict(document) if isinstance(document, Mapping) else document))
 
 
@@ -50,7 +52,11 @@ def _build(located: Located) -> Topology:
     if form is not None:
         hosts, broken = resolve(form)
         broken += broken_rules(form.name, tuple(form.racks), hosts)
-        problems += [located.problem(explains.original(b.path), b.message) for b in broken if not explains(b)]
+        problems += [
+            located.problem(explains.original(b.path), explains.words(b.message))
+            for b in broken
+            if not explains(b)
+        ]
         if not problems:
             return Topology(form.name, hosts, tuple(form.racks), form.description, located.file)
     in_order = sorted(dict.fromkeys(problems), key=lambda p: (p.line or 0, p.column or 0))

@@ -1,14 +1,15 @@
 """YAML text → plain values, and where each field stands. Reads hostile text without harm.
 
-PyYAML's composer gives nodes with marks; this module turns them into values itself, because the ready constructors
-forget the marks, keep the last of two equal keys without a word, and expand aliases without a limit. Scalars follow
-YAML 1.2's core schema, as editors do: only true and false are booleans, and 12:30 is text.
+PyYAML's composer gives nodes with marks; this module turns them into values itself, because the ready
+constructors forget the marks, keep the last of two equal keys without a word, and expand aliases without a
+limit. Scalars follow YAML 1.2's core schema, as editors do: only true and false are booleans, and 12:30 is
+text.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
@@ -21,7 +22,9 @@ MAX_TEXT = 20_000
 
 _NOT_TEXT = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _INT = re.compile(r"[-+]?[0-9]+")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_FLOAT = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
 _NULL = ("", "~", "null", "Null", "NULL")
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
@@ -55,14 +58,16 @@ class Located:
 
     def problem(self, path: Path, message: str, at_key: bool = False) -> Problem:
         """A problem at this field, or at the nearest enclosing one that is in the text."""
-        marks = (self._keys, self._values) if at_key else (self._values, self._keys)
-        for end in range(len(path), -1, -1):
-            for places in marks:
-                mark = places.get(path[:end])
-                if mark is not None:
-                    return Problem(self.file, mark.line + 1, mark.column + 1, field_name(path), message)
-            marks = (self._keys, self._values)
-        return Problem(self.file, None, None, field_name(path), message)
+        exact = self._keys.get(path) if at_key else self._values.get(path)
+        enclosing = (
+            places[path[:end]]
+            for end in range(len(path), -1, -1)
+            for places in (self._keys, self._values)
+            if path[:end] in places
+        )
+        mark = exact or next(enclosing, None)
+        line, column = (mark.line + 1, mark.column + 1) if mark is not None else (None, None)
+        return Problem(self.file, line, column, field_name(path), message)
 
 
 def locate(text: str, file: str) -> Located:
@@ -80,7 +85,12 @@ def _compose(text: str, file: str) -> yaml.Node:
     unreadable = _NOT_TEXT.search(text)
     if unreadable:
         code = f"U+{ord(unreadable[0]):04X}"
-        _refuse(file, text, unreadable.start(), f"the character {code} is not text; a topology is a YAML file in UTF-8")
+        _refuse(
+            file,
+            text,
+            unreadable.start(),
+            f"the character {code} is not text; a topology is a YAML file in UTF-8",
+        )
     try:
         _measure(text, file)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -90,7 +100,7 @@ def _compose(text: str, file: str) -> yaml.Node:
         _refuse(file, text, min(index, len(text)), f"not valid YAML: {_said(error)}")
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         _refuse(file, text, 0, f"not valid YAML: {show(str(error))}")
-    if node is None:
+    if not isinstance(node, yaml.Node):
         _refuse(file, text, 0, "the file is empty; a topology needs at least name and hosts")
     return node
 
@@ -107,16 +117,17 @@ def _said(error: yaml.MarkedYAMLError) -> str:
 
 def _measure(text: str, file: str) -> None:
     """Refuse what would be dear or dangerous to build, from the flat stream of events."""
-    depth = count = documents = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+    depth = documents = 0
+    for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         at = event.start_mark.index if event.start_mark else 0
-        count += 1
-        if count > MAX_NODES:
+        if count >= MAX_NODES:
             _refuse(file, text, at, f"more than {MAX_NODES} values; a topology is a page of text")
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                _refuse(file, text, at, "a second document starts here (---); allowed: one topology in a file")
+                _refuse(
+                    file, text, at, "a second document starts here (---); allowed: one topology in a file"
+                )
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
@@ -126,10 +137,15 @@ def _measure(text: str, file: str) -> None:
         tag = getattr(event, "tag", None)
         if tag is not None:
             shown = tag.replace("tag:yaml.org,2002:", "!!")
-            _refuse(file, text, at, f"the tag {show(shown)} is not used here; write the plain value, in quotes if it is text")
+            _refuse(
+                file,
+                text,
+                at,
+                f"the tag {show(shown)} is not used here; write the plain value, in quotes if it is text",
+            )
 
 
-def _refuse(file: str, text: str, index: int, message: str) -> None:
+def _refuse(file: str, text: str, index: int, message: str) -> NoReturn:
     before = text[:index].replace("\r\n", "\n").replace("\r", "\n")
     line = before.count("\n") + 1
     column = len(before) - (before.rfind("\n") + 1) + 1
@@ -149,9 +165,13 @@ class _Reader:
         located._values[path] = node.start_mark
         self._budget -= 1
         if self._budget < 0:
-            raise TopologyError([located.problem(path[:6], f"aliases expand to more than {MAX_NODES} values; write them out")])
+            raise TopologyError(
+                [located.problem(path[:6], f"aliases expand to more than {MAX_NODES} values; write them out")]
+            )
         if any(node is parent for parent in self._open):
-            raise TopologyError([located.problem(path[:6], "this alias contains itself; write the values out")])
+            raise TopologyError(
+                [located.problem(path[:6], "this alias contains itself; write the values out")]
+            )
         if depth > MAX_DEPTH:
             message = f"aliases nest deeper than {MAX_DEPTH} levels; a topology needs six"
             raise TopologyError([located.problem(path[:6], message)])
@@ -161,6 +181,7 @@ class _Reader:
         try:
             if isinstance(node, yaml.SequenceNode):
                 return [self.value(item, (*path, index), depth + 1) for index, item in enumerate(node.value)]
+            assert isinstance(node, yaml.MappingNode)
             return dict(self._pairs(node, path, depth))
         finally:
             self._open.pop()
@@ -174,7 +195,11 @@ class _Reader:
             key = key_node.value
             here = (*path, key)
             if key == "<<" and key_node.style is None:
-                self._wrong(key_node, here, "merge keys are not used here; what hosts share stands in defaults or roles")
+                self._wrong(
+                    key_node,
+                    here,
+                    "merge keys are not used here; what hosts share stands in defaults or roles",
+                )
             elif key in first:
                 self._wrong(key_node, here, f"given twice, first in line {first[key]}; allowed: once")
             else:
@@ -188,20 +213,24 @@ class _Reader:
             self._wrong(node, path, f"{len(text)} characters of text; allowed: {MAX_TEXT}")
             return text[:MAX_TEXT]
         if _NOT_TEXT.search(text):  # only through an escape such as "\0" or "\ud800"
-            self._wrong(node, path, f"{show(text)} has a character in it that is not text; allowed: printable text")
+            self._wrong(
+                node, path, f"{show(text)} has a character in it that is not text; allowed: printable text"
+            )
             return _NOT_TEXT.sub("", text)
-        if node.style is not None:
-            return text
-        if text in _NULL:
-            return None
-        if text in _BOOL:
-            return _BOOL[text]
-        if _INT.fullmatch(text):
-            return int(text) if len(text) <= 30 else text
-        return RawFloat(text) if _FLOAT.fullmatch(text) else text
+        return text if node.style is not None else _plain(text)
 
     def _wrong(self, node: yaml.Node, path: Path, message: str) -> None:
         mark = node.start_mark
         self._located.problems.append(
             Problem(self._located.file, mark.line + 1, mark.column + 1, field_name(path), message)
         )
+
+
+def _plain(text: str) -> Any:
+    if text in _NULL:
+        return None
+    if text in _BOOL:
+        return _BOOL[text]
+    if _INT.fullmatch(text) and len(text) <= 30:
+        return int(text)
+    return RawFloat(text) if _FLOAT.fullmatch(text) else text

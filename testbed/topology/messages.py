@@ -16,22 +16,23 @@ def message_of(error: ErrorDetails, path: Path) -> str:
     limit = error.get("ctx", {})
     match error["type"]:
         case "topology":
-            return error["msg"]
+            text = error["msg"]
         case "extra_forbidden":
-            return _unknown_field(path)
+            text = _unknown_field(path)
         case "missing":
-            return _missing(path)
-        case "model_type" | "model_attributes_type" | "dict_type":
+            text = _missing(path)
+        case "model_type" | "dict_type":
             names = fields_at(path)
-            return f"{show(found)} instead of a mapping" + (f"; allowed: {choices(names)}" if names else "")
+            text = f"{show(found)} instead of a mapping" + (f"; allowed: {choices(names)}" if names else "")
         case "list_type":
-            return f"{show(found)} instead of a list; allowed: a list, such as [r1, r2]"
+            text = f"{show(found)} instead of a list; allowed: a list, such as [r1, r2]"
         case "too_short":
-            return "it is empty; allowed: one or more"
+            text = "it is empty; allowed: one or more"
         case "too_long":
-            return f"{limit.get('actual_length') or 'too many'} entries; allowed: {limit.get('max_length')} at most"
+            text = f"too many entries; allowed: {limit.get('max_length')} at most"
         case _:
-            return f"{show(found)}: {error['msg']}"
+            text = f"{show(found)}: {error['msg']}"
+    return text
 
 
 def fields_at(path: Path) -> list[str]:
@@ -73,6 +74,8 @@ def _unknown_field(path: Path) -> str:
             meant = f"; did you mean {group}: {{{name}: …}}?"
     if path == ("defaults", "kafka"):
         meant = "; did you mean kafka at the top of the file? It holds for every host"
+    if path == ("roles", "client", "kafka"):
+        meant = " (a client runs no Kafka)"
     if path == ("nic",):
         meant = "; did you mean defaults: {nic: …}?"
     return f"unknown field {show(name)}; allowed: {choices(names)}{meant}"

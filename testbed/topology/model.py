@@ -1,7 +1,8 @@
-"""The resolved topology: what remains when defaults, roles and hosts have been put together. Immutable, checked.
+"""The resolved topology: what remains when defaults, roles and hosts have been put together. Immutable,
+checked.
 
-Built from YAML by `testbed.topology.load`, or in Python by calling these classes: a Topology that breaks a rule cannot
-be made (TopologyError with every mistake).
+Built from YAML by `testbed.topology.load`, or in Python by calling these classes: a Topology that breaks a
+rule cannot be made (TopologyError with every mistake).
 """
 
 import hashlib
@@ -40,13 +41,15 @@ def default_burst_bytes(rate_bps: int) -> int:
 
 
 def max_burst_bytes(rate_bps: int) -> int:
-    """The largest burst that still shapes: one second of the rate (16 KiB at the lowest rates)."""
-    return max(DEFAULT_BURST_FLOOR_BYTES, rate_bps // 8)
+    """The largest burst that still shapes: one second of the rate, at least 16 KiB, at most 1 GiB (tc has 32
+    bits)."""
+    return min(max(DEFAULT_BURST_FLOOR_BYTES, rate_bps // 8), 2**30)
 
 
 @dataclass(frozen=True, slots=True)
 class Nic:
-    """A data NIC. Rates in bits/s on the wire, bursts in bytes; tx is what the host sends, rx what it receives."""
+    """A data NIC. Rates in bits/s on the wire, bursts in bytes; tx is what the host sends, rx what it
+    receives."""
 
     tx_bps: int
     rx_bps: int
@@ -105,7 +108,7 @@ class Topology:
         found = broken_rules(self.name, self.racks, self.hosts)
         if found:
             file = self.source or f"topology {self.name!r}"
-            raise TopologyError(Problem(file, None, None, field_name(path), text) for path, text in found)
+            raise TopologyError(Problem(file, None, None, field_name(at.path), at.message) for at in found)
 
     @property
     def brokers(self) -> tuple[Host, ...]:
@@ -135,7 +138,8 @@ class Topology:
         return replace(self, hosts=tuple(hosts))
 
     def to_document(self) -> dict[str, Any]:
-        """A plain JSON-able dict in the form of the YAML files, nothing inherited; `load_document` inverts it."""
+        """A plain JSON-able dict in the form of the YAML files, nothing inherited; `load_document` inverts
+        it."""
         return {
             "name": self.name,
             "description": self.description,

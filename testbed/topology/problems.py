@@ -12,8 +12,8 @@ Path = tuple[str | int, ...]
 
 
 class Broken(NamedTuple):
-    """A rule that is broken: where, and what was found. It may be no more than the consequence of another mistake:
-    `sources` are the fields that, had they been readable, might have met the rule."""
+    """A rule that is broken: where, and what was found. It may be no more than the consequence of another
+    mistake: `sources` are the fields that, had they been readable, might have met the rule."""
 
     path: Path
     message: str
@@ -22,7 +22,8 @@ class Broken(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake. `line` and `column` count from 1; None where there is no text (a document built in Python)."""
+    """One mistake. `line` and `column` count from 1; None where there is no text (a document built in
+    Python)."""
 
     file: str
     line: int | None
@@ -74,7 +75,8 @@ def show(value: object) -> str:
 
 def choices(names: Sequence[str]) -> str:
     """`a, b or c`."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    once = list(dict.fromkeys(names))
+    return once[0] if len(once) == 1 else f"{', '.join(once[:-1])} or {once[-1]}"
 
 
 def did_you_mean(found: object, names: Iterable[str]) -> str:

@@ -20,7 +20,10 @@ COMMON_PROPERTIES: dict[str, tuple[str, str]] = {
     "replica.socket.receive.buffer.bytes": ("integer", "Socket buffer of replica fetches (65536)."),
     "replication.quota.window.num": ("integer", "Samples in the replication quota's window (11)."),
     "replication.quota.window.size.seconds": ("integer", "Length of one such sample, s (1)."),
-    "auto.leader.rebalance.enable": ("boolean", "Whether preferred leaders are elected in the background (true)."),
+    "auto.leader.rebalance.enable": (
+        "boolean",
+        "Whether preferred leaders are elected in the background (true).",
+    ),
     "auto.create.topics.enable": ("boolean", "Whether topics appear when they are first used (true)."),
     "default.replication.factor": ("integer", "Replicas of a topic that names none (1)."),
     "min.insync.replicas": ("integer", "Replicas that must have a record before acks=all answers (1)."),

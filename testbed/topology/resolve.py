@@ -1,4 +1,5 @@
-"""Defaults → role → host: from the form of a file to the resolved model, remembering where each value came from."""
+"""Defaults → role → host: from the form of a file to the resolved model, remembering where each value came
+from."""
 
 from collections.abc import Iterable
 
@@ -9,12 +10,14 @@ from testbed.topology.surface import HostForm, KafkaForm, NicForm, TopologyForm
 
 _STAND_IN = Nic.symmetric(rate_bps=100_000_000)
 """Takes the place of a NIC that is already complained about, so that the rest can be checked."""
+_STAND_IN_VERSION = "4.0.0"
 
 _NicLevels = list[tuple[Path, NicForm]]
 
 
 def resolve(form: TopologyForm) -> tuple[tuple[Host, ...], list[Broken]]:
-    """The hosts of a form and what is wrong with them. With problems, hosts hold stand-ins and must not be used."""
+    """The hosts of a form and what is wrong with them. With problems, hosts hold stand-ins and must not be
+    used."""
     broken: list[Broken] = []
     racks = tuple(form.racks)
     ids = _node_ids(form)
@@ -24,9 +27,12 @@ def resolve(form: TopologyForm) -> tuple[tuple[Host, ...], list[Broken]]:
         levels = _kafka_levels(form, host) if kafka else []
         version = next((level.version for level in reversed(levels) if level.version is not None), None)
         if kafka and version is None:
-            text = "no Kafka version; allowed: a release such as 4.3.1, here, at its role or for all hosts (kafka.version)"
+            text = (
+                "no Kafka version; allowed: a release such as 4.3.1, here, at its role or in kafka at the top"
+            )
             levels_of = (("hosts", name), ("roles", host.role.value), ())
             broken.append(_absent(("hosts", name), "kafka", ("version",), levels_of, text))
+            version = _STAND_IN_VERSION
         if not kafka:
             broken.extend(_client_problems(name, host))
         hosts.append(
@@ -46,9 +52,9 @@ def resolve(form: TopologyForm) -> tuple[tuple[Host, ...], list[Broken]]:
 def _client_problems(name: str, host: HostForm) -> Iterable[Broken]:
     allowed = "allowed: role, rack and nic (or another role)"
     if host.kafka is not None:
-        yield Broken(("hosts", name, "kafka"), f"{name} is a client and runs no Kafka; {allowed}")
+        yield Broken(("hosts", name, "kafka"), f"a client runs no Kafka; {allowed}")
     if host.node_id is not None:
-        yield Broken(("hosts", name, "node_id"), f"{name} is a client and has no node id; {allowed}")
+        yield Broken(("hosts", name, "node_id"), f"a client has no node id; {allowed}")
 
 
 def _rack(name: str, host: HostForm, racks: tuple[str, ...], broken: list[Broken]) -> str:
@@ -89,7 +95,8 @@ def _nic(name: str, role: Role, levels: _NicLevels, broken: list[Broken]) -> Nic
     for side, duty in (("tx", "send"), ("rx", "receive")):
         rate = _nearest(levels, (f"{side}_rate", "rate"))
         if rate is None:
-            text = f"no rate at which {name} can {duty}; allowed: 8kbit to 100gbit, here, at its role or in defaults"
+            where = "here, at its role or in defaults"
+            text = f"no rate at which {name} can {duty}; allowed: 8kbit to 100gbit, {where}"
             levels_of = (("hosts", name), ("roles", role.value), ("defaults",))
             broken.append(_absent(("hosts", name), "nic", (f"{side}_rate", "rate"), levels_of, text))
             continue

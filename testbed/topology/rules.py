@@ -1,4 +1,5 @@
-"""What makes a topology valid, as functions of values: used for files (with their lines) and for Python alike."""
+"""What makes a topology valid, as functions of values: used for files (with their lines) and for Python
+alike."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -41,8 +42,10 @@ OWNED_PROPERTIES: Mapping[str, str] = {
     "metadata.log.dir": "each host has one data folder, wiped with its cluster",
     "zookeeper.connect": "clusters here are KRaft",
 }
-"""Properties that a file may not set, with what to do instead; all of `controller.quorum.` belongs here too."""
+"""Properties that a file may not set, with what to do instead; all of `controller.quorum.` belongs here
+too."""
 OWNED_PREFIXES: Mapping[str, str] = {"controller.quorum.": "the testbed sets it from the hosts' roles"}
+
 
 def name_problem(found: object, pattern: str, what: str) -> str | None:
     """Why this cannot be the name of a `what`, or None."""
@@ -50,22 +53,24 @@ def name_problem(found: object, pattern: str, what: str) -> str | None:
         return None
     most = pattern.rstrip("}$").rpartition(",")[2]
     marks = "letters, digits and -" if "-" in pattern else "letters and digits"
-    return f"{show(found)} cannot name a {what}; allowed: a small letter, then small {marks}, {int(most) + 1} in all"
+    form = f"a small letter, then small {marks}, {int(most) + 1} at most"
+    return f"{show(found)} cannot name a {what}; allowed: {form}"
 
 
 def nic_name_problem(found: object) -> str | None:
     """Why a data NIC cannot have this name, or None."""
     if found == "lo" or (isinstance(found, str) and re.fullmatch("eth[0-9]*", found, re.ASCII)):
-        return f"{show(found)} is taken (lo is loopback, eth0 the management NIC); allowed: any other name, such as data0"
+        taken = f"{show(found)} is taken (lo is loopback, eth0 the management NIC)"
+        return f"{taken}; allowed: any other name, such as data0"
     return name_problem(found, NIC_NAME, "NIC")
 
 
-def rate_problem(rate_bps: int) -> str | None:
-    """Why no NIC has this rate, or None."""
+def rate_problem(rate_bps: int, found: str | None = None) -> str | None:
+    """Why no NIC has this rate (written as `found` in a file), or None."""
     if MIN_RATE_BPS <= rate_bps <= MAX_RATE_BPS:
         return None
-    low, high = format_bit_rate(MIN_RATE_BPS), format_bit_rate(MAX_RATE_BPS)
-    return f"{format_bit_rate(rate_bps)} is too {'slow' if rate_bps < MIN_RATE_BPS else 'fast'}; allowed: {low} to {high}"
+    wrong = f"{found or format_bit_rate(rate_bps)} is too {'slow' if rate_bps < MIN_RATE_BPS else 'fast'}"
+    return f"{wrong}; allowed: {format_bit_rate(MIN_RATE_BPS)} to {format_bit_rate(MAX_RATE_BPS)}"
 
 
 def burst_problem(burst_bytes: int, rate_bps: int) -> str | None:
@@ -73,16 +78,18 @@ def burst_problem(burst_bytes: int, rate_bps: int) -> str | None:
     most = max_burst_bytes(rate_bps)
     if MIN_BURST_BYTES <= burst_bytes <= most:
         return None
+    size = "small" if burst_bytes < MIN_BURST_BYTES else "large"
     return (
-        f"a burst of {format_size(burst_bytes)} is too {'small' if burst_bytes < MIN_BURST_BYTES else 'large'} at "
-        f"{format_bit_rate(rate_bps)}; allowed: {format_size(MIN_BURST_BYTES)} (one frame) to {format_size(most)} "
-        "(one second of the rate, or 16KiB); left out, it is about 1 ms of the rate"
+        f"a burst of {format_size(burst_bytes)} is too {size} at {format_bit_rate(rate_bps)}; "
+        f"allowed: {MIN_BURST_BYTES}B (one frame) to {format_size(most)}, or leave it out for 1 ms of the rate"
     )
 
 
 def version_problem(found: object) -> str | None:
     """Why this is no Kafka version, or None."""
     form = "allowed: all three numbers, such as 4.3.1 or 4.3.0-rc1"
+    if found is None:
+        return f"no Kafka version; {form}"
     if isinstance(found, bool) or not isinstance(found, str | int | float):
         return f"{show(found)} is not a Kafka version; {form}"
     if not isinstance(found, str):
@@ -90,7 +97,7 @@ def version_problem(found: object) -> str | None:
     if not re.fullmatch(VERSION.strip("^$"), found, re.ASCII):
         return f"{show(found)} is not a Kafka version; {form}{_third_number(found)}"
     if tuple(map(int, found.partition("-")[0].split("."))) < OLDEST_KAFKA:
-        return f"{found} is too old; allowed: 3.3.0 or newer (the first releases whose KRaft is ready for production)"
+        return f"{found} is too old; allowed: 3.3.0 (the first whose KRaft is ready for production) or newer"
     return None
 
 
@@ -120,8 +127,10 @@ def property_name_problem(name: object) -> str | None:
     return None
 
 
-def property_value_problem(value: str) -> str | None:
+def property_value_problem(value: object) -> str | None:
     """Why a Kafka property cannot have this value, or None."""
+    if not isinstance(value, str):
+        return f"{show(value)} is no property value; allowed: text"
     if not value.isprintable():
         return f"{show(value)} has a line break or a control character in it; allowed: one line of text"
     if value.lower() in ("yes", "no", "on", "off"):
@@ -146,7 +155,11 @@ def broken_rules(name: str, racks: tuple[str, ...], hosts: tuple[Host, ...]) -> 
         found.append(Broken(("hosts",), f"{len(hosts)} hosts; allowed: {MAX_HOSTS} at most"))
     for index, host in enumerate(hosts):
         if any(host.name == other.name for other in hosts[:index]):
-            found.append(Broken(("hosts", host.name), f"two hosts are called {show(host.name)}; allowed: each name once"))
+            found.append(
+                Broken(
+                    ("hosts", host.name), f"two hosts are called {show(host.name)}; allowed: each name once"
+                )
+            )
         found.extend(_host_problems(host, racks))
     found.extend(_repeated_node_ids(hosts))
     found.extend(missing_duties(host.role for host in hosts))
@@ -159,12 +172,15 @@ def missing_duties(roles: Iterable[Role]) -> Iterator[Broken]:
     if not present & {Role.BROKER, Role.BOTH}:
         yield Broken(("hosts",), "no host is a broker; allowed: at least one with role broker or both")
     if not present & {Role.CONTROLLER, Role.BOTH}:
-        yield Broken(("hosts",), "no host is a controller; allowed: at least one with role controller or both")
+        yield Broken(
+            ("hosts",), "no host is a controller; allowed: at least one with role controller or both"
+        )
 
 
 def unknown_rack(found: object, racks: tuple[str, ...]) -> str:
     """The message for a rack that is not in the list."""
-    return f"there is no rack {show(found)}; allowed: {choices(racks) if racks else 'none'}{did_you_mean(found, racks)}"
+    there_are = choices(racks) if racks else "none"
+    return f"there is no rack {show(found)}; allowed: {there_are}{did_you_mean(found, racks)}"
 
 
 def _host_problems(host: Host, racks: tuple[str, ...]) -> Iterator[Broken]:

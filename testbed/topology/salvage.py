@@ -1,8 +1,8 @@
 """Validate a form although parts of it are wrong, so that one answer names the mistakes of every kind.
 
-Pydantic tells what is wrong with single values, but gives no model then, and the rules between values need one. So what
-it refuses is taken out (or replaced by something harmless) and the rest is validated again; and what then is missing
-only because it was taken out is not complained about a second time.
+Pydantic tells what is wrong with single values, but gives no model then, and the rules between values need
+one. So what it refuses is taken out (or replaced by something harmless) and the rest is validated again; and
+what then is missing only because it was taken out is not complained about a second time.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,13 @@ from pydantic_core import ErrorDetails
 
 from testbed.topology.locate import Located
 from testbed.topology.messages import message_of, nearest_field
-from testbed.topology.problems import Broken, Path, Problem
+from testbed.topology.problems import Broken, Path, Problem, show
 from testbed.topology.surface import TopologyForm
 
 _ROUNDS = 4
 """Removing a bad value can bring out the next check of its mapping; forms are not nested deeper than this."""
 _STAND_IN_NAME = "stand-in"
+_STAND_IN_HOST = {"role": "both"}
 _GONE = object()
 
 
@@ -37,6 +38,12 @@ class Explains:
             for refused in self.refused
         )
 
+    def words(self, message: str) -> str:
+        """The message with the file's names instead of stand-ins."""
+        for stand_in, name in self.renamed.items():
+            message = message.replace(stand_in, show(name))
+        return message
+
     def original(self, path: Path) -> Path:
         """The path as the file has it: a host whose name was refused goes on under a stand-in."""
         if len(path) > 1 and path[0] == "hosts":
@@ -45,7 +52,8 @@ class Explains:
 
 
 def salvage(located: Located) -> tuple[TopologyForm | None, list[Problem], Explains]:
-    """The form as far as it is valid (None when nothing can be made of it), and everything wrong with its values."""
+    """The form as far as it is valid (None when nothing can be made of it), and everything wrong with its
+    values."""
     problems = list(located.problems)
     explains = Explains()
     values = _without_nulls(located.values, (), located, problems, explains)
@@ -75,26 +83,33 @@ def _take_out(
         if meant is not None:
             explains.refused.append((*original[:-1], meant))
         return _edited(values, path, _GONE)
+    if about_key and path[:1] == ("hosts",):
+        stand_in = f"{_STAND_IN_NAME}-{len(explains.renamed) + 1}"
+        explains.renamed[stand_in] = str(path[1])
+        hosts = {stand_in if key == path[1] else key: host for key, host in values["hosts"].items()}
+        return {**values, "hosts": hosts}
     explains.refused.append(original)
+    return _edited(values, path, _harmless(path))
+
+
+def _harmless(path: Path) -> object:
+    """What stands in for a field that cannot be done without; `_GONE` for all others."""
     match path:
-        case ("hosts", name) if about_key:
-            stand_in = f"{_STAND_IN_NAME}-{len(explains.renamed) + 1}"
-            explains.renamed[stand_in] = str(name)
-            hosts = {stand_in if key == name else key: host for key, host in values["hosts"].items()}
-            return {**values, "hosts": hosts}
         case ("hosts", _):
-            return _edited(values, path, {"role": "both"})
+            return dict(_STAND_IN_HOST)
         case ("hosts", _, "role"):
-            return _edited(values, path, "both")
+            return "both"
         case ("name",):
-            return _edited(values, path, _STAND_IN_NAME)
+            return _STAND_IN_NAME
         case ("racks", int(index)):
-            return _edited(values, path, f"{_STAND_IN_NAME}-{index}")
-    return _edited(values, path, _GONE)
+            return f"{_STAND_IN_NAME}-{index}"
+        case _:
+            return _GONE
 
 
 def _edited(values: Any, path: Path, new: object) -> Any:
-    """A copy of `values` with the value at `path` replaced or gone; unchanged where there is no such place."""
+    """A copy of `values` with the value at `path` replaced or gone; unchanged where there is no such
+    place."""
     head, rest = path[0], path[1:]
     if isinstance(values, list) and isinstance(head, int):
         return [(_edited(v, rest, new) if rest else new) if i == head else v for i, v in enumerate(values)]
@@ -106,7 +121,9 @@ def _edited(values: Any, path: Path, new: object) -> Any:
     return kept if new is _GONE else {**kept, head: new}
 
 
-def _without_nulls(values: Any, path: Path, located: Located, problems: list[Problem], explains: Explains) -> Any:
+def _without_nulls(
+    values: Any, path: Path, located: Located, problems: list[Problem], explains: Explains
+) -> Any:
     """Fields left empty: `rate:` with nothing behind it is a slip, not a wish to inherit."""
     if not isinstance(values, Mapping) or len(path) > 6:
         return values
@@ -117,6 +134,8 @@ def _without_nulls(values: Any, path: Path, located: Located, problems: list[Pro
             text = "nothing is given; allowed: a value, or leave the field out"
             problems.append(located.problem(here, text))
             explains.refused.append(here)
+            if len(here) == 2 and here[0] == "hosts":
+                kept[key] = dict(_STAND_IN_HOST)
         else:
             kept[key] = _without_nulls(value, here, located, problems, explains)
     return kept

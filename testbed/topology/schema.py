@@ -16,7 +16,9 @@ def json_schema() -> dict[str, Any]:
     hosts["propertyNames"] = {"pattern": HOST_NAME}
     nic = schema["$defs"]["NicForm"]
     nic["allOf"] = [
-        {"not": {"required": [whole, f"{side}_{whole}"]}} for whole in ("rate", "burst") for side in ("tx", "rx")
+        {"not": {"required": [whole, f"{side}_{whole}"]}}
+        for whole in ("rate", "burst")
+        for side in ("tx", "rx")
     ]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
@@ -32,7 +34,9 @@ def _for_editors(part: Any) -> Any:
         return [_for_editors(item) for item in part]
     if not isinstance(part, dict):
         return part
-    kept = {key: _for_editors(value) for key, value in part.items() if not (key == "default" and value is None)}
+    kept = {
+        key: _for_editors(value) for key, value in part.items() if not (key == "default" and value is None)
+    }
     alternatives = kept.get("anyOf")
     if isinstance(alternatives, list) and {"type": "null"} in alternatives:
         (only,) = [item for item in alternatives if item != {"type": "null"}]

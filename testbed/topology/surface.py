@@ -1,7 +1,8 @@
 """The form of a topology file: the fields a person may write, with units, and nothing else.
 
-These models check each value on its own. What needs two values (an unknown rack, two equal node ids) is checked by
-`resolve` and `rules`. Descriptions, patterns and examples here are what editors show through the JSON schema.
+These models check each value on its own. What needs two values (an unknown rack, two equal node ids) is
+checked by `resolve` and `rules`. Descriptions, patterns and examples here are what editors show through the
+JSON schema.
 """
 
 from collections.abc import Callable
@@ -41,7 +42,7 @@ def _rate(value: Any) -> int:
         rate_bps = parse_bit_rate(value)
     except UnitError as error:
         raise problem(str(error)) from None
-    wrong = rules.rate_problem(rate_bps)
+    wrong = rules.rate_problem(rate_bps, show(value))
     if wrong is not None:
         raise problem(wrong)
     return rate_bps
@@ -54,7 +55,9 @@ def _burst(value: Any) -> int:
         raise problem(str(error)) from None
     if burst_bytes < MIN_BURST_BYTES:
         low = format_size(MIN_BURST_BYTES)
-        raise problem(f"a burst of {format_size(burst_bytes)} is too small; allowed: {low} (one frame) or more")
+        raise problem(
+            f"a burst of {format_size(burst_bytes)} is too small; allowed: {low} (one frame) or more"
+        )
     return burst_bytes
 
 
@@ -66,7 +69,9 @@ def _role(value: Any) -> Role:
 
 
 def _description(value: Any) -> str | None:
-    return None if isinstance(value, str) else f"{show(value)} is not text; allowed: text (in quotes if need be)"
+    return (
+        None if isinstance(value, str) else f"{show(value)} is not text; allowed: text (in quotes if need be)"
+    )
 
 
 def _rack_text(value: Any) -> str | None:
@@ -75,7 +80,8 @@ def _rack_text(value: Any) -> str | None:
 
 def _property_value(value: Any) -> str:
     if not isinstance(value, str | int | float):
-        raise problem(f"{show(value)} is no property value; allowed: text, a number, true or false (a list is text: a,b,c)")
+        allowed = "text, a number, true or false (a list is text: a,b,c)"
+        raise problem(f"{show(value)} is no property value; allowed: {allowed}")
     text = str(value).lower() if isinstance(value, bool) else str(value)
     wrong = rules.property_value_problem(text)
     if wrong is not None:
@@ -95,7 +101,7 @@ Rate = Annotated[
             "type": "string",
             "pattern": RATE_PATTERN,
             "examples": ["100mbit", "400mbit", "1gbit", "10gbit"],
-            "description": "A rate on the wire with its unit: kbit, mbit or gbit (decimal). 8kbit to 100gbit.",
+            "description": "A rate on the wire with its unit (kbit, mbit, gbit), 8kbit to 100gbit.",
         }
     ),
 ]
@@ -114,10 +120,14 @@ Burst = Annotated[
 RackOfHost = Annotated[str, _text(_rack_text), WithJsonSchema({"type": "string", "pattern": rules.HOST_NAME})]
 """Whether there is such a rack is asked later, which answers every misspelling better than a pattern can."""
 RackName = Annotated[
-    str, _text(_check_name(rules.HOST_NAME, "rack")), WithJsonSchema({"type": "string", "pattern": rules.HOST_NAME})
+    str,
+    _text(_check_name(rules.HOST_NAME, "rack")),
+    WithJsonSchema({"type": "string", "pattern": rules.HOST_NAME}),
 ]
 HostName = Annotated[
-    str, _text(_check_name(rules.HOST_NAME, "host")), WithJsonSchema({"type": "string", "pattern": rules.HOST_NAME})
+    str,
+    _text(_check_name(rules.HOST_NAME, "host")),
+    WithJsonSchema({"type": "string", "pattern": rules.HOST_NAME}),
 ]
 PropertyName = Annotated[str, _text(rules.property_name_problem)]
 PropertyValue = Annotated[str, BeforeValidator(_property_value)]
@@ -138,11 +148,17 @@ class NicForm(_Surface):
         Field(description="The interface's name inside the host; data0 unless given."),
     ] = None
     rate: Annotated[Rate | None, Field(description="Rate both ways, such as 400mbit.")] = None
-    tx_rate: Annotated[Rate | None, Field(description="Rate at which the host can send; goes with rx_rate.")] = None
-    rx_rate: Annotated[Rate | None, Field(description="Rate at which the host can receive; goes with tx_rate.")] = None
+    tx_rate: Annotated[
+        Rate | None, Field(description="Rate at which the host can send; goes with rx_rate.")
+    ] = None
+    rx_rate: Annotated[
+        Rate | None, Field(description="Rate at which the host can receive; goes with tx_rate.")
+    ] = None
     burst: Annotated[
         Burst | None,
-        Field(description="Bytes that may pass at once, both ways. Left out: about 1 ms of the rate, 16KiB at least."),
+        Field(
+            description="Bytes that may pass at once, both ways. Left out: 1 ms of the rate, at least 16KiB."
+        ),
     ] = None
     tx_burst: Annotated[Burst | None, Field(description="Burst of what the host sends.")] = None
     rx_burst: Annotated[Burst | None, Field(description="Burst of what the host receives.")] = None
@@ -160,7 +176,7 @@ class NicForm(_Surface):
 
 
 class KafkaForm(_Surface):
-    """Which Kafka, and how it is set up. Fields left out are inherited: host, then role, then the whole cluster."""
+    """Which Kafka, and how it is set up. What is left out is inherited: host, role, whole cluster."""
 
     version: Annotated[
         str | None,
@@ -170,21 +186,25 @@ class KafkaForm(_Surface):
     ] = None
     properties: Annotated[
         Properties | None,
-        Field(description="Broker and controller properties as in server.properties; merged one by one when inherited."),
+        Field(description="Properties as in server.properties; merged one by one when inherited."),
     ] = None
 
 
 class DefaultsForm(_Surface):
     """What every host starts from. (Kafka's settings for all hosts stand in kafka, at the top.)"""
 
-    nic: Annotated[NicForm | None, Field(description="The NIC of every host, unless its role or itself says else.")] = None
+    nic: Annotated[
+        NicForm | None, Field(description="The NIC of every host, unless its role or itself says else.")
+    ] = None
 
 
 class KafkaRoleForm(_Surface):
     """What every host of this role has, unless the host says else."""
 
     nic: Annotated[NicForm | None, Field(description="The NIC of hosts of this role.")] = None
-    kafka: Annotated[KafkaForm | None, Field(description="Kafka's version and properties for this role.")] = None
+    kafka: Annotated[KafkaForm | None, Field(description="Kafka's version and properties for this role.")] = (
+        None
+    )
 
 
 class ClientRoleForm(_Surface):
@@ -197,7 +217,9 @@ class RolesForm(_Surface):
     """Settings by role. A host takes those of its own role only: both is a role of its own."""
 
     broker: Annotated[KafkaRoleForm | None, Field(description="Hosts that hold partitions.")] = None
-    controller: Annotated[KafkaRoleForm | None, Field(description="Hosts that vote in the metadata quorum.")] = None
+    controller: Annotated[
+        KafkaRoleForm | None, Field(description="Hosts that vote in the metadata quorum.")
+    ] = None
     both: Annotated[KafkaRoleForm | None, Field(description="Hosts that are broker and controller.")] = None
     client: Annotated[ClientRoleForm | None, Field(description="Hosts without Kafka, for load.")] = None
 
@@ -211,14 +233,18 @@ class HostForm(_Surface):
         WithJsonSchema({"type": "string", "enum": [role.value for role in Role]}),
         Field(description="broker holds partitions, controller votes, both does both, client runs no Kafka."),
     ]
-    rack: Annotated[RackOfHost | None, Field(description="One of racks; may be left out when there is only one.")] = None
+    rack: Annotated[
+        RackOfHost | None, Field(description="One of racks; may be left out when there is only one.")
+    ] = None
     nic: Annotated[NicForm | None, Field(description="This host's NIC, where it differs.")] = None
-    kafka: Annotated[KafkaForm | None, Field(description="This host's Kafka, where it differs; not for clients.")] = None
+    kafka: Annotated[
+        KafkaForm | None, Field(description="This host's Kafka, where it differs; not for clients.")
+    ] = None
     node_id: Annotated[
         int | None,
         _text(rules.node_id_problem),
         WithJsonSchema({"type": "integer", "minimum": 0, "maximum": rules.MAX_NODE_ID}),
-        Field(description="Kafka's node.id. Left out: counted from 1 in the file's order, past ids that are given."),
+        Field(description="Kafka's node.id. Left out: counted from 1 in the file's order, past given ones."),
     ] = None
 
 
@@ -234,16 +260,24 @@ class TopologyForm(_Surface):
     description: Annotated[str, _text(_description), Field(description="One line for people.")] = ""
     racks: Annotated[
         list[RackName],
-        Field(min_length=1, max_length=rules.MAX_RACKS, description="The racks; each is a network of its own. One, r1, unless given."),
+        Field(
+            min_length=1,
+            max_length=rules.MAX_RACKS,
+            description="The racks; each is a network of its own. One, r1, unless given.",
+        ),
     ] = ["r1"]
-    kafka: Annotated[KafkaForm | None, Field(description="Kafka's version and properties for every host that runs it.")] = None
+    kafka: Annotated[
+        KafkaForm | None, Field(description="Kafka's version and properties for every host that runs it.")
+    ] = None
     defaults: Annotated[DefaultsForm | None, Field(description="What every host starts from.")] = None
-    roles: Annotated[RolesForm | None, Field(description="Settings by role, over defaults, under hosts.")] = None
+    roles: Annotated[RolesForm | None, Field(description="Settings by role, over defaults, under hosts.")] = (
+        None
+    )
     hosts: Annotated[
         dict[HostName, HostForm],
         Field(
             min_length=1,
             max_length=rules.MAX_HOSTS,
-            description="The hosts by name; at least one broker and one controller (or one host that is both).",
+            description="The hosts by name; at least one broker and one controller (or one that is both).",
         ),
     ]

@@ -12,7 +12,7 @@ from testbed.errors import UsageError
 from testbed.experiments.experiment import Context, Experiment, Outcome, Parameter, Value, one_of, whole
 from testbed.experiments.move import MoveSetup, Placement, run_move
 from testbed.kafka.properties import FETCH_TUNED
-from testbed.provision.testbed import Testbed
+from testbed.topology.model import Topology
 from testbed.units import parse_byte_rate, parse_duration
 
 
@@ -20,10 +20,10 @@ def _overlay(settings: Mapping[str, Value]) -> Mapping[str, str]:
     return FETCH_TUNED if settings["fetch"] == "tuned" else {}
 
 
-def _check(testbed: Testbed) -> None:
-    if len(testbed.topology.brokers) != 2:
+def _check(topology: Topology) -> None:
+    if len(topology.brokers) != 2:
         raise UsageError(
-            f"kip73-two-node needs exactly 2 brokers, {testbed.topology.name} has {len(testbed.topology.brokers)}: "
+            f"kip73-two-node needs exactly 2 brokers, {topology.name} has {len(topology.brokers)}: "
             "use the topology two-brokers, or one like it"
         )
 

@@ -1,0 +1,160 @@
+"""The measures of moves, computed by Spark SQL from the views of `sources`, for all runs at once."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+
+from results.criteria.measures import (
+    Conservation,
+    Control,
+    HostRates,
+    MachineLoad,
+    MoveMeasures,
+    QuotaPolls,
+    Side,
+    Steady,
+    Window,
+)
+from results.manifest import Flow, Manifest, Move
+from results.spark import move_sql
+from results.spark.move_series import VIEWS
+from results.verdict import DIRECTIONS, Direction
+
+SIDES: tuple[Side, ...] = ("leader", "follower")
+Rows = dict[tuple[Any, ...], Row]
+
+
+def measure_moves(spark: SparkSession, manifests: Sequence[Manifest]) -> dict[str, MoveMeasures]:
+    """Run id to measures; the views `samples`, `events`, `runs`, `flows`, `nics` must be registered."""
+    kept = []
+    for name, text, keep in (*VIEWS, ("points_window", move_sql.POINTS_WINDOW, False)):
+        frame = spark.sql(text)
+        if keep:
+            frame = frame.persist()
+            kept.append(frame)
+        frame.createOrReplaceTempView(name)
+    try:
+        tables = {
+            "span": _rows(spark, "SELECT run_id, started, done, throttled_us FROM span", "run_id"),
+            "rates": _rows(spark, move_sql.RATES, "run_id", "host", "direction"),
+            "quotas": _rows(spark, move_sql.QUOTAS, "run_id", "host", "metric"),
+            "bytes": _rows(spark, move_sql.CONSERVATION, "run_id", "host", "direction", "kind"),
+            "controls": _rows(spark, move_sql.CONTROLS, "run_id", "host"),
+            "load": _rows(spark, move_sql.LOAD, "run_id", "metric"),
+        }
+    finally:
+        for frame in kept:
+            frame.unpersist()
+    return {m.run_id: _measures(m, m.move, tables) for m in manifests if m.move is not None}
+
+
+def _rows(spark: SparkSession, text: str, *key: str) -> Rows:
+    return {tuple(row[k] for k in key): row for row in spark.sql(text).collect()}
+
+
+def _measures(manifest: Manifest, move: Move, tables: dict[str, Rows]) -> MoveMeasures:
+    run = manifest.run_id
+    span = tables["span"].get((run,))
+    if span is None:
+        none = MachineLoad(0, None, None, None, None)
+        return MoveMeasures(None, None, None, move.kip73_seconds, None, (), (), (), (), none)
+    throttled_s = None if span.throttled_us is None else (span.throttled_us - span.started) / 1e6
+    busy = [
+        (host, direction) for host in move.brokers for direction in DIRECTIONS if _through(move, host, direction)
+    ]
+    fed = _fed_by(move)
+    return MoveMeasures(
+        started_us=span.started,
+        throttled_s=throttled_s,
+        done_s=None if span.done is None else (span.done - span.started) / 1e6,
+        kip73_s=move.kip73_seconds,
+        kip73_ratio=throttled_s / move.kip73_seconds if throttled_s and move.kip73_seconds > 0 else None,
+        rates=tuple(_rates(tables["rates"][run, host, direction]) for host, direction in busy),
+        quotas=tuple(
+            _quota(host, side, tables["quotas"].get((run, host, f"quota.{side}.rate")))
+            for host in move.brokers
+            for side in SIDES
+        ),
+        conservation=tuple(_conservation(run, h, d, move, tables["bytes"]) for h, d in busy),
+        controls=tuple(
+            _control(host, fed[host], tables["controls"].get((run, host))) for host in move.brokers if host in fed
+        ),
+        load=_load(tables["load"].get((run, "cpu.busy")), tables["load"].get((run, "cpu.steal"))),
+    )
+
+
+def _through(move: Move, host: str, direction: Direction, kind: str = "throttled") -> list[Flow]:
+    return [
+        f
+        for f in move.flows
+        if f.kind == kind and host == (f.leader if direction == "transmit" else f.follower)
+    ]
+
+
+def _fed_by(move: Move) -> dict[str, tuple[str, ...]]:
+    leaders: dict[str, set[str]] = defaultdict(set)
+    for flow in move.flows:
+        if flow.kind == "control":
+            leaders[flow.follower].add(flow.leader)
+    return {host: tuple(sorted(names)) for host, names in leaders.items()}
+
+
+def _rates(row: Row) -> HostRates:
+    worst = None
+    if row.worst_bytes is not None:
+        worst = Window(row.worst_bytes, row.worst_elapsed_s, row.worst_start_s)
+    steady = None
+    if row.steady_mean is not None:
+        steady = Steady(row.steady_mean, row.steady_s, row.steady_windows, row.variation, row.lowest_window)
+    return HostRates(
+        host=row.host,
+        direction=row.direction,
+        total_bytes=row.total_bytes,
+        end_s=row.end_s,
+        longest_gap_s=row.gap_s,
+        worst_window=worst,
+        highest_window_bytes_per_s=row.highest_window,
+        highest_second_bytes_per_s=row.highest_second,
+        warmup_bytes_per_s=row.warmup,
+        steady=steady,
+        kafka_ratio=row.kafka_ratio,
+        kafka_polls=row.kafka_polls,
+    )
+
+
+def _quota(host: str, side: Side, row: Row | None) -> QuotaPolls:
+    if row is None:
+        return QuotaPolls(host, side, 0, None, 0, None, None)
+    at_s, value = row.first_different or (None, None)
+    return QuotaPolls(host, side, row.polls, row.gap_s, row.different, at_s, value)
+
+
+def _conservation(run: str, host: str, direction: Direction, move: Move, rows: Rows) -> Conservation:
+    def grown(kind: str) -> float | None:
+        row = rows.get((run, host, direction, kind))
+        return None if row is None else row.bytes
+
+    return Conservation(
+        host=host,
+        direction=direction,
+        nic_bytes=grown("nic"),
+        throttled_bytes=grown("throttled"),
+        control_bytes=grown("control") if _through(move, host, direction, "control") else 0.0,
+        calibration_bytes=grown("calibration") if _through(move, host, direction, "calibration") else 0.0,
+        client_bytes=grown("client") if direction == "receive" else 0.0,
+    )
+
+
+def _control(host: str, leaders: tuple[str, ...], row: Row | None) -> Control:
+    if row is None:
+        return Control(host, leaders, 0.0, None, None)
+    return Control(host, leaders, row.total_bytes, row.peak, row.gap_s)
+
+
+def _load(busy: Row | None, steal: Row | None) -> MachineLoad:
+    steal_max = None if steal is None else steal.window_max
+    if busy is None:
+        return MachineLoad(0, None, None, None, steal_max)
+    return MachineLoad(busy.polls, busy.gap_s, busy.mean, busy.window_max, steal_max)

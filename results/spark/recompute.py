@@ -1,0 +1,54 @@
+"""Runs of a store judged again: measures by Spark SQL, criteria by the same judgement as when they were recorded."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from results.criteria.registry import Judgement, UnknownExperimentError, rules_for
+from results.manifest import Manifest
+from results.spark.move_measures import measure_moves
+from results.spark.sources import views
+from results.store import Store, StoreError
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """Judgements by run id; `problems` names every run that could not be judged again, and why."""
+
+    judgements: dict[str, Judgement]
+    problems: tuple[str, ...]
+
+
+def recompute(spark: SparkSession, store: Store, run_ids: Sequence[str] | None = None) -> Recomputed:
+    """Judge runs again, all of the store's when no ids are given. Raises StoreError for an id that is not there.
+
+    A corrupt manifest, a file that differs from its digest or an experiment without rules hides no other run.
+    """
+    scan = store.scan() if run_ids is None else None
+    found = scan.manifests if scan else tuple(store.manifest(r) for r in run_ids or ())
+    problems = list(scan.problems) if scan else []
+    manifests = []
+    for manifest in found:
+        if problem := _problem(store, manifest):
+            problems.append(problem)
+        else:
+            manifests.append(manifest)
+    if not manifests:
+        return Recomputed({}, tuple(problems))
+    with views(spark, store, manifests):
+        measures = measure_moves(spark, manifests)
+    judgements = {
+        m.run_id: Judgement(tuple(rules_for(m.experiment).judge(m, measures[m.run_id])), measures[m.run_id])
+        for m in manifests
+    }
+    return Recomputed(judgements, tuple(problems))
+
+
+def _problem(store: Store, manifest: Manifest) -> str | None:
+    try:
+        rules_for(manifest.experiment)
+        store.verify(manifest.run_id)
+    except (UnknownExperimentError, StoreError) as error:
+        return f"run {manifest.run_id}: {error}"
+    return None if manifest.move is not None else f"run {manifest.run_id}: its manifest has no move"

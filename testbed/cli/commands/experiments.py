@@ -1,0 +1,27 @@
+"""`testbed experiments`."""
+
+import argparse
+
+from testbed.cli.command import Command
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", help="tell this one's parameters")
+
+
+def _run(args: argparse.Namespace) -> int:
+    from testbed.cli.show import table
+    from testbed.experiments.experiment import experiments, find_experiment
+
+    if args.name is None:
+        print(table(("NAME", "WHAT"), [(e.name, e.summary) for _name, e in sorted(experiments().items())]))
+        return 0
+    experiment = find_experiment(args.name)
+    print(f"{experiment.name}: {experiment.summary}\ntopology: {experiment.topology}\n")
+    print(table(("PARAMETER", "DEFAULT", "WHAT"), [(p.name, p.default, p.help) for p in experiment.parameters]))
+    for profile, settings in experiment.profiles.items():
+        print(f"\nprofile {profile}: {', '.join(f'{name}={value}' for name, value in settings.items())}")
+    return 0
+
+
+COMMAND = Command("experiments", "list the experiments and their parameters", _configure, _run)

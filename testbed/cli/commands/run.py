@@ -1,0 +1,39 @@
+"""`testbed run EXPERIMENT`."""
+
+import argparse
+
+from testbed.cli.command import Command
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("experiment", help="its name; `testbed experiments` lists them")
+    parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter; may be repeated")
+    parser.add_argument("--profile", default="ci", help="smoke, ci (default) or release")
+    parser.add_argument("--on", metavar="NAME", help="a testbed that is up; left up afterwards")
+    parser.add_argument("--topology", help="a topology to bring up for the run, instead of the experiment's own")
+    parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka release")
+    parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.epilog = "exit codes: 0 pass, 1 fail, 2 inconclusive"
+
+
+def _run(args: argparse.Namespace) -> int:
+    from testbed.cli.show import Steps
+    from testbed.cli.verdicts import EXIT, as_json, as_text
+    from testbed.experiments.runner import Request, run
+
+    request = Request(
+        experiment=args.experiment,
+        settings=args.set,
+        profile=args.profile,
+        on=args.on,
+        topology=args.topology,
+        kafka=args.kafka,
+        store=args.store,
+    )
+    finished = run(request, Steps())
+    print(as_json(finished) if args.json else as_text(finished))
+    return EXIT[finished.verdict]
+
+
+COMMAND = Command("run", "run an experiment and judge it", _configure, _run)

@@ -1,0 +1,57 @@
+"""A run's verdict for people and for programs."""
+
+from typing import Any
+
+from results.schema import Criterion
+from testbed.cli.show import document
+from testbed.experiments.runner import Finished
+
+EXIT = {"pass": 0, "fail": 1, "inconclusive": 2}
+
+
+def _observed(criterion: Criterion) -> str:
+    value = criterion.observed
+    if value is None:
+        return "nothing"
+    return f"{value:,.6g} {criterion.unit}".rstrip() if isinstance(value, float | int) else value
+
+
+def as_text(finished: Finished) -> str:
+    """A line per criterion, the verdict, and where the report is."""
+    lines = []
+    for criterion in finished.criteria:
+        where = " ".join(part for part in (criterion.host, criterion.direction) if part)
+        name = f"{criterion.name} {where}".rstrip()
+        line = f"{criterion.verdict.upper():<12}  {name:<32}  {_observed(criterion)}  (expected {criterion.expected})"
+        lines.append(line + (f"\n{'':14}{criterion.why}" if criterion.verdict != "pass" and criterion.why else ""))
+    lines += ["", f"{finished.verdict.upper()}  {finished.experiment}  {finished.run_id}", f"report {finished.report}"]
+    return "\n".join(lines)
+
+
+def as_json(finished: Finished) -> str:
+    """One document: run id, experiment, verdict, criteria, report, store."""
+    criteria: list[dict[str, Any]] = [
+        {
+            "name": c.name,
+            "host": c.host,
+            "direction": c.direction,
+            "expected": c.expected,
+            "observed": c.observed,
+            "unit": c.unit,
+            "tolerance": c.tolerance,
+            "verdict": c.verdict,
+            "why": c.why,
+            "series": list(c.series),
+        }
+        for c in finished.criteria
+    ]
+    return document(
+        {
+            "run_id": finished.run_id,
+            "experiment": finished.experiment,
+            "verdict": finished.verdict,
+            "criteria": criteria,
+            "report": str(finished.report),
+            "store": finished.store,
+        }
+    )

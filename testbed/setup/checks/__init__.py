@@ -1,0 +1,1 @@
+"""The checks; each file has what belongs to one thing, and `catalogue` lists them all."""

@@ -1,0 +1,99 @@
+"""The container engine."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+from testbed.setup.debian import which
+from testbed.setup.finding import CannotFix, Check, Finding
+from testbed.software.commands import CommandError, run_logged, tail
+from testbed.software.engine import Engine, EngineError, Trouble
+from testbed.software.locks import held
+from testbed.software.places import cache_dir, state_dir
+
+SYSTEMD = Path("/run/systemd/system")
+START_TIMEOUT_S = 60.0
+POLL_S = 0.1
+
+
+class ContainerEngine(Check):
+    """An engine that answers; one that runs already is used as it is."""
+
+    name = "container engine"
+    needs = ("packages",)
+    fixable = True
+    doing = "starting the container engine"
+    estimate_s = 3.0
+
+    def probe(self) -> Finding:
+        """Ask it for a sign of life."""
+        engine = Engine.from_environment()
+        try:
+            engine.ping()
+        except EngineError as error:
+            return self.bad(*explained(error))
+        return self.good(f"answers at {engine.address}")
+
+    def fix(self) -> None:
+        """Start it, and wait until it answers."""
+        with held(cache_dir() / ".engine.lock"):
+            try:
+                Engine.from_environment().ping()
+            except EngineError as error:
+                if error.trouble not in (Trouble.ABSENT, Trouble.SILENT) or os.environ.get("DOCKER_HOST"):
+                    raise CannotFix(": ".join(explained(error))) from error
+                _start()
+
+
+def explained(error: EngineError) -> tuple[str, str]:
+    """What is wrong, and the command that mends it."""
+    host = os.environ.get("DOCKER_HOST")
+    if error.trouble is Trouble.DENIED:
+        return (
+            f"{error}: this user may not use the engine",
+            "run as root, or: sudo usermod -aG docker $USER, and log in anew",
+        )
+    if error.trouble is Trouble.ELSEWHERE:
+        return str(error), "unset DOCKER_HOST"
+    if error.trouble is Trouble.FAILED:
+        return f"the engine does not work: {error}", "look at the engine's log; restart it"
+    if host:
+        return f"{error} (from DOCKER_HOST)", "start that engine, or unset DOCKER_HOST"
+    return f"{error}: it is not running", "systemctl start docker" if SYSTEMD.exists() else "dockerd &"
+
+
+def _start() -> None:
+    log = state_dir() / "logs" / "dockerd.log"
+    if SYSTEMD.exists():
+        run_logged(["systemctl", "start", "docker"], log)
+        _wait(None, log)
+        return
+    program = which("dockerd")
+    if program is None:
+        raise CommandError("dockerd is not installed")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        # A session of its own: it goes on when set-up ends or is interrupted.
+        daemon = subprocess.Popen(
+            [program], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+    _wait(daemon, log)
+
+
+def _wait(daemon: "subprocess.Popen[bytes] | None", log: Path) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        try:
+            Engine.from_environment().ping()
+            return
+        except EngineError as error:
+            if daemon is not None and daemon.poll() is not None:
+                raise CommandError(
+                    f"dockerd ended with {daemon.returncode}\n{tail(log)}\n  whole log: {log}", log
+                ) from error
+            if time.monotonic() > deadline:
+                raise CommandError(
+                    f"{error} after {START_TIMEOUT_S:.0f} s\n{tail(log)}\n  whole log: {log}", log
+                ) from error
+        time.sleep(POLL_S)

@@ -1,0 +1,124 @@
+"""Programs from the distribution's packages."""
+
+import json
+import sysconfig
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+
+from testbed.setup.debian import has_apt, install, os_release, which
+from testbed.setup.finding import Check, Finding
+from testbed.software.engine import Engine, EngineError, Trouble
+from testbed.software.java import find_java
+
+DAEMON_JSON = Path("/etc/docker/daemon.json")
+# From the range set aside for tests (RFC 2544), so that no network of the machine's is shadowed.
+DAEMON_SETTINGS = {"bip": "198.18.255.1/24", "default-address-pools": [{"base": "198.18.0.0/16", "size": 24}]}
+PROGRAMS = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "ethtool": "ethtool",
+    "mmdebstrap": "mmdebstrap",
+    "mvn": "maven",
+}
+
+
+class PythonPackages(Check):
+    """What this interpreter needs to make the environment: venv with pip, and a C compiler for psutil."""
+
+    name = "python packages"
+    needs = ("platform",)
+    fixable = True
+    doing = "installing Python's packages"
+    estimate_s = 8.0
+
+    def probe(self) -> Finding:
+        """Look for venv, ensurepip, Python.h and cc."""
+        missing = missing_for_python()
+        if not missing:
+            return self.good("venv, pip and a C compiler are there")
+        return self.bad(f"not installed: {', '.join(missing)}", _command(missing))
+
+    def fix(self) -> None:
+        """Install what is missing."""
+        install(missing_for_python())
+
+
+class Packages(Check):
+    """The programs that set-up and provisioning call."""
+
+    name = "packages"
+    needs = ("python packages",)  # apt installs one thing at a time; the environment is waiting for that one
+    fixable = True
+    doing = "installing Debian packages"
+    estimate_s = 20.0
+
+    def probe(self) -> Finding:
+        """Look for each program; the engine's only where none answers."""
+        missing = missing_packages()
+        if not missing:
+            return self.good("ip, tc, ethtool, mmdebstrap, mvn, java and a container engine are installed")
+        return self.bad(f"not installed: {', '.join(missing)}", _command(missing))
+
+    def fix(self) -> None:
+        """Install what is missing; the engine's addresses are settled before it first starts."""
+        missing = missing_packages()
+        if "docker.io" in missing:
+            write_daemon_settings()
+        install(missing)
+
+
+def missing_for_python() -> tuple[str, ...]:
+    """The packages this interpreter lacks."""
+    missing = []
+    if find_spec("venv") is None or find_spec("ensurepip") is None:
+        missing.append("python3-venv")
+    if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
+        missing.append("python3-dev")
+    if which("cc") is None:
+        missing += ["gcc", "libc6-dev"]
+    return tuple(missing)
+
+
+def missing_packages() -> tuple[str, ...]:
+    """The packages whose programs are not there."""
+    missing = [package for program, package in PROGRAMS.items() if which(program) is None]
+    if find_java() is None:
+        missing.append(java_package(os_release().get("VERSION_CODENAME", "")))
+    if not engine_there():
+        missing += ["docker.io", "iptables"]
+    return _unique(missing)
+
+
+def java_package(codename: str) -> str:
+    """The package of a Java that Spark and Kafka run on."""
+    return "openjdk-17-jre-headless" if codename in ("", "bookworm") else "default-jre-headless"
+
+
+def engine_there() -> bool:
+    """Whether an engine answers or could be started."""
+    if which("dockerd") is not None:
+        return True
+    try:
+        Engine.from_environment().ping()
+    except EngineError as error:
+        # One that refuses or lies elsewhere is there: another one beside it would mend nothing.
+        return error.trouble in (Trouble.DENIED, Trouble.ELSEWHERE, Trouble.FAILED)
+    return True
+
+
+def write_daemon_settings(path: Path = DAEMON_JSON) -> None:
+    """Settle the addresses of an engine that we install; settings that exist are left as they are."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(DAEMON_SETTINGS, indent=2) + "\n", encoding="utf-8")
+
+
+def _command(missing: Iterable[str]) -> str:
+    if has_apt():
+        return f"apt-get install --no-install-recommends {' '.join(missing)}"
+    return f"install what provides: {' '.join(missing)} (names are Debian's)"
+
+
+def _unique(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,55 @@
+"""`testbed doctor [--fix] [--json]`: what this machine lacks, and the command that mends each."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from testbed.setup.checks.catalogue import all_checks
+from testbed.setup.finding import Check, Finding
+from testbed.setup.graph import Outcome, probe_all
+from testbed.setup.ready import make_ready
+
+
+def main(argv: Sequence[str] | None = None, checks: Sequence[Check] | None = None) -> int:
+    """Exit code 0 when everything required is in place, 1 otherwise."""
+    parser = argparse.ArgumentParser(prog="testbed doctor", description="Check what this machine needs.")
+    parser.add_argument("--fix", action="store_true", help="put right what can be put right")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    given = parser.parse_args(argv)
+    chosen = all_checks() if checks is None else tuple(checks)
+    outcome = make_ready(chosen) if given.fix else Outcome(probe_all(chosen), {})
+    print(as_json(outcome) if given.json else as_table(outcome))
+    return 0 if outcome.ok else 1
+
+
+def as_json(outcome: Outcome) -> str:
+    """One document: ok, and the findings in order."""
+    return json.dumps(
+        {"ok": outcome.ok, "findings": [asdict(finding) for finding in outcome.findings]}, indent=2
+    )
+
+
+def as_table(outcome: Outcome) -> str:
+    """A line per finding, and under each that is amiss why its fix failed and what mends it."""
+    width = max((len(finding.name) for finding in outcome.findings), default=0)
+    lines = []
+    for finding in outcome.findings:
+        lines.append(f"{_mark(finding):<8} {finding.name:<{width}}  {finding.what}")
+        indent = " " * (width + 11)
+        if finding.name in outcome.failures:
+            lines += [f"{indent}{line}" for line in outcome.failures[finding.name].splitlines()]
+        if not finding.ok and finding.fix_command:
+            lines.append(f"{indent}to mend it: {finding.fix_command}")
+    return "\n".join(lines)
+
+
+def _mark(finding: Finding) -> str:
+    if finding.ok:
+        return "ok"
+    return "MISSING" if finding.required else "without"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""The project's virtual environment: made of the lock file, complete or not there at all.
+
+An environment cannot be moved once made, so it is built where it stays, and its `.complete` file is put last;
+without that file it is removed and made anew.
+"""
+
+import hashlib
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.setup import registry
+from testbed.software.commands import CommandError, run_logged
+from testbed.software.java import find_java
+from testbed.software.locks import held
+from testbed.software.places import cache_dir, state_dir
+
+LOG = logging.getLogger(__name__)
+CHECKOUT = Path(__file__).resolve().parents[2]
+LOCK = "requirements.lock"
+INSTALLER_LOCK = "requirements-installer.lock"
+STAMP = ".complete"
+UNUSED_DAYS = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A virtual environment that is, or is to be, at `folder` for the checkout at `checkout`."""
+
+    folder: Path
+    checkout: Path
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / "bin" / "python"
+
+    @property
+    def complete(self) -> bool:
+        """Whether it was made to the end and its interpreter is still there."""
+        return (self.folder / STAMP).exists() and self.python.exists()
+
+
+def environment(checkout: Path = CHECKOUT) -> Environment:
+    """The environment of this checkout, lock files and interpreter; says nothing of whether it exists."""
+    digest = hashlib.sha256()
+    for name in (LOCK, INSTALLER_LOCK):
+        digest.update((checkout / name).read_bytes())
+    for part in (sys.version, os.path.realpath(sys.executable), str(checkout)):
+        digest.update(part.encode() + b"\0")
+    return Environment(cache_dir() / f"venv-{digest.hexdigest()[:16]}", checkout)
+
+
+def make(wanted: Environment) -> None:
+    """Make the environment if it is not complete; waits for another process that is making it."""
+    with held(wanted.folder.with_name(f".{wanted.folder.name}.lock")):
+        if wanted.complete:
+            return
+        if wanted.folder.exists():
+            shutil.rmtree(wanted.folder)
+        _build(wanted, state_dir() / "logs" / "environment.log")
+        (wanted.folder / "checkout").write_text(f"{wanted.checkout}\n", encoding="utf-8")
+        stamp = wanted.folder / f"{STAMP}.new"
+        stamp.touch()
+        os.sync()  # thousands of files: one call instead of one each
+        stamp.rename(wanted.folder / STAMP)
+        _remove_unused(wanted)
+
+
+def variables(wanted: Environment, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The variables for a program that runs in the environment."""
+    changed = dict(inherited)
+    changed["VIRTUAL_ENV"] = str(wanted.folder)
+    changed["PATH"] = f"{wanted.folder / 'bin'}{os.pathsep}{inherited.get('PATH', os.defpath)}"
+    changed["PYSPARK_PYTHON"] = str(wanted.python)
+    # The environment alone says what is imported; the checkout is in it by a .pth file.
+    for name in ("PYTHONHOME", "PYTHONPATH"):
+        changed.pop(name, None)
+    java = find_java()
+    if java is not None:
+        changed["JAVA_HOME"] = str(java.home)
+    return changed
+
+
+def mark_used(wanted: Environment) -> None:
+    """Note that the environment is in use, so that it is not taken for an old one."""
+    os.utime(wanted.folder / STAMP)
+
+
+def _build(wanted: Environment, log: Path) -> None:
+    log.unlink(missing_ok=True)
+    _create(wanted.folder, log)
+    lock, installer_lock = wanted.checkout / LOCK, wanted.checkout / INSTALLER_LOCK
+    # pyspark comes as source, whose "build" is to zip 450 MB of jars: not compressing them saves 20 s.
+    build_settings = wanted.folder / "build.cfg"
+    build_settings.write_text("[bdist_wheel]\ncompression=stored\n", encoding="utf-8")
+    settings = {"DIST_EXTRA_CONFIG": str(build_settings)}
+    pip: list[str | Path] = [wanted.python, "-m", "pip", "--no-input", "--disable-pip-version-check"]
+    run_logged([*pip, "install", "--quiet", "--require-hashes", "-r", installer_lock], log, env=settings)
+    downloads = wanted.folder.with_name(f"{wanted.folder.name}-downloads")
+    try:
+        run_logged(
+            [
+                *(wanted.folder / "bin" / "uv", "pip", "install", "--python", wanted.python),
+                *("--require-hashes", "--build-constraints", installer_lock, "--compile-bytecode"),
+                *("-r", lock, "-r", installer_lock),
+            ],
+            log,
+            env={
+                **settings,
+                **registry.uv_variables(_pip_settings(wanted.python)),
+                "UV_CACHE_DIR": str(downloads),
+                "UV_PYTHON_DOWNLOADS": "never",
+                "UV_NO_PROGRESS": "1",
+            },
+        )
+    except CommandError as error:
+        # pip reads every setting of the user's (keyrings, netrc, certificates); uv knows most of them.
+        LOG.warning(
+            "uv could not install the environment (log: %s): trying pip, which takes a minute more", error.log
+        )
+        run_logged([*pip, "install", "--require-hashes", "-r", lock], log, env=settings)
+    _put_on_path(wanted)
+    shutil.rmtree(downloads, ignore_errors=True)
+
+
+def _create(folder: Path, log: Path) -> None:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        venv.create(folder, with_pip=True, symlinks=True)
+    except subprocess.CalledProcessError as error:
+        raise CommandError(f"{sys.executable} cannot make a virtual environment with pip: {error}") from error
+
+
+def _pip_settings(python: Path) -> dict[str, str]:
+    done = subprocess.run(
+        [python, "-m", "pip", "config", "list"],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    return registry.parse_pip_settings(done.stdout)
+
+
+def _put_on_path(wanted: Environment) -> None:
+    (packages,) = (wanted.folder / "lib").glob("python3*/site-packages")
+    (packages / "testbed-checkout.pth").write_text(f"{wanted.checkout}\n", encoding="utf-8")
+    script = wanted.folder / "bin" / "testbed"
+    script.write_text(
+        f"#!{wanted.python}\nimport sys\n\nfrom testbed.cli.main import main\n\nsys.exit(main())\n",
+        encoding="utf-8",
+    )
+    script.chmod(0o755)
+
+
+def _remove_unused(current: Environment) -> None:
+    """Environments of this checkout that nobody has used for long, such as those of older lock files."""
+    for stamp in current.folder.parent.glob(f"venv-*/{STAMP}"):
+        folder = stamp.parent
+        note = folder / "checkout"
+        same = note.exists() and note.read_text(encoding="utf-8").strip() == str(current.checkout)
+        if same and folder != current.folder and time.time() - stamp.stat().st_mtime > UNUSED_DAYS * 86_400:
+            stamp.unlink()
+            shutil.rmtree(folder)

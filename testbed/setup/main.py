@@ -1,0 +1,92 @@
+"""`./run`: set up what a command needs, then become that command in the project's environment."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.setup.environment import CHECKOUT, environment, mark_used, variables
+from testbed.setup.finding import EX_UNAVAILABLE
+
+USAGE = """\
+usage: ./run demo                  set everything up, run the first experiment, print its verdict
+       ./run test [ARGUMENTS]      set everything up, run the tests (arguments go to pytest)
+       ./run testbed COMMAND …     any command of the testbed; `./run testbed --help` lists them
+       ./run exec PROGRAM …        a program in the project's environment, such as mypy or python
+"""
+DEMO = ("testbed", "run", "kip73-two-node", "--set", "fetch=tuned", "--set", "rate=10MB/s")
+EX_USAGE = 64
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exit code of set-up when it fails; otherwise this process becomes the command and never returns."""
+    try:
+        return _dispatch(list(argv))
+    except TestbedError as error:
+        print(f"run: {error}", file=sys.stderr)
+        return EX_UNAVAILABLE
+    except KeyboardInterrupt:
+        print("\nstopped; the same command goes on from here", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _dispatch(argv: list[str]) -> int:
+    command, *rest = argv or [""]
+    if command == "demo" and not rest:
+        return _ready() or _become(DEMO)
+    if command == "test":
+        return _ready() or _become(("pytest", *rest), folder=CHECKOUT)
+    if command == "testbed" and rest[:1] == ["doctor"]:
+        # The doctor must answer on a machine that has no environment yet.
+        from testbed.setup import doctor
+
+        return doctor.main(rest[1:])
+    if command == "testbed":
+        return _environment_ready() or _become(("testbed", *rest))
+    if command == "exec" and rest:
+        return _environment_ready() or _become(rest)
+    wants_help = command in ("", "-h", "--help", "help")
+    print(USAGE, end="", file=sys.stdout if wants_help else sys.stderr)
+    return 0 if wants_help else EX_USAGE
+
+
+def _ready(names: tuple[str, ...] = ()) -> int:
+    """Bring the named checks, or all, into order; 0 when they are."""
+    from testbed.setup.checks.catalogue import all_checks
+    from testbed.setup.graph import closure
+    from testbed.setup.ready import make_ready, tell_failures
+
+    checks = closure(all_checks(), names) if names else all_checks()
+    outcome = make_ready(checks)
+    if outcome.ok:
+        return 0
+    tell_failures(outcome)
+    print(
+        "Once mended, the same command goes on from here; `./run testbed doctor` looks at everything.",
+        file=sys.stderr,
+    )
+    return EX_UNAVAILABLE
+
+
+def _environment_ready() -> int:
+    return 0 if environment().complete else _ready(("python environment",))
+
+
+def _become(command: Sequence[str], folder: Path | None = None) -> int:
+    wanted = environment()
+    mark_used(wanted)
+    if folder is not None:
+        os.chdir(folder)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execvpe(command[0], list(command), variables(wanted, os.environ))
+    except FileNotFoundError:
+        print(f"run: {command[0]} is neither in the environment nor on PATH", file=sys.stderr)
+        return 127
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,145 @@
+"""A cluster in memory behind the Admin interface."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from testbed.kafka.errors import KafkaError, ReassignmentError
+from testbed.kafka.types import (
+    BrokerConfigs,
+    BrokerInfo,
+    Cluster,
+    ConfigResource,
+    PartitionState,
+    Reassignment,
+    ReplicaLog,
+    TopicPartition,
+)
+
+Hook = Callable[[str, tuple[object, ...]], None]
+
+
+@dataclass
+class FakeAdmin:
+    """Every call is noted in ``calls``, then given to ``hook``, which may raise to inject a failure.
+
+    ``deaf_brokers`` never apply a configuration. A reassignment is listed for ``polls_needed`` looks, and the
+    old logs remain for ``polls_to_delete`` more.
+    """
+
+    assignment: dict[TopicPartition, tuple[int, ...]]
+    broker_ids: tuple[int, ...] = (1, 2, 3)
+    cluster_id: str = "fake-cluster"
+    polls_needed: int = 2
+    polls_to_delete: int = 1
+    deaf_brokers: frozenset[int] = frozenset()
+    refused: dict[TopicPartition, str] = field(default_factory=dict)
+    hook: Hook = lambda _call, _args: None
+    configs: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
+    calls: list[tuple[str, tuple[object, ...]]] = field(default_factory=list)
+    running: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    stale_logs: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    isr_lacks: frozenset[int] = frozenset()
+
+    @property
+    def bootstrap(self) -> str:
+        return "fake:9092"
+
+    def __enter__(self) -> "FakeAdmin":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        return None
+
+    def _note(self, call: str, *args: object) -> None:
+        self.calls.append((call, args))
+        self.hook(call, args)
+
+    def cluster(self) -> Cluster:
+        self._note("cluster")
+        return Cluster(
+            self.cluster_id, 1, tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in self.broker_ids)
+        )
+
+    def partitions(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
+        self._note("partitions", tuple(topics))
+        return {
+            tp: PartitionState(
+                tp, replicas[0], 0, replicas, tuple(b for b in replicas if b not in self.isr_lacks), ()
+            )
+            for tp, replicas in self.assignment.items()
+            if tp.topic in topics
+        }
+
+    def reassignments(self, topics: Sequence[str] | None = None) -> dict[TopicPartition, Reassignment]:
+        self._note("reassignments", topics)
+        if self.running:
+            self.polls_needed -= 1
+            if self.polls_needed < 0:
+                for tp, target in self.running.items():
+                    self.stale_logs[tp] = tuple(b for b in self.assignment[tp] if b not in target)
+                    self.assignment[tp] = target
+                self.running.clear()
+        return {
+            tp: Reassignment(
+                (*target, *(b for b in self.assignment[tp] if b not in target)),
+                tuple(b for b in target if b not in self.assignment[tp]),
+                tuple(b for b in self.assignment[tp] if b not in target),
+            )
+            for tp, target in self.running.items()
+        }
+
+    def alter_reassignments(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
+        self._note("alter_reassignments", dict(targets))
+        for tp, target in targets.items():
+            if tp in self.refused:
+                continue
+            if target is None:
+                self.running.pop(tp, None)
+            elif tuple(target) != self.assignment[tp]:
+                self.running[tp] = tuple(target)
+        errors = {tp: name for tp, name in self.refused.items() if tp in targets}
+        if errors:
+            raise ReassignmentError("alter reassignments", errors, len(targets))
+
+    def broker_configs(self, broker_id: int) -> BrokerConfigs:
+        self._note("broker_configs", broker_id)
+        if broker_id in self.deaf_brokers:
+            return BrokerConfigs({}, {})
+        return BrokerConfigs(dict(self.configs.get(ConfigResource.broker(broker_id), {})), {})
+
+    def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
+        self._note("topic_configs", topic, from_broker)
+        if topic not in {tp.topic for tp in self.assignment}:
+            raise KafkaError(f"describe topic {topic}", "UNKNOWN_TOPIC_OR_PARTITION")
+        return (
+            {}
+            if from_broker in self.deaf_brokers
+            else dict(self.configs.get(ConfigResource.topic(topic), {}))
+        )
+
+    def alter_configs(
+        self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()
+    ) -> None:
+        self._note("alter_configs", resource, dict(set), tuple(delete))
+        keys = self.configs.setdefault(resource, {})
+        keys.update(set)
+        for key in delete:
+            keys.pop(key, None)
+        if not keys:
+            del self.configs[resource]
+
+    def log_dirs(
+        self, brokers: Sequence[int], topics: Sequence[str] | None = None
+    ) -> dict[int, dict[TopicPartition, ReplicaLog]]:
+        self._note("log_dirs", tuple(brokers))
+        self.polls_to_delete -= 1
+        if self.polls_to_delete < 0:
+            self.stale_logs.clear()
+        return {
+            broker: {
+                tp: ReplicaLog(1, 0, False)
+                for tp in self.assignment
+                if broker in self.assignment[tp] or broker in self.stale_logs.get(tp, ())
+            }
+            for broker in brokers
+        }

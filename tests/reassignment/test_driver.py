@@ -1,0 +1,288 @@
+import os
+import signal
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from fakes.admin import FakeAdmin
+
+from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
+from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS, ThrottleError
+from testbed.reassignment.driver import Driver, DriverError
+from testbed.reassignment.interrupt import Terminated
+from testbed.reassignment.journal import JournalFolder
+from testbed.reassignment.plan import Plan, PlanError
+from testbed.reassignment.progress import Poll
+
+PLAN = Plan({TopicPartition("t", p): (2,) for p in range(3)})
+CONTROL = TopicPartition("control", 0)
+ORIGINAL = {ConfigResource.broker(2): {FOLLOWER_RATE: "77"}}
+
+
+def _original(admin: FakeAdmin) -> None:
+    admin.configs = {resource: dict(keys) for resource, keys in ORIGINAL.items()}
+
+
+def _assert_restored(admin: FakeAdmin, journals: JournalFolder) -> None:
+    assert admin.configs == ORIGINAL
+    assert journals.ids() == []
+
+
+def test_a_move_from_throttle_to_restore(admin: FakeAdmin, journals: JournalFolder) -> None:
+    _original(admin)
+    events: list[tuple[str, str, Mapping[str, Any]]] = []
+    polls: list[Poll] = []
+    plan = Plan({**PLAN.targets, CONTROL: (2,)})
+    with Driver(admin, journals, on_event=lambda *event: events.append(event)) as driver:
+        driver.execute(plan, 1000, unthrottled={CONTROL})
+        assert ConfigResource.topic("control") not in admin.configs
+        assert admin.configs[ConfigResource.broker(3)][LEADER_RATE] == "1000"  # live, though not concerned
+        timeline = driver.follow(polls.append, timeout_s=5, interval_s=0.001)
+    _assert_restored(admin, journals)
+    assert driver.restored is not None and driver.restored.interferences == ()
+    assert [kind for kind, _, _ in events] == [
+        "throttle.set",
+        "throttle.in_force",
+        "move.started",
+        "move.done",
+        "throttle.restored",
+    ]
+    # Two looks with all four listed, one with the logs still there, one without.
+    assert [poll.in_flight for poll in polls] == [4, 4, 0, 0]
+    assert list(timeline.polls) == polls
+    assert [(e.replicas, e.adding, e.removing) for e in timeline.trace if e.tp == CONTROL] == [
+        ((1,), (2,), (1,)),
+        ((2,), (), ()),
+    ]
+
+
+def test_nothing_moves_before_every_broker_has_the_throttle(
+    admin: FakeAdmin, journals: JournalFolder
+) -> None:
+    with Driver(admin, journals) as driver:
+        driver.execute(PLAN, 1000)
+        names = [name for name, _ in admin.calls]
+        alter = names.index("alter_reassignments")
+        last_change = alter - 1 - names[:alter][::-1].index("alter_configs")
+        asked_since = set(admin.calls[last_change + 1 : alter])
+        for broker in (1, 2, 3):
+            assert ("broker_configs", (broker,)) in asked_since
+            assert ("topic_configs", ("t", broker)) in asked_since
+
+
+def test_the_move_is_not_started_when_a_broker_does_not_get_the_throttle(
+    admin: FakeAdmin, journals: JournalFolder
+) -> None:
+    admin.deaf_brokers = frozenset({3})
+    with (
+        pytest.raises(ThrottleError, match="broker 3 reports"),
+        Driver(admin, journals, in_force_timeout_s=0) as driver,
+    ):
+        driver.execute(PLAN, 1000)
+    assert "alter_reassignments" not in [name for name, _ in admin.calls]
+    assert admin.configs == {}
+    assert journals.ids() == []
+
+
+def test_without_a_throttle_no_configuration_is_touched(admin: FakeAdmin, journals: JournalFolder) -> None:
+    with Driver(admin, journals) as driver:
+        driver.execute(PLAN, None)
+        driver.follow(timeout_s=5, interval_s=0.001)
+    assert "alter_configs" not in [name for name, _ in admin.calls]
+
+
+def _calls_of_a_whole_move() -> int:
+    admin = FakeAdmin({TopicPartition("t", p): (1,) for p in range(3)})
+    _original(admin)
+    with Driver(admin, JournalFolder()) as driver:
+        driver.execute(PLAN, 1000)
+        driver.follow(timeout_s=5, interval_s=0.001)
+        return len(admin.calls)
+
+
+@pytest.mark.parametrize("error", [KafkaError("injected", "UNKNOWN_SERVER_ERROR"), KeyboardInterrupt()])
+def test_the_configuration_is_restored_after_a_failure_at_any_call(
+    admin: FakeAdmin,
+    journals: JournalFolder,
+    error: BaseException,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Any,
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    total = _calls_of_a_whole_move()
+    assert total > 20
+    for failing in range(1, total + 1):
+        broken = FakeAdmin({TopicPartition("t", p): (1,) for p in range(3)})
+        _original(broken)
+        raised: list[int] = []
+
+        def hook(
+            _call: str, _args: tuple[object, ...], admin: FakeAdmin = broken, raised: list[int] = raised
+        ) -> None:
+            if len(admin.calls) == failing and not raised:  # noqa: B023
+                raised.append(failing)  # noqa: B023
+                raise error
+
+        broken.hook = hook
+        with pytest.raises(type(error)), Driver(broken, journals) as driver:
+            driver.execute(PLAN, 1000)
+            driver.follow(timeout_s=5, interval_s=0.001)
+        _assert_restored(broken, journals)
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
+)
+def test_a_signal_during_the_move_restores(
+    admin: FakeAdmin, journals: JournalFolder, number: int, expected: type[BaseException]
+) -> None:
+    _original(admin)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(expected), Driver(admin, journals) as driver:
+        driver.execute(PLAN, 1000)
+        driver.follow(lambda _poll: os.kill(os.getpid(), number), timeout_s=5, interval_s=0.001)
+    _assert_restored(admin, journals)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_signal_during_the_restore_waits_for_its_end(admin: FakeAdmin, journals: JournalFolder) -> None:
+    _original(admin)
+    with pytest.raises(KeyboardInterrupt), Driver(admin, journals) as driver:
+        driver.execute(PLAN, 1000)
+        sent: list[str] = []
+
+        def hook(call: str, _args: tuple[object, ...]) -> None:
+            if call == "alter_configs" and not sent:
+                sent.append(call)
+                os.kill(os.getpid(), signal.SIGINT)
+
+        admin.hook = hook
+    assert sent == ["alter_configs"]
+    _assert_restored(admin, journals)
+
+
+def test_a_failed_restore_is_added_to_the_error_under_way(admin: FakeAdmin, journals: JournalFolder) -> None:
+    def hook(call: str, _args: tuple[object, ...]) -> None:
+        if call == "alter_configs":
+            raise UnreachableError("alter", "REQUEST_TIMED_OUT", "10 s")
+
+    with pytest.raises(ZeroDivisionError) as caught, Driver(admin, journals) as driver:
+        driver.execute(PLAN, 1000)
+        admin.hook = hook
+        raise ZeroDivisionError
+    assert "the throttle was not wholly removed" in caught.value.__notes__[0]
+    assert len(journals.ids()) == 1
+
+
+def test_cancel_on_error_cancels_what_has_not_arrived(admin: FakeAdmin, journals: JournalFolder) -> None:
+    with pytest.raises(ZeroDivisionError), Driver(admin, journals, cancel_on_error=True) as driver:
+        driver.execute(PLAN, 1000)
+        raise ZeroDivisionError
+    assert admin.running == {}
+    assert admin.calls[-1][0] != "alter_reassignments"  # the throttle went last
+    assert journals.ids() == []
+
+
+def test_refused_while_another_reassignment_runs(admin: FakeAdmin, journals: JournalFolder) -> None:
+    admin.running = {CONTROL: (2,)}
+    with (
+        pytest.raises(DriverError, match=r"1 partitions are being reassigned already \(control-0\)"),
+        Driver(admin, journals) as driver,
+    ):
+        driver.execute(PLAN, 1000)
+    assert "alter_configs" not in [name for name, _ in admin.calls]
+
+
+def test_refused_when_a_target_is_not_alive(admin: FakeAdmin, journals: JournalFolder) -> None:
+    admin.broker_ids = (1, 3)
+    with pytest.raises(
+        DriverError, match=r"brokers \[2\] are targets of the plan but not alive; live are \[1, 3\]"
+    ):
+        Driver(admin, journals).execute(PLAN, None)
+
+
+def test_refused_when_log_folders_are_chosen(admin: FakeAdmin, journals: JournalFolder) -> None:
+    tp = TopicPartition("t", 0)
+    with pytest.raises(PlanError, match="log_dirs other than 'any' are not supported: t-0"):
+        Driver(admin, journals).execute(Plan({tp: (2,)}, {tp: ("/data",)}), None)
+
+
+def test_partitions_that_the_controller_refuses_are_named(admin: FakeAdmin, journals: JournalFolder) -> None:
+    admin.refused = {TopicPartition("t", 1): "INVALID_REPLICA_ASSIGNMENT"}
+    with (
+        pytest.raises(
+            ReassignmentError, match="failed for 1 of 3 partitions: INVALID_REPLICA_ASSIGNMENT for t-1"
+        ),
+        Driver(admin, journals) as driver,
+    ):
+        driver.execute(PLAN, 1000)
+    assert admin.configs == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "missing"),
+    [
+        ({"polls_needed": 10**9}, "t-0: still being reassigned"),
+        ({"isr_lacks": frozenset({2})}, r"t-0: ISR \[\] lacks \[2\]"),
+        ({"polls_to_delete": 10**9}, "t-0: the old replica on broker 1 is still there"),
+    ],
+)
+def test_a_move_that_does_not_end_says_what_is_missing(
+    admin: FakeAdmin, journals: JournalFolder, changes: dict[str, Any], missing: str
+) -> None:
+    for name, value in changes.items():
+        setattr(admin, name, value)
+    with (
+        pytest.raises(DriverError, match=f"not done after 0.05 s:\n  {missing}"),
+        Driver(admin, journals) as driver,
+    ):
+        driver.execute(PLAN, None)
+        driver.follow(timeout_s=0.05, interval_s=0.005)
+
+
+def test_a_losing_broker_without_an_answer_is_not_taken_for_done(
+    admin: FakeAdmin, journals: JournalFolder
+) -> None:
+    def hook(call: str, _args: tuple[object, ...]) -> None:
+        if call == "log_dirs":
+            raise UnreachableError("describe the log folders of broker 1", "REQUEST_TIMED_OUT")
+
+    admin.hook = hook
+    with (
+        pytest.raises(DriverError, match="t-0: the old replica on broker 1 cannot be seen: no answer"),
+        Driver(admin, journals) as driver,
+    ):
+        driver.execute(PLAN, None)
+        driver.follow(timeout_s=0.05, interval_s=0.005)
+
+
+def test_a_look_without_an_answer_is_not_the_end(admin: FakeAdmin, journals: JournalFolder) -> None:
+    failures = iter([True, True])
+
+    def hook(call: str, _args: tuple[object, ...]) -> None:
+        if call == "partitions" and admin.running and next(failures, False):
+            raise UnreachableError("describe topics", "REQUEST_TIMED_OUT")
+
+    admin.polls_needed = 4
+    with Driver(admin, journals) as driver:
+        driver.execute(PLAN, None)
+        admin.hook = hook
+        assert len(driver.follow(timeout_s=5, interval_s=0.001).polls) >= 2
+    assert next(failures, None) is None
+
+
+def test_a_plan_already_fulfilled_is_done_at_once(admin: FakeAdmin, journals: JournalFolder) -> None:
+    with Driver(admin, journals) as driver:
+        assert driver.execute(Plan({TopicPartition("t", 0): (1,)}), 1000) == ()
+        assert driver.follow(timeout_s=1).polls[0].in_flight == 0
+    assert LEADER_REPLICAS not in str(admin.configs)
+
+
+def test_one_driver_one_plan(admin: FakeAdmin, journals: JournalFolder) -> None:
+    driver = Driver(admin, journals)
+    with pytest.raises(DriverError, match="nothing to follow"):
+        driver.follow(timeout_s=1)
+    driver.execute(PLAN, None)
+    with pytest.raises(DriverError, match="has carried out a plan already"):
+        driver.execute(PLAN, None)

@@ -1,0 +1,127 @@
+import json
+import math
+
+import pytest
+
+from testbed.kafka.types import PartitionState, TopicPartition
+from testbed.reassignment.plan import Move, Plan, PlanError, kip73_move_seconds, move_ratio, moves
+
+
+def _state(tp: TopicPartition, *replicas: int) -> PartitionState:
+    return PartitionState(tp, replicas[0], 0, replicas, replicas, ())
+
+
+def test_reads_and_writes_the_format_of_kafka_reassign_partitions() -> None:
+    text = json.dumps(
+        {
+            "version": 1,
+            "partitions": [
+                {"topic": "t", "partition": 1, "replicas": [2, 3], "log_dirs": ["any", "any"]},
+                {"topic": "t", "partition": 0, "replicas": [1]},
+            ],
+        }
+    )
+    plan = Plan.from_json(text)
+    assert plan.targets == {TopicPartition("t", 1): (2, 3), TopicPartition("t", 0): (1,)}
+    assert plan.log_dirs == {TopicPartition("t", 1): ("any", "any")}
+    assert plan.chosen_folders() == []
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ([], "plan.json: found []; must be an object with 'version' and 'partitions'"),
+        ({"partitions": []}, "plan.json: version: found nothing; must be 1"),
+        ({"version": True, "partitions": []}, "version: found true; must be 1"),
+        ({"version": 1}, "partitions: found nothing; must be a list"),
+        ({"version": 1, "partitions": [], "x": 1}, "x: unknown; allowed are 'version' and 'partitions'"),
+        ({"version": 1, "partitions": [3]}, "partitions[0]: found 3; must be an object"),
+        (
+            {"version": 1, "partitions": [{"topic": "t", "partition": -1, "replicas": [1]}]},
+            "partitions[0].partition: found -1; must be an integer of 0 or more",
+        ),
+        (
+            {"version": 1, "partitions": [{"topic": "", "partition": 0, "replicas": [1]}]},
+            'partitions[0].topic: found ""; must be a topic\'s name',
+        ),
+        (
+            {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": []}]},
+            "partitions[0].replicas: found []; must be a list of broker ids",
+        ),
+        (
+            {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, "2"]}]},
+            'partitions[0].replicas[1]: found "2"; must be a broker id (0 or more)',
+        ),
+        (
+            {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 1]}]},
+            "partitions[0].replicas[1]: broker 1 is already in the list",
+        ),
+        (
+            {
+                "version": 1,
+                "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": ["a", "b"]}],
+            },
+            "partitions[0].log_dirs: 2 folders for 1 replicas; must be one each",
+        ),
+        (
+            {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "log_dirs": "a"}]},
+            'partitions[0].log_dirs: found "a"; must be a list of folders',
+        ),
+        (
+            {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replica": [1], "replicas": [1]}]},
+            "partitions[0].replica: unknown; allowed are log_dirs, partition, replicas, topic",
+        ),
+        (
+            {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [b]} for b in (1, 2)]},
+            "partitions[1]: t-0 is already given by partitions[0]",
+        ),
+    ],
+)
+def test_a_mistake_is_answered_with_its_field(document: object, problem: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        Plan.from_json(json.dumps(document), "plan.json")
+    assert problem in str(caught.value)
+
+
+def test_every_mistake_is_reported() -> None:
+    with pytest.raises(PlanError) as caught:
+        Plan.from_json('{"version": 2, "partitions": [{"topic": 1, "partition": "0", "replicas": 1}]}')
+    assert len(caught.value.problems) == 4
+
+
+def test_not_json_names_line_and_column() -> None:
+    with pytest.raises(PlanError, match=r"plan\.json:2:3: not JSON"):
+        Plan.from_json('{"version": 1,\n  partitions', "plan.json")
+
+
+def test_a_key_given_twice_is_refused() -> None:
+    with pytest.raises(PlanError, match="the key 'version' is given twice"):
+        Plan.from_json('{"version": 1, "version": 1}')
+
+
+def test_moves_are_what_changes_also_a_mere_reordering() -> None:
+    a, b, c = (TopicPartition("t", p) for p in range(3))
+    state = {a: _state(a, 1, 2, 3), b: _state(b, 1, 2), c: _state(c, 2)}
+    plan = Plan({a: (4, 3, 5), b: (2, 1), c: (2,)})
+    assert moves(plan, state) == (
+        Move(a, (1, 2, 3), (4, 3, 5), (4, 5), (1, 2)),
+        Move(b, (1, 2), (2, 1), (), ()),
+    )
+
+
+def test_a_partition_that_the_cluster_does_not_have_is_named() -> None:
+    with pytest.raises(PlanError, match="partition t-9 does not exist in the cluster"):
+        moves(Plan({TopicPartition("t", 9): (1,)}), {})
+
+
+def test_kip73_estimate() -> None:
+    # 100 of 200 partitions, 2 brokers of 1 GB each, 12 MB/s of quota less 2 MB/s of writes: 1 GB at 10 MB/s.
+    ratio = move_ratio(100, 200)
+    assert kip73_move_seconds(ratio, 1e9, 2, 12e6, 2e6) == pytest.approx(100)
+    assert kip73_move_seconds(ratio, 1e9, 2, 2e6, 2e6) == math.inf
+
+
+def test_a_ratio_above_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="3 partitions to move of 2"):
+        move_ratio(3, 2)

@@ -1,0 +1,168 @@
+"""Good files: inheritance, node ids, racks, derived bursts, and the round trip through a document."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from testbed.topology import Host, Nic, Role, Topology, default_burst_bytes, load, load_document, loads
+
+READY = sorted((Path(__file__).parents[2] / "topologies").glob("*.yaml"))
+
+FULL = """
+name: full
+description: Every field there is.
+racks: [r1, r2]
+kafka:
+  version: 4.3.1
+  properties: {num.replica.fetchers: 1, auto.leader.rebalance.enable: false, a.ratio: 0.50}
+defaults:
+  nic: {rate: 400mbit}
+roles:
+  broker:
+    nic: {burst: 100kB}
+    kafka: {properties: {num.replica.fetchers: 2, b.text: "x y"}}
+  client:
+    nic: {rate: 1gbit, name: load0}
+hosts:
+  c1: {role: controller, rack: r1}
+  b1: {role: broker, rack: r2, node_id: 2}
+  b2:
+    role: broker
+    rack: r1
+    nic: {tx_rate: 100mbit, tx_burst: 20KiB}
+    kafka: {version: 3.9.2, properties: {num.replica.fetchers: 4}}
+  l1: {role: client, rack: r2}
+"""
+
+
+@pytest.mark.parametrize("path", READY, ids=lambda path: path.stem)
+def test_ready_topologies(path: Path) -> None:
+    topology = load(path)
+    assert topology.name == path.stem
+    assert topology.source == str(path)
+    count = {"two-brokers": 2, "three-brokers": 3, "six-brokers": 6}[topology.name]
+    assert [host.name for host in topology.brokers] == [f"b{number}" for number in range(1, count + 1)]
+    assert [host.node_id for host in topology.brokers] == list(range(1, count + 1))
+    assert {host.nic for host in topology.hosts} == {Nic.symmetric(400_000_000)}
+    assert [host.name for host in topology.controllers] == (["b1", "b2", "b3"] if count == 6 else ["b1"])
+    assert [host.rack for host in topology.hosts] == (["r1", "r2"] * 3 if count == 6 else ["r1"] * count)
+
+
+def test_all_ready_topologies_are_there() -> None:
+    assert [path.stem for path in READY] == ["six-brokers", "three-brokers", "two-brokers"]
+
+
+def test_inheritance() -> None:
+    topology = loads(FULL)
+    assert topology.racks == ("r1", "r2")
+    c1, b1, b2, l1 = topology.hosts
+
+    assert (c1.role, c1.rack, c1.kafka_version) == (Role.CONTROLLER, "r1", "4.3.1")
+    assert c1.properties == {"num.replica.fetchers": "1", "auto.leader.rebalance.enable": "false", "a.ratio": "0.50"}
+    assert c1.nic == Nic(400_000_000, 400_000_000, 51_200, 51_200)
+
+    assert b1.properties["num.replica.fetchers"] == "2" and b1.properties["b.text"] == "x y"
+    assert b1.nic == Nic(400_000_000, 400_000_000, 100_000, 100_000)
+
+    assert (b2.kafka_version, b2.properties["num.replica.fetchers"]) == ("3.9.2", "4")
+    assert b2.nic == Nic(100_000_000, 400_000_000, 20_480, 100_000)
+
+    assert (l1.node_id, l1.kafka_version, dict(l1.properties)) == (None, None, {})
+    assert l1.nic == Nic(10**9, 10**9, 128_000, 128_000, name="load0")
+
+
+def test_who_is_what() -> None:
+    topology = loads(FULL)
+    assert [host.name for host in topology.brokers] == ["b1", "b2"]
+    assert [host.name for host in topology.controllers] == ["c1"]
+    assert [host.name for host in topology.clients] == ["l1"]
+    assert topology.host("b2") is topology.hosts[2]
+    with pytest.raises(KeyError, match="no host 'b9' in full; there are c1, b1, b2, l1"):
+        topology.host("b9")
+
+
+def test_node_ids_are_counted_past_given_ones() -> None:
+    """c1 gets 1; 2 is b1's own; b2 gets 3."""
+    assert [host.node_id for host in loads(FULL).hosts] == [1, 2, 3, None]
+
+
+def test_node_id_zero_and_ids_given_later() -> None:
+    text = "{name: t, kafka: {version: 4.3.1}, defaults: {nic: {rate: 1mbit}}, hosts: {a: {role: both}, b: {role: broker, node_id: 1}, c: {role: broker, node_id: 0}}}"
+    assert [host.node_id for host in loads(text).hosts] == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("rate_bps", "burst_bytes"),
+    [(8_000, 16_384), (50_000_000, 16_384), (100_000_000, 16_384), (400_000_000, 51_200), (10**9, 128_000), (10**10, 1_280_000)],
+)
+def test_the_burst_follows_from_the_rate(rate_bps: int, burst_bytes: int) -> None:
+    assert default_burst_bytes(rate_bps) == burst_bytes
+
+
+@pytest.mark.parametrize("text", [FULL, *(path.read_text() for path in READY)])
+def test_a_document_round_trips(text: str) -> None:
+    topology = loads(text)
+    document = json.loads(json.dumps(topology.to_document()))
+    again = load_document(document)
+    assert again == topology
+    assert again.to_document() == topology.to_document()
+    assert again.digest() == topology.digest()
+    assert len(topology.digest()) == 64
+
+
+def test_the_digest_is_of_the_meaning() -> None:
+    one = loads(FULL)
+    same = loads("# a comment\n" + FULL.replace("rate: 400mbit", "tx_rate: 0.4gbit, rx_rate: 400Mbit/s"), "elsewhere")
+    other = loads(FULL.replace("rate: 400mbit", "rate: 401mbit"))
+    assert same == one and same.digest() == one.digest()
+    assert other.digest() != one.digest()
+
+
+def test_another_kafka_version() -> None:
+    topology = loads(FULL).with_kafka_version("4.2.0")
+    assert [host.kafka_version for host in topology.hosts] == ["4.2.0", "4.2.0", "4.2.0", None]
+
+
+def test_a_model_cannot_be_changed() -> None:
+    topology = loads(FULL)
+    with pytest.raises(AttributeError):
+        topology.name = "other"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        topology.hosts[0].properties["a"] = "b"  # type: ignore[index]
+    assert len({host for host in topology.hosts}) == 4
+
+
+def test_the_same_in_python() -> None:
+    nic = Nic.symmetric(400_000_000)
+    hosts = (Host("b1", Role.BOTH, "r1", nic, 1, "4.3.1"), Host("b2", Role.BROKER, "r1", nic, 2, "4.3.1"))
+    built = Topology("two-brokers", hosts)
+    read = load(READY[-1])
+    assert built.hosts == read.hosts and built.racks == read.racks
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n").encode(),
+        lambda text: b"\xef\xbb\xbf" + text.encode(),
+        lambda text: b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode(),
+        lambda text: ("---\n" + text + "...\n").encode(),
+        lambda text: text.replace("full", '"full"').encode(),
+    ],
+    ids=["crlf", "bom", "bom and crlf", "document marks", "quotes"],
+)
+def test_ways_to_write_the_same(change, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "full.yaml"
+    file.write_bytes(change(FULL))
+    assert load(file) == loads(FULL)
+
+
+def test_aliases_are_fine_in_moderation() -> None:
+    text = FULL.replace("nic: {rate: 400mbit}", "nic: &nic {rate: 400mbit}").replace("nic: {burst: 100kB}", "nic: *nic")
+    assert loads(text).host("b1").nic == Nic.symmetric(400_000_000)
+
+
+def test_words_that_yaml_once_took_for_booleans_are_names() -> None:
+    text = "{name: 'no', racks: [no, y], kafka: {version: 4.3.1}, defaults: {nic: {rate: 1mbit}}, hosts: {on: {role: both, rack: y}}}"
+    assert loads(text).host("on").rack == "y"
