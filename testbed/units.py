@@ -141,8 +141,13 @@ def _factor(unit: str, kind: _Kind) -> int | Fraction | None:
 
 def _no_unit(number: str, kind: _Kind) -> str:
     meant = f"; did you mean {number}{kind.example_unit}?" if _NUMBER_THEN_UNIT.fullmatch(number) else ""
-    if kind is _BIT_RATE and number.isdecimal() and int(number) >= _M:
-        meant = f"; did you mean {format_bit_rate(int(number))}?"
+    if (
+        meant and number.isdecimal() and int(number) >= 10_000
+    ):  # so large a number counts single bits or bytes
+        in_kind = {"bit rate": format_bit_rate, "byte rate": format_byte_rate, "size": format_size}.get(
+            kind.name
+        )
+        meant = f"; did you mean {in_kind(int(number))}?" if in_kind else meant
     return f"{_shorten(number)} has no unit; allowed: {kind.allowed}{meant}"
 
 

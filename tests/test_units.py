@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - messages are written as they are printed
 """Quantities: what is read, what is refused and in which words, and that formatting inverts parsing."""
 
 import pytest
@@ -38,21 +39,30 @@ def test_bit_rates(text: str, rate_bps: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "rate"),
-    [("10MB/s", 10**7), ("1 kB/s", 1000), ("1KB/s", 1000), ("1MiB/s", 2**20), ("0.5GiB/s", 2**29), ("7B/s", 7)],
+    [
+        ("10MB/s", 10**7),
+        ("1 kB/s", 1000),
+        ("1KB/s", 1000),
+        ("1MiB/s", 2**20),
+        ("0.5GiB/s", 2**29),
+        ("7B/s", 7),
+    ],
 )
 def test_byte_rates(text: str, rate: int) -> None:
     assert parse_byte_rate(text) == rate
 
 
 @pytest.mark.parametrize(
-    ("text", "size_bytes"), [("1MiB", 2**20), ("50kB", 50_000), ("50KiB", 51_200), ("1.5GB", 1_500_000_000), ("0B", 0)]
+    ("text", "size_bytes"),
+    [("1MiB", 2**20), ("50kB", 50_000), ("50KiB", 51_200), ("1.5GB", 1_500_000_000), ("0B", 0)],
 )
 def test_sizes(text: str, size_bytes: int) -> None:
     assert parse_size(text) == size_bytes
 
 
 @pytest.mark.parametrize(
-    ("text", "duration_s"), [("30ms", 0.03), ("1.5s", 1.5), ("5min", 300.0), ("2h", 7200.0), ("10us", 1e-5), ("1 µs", 1e-6)]
+    ("text", "duration_s"),
+    [("30ms", 0.03), ("1.5s", 1.5), ("5min", 300.0), ("2h", 7200.0), ("10us", 1e-5), ("1 µs", 1e-6)],
 )
 def test_durations(text: str, duration_s: float) -> None:
     assert parse_duration(text) == duration_s
@@ -112,9 +122,13 @@ def test_byte_rates_refused(value: object, message: str) -> None:
 
 
 def test_sizes_and_durations_refused() -> None:
-    with pytest.raises(UnitError, match=r"^1MB/s is a byte rate, not a size; allowed: .*; did you mean 1MB\?$"):
+    with pytest.raises(
+        UnitError, match=r"^1MB/s is a byte rate, not a size; allowed: .*; did you mean 1MB\?$"
+    ):
         parse_size("1MB/s")
-    with pytest.raises(UnitError, match=r"^30 has no unit; allowed: a number and us, ms, s, min or h; did you mean 30s\?$"):
+    with pytest.raises(
+        UnitError, match=r"^30 has no unit; allowed: a number and us, ms, s, min or h; did you mean 30s\?$"
+    ):
         parse_duration(30)
     with pytest.raises(UnitError, match=r"^5mins has an unknown unit; .*; did you mean 5min\?$"):
         parse_duration("5mins")

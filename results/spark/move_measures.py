@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from results.criteria.measures import (
     Conservation,
@@ -19,7 +20,7 @@ from results.criteria.measures import (
 )
 from results.manifest import Flow, Manifest, Move
 from results.spark import move_sql
-from results.spark.move_series import VIEWS
+from results.spark.move_series import CLOCK, GAUGES, SERIES
 from results.verdict import DIRECTIONS, Direction
 
 SIDES: tuple[Side, ...] = ("leader", "follower")
@@ -28,30 +29,43 @@ Rows = dict[tuple[Any, ...], Row]
 
 def measure_moves(spark: SparkSession, manifests: Sequence[Manifest]) -> dict[str, MoveMeasures]:
     """Run id to measures; the views `samples`, `events`, `runs`, `flows`, `nics` must be registered."""
-    kept = []
-    for name, text, keep in (*VIEWS, ("points_window", move_sql.POINTS_WINDOW, False)):
-        frame = spark.sql(text)
-        if keep:
-            frame = frame.persist()
-            kept.append(frame)
-        frame.createOrReplaceTempView(name)
-    try:
+    with _Kept(spark) as keep:
+        for name, text in (("clock", CLOCK), ("series", SERIES), ("gauges", GAUGES)):
+            keep(name, spark.sql(text))
+        keep("rates", move_sql.rates(spark))
+        spark.sql(move_sql.SPAN).createOrReplaceTempView("span")
         tables = {
-            "span": _rows(spark, "SELECT run_id, started, done, throttled_us FROM span", "run_id"),
-            "rates": _rows(spark, move_sql.RATES, "run_id", "host", "direction"),
-            "quotas": _rows(spark, move_sql.QUOTAS, "run_id", "host", "metric"),
-            "bytes": _rows(spark, move_sql.CONSERVATION, "run_id", "host", "direction", "kind"),
-            "controls": _rows(spark, move_sql.CONTROLS, "run_id", "host"),
-            "load": _rows(spark, move_sql.LOAD, "run_id", "metric"),
+            "rates": _rows(spark.table("rates"), "run_id", "host", "direction"),
+            "span": _rows(spark.table("clock"), "run_id"),
+            "quotas": _rows(move_sql.quotas(spark), "run_id", "host", "metric"),
+            "bytes": _rows(move_sql.conservation(spark), "run_id", "host", "direction", "kind"),
+            "controls": _rows(move_sql.controls(spark), "run_id", "host"),
+            "load": _rows(move_sql.load(spark), "run_id", "metric"),
         }
-    finally:
-        for frame in kept:
-            frame.unpersist()
     return {m.run_id: _measures(m, m.move, tables) for m in manifests if m.move is not None}
 
 
-def _rows(spark: SparkSession, text: str, *key: str) -> Rows:
-    return {tuple(row[k] for k in key): row for row in spark.sql(text).collect()}
+class _Kept:
+    """Views that are read more than once: staged as Parquet, so that later plans begin at small files."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.folder = TemporaryDirectory(prefix="testbed-stage-")
+
+    def __enter__(self) -> "_Kept":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.folder.cleanup()
+
+    def __call__(self, name: str, frame: DataFrame) -> None:
+        path = f"{self.folder.name}/{name}"
+        frame.write.parquet(path)
+        self.spark.read.schema(frame.schema).parquet(path).createOrReplaceTempView(name)
+
+
+def _rows(frame: DataFrame, *key: str) -> Rows:
+    return {tuple(row[k] for k in key): row for row in frame.collect()}
 
 
 def _measures(manifest: Manifest, move: Move, tables: dict[str, Rows]) -> MoveMeasures:
@@ -60,18 +74,19 @@ def _measures(manifest: Manifest, move: Move, tables: dict[str, Rows]) -> MoveMe
     if span is None:
         none = MachineLoad(0, None, None, None, None)
         return MoveMeasures(None, None, None, move.kip73_seconds, None, (), (), (), (), none)
-    throttled_s = None if span.throttled_us is None else (span.throttled_us - span.started) / 1e6
     busy = [
         (host, direction) for host in move.brokers for direction in DIRECTIONS if _through(move, host, direction)
     ]
     fed = _fed_by(move)
+    rates = tuple(_rates(tables["rates"][run, host, direction]) for host, direction in busy)
+    throttled_s = max((r.end_s for r in rates if r.end_s is not None), default=None)
     return MoveMeasures(
         started_us=span.started,
         throttled_s=throttled_s,
         done_s=None if span.done is None else (span.done - span.started) / 1e6,
         kip73_s=move.kip73_seconds,
         kip73_ratio=throttled_s / move.kip73_seconds if throttled_s and move.kip73_seconds > 0 else None,
-        rates=tuple(_rates(tables["rates"][run, host, direction]) for host, direction in busy),
+        rates=rates,
         quotas=tuple(
             _quota(host, side, tables["quotas"].get((run, host, f"quota.{side}.rate")))
             for host in move.brokers
@@ -127,8 +142,7 @@ def _rates(row: Row) -> HostRates:
 def _quota(host: str, side: Side, row: Row | None) -> QuotaPolls:
     if row is None:
         return QuotaPolls(host, side, 0, None, 0, None, None)
-    at_s, value = row.first_different or (None, None)
-    return QuotaPolls(host, side, row.polls, row.gap_s, row.different, at_s, value)
+    return QuotaPolls(host, side, row.polls, row.gap_s, row.different, row.first_s, row.first_value)
 
 
 def _conservation(run: str, host: str, direction: Direction, move: Move, rows: Rows) -> Conservation:

@@ -34,7 +34,7 @@ def _settings(folder: str, memory: str) -> dict[str, str]:
     log4j = f"{folder}/log4j2.properties"
     with open(log4j, "w", encoding="utf-8") as stream:  # noqa: PTH123 - a name, not a path object, is needed
         stream.write(_LOG4J)
-    java = f"-Dlog4j2.configurationFile={log4j} -Dderby.system.home={folder} -XX:TieredStopAtLevel=1 -Xshare:auto"
+    java = f"-Dlog4j2.configurationFile={log4j} -Dderby.system.home={folder} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     return {
         "spark.driver.memory": memory,
         "spark.driver.bindAddress": "127.0.0.1",

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from results.files import LocalFiles
@@ -13,6 +14,12 @@ from results.manifest import FileKind, Manifest, Move
 from results.store import Store
 
 _RUN = "regexp_extract(_metadata.file_path, 'runs/([^/]+)/[^/]*$', 1) AS run_id"
+
+_SAMPLES = (
+    "ts TIMESTAMP, host STRING, metric STRING, topic STRING, `partition` INT, label STRING, value DOUBLE"
+)
+_EVENTS = "ts TIMESTAMP, kind STRING, name STRING, host STRING, detail STRING"
+_TYPES = {pa.string(): "STRING", pa.int32(): "INT", pa.int64(): "BIGINT", pa.float64(): "DOUBLE"}
 
 
 @contextmanager
@@ -24,15 +31,19 @@ def views(spark: SparkSession, store: Store, manifests: Sequence[Manifest]) -> I
     with TemporaryDirectory(prefix="testbed-runs-") as folder:
         samples = [_local(store, m, "samples", Path(folder)) for m in manifests]
         events = [_local(store, m, "events", Path(folder)) for m in manifests]
-        spark.read.parquet(*samples).selectExpr(
+        # Schemas are given, not inferred: that would be a job for each.
+        spark.read.schema(_SAMPLES).parquet(*samples).selectExpr(
             _RUN, "unix_micros(ts) AS us", "host", "metric", "topic", "partition", "label", "value"
         ).createOrReplaceTempView("samples")
-        spark.read.parquet(*events).selectExpr(_RUN, "unix_micros(ts) AS us", "kind").createOrReplaceTempView(
-            "events"
-        )
+        spark.read.schema(_EVENTS).parquet(*events).selectExpr(
+            _RUN, "unix_micros(ts) AS us", "kind"
+        ).createOrReplaceTempView("events")
         moves = [(m, m.move) for m in manifests if m.move is not None]
         for name, table in (("runs", _runs(moves)), ("flows", _flows(moves)), ("nics", _nics(manifests))):
-            spark.createDataFrame(table).createOrReplaceTempView(name)
+            path = f"{folder}/{name}.parquet"
+            pq.write_table(table, path)
+            schema = ", ".join(f"{f.name} {_TYPES[f.type]}" for f in table.schema)
+            spark.read.schema(schema).parquet(path).createOrReplaceTempView(name)
         yield
 
 

@@ -1,5 +1,6 @@
 """A run's verdict for people and for programs."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from results.schema import Criterion
@@ -16,14 +17,21 @@ def _observed(criterion: Criterion) -> str:
     return f"{value:,.6g} {criterion.unit}".rstrip() if isinstance(value, float | int) else value
 
 
-def as_text(finished: Finished) -> str:
-    """A line per criterion, the verdict, and where the report is."""
+def criterion_lines(criteria: Iterable[Criterion]) -> list[str]:
+    """A line per criterion, and a second one saying why where it did not pass."""
     lines = []
-    for criterion in finished.criteria:
+    for criterion in criteria:
         where = " ".join(part for part in (criterion.host, criterion.direction) if part)
         name = f"{criterion.name} {where}".rstrip()
-        line = f"{criterion.verdict.upper():<12}  {name:<32}  {_observed(criterion)}  (expected {criterion.expected})"
-        lines.append(line + (f"\n{'':14}{criterion.why}" if criterion.verdict != "pass" and criterion.why else ""))
+        lines.append(f"{criterion.verdict.upper():<12}  {name:<34}  {_observed(criterion)}  (expected {criterion.expected})")
+        if criterion.verdict != "pass" and criterion.why:
+            lines.append(f"{'':14}{criterion.why}")
+    return lines
+
+
+def as_text(finished: Finished) -> str:
+    """A line per criterion, the verdict, and where the report is."""
+    lines = criterion_lines(finished.criteria)
     lines += ["", f"{finished.verdict.upper()}  {finished.experiment}  {finished.run_id}", f"report {finished.report}"]
     return "\n".join(lines)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from results.criteria import Judgement, judge
-from results.manifest import Manifest, new_run_id
+from results.manifest import new_run_id
 from results.schema import Criterion, Verdict, events_table, samples_table
 from results.spark.recompute import recompute
 from results.spark.session import session
@@ -27,7 +27,7 @@ from testbed.experiments.experiment import (
     read_settings,
 )
 from testbed.experiments.record import Header, manifest
-from testbed.paths import data_dir
+from testbed.experiments.reports import default_store, write_report
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import find
@@ -60,11 +60,6 @@ class Finished:
     store: str
 
 
-def default_store() -> str:
-    """Where runs go unless `--store` says otherwise."""
-    return str(data_dir() / "store")
-
-
 def run(request: Request, progress: Progress) -> Finished:
     """Run one experiment to its verdict. Raises `UsageError` before anything is made, `TestbedError` afterwards."""
     experiment = find_experiment(request.experiment)
@@ -84,7 +79,7 @@ def run(request: Request, progress: Progress) -> Finished:
         # The testbed is gone (or left as it was): from here on only the store is looked at.
         recomputed = _recompute(spark.session(), store, run_id, judgement)
         progress("judged again from the store, in Spark: the same verdict")
-        report = _report(store, data.manifest, recomputed)
+        report = write_report(store, store.manifest(run_id), recomputed)
     return Finished(
         run_id, experiment.name, recomputed.verdict, recomputed.criteria, report, store.location
     )
@@ -154,25 +149,6 @@ def _recompute(spark: SparkSession, store: Store, run_id: str, recorded: Judgeme
         differing = [f"{was} became {now}" for was, now in zip(before, after, strict=False) if was != now]
         raise TestbedError(f"run {run_id}: Spark judges otherwise than the recorder did: {'; '.join(differing)}")
     return found
-
-
-def _report(store: Store, run: Manifest, judgement: Judgement) -> Path:
-    """Write the run's report; always on this machine, also when the store is elsewhere."""
-    from results.report import render
-
-    page = render(
-        store.manifest(run.run_id),
-        store.samples(run.run_id),
-        store.events(run.run_id),
-        judgement.criteria,
-        judgement.measures,
-    )
-    path = data_dir() / "reports" / f"{run.run_id}.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".partial")
-    temporary.write_text(page, encoding="utf-8")
-    temporary.replace(path)
-    return path
 
 
 class SparkAhead(AbstractContextManager["SparkAhead"]):

@@ -88,7 +88,8 @@ def measure(topology: Topology, plan: AddressPlan, hosts: Mapping[str, Shell], f
         rates |= dict.fromkeys(transfer.measures, rate)
     found = []
     for host in topology.hosts:
-        for direction, declared in (("transmit", host.nic.tx_bps), ("receive", host.nic.rx_bps)):
+        ways: tuple[tuple[Direction, int], ...] = (("transmit", host.nic.tx_bps), ("receive", host.nic.rx_bps))
+        for direction, declared in ways:
             rate = rates[host.name, direction]
             ratio = rate / payload_bytes_per_s(declared)
             found.append(NicRate(host.name, host.nic.name, direction, declared, rate, ratio, MEASURE_S))

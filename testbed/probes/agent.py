@@ -14,6 +14,10 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from typing import Any
+
+Value = list[Any]
+"""[metric, topic, partition, label, value]; the middle three may be null."""
 
 BROKER = "kafka.server:type=BrokerTopicMetrics,name="
 REPLICAS = "kafka.server:type=ReplicaManager,name="
@@ -35,9 +39,9 @@ RATES = {
 REPLICA_DIR = re.compile(r"(.+)-(\d+)$")  # not `…-delete`, `…-future`, `…-stray`
 
 
-def log_sizes(log_dir, topics):
+def log_sizes(log_dir: str, topics: list[str]) -> dict[tuple[str, int], int]:
     """(topic, partition) -> bytes of its log segments, for each replica that lies in `log_dir`."""
-    sizes = {}
+    sizes: dict[tuple[str, int], int] = {}
     wanted = set(topics)
     for entry in os.scandir(log_dir):
         match = REPLICA_DIR.fullmatch(entry.name)
@@ -52,7 +56,7 @@ def log_sizes(log_dir, topics):
     return sizes
 
 
-def counters(device):
+def counters(device: str) -> list[int]:
     """(received, sent) bytes of a NIC, as this namespace sees them."""
     base = "/sys/class/net/%s/statistics/" % device
     values = []
@@ -62,7 +66,7 @@ def counters(device):
     return values
 
 
-def metrics(port, topics):
+def metrics(port: int, topics: list[str]) -> list[Value]:
     """The broker's metrics in one bulk request; an empty list while the broker does not answer."""
     requests = [{"type": "read", "mbean": name, "attribute": "Count"} for name in COUNTS]
     requests += [{"type": "read", "mbean": name, "attribute": "Value"} for name in VALUES]
@@ -77,7 +81,7 @@ def metrics(port, topics):
             answers = json.load(answer)
     except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError):
         return []
-    found = []
+    found: list[Value] = []
     names = {**COUNTS, **VALUES, **RATES}
     for request, reply in zip(requests, answers):
         metric = names.get(request["mbean"])
@@ -95,10 +99,10 @@ def metrics(port, topics):
     return found
 
 
-def sample(config):
+def sample(config: dict[str, Any]) -> dict[str, Any]:
     """One look at everything. Each value is as of the moment it was read; `t` is in their middle."""
     begun = time.time_ns()
-    values = []
+    values: list[Value] = []
     for device in config["devices"]:
         received, sent = counters(device)
         values.append(["nic.rx.bytes", None, None, device, received])
@@ -113,7 +117,7 @@ def sample(config):
     return {"t": instant // 1000, "v": values}
 
 
-def main():
+def main() -> None:
     """Sample at whole multiples of the interval until nobody listens."""
     config = json.loads(sys.argv[1])
     interval = config["interval_s"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import docker
 import docker.errors
+import docker.utils
 from docker.types import IPAMConfig, IPAMPool
 
 from testbed.errors import TestbedError
@@ -97,7 +98,8 @@ class Engine:
         networking = None
         if spec.network:
             endpoint = self._api.create_endpoint_config(ipv4_address=spec.ip)
-            networking = self._api.create_networking_config({spec.network: endpoint})
+            # The types say that one endpoint is expected; the engine's interface has a mapping of networks.
+            networking = self._api.create_networking_config({spec.network: endpoint})  # type: ignore[arg-type]
         try:
             created = self._api.create_container(
                 spec.image,

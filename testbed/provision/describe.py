@@ -32,8 +32,8 @@ def describe(topology: Topology) -> str:
     lines += ["", "links", f"  {plan.driver} (this machine) ── core", *(f"  core ── {rack}" for rack in topology.racks)]
     lines += [f"  {host.rack} ── {host.name} ({host.nic.name})" for host in topology.hosts]
     lines += _script("in the fabric's network namespace", wiring.fabric)
-    for host, script in wiring.hosts.items():
-        lines += _script(f"in {host}'s network namespace", script)
+    for name, script in wiring.hosts.items():
+        lines += _script(f"in {name}'s network namespace", script)
     lines += _script("on this machine", wiring.machine)
     for host in topology.hosts:
         if host.node_id is not None:

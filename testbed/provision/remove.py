@@ -1,13 +1,17 @@
 """Removing a testbed: by what runs under its label, not by what a file says it once was."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from testbed.errors import TestbedError
 from testbed.network.apply import devices_with_alias
 from testbed.network.fabric import driver_device
 from testbed.provision import state as states
-from testbed.provision.containers import Engine
+from testbed.provision.containers import Engine, Found
+from testbed.provision.state import TestbedState
 from testbed.wait import wait_for
+
+SETTLE_S = 1.0
 
 
 def remove(engine: Engine, name: str) -> list[str]:
@@ -16,7 +20,7 @@ def remove(engine: Engine, name: str) -> list[str]:
     Removing what is not there is no error, so it can be repeated after a failure. What could not be removed is
     raised as one `TestbedError` after everything else has gone; the state stays then, for the next try.
     """
-    containers = engine.containers(name)
+    containers = _all_containers(engine, name)
     with ThreadPoolExecutor(max_workers=16) as pool:
         removals = [pool.submit(engine.remove_container, found.id) for found in containers]
     problems = [str(error) for error in (removal.exception() for removal in removals) if error]
@@ -42,3 +46,25 @@ def remove(engine: Engine, name: str) -> list[str]:
         states.forget(name)
         removed.append("state and keys")
     return removed
+
+
+def _all_containers(engine: Engine, name: str) -> list[Found]:
+    """Every container of the testbed, also one that the engine is still making for a client that has died."""
+    found = engine.containers(name)
+    state = _state(name)
+    if state is not None and state.status == "up":
+        return found
+    # An interrupted `up`: nothing tells when the engine is done with the dead client's last request.
+    seen = {container.id: container for container in found}
+    deadline = time.monotonic() + SETTLE_S
+    while time.monotonic() < deadline:
+        time.sleep(0.1)
+        seen |= {container.id: container for container in engine.containers(name)}
+    return list(seen.values())
+
+
+def _state(name: str) -> TestbedState | None:
+    try:
+        return states.load(name)
+    except TestbedError:
+        return None  # damaged: removed all the same

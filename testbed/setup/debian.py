@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from testbed.software.commands import CommandError, run_logged
-from testbed.software.places import state_dir
+from testbed.paths import state_dir
 
 OS_RELEASE = Path("/etc/os-release")
 # A user's PATH often leaves these out, although tc, mmdebstrap and dockerd are there.

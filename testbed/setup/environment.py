@@ -20,7 +20,7 @@ from testbed.setup import registry
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.java import find_java
 from testbed.software.locks import held
-from testbed.software.places import cache_dir, state_dir
+from testbed.paths import cache_dir, state_dir
 
 LOG = logging.getLogger(__name__)
 CHECKOUT = Path(__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from testbed.software.places import cache_dir
+from testbed.paths import cache_dir
 
 
 def _file() -> Path:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from testbed.software.errors import SoftwareError
 from testbed.software.locks import held
-from testbed.software.places import cache_dir
+from testbed.paths import cache_dir
 
 LOG = logging.getLogger(__name__)
 RECORD = ".artefact.json"

@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.errors import SoftwareError
 from testbed.software.locks import held
-from testbed.software.places import cache_dir, state_dir
+from testbed.paths import cache_dir, state_dir
 
 
 @dataclass(frozen=True, slots=True)

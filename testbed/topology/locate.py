@@ -162,7 +162,9 @@ class _Reader:
 
     def value(self, node: yaml.Node, path: Path, depth: int) -> Any:
         located = self._located
-        located._values[path] = node.start_mark
+        # A block starts at its first child; what is wrong with the whole of it is better told at its key.
+        block = isinstance(node, yaml.CollectionNode) and not node.flow_style
+        located._values[path] = located._keys.get(path, node.start_mark) if block else node.start_mark
         self._budget -= 1
         if self._budget < 0:
             raise TopologyError(

@@ -81,6 +81,8 @@ def choices(names: Sequence[str]) -> str:
 
 def did_you_mean(found: object, names: Iterable[str]) -> str:
     """`; did you mean broker?` for the nearest valid name, or nothing when none is near."""
+    if not isinstance(found, str):
+        return ""
     by_folded = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(str(found)[:100].lower(), by_folded, n=1, cutoff=0.6)
+    close = difflib.get_close_matches(found[:100].lower(), by_folded, n=1, cutoff=0.6)
     return f"; did you mean {by_folded[close[0]]}?" if close else ""

@@ -20,6 +20,8 @@ def json_schema() -> dict[str, Any]:
         for whole in ("rate", "burst")
         for side in ("tx", "rx")
     ]
+    client = {"properties": {"role": {"const": "client"}}, "required": ["role"]}
+    schema["$defs"]["HostForm"] |= {"if": client, "then": {"properties": {"kafka": False, "node_id": False}}}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
@@ -45,7 +47,3 @@ def _for_editors(part: Any) -> Any:
     if "type" in kept or "$ref" in kept:
         kept.pop("title", None)
     return kept
-
-
-if __name__ == "__main__":
-    print(json_schema_text(), end="")

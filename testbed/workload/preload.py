@@ -130,10 +130,10 @@ def audit(
                 )
             for message in consumer.consume(500, timeout=1.0):
                 error = message.error()
-                key = (message.topic(), message.partition())
+                key = (str(message.topic()), int(message.partition() or 0))
                 if error is None:
                     value = message.value()
-                    tallies[key].add(value, message.partition())
+                    tallies[key].add(value, key[1])
                     done += len(value or b"")
                 elif error.code() == KafkaError._PARTITION_EOF:
                     open_partitions.discard(key)

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - messages are written as they are printed
 """Good files: inheritance, node ids, racks, derived bursts, and the round trip through a document."""
 
 import json
@@ -59,7 +60,11 @@ def test_inheritance() -> None:
     c1, b1, b2, l1 = topology.hosts
 
     assert (c1.role, c1.rack, c1.kafka_version) == (Role.CONTROLLER, "r1", "4.3.1")
-    assert c1.properties == {"num.replica.fetchers": "1", "auto.leader.rebalance.enable": "false", "a.ratio": "0.50"}
+    assert c1.properties == {
+        "num.replica.fetchers": "1",
+        "auto.leader.rebalance.enable": "false",
+        "a.ratio": "0.50",
+    }
     assert c1.nic == Nic(400_000_000, 400_000_000, 51_200, 51_200)
 
     assert b1.properties["num.replica.fetchers"] == "2" and b1.properties["b.text"] == "x y"
@@ -94,7 +99,14 @@ def test_node_id_zero_and_ids_given_later() -> None:
 
 @pytest.mark.parametrize(
     ("rate_bps", "burst_bytes"),
-    [(8_000, 16_384), (50_000_000, 16_384), (100_000_000, 16_384), (400_000_000, 51_200), (10**9, 128_000), (10**10, 1_280_000)],
+    [
+        (8_000, 16_384),
+        (50_000_000, 16_384),
+        (100_000_000, 16_384),
+        (400_000_000, 51_200),
+        (10**9, 128_000),
+        (10**10, 1_280_000),
+    ],
 )
 def test_the_burst_follows_from_the_rate(rate_bps: int, burst_bytes: int) -> None:
     assert default_burst_bytes(rate_bps) == burst_bytes
@@ -113,7 +125,9 @@ def test_a_document_round_trips(text: str) -> None:
 
 def test_the_digest_is_of_the_meaning() -> None:
     one = loads(FULL)
-    same = loads("# a comment\n" + FULL.replace("rate: 400mbit", "tx_rate: 0.4gbit, rx_rate: 400Mbit/s"), "elsewhere")
+    same = loads(
+        "# a comment\n" + FULL.replace("rate: 400mbit", "tx_rate: 0.4gbit, rx_rate: 400Mbit/s"), "elsewhere"
+    )
     other = loads(FULL.replace("rate: 400mbit", "rate: 401mbit"))
     assert same == one and same.digest() == one.digest()
     assert other.digest() != one.digest()
@@ -159,7 +173,9 @@ def test_ways_to_write_the_same(change, tmp_path: Path) -> None:  # type: ignore
 
 
 def test_aliases_are_fine_in_moderation() -> None:
-    text = FULL.replace("nic: {rate: 400mbit}", "nic: &nic {rate: 400mbit}").replace("nic: {burst: 100kB}", "nic: *nic")
+    text = FULL.replace("nic: {rate: 400mbit}", "nic: &nic {rate: 400mbit}").replace(
+        "nic: {burst: 100kB}", "nic: *nic"
+    )
     assert loads(text).host("b1").nic == Nic.symmetric(400_000_000)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from testbed.setup.finding import Check, Finding
 from testbed.software.engine import Engine, EngineError
-from testbed.software.places import cache_dir
+from testbed.paths import cache_dir
 
 GIB = 1024**3
 MEMORY_BYTES = 4 * GIB

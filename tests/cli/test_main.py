@@ -1,0 +1,69 @@
+import pytest
+
+from testbed.cli.command import commands
+from testbed.cli.main import main
+
+
+def test_every_command_is_listed_with_what_it_does(capsys):
+    assert main(["--help"]) == 0
+    told = capsys.readouterr().out
+    for command in commands():
+        assert command.name in told
+        assert command.help in told
+
+
+def test_an_unknown_command_is_answered_with_the_nearest(capsys):
+    assert main(["upp"]) == 64
+    assert "did you mean `testbed up`?" in capsys.readouterr().err
+
+
+def test_no_command_is_wrong_usage():
+    assert main([]) == 64
+
+
+@pytest.mark.parametrize("words", [["up"], ["down", "x", "--al"], ["run", "x", "--profile"], ["results", "burn"]])
+def test_a_wrong_option_is_wrong_usage(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 64
+    assert "usage: testbed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", "kip73-twonode"], "did you mean kip73-two-node?"),
+        (["run", "kip73-two-node", "--set", "rate=10"], "--set rate=10"),
+        (["run", "kip73-two-node", "--profile", "fast"], "there are smoke, ci, release"),
+        (["run", "kip73-two-node", "--on", "x", "--kafka", "4.0.0"], "--on names a testbed that is up"),
+        (["plan", "tow-brokers"], "did you mean two-brokers?"),
+        (["down"], "the name of one testbed, or --all"),
+        (["exec", "b1", "ls"], "put -- before the command"),
+        (["exec", "b1", "--"], "no command after --"),
+        (["down", "../etc"], "lower-case"),
+    ],
+)
+def test_refusals_say_what_is_allowed(words, told, capsys):
+    assert main(words) == 64
+    assert told in capsys.readouterr().err
+
+
+def test_plan_needs_neither_root_nor_engine(capsys, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert main(["plan", "three-brokers"]) == 0
+    told = capsys.readouterr().out
+    assert "tc class replace dev data0" in told
+    assert "controller.quorum.voters=1@198.19.0.11:9094" in told
+
+
+def test_without_an_engine_the_way_out_is_told(capsys, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    assert main(["ls"]) == 70
+    assert "testbed doctor --fix" in capsys.readouterr().err
+
+
+def test_there_is_no_testbed_of_that_name(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert main(["status", "nope"]) == 70
+    assert "there is no testbed nope" in capsys.readouterr().err

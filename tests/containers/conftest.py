@@ -1,0 +1,63 @@
+"""Real testbeds. These tests need root and an engine; they fail, and are not skipped, where there is none."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from testbed.provision.containers import Engine
+from testbed.provision.remove import remove
+from testbed.provision.testbed import Testbed
+from testbed.topology.find import find
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def engine():
+    engine = Engine()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_state(tmp_path_factory):
+    """A state folder and a store of these tests' own; the cache is the machine's."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+    yield
+    patch.undo()
+
+
+@pytest.fixture(scope="session")
+def three(own_state, engine):
+    """Three brokers, up for all tests that only look."""
+    testbed = Testbed.up(find("three-brokers"), name="ci-three")
+    yield testbed
+    testbed.close()
+    remove(engine, "ci-three")
+
+
+def cli(*words, timeout_s=300):
+    """Run `testbed …` as a user would; returns the finished process."""
+    return subprocess.run(
+        [sys.executable, "-m", "testbed.cli.main", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+def left_of(name):
+    """Everything the machine still has of a testbed, in words."""
+    engine = Engine()
+    left = [f"container {found.id[:12]}" for found in engine.containers(name)]
+    left += [f"network {network[:12]}" for network, _labels in engine.networks(name)]
+    links = subprocess.run(["ip", "link", "show"], capture_output=True, text=True, check=True).stdout
+    left += [line for line in links.splitlines() if f"alias testbed={name}" in line]
+    engine.close()
+    return left

@@ -1,0 +1,146 @@
+"""How `Admin` asks and what it makes of the answers, with the client library's place taken by a stub."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import kafka.errors as client_errors
+import pytest
+from kafka import TopicPartition as ClientTopicPartition
+
+import testbed.kafka.admin as admin_module
+from testbed.kafka.admin import Admin
+from testbed.kafka.errors import KafkaError, ReassignmentError
+from testbed.kafka.types import ConfigResource, TopicPartition
+
+Answer = Mapping[ClientTopicPartition, type[Exception] | None]
+
+
+class StubClient:
+    """Answers reassignments from a list of functions of the request, the last of them for ever."""
+
+    def __init__(self, answers: Sequence[Callable[[Mapping[ClientTopicPartition, Any]], Answer]]) -> None:
+        self.answers = list(answers)
+        self.sizes: list[int] = []
+
+    def alter_partition_reassignments(self, request: Mapping[ClientTopicPartition, Any], timeout_ms: int) -> Answer:
+        self.sizes.append(len(request))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return answer(request)
+
+
+class StubConnection:
+    client: Any = None
+    response: Any = None
+    sent: list[tuple[Any, int | None]]
+
+    def __init__(self, bootstrap: str, timeout_s: float, client_id: str) -> None:
+        self.sent = []
+
+    def call(self, what: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        return function(*args, **named)
+
+    def send(self, what: str, request: Any, broker_id: int | None) -> Any:
+        self.sent.append((request, broker_id))
+        return self
+
+    def to_dict(self) -> Any:
+        return self.response
+
+
+@pytest.fixture
+def connection(monkeypatch: pytest.MonkeyPatch) -> type[StubConnection]:
+    monkeypatch.setattr(admin_module, "Connection", StubConnection)
+    monkeypatch.setattr(admin_module, "_RETRY_INTERVAL_S", 0.001)
+    return StubConnection
+
+
+def _all(error: type[Exception] | None) -> Callable[[Mapping[ClientTopicPartition, Any]], Answer]:
+    return lambda request: dict.fromkeys(request, error)
+
+
+def test_reassignments_go_in_chunks_of_a_thousand(connection: type[StubConnection]) -> None:
+    connection.client = StubClient([_all(None)])
+    Admin("b").alter_reassignments({TopicPartition("t", p): [1] for p in range(2300)})
+    assert connection.client.sizes == [1000, 1000, 300]
+
+
+def test_later_chunks_are_sent_also_after_one_was_refused(connection: type[StubConnection]) -> None:
+    connection.client = StubClient([_all(client_errors.InvalidReplicationAssignmentError), _all(None)])
+    with pytest.raises(ReassignmentError, match="for 1000 of 1001 partitions: INVALID_REPLICA_ASSIGNMENT for t-0,"):
+        Admin("b").alter_reassignments({TopicPartition("t", p): [1] for p in range(1001)})
+    assert connection.client.sizes == [1000, 1]
+
+
+def test_what_met_a_former_controller_is_asked_again(connection: type[StubConnection]) -> None:
+    first, second = ClientTopicPartition("t", 0), ClientTopicPartition("t", 1)
+
+    def no_controller(_request: object) -> Answer:
+        raise RuntimeError("Failed to find active controller id!")
+
+    connection.client = StubClient(
+        [no_controller, lambda _request: {first: None, second: client_errors.NotControllerError}, _all(None)]
+    )
+    Admin("b").alter_reassignments({TopicPartition("t", p): [1] for p in (0, 1)})
+    assert connection.client.sizes == [2, 2, 1]
+
+
+def test_a_controller_that_is_never_found_is_an_error_in_time(connection: type[StubConnection]) -> None:
+    connection.client = StubClient([_all(client_errors.NotControllerError)])
+    with pytest.raises(ReassignmentError, match="NOT_CONTROLLER for t-0"):
+        Admin("b", timeout_s=0.02).alter_reassignments({TopicPartition("t", 0): [1]})
+
+
+def test_a_partition_without_an_answer_is_an_error(connection: type[StubConnection]) -> None:
+    connection.client = StubClient([lambda _request: {}])
+    with pytest.raises(ReassignmentError, match="NO_ANSWER for t-0"):
+        Admin("b").alter_reassignments({TopicPartition("t", 0): [1]})
+
+
+def test_a_broker_s_configuration_is_asked_from_it_and_told_by_level(
+    connection: type[StubConnection],
+) -> None:
+    def config(name: str, *levels: tuple[int, str | None]) -> dict[str, Any]:
+        return {"name": name, "synonyms": [{"source": s, "value": v} for s, v in levels]}
+
+    connection.response = {
+        "results": [
+            {
+                "error_code": 0,
+                "configs": [
+                    config("a", (2, "1"), (3, "2"), (5, "0")),
+                    config("b", (4, "9")),
+                    config("c", (2, None)),
+                ],
+            }
+        ]
+    }
+    admin = Admin("b")
+    told = admin.broker_configs(7)
+    assert (told.broker, told.default) == ({"a": "1"}, {"a": "2"})
+    stub: Any = admin._connection
+    assert [broker for _, broker in stub.sent] == [7]
+
+
+@pytest.mark.parametrize(
+    ("resource", "broker"),
+    [(ConfigResource.broker(7), 7), (ConfigResource("broker", ""), None), (ConfigResource.topic("t"), None)],
+)
+def test_a_broker_s_configuration_is_altered_at_that_broker(
+    connection: type[StubConnection], resource: ConfigResource, broker: int | None
+) -> None:
+    connection.response = {"responses": [{"error_code": 42, "error_message": "must be at least 0"}]}
+    admin = Admin("b")
+    with pytest.raises(KafkaError, match=rf"alter the configuration of {resource}: INVALID_REQUEST \(must be"):
+        admin.alter_configs(resource, {"rate": "-1"}, ["other"])
+    stub: Any = admin._connection
+    [(request, sent_to)] = stub.sent
+    assert sent_to == broker
+    _type, name, changes = request.resources[0]
+    assert (name, changes) == (resource.name, [("rate", 0, "-1"), ("other", 1, None)])
+
+
+def test_nothing_to_alter_asks_nothing(connection: type[StubConnection]) -> None:
+    admin = Admin("b")
+    admin.alter_configs(ConfigResource.topic("t"), {}, [])
+    stub: Any = admin._connection
+    assert stub.sent == []

@@ -1,0 +1,42 @@
+from testbed.network.measure import FABRIC, transfers
+from testbed.topology import loads
+
+
+def topology(*nics: str):
+    hosts = "".join(
+        f"  b{n}: {{role: {'both' if n == 1 else 'broker'}, nic: {nic}}}\n" for n, nic in enumerate(nics, 1)
+    )
+    return loads(f"name: t\nkafka: {{version: 4.3.1}}\nhosts:\n{hosts}")
+
+
+def measured(found):
+    return sorted(end for transfer in found for end in transfer.measures)
+
+
+def every_end(count: int):
+    return sorted((f"b{n}", way) for n in range(1, count + 1) for way in ("transmit", "receive"))
+
+
+def test_alike_hosts_are_measured_around_a_ring_once_each_way():
+    found = transfers(topology(*["{rate: 400mbit}"] * 3))
+    assert len(found) == 3
+    assert measured(found) == every_end(3)
+
+
+def test_a_faster_end_is_never_judged_by_a_slower_partner():
+    found = transfers(topology("{rate: 100mbit}", "{rate: 400mbit}"))
+    assert measured(found) == every_end(2)
+    for transfer in found:
+        if ("b2", "transmit") in transfer.measures or ("b2", "receive") in transfer.measures:
+            assert FABRIC in (transfer.source, transfer.target)
+
+
+def test_asymmetric_rates_are_paired_by_direction():
+    found = transfers(topology("{tx_rate: 100mbit, rx_rate: 200mbit}", "{tx_rate: 200mbit, rx_rate: 100mbit}"))
+    assert len(found) == 2
+    assert measured(found) == every_end(2)
+
+
+def test_a_single_host_is_measured_against_the_fabric():
+    found = transfers(topology("{rate: 100mbit}"))
+    assert [(t.source, t.target) for t in found] == [("b1", FABRIC), (FABRIC, "b1")]

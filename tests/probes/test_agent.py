@@ -1,0 +1,39 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from testbed.probes import agent
+
+AGENT = Path(agent.__file__)
+
+
+def test_only_replicas_of_wanted_topics_count_and_only_their_segments(tmp_path):
+    for name, files in {
+        "t-0": {"00.log": 10, "05.log": 7, "00.index": 99},
+        "t-12": {"00.log": 5},
+        "t-a-1": {"00.log": 1000},
+        "t-3.abc-delete": {"00.log": 1000},
+        "other-0": {"00.log": 1000},
+    }.items():
+        (tmp_path / name).mkdir()
+        for file, size in files.items():
+            (tmp_path / name / file).write_bytes(b"x" * size)
+    assert agent.log_sizes(str(tmp_path), ["t"]) == {("t", 0): 17, ("t", 12): 5}
+
+
+def test_it_needs_nothing_but_the_standard_library_and_prints_json_lines():
+    config = json.dumps({"interval_s": 0.05, "log_dir": None, "topics": [], "devices": ["lo"], "jmx_port": None})
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(AGENT), config], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    first, second = (json.loads(process.stdout.readline()) for _ in range(2))
+    process.stdout.close()
+    assert process.wait(timeout=10) in (0, 120, 1)  # it ends by itself once nobody listens
+    assert [name for name, *_rest in first["v"]] == ["nic.rx.bytes", "nic.tx.bytes"]
+    assert 40_000 <= second["t"] - first["t"] <= 2_000_000
+
+
+def test_a_silent_broker_gives_no_values_rather_than_wrong_ones():
+    assert agent.metrics(1, ["t"]) == []

@@ -1,0 +1,92 @@
+import subprocess
+import sys
+
+import pytest
+
+from testbed.owner import Owner
+from testbed.paths import state_dir
+from testbed.provision import state as states
+from testbed.provision.collect import garbage, known_here, overview
+from testbed.provision.containers import Found
+from testbed.provision.labels import Labels
+from tests.provision.states import make
+
+
+class FakeEngine:
+    def __init__(self):
+        self.found: list[Found] = []
+        self.nets: list[tuple[str, dict[str, str]]] = []
+
+    def add(self, name, owner, *, host="b1", state_dir_text=None, running=True):
+        labels = Labels(name, 0, owner, state_dir_text or str(state_dir()))
+        self.found.append(Found(f"id-{name}", labels.of("host", host), running))
+
+    def containers(self, name=None):
+        return [f for f in self.found if name in (None, f.labels["testbed.name"])]
+
+    def networks(self, name=None):
+        return [n for n in self.nets if name in (None, n[1]["testbed.name"])]
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+@pytest.fixture
+def dead() -> Owner:
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    from testbed.owner import _start
+
+    owner = Owner(process.pid, _start(process.pid) or "")
+    process.communicate(b"\n")
+    return owner
+
+
+def test_what_is_up_to_stay_is_kept_although_its_maker_is_dead(dead):
+    engine = FakeEngine()
+    engine.add("kept", dead)
+    states.save(make("kept", owner=str(dead)))
+    assert garbage(engine) == {}
+    assert [row.status for row in overview(engine)] == ["up"]
+
+
+def test_half_made_is_garbage_once_its_maker_is_dead_and_not_before(dead):
+    engine = FakeEngine()
+    engine.add("half", dead)
+    states.save(make("half", owner=str(dead), status="creating"))
+    engine.add("being-made", Owner.me())
+    states.save(make("being-made", status="creating"))
+    assert garbage(engine) == {"half": "its `up` was interrupted"}
+
+
+def test_resources_without_state_are_garbage(dead):
+    engine = FakeEngine()
+    engine.add("lost", dead)
+    assert garbage(engine) == {"lost": "the command that was making it is dead"}
+
+
+def test_state_without_resources_is_garbage(dead):
+    states.save(make("gone", owner=str(dead)))
+    assert garbage(FakeEngine()) == {"gone": "its containers are gone"}
+
+
+def test_a_runs_testbed_dies_with_the_run(dead):
+    engine = FakeEngine()
+    engine.add("run-1", dead)
+    states.save(make("run-1", owner=str(dead), ephemeral=True))
+    assert garbage(engine) == {"run-1": "the run it was made for is dead"}
+
+
+def test_another_state_folders_testbeds_are_left_alone(dead):
+    engine = FakeEngine()
+    engine.add("theirs", dead, state_dir_text="/somewhere/else")
+    assert garbage(engine) == {}
+    assert known_here(engine) == []
+    assert "another state folder's" in overview(engine)[0].status
+
+
+def test_damaged_state_is_garbage(dead):
+    states.save(make("bad", owner=str(dead)))
+    (states.folder("bad") / "state.json").write_text("[]")
+    assert garbage(FakeEngine()) == {"bad": "its state is damaged"}

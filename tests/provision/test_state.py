@@ -1,0 +1,72 @@
+import os
+import subprocess
+import sys
+
+import pytest
+
+from testbed.errors import TestbedError, UsageError
+from testbed.owner import Owner
+from testbed.provision import state as states
+from testbed.provision.keys import KeyPair
+from tests.provision.states import make
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_what_is_saved_is_loaded():
+    states.save(make())
+    assert states.load("one") == make()
+    assert states.names() == ["one"]
+
+
+def test_there_is_no_state_of_what_was_forgotten():
+    states.save(make())
+    states.forget("one")
+    assert states.load("one") is None
+
+
+def test_a_damaged_state_says_what_to_do():
+    states.save(make())
+    (states.folder("one") / "state.json").write_text("{")
+    with pytest.raises(TestbedError, match="testbed down one"):
+        states.load("one")
+
+
+@pytest.mark.parametrize("name", ["", "One", "../x", "a/b", "1a", "a" * 33, "a b"])
+def test_names_that_could_be_anything_else_are_refused(name):
+    with pytest.raises(UsageError, match="lower-case"):
+        states.folder(name)
+
+
+def test_keys_and_folders_are_for_their_owner_only():
+    states.write_key("one", KeyPair.generate())
+    path = states.private_key_path("one")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_two_commands_cannot_change_one_testbed_at_once():
+    with states.lock("one"), pytest.raises(TestbedError, match="another command is changing `one`"):
+        with states.lock("one"):
+            pass
+
+
+def test_a_lock_ends_with_its_process():
+    code = "import os, testbed.provision.state as s\nwith s.lock('one'):\n  os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", code], check=False, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    with states.lock("one"):
+        pass
+
+
+def test_an_owner_is_a_process_and_its_start_not_a_number():
+    me = Owner.me()
+    assert me.alive
+    assert Owner.parse(str(me)) == me
+    assert not Owner(me.pid, "0.other").alive
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    assert not Owner(dead.pid, "1.x").alive
+    assert Owner.parse("nonsense") is None

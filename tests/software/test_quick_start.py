@@ -1,0 +1,66 @@
+"""The two shortcuts of a broker's start, against the release and the JVM they shorten."""
+
+import pytest
+
+from testbed.software.cds import cds_archive
+from testbed.software.engine import LABEL, Engine
+from testbed.software.format import bootstrap_checkpoint, meta_properties, new_id, run_format
+from testbed.software.image import node_image
+from testbed.software.jvm import broker_command, mounts
+from testbed.software.kafka import kafka_release
+
+pytestmark = pytest.mark.containers
+
+# In the header of each of the checkpoint's batches; a record of the first and one of the last hold a time, too.
+BATCH_LENGTH, CRC, TIMES = slice(8, 12), slice(17, 21), slice(27, 43)
+
+
+def without_times(checkpoint: bytes) -> list[bytes]:
+    batches, rest = [], bytearray(checkpoint)
+    while rest:
+        length = 12 + int.from_bytes(rest[BATCH_LENGTH])
+        batch, rest = rest[:length], rest[length:]
+        batch[CRC] = bytes(4)
+        batch[TIMES] = bytes(16)
+        batches.append(bytes(batch))
+    return batches
+
+
+def test_the_checkpoint_depends_on_nothing_but_the_release() -> None:
+    release = kafka_release()
+    one, other = run_format(release, new_id(), 1), run_format(release, new_id(), 7)
+    kept = bootstrap_checkpoint(release).read_bytes()
+    assert without_times(one.checkpoint) == without_times(other.checkpoint) == without_times(kept)
+    assert b"metadata.version" in kept
+    assert "node.id=7" in other.meta
+
+
+def test_meta_properties_has_the_fields_that_format_writes() -> None:
+    def fields(text: str) -> set[str]:
+        return {line.partition("=")[0] for line in text.splitlines() if line and not line.startswith("#")}
+
+    assert fields(run_format(kafka_release(), new_id(), 1).meta) == fields(meta_properties("c", 1, "d"))
+
+
+def test_the_archive_is_used_also_with_the_agent() -> None:
+    release, image = kafka_release(), node_image()
+    # Without a properties file the main class prints its usage and ends: enough to see where it came from.
+    command = broker_command(release, "", extra_flags=("-Xlog:class+load",))[:-1]
+    definition = {
+        "Image": image.id,
+        "Entrypoint": [],
+        "Cmd": list(command),
+        "Labels": {LABEL: "test"},
+        "HostConfig": {
+            "NetworkMode": "none",
+            "Binds": [mount.bind for mount in mounts(release, cds_archive(release, image))],
+        },
+    }
+    with Engine.from_environment().container(definition) as container:
+        loaded = [
+            line
+            for line in container.output()
+            if " kafka.Kafka$ source:" in line or " kafka.Kafka source:" in line
+        ]
+    assert loaded
+    assert all(line.endswith("shared objects file (top)") for line in loaded)

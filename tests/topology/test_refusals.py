@@ -1,0 +1,214 @@
+# ruff: noqa: E501 - messages are written as they are printed
+"""Every mistake is answered with file, line, column, field, what was found, what is allowed, and the nearest name."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.errors import UsageError
+from testbed.topology import Host, Nic, Role, Topology, TopologyError, load, load_document, loads
+
+GOOD = """\
+name: t
+racks: [r1, r2]
+kafka: {version: 4.3.1}
+defaults: {nic: {rate: 400mbit}}
+hosts:
+  b1: {role: both, rack: r1}
+  b2: {role: broker, rack: r2}
+"""
+
+
+def refusal(text: str) -> list[str]:
+    with pytest.raises(TopologyError) as refused:
+        loads(text, "t.yaml")
+    lines = str(refused.value).split("\n")
+    assert lines == [str(problem) for problem in refused.value.problems]
+    return lines
+
+
+def changed(there: str, instead: str) -> str:
+    assert there in GOOD
+    return GOOD.replace(there, instead)
+
+
+def test_the_unchanged_text_is_good() -> None:
+    assert loads(GOOD).host("b2").rack == "r2"
+
+
+@pytest.mark.parametrize(
+    ("there", "instead", "line"),
+    [
+        # names and fields
+        ("hosts:\n", "hots:\n", "t.yaml:5:1: hots: unknown field hots; allowed: name, description, racks, kafka, defaults, roles or hosts; did you mean hosts?"),
+        ("name: t", "name: Big Test", "t.yaml:1:7: name: Big Test cannot name a topology; allowed: a small letter, then small letters, digits and -, 31 at most"),
+        ("b2:", "b_2:", "t.yaml:7:3: hosts.b_2: b_2 cannot name a host; allowed: a small letter, then small letters, digits and -, 15 at most"),
+        ("b2:", "b1:", "t.yaml:7:3: hosts.b1: given twice, first in line 6; allowed: once"),
+        ("name: t\n", "name: t\nname: u\n", "t.yaml:2:1: name: given twice, first in line 1; allowed: once"),
+        ("name: t\n", "", "t.yaml:1:1: name: missing; allowed: the topology's name, such as two-brokers"),
+        ("{role: broker, rack: r2}", "{rack: r2}", "t.yaml:7:3: hosts.b2.role: missing; allowed: broker, controller, both or client"),
+        ("role: broker", "role: brokr", "t.yaml:7:14: hosts.b2.role: brokr is not a role; allowed: broker, controller, both or client; did you mean broker?"),
+        ("role: broker", "role: [broker]", "t.yaml:7:14: hosts.b2.role: a list is not a role; allowed: broker, controller, both or client"),
+        ("role: broker", "rol: broker", "t.yaml:7:8: hosts.b2.rol: unknown field rol; allowed: role, rack, nic, kafka or node_id; did you mean role?"),
+        ("role: broker", "role: broker, rate: 1mbit", "t.yaml:7:22: hosts.b2.rate: unknown field rate; allowed: role, rack, nic, kafka or node_id; did you mean nic: {rate: …}?"),
+        ("{role: broker, rack: r2}", "7", "t.yaml:7:7: hosts.b2: 7 instead of a mapping; allowed: role, rack, nic, kafka or node_id"),
+        ("{role: broker, rack: r2}", "", "t.yaml:7:6: hosts.b2: nothing is given; allowed: a value, or leave the field out"),
+        ("defaults: {nic: {rate: 400mbit}}", "nic: {rate: 400mbit}\ndefaults: {nic: {rate: 400mbit}}", "t.yaml:4:1: nic: unknown field nic; allowed: name, description, racks, kafka, defaults, roles or hosts; did you mean defaults: {nic: …}?"),
+        ("defaults: {", "defaults: {kafka: {version: 4.3.1}, ", "t.yaml:4:12: defaults.kafka: unknown field kafka; allowed: nic; did you mean kafka at the top of the file? It holds for every host"),
+        # racks
+        ("rack: r2", "rack: r3", "t.yaml:7:28: hosts.b2.rack: there is no rack r3; allowed: r1 or r2"),
+        ("rack: r2", "rack: R2", "t.yaml:7:28: hosts.b2.rack: there is no rack R2; allowed: r1 or r2; did you mean r2?"),
+        (", rack: r2", "", "t.yaml:7:3: hosts.b2.rack: no rack given, and there are several; allowed: r1 or r2"),
+        ("[r1, r2]", "[r1, r2, r1]", "t.yaml:2:17: racks[2]: r1 is listed twice; allowed: each rack once"),
+        ("[r1, r2]", "[r1, r2, 3]", "t.yaml:2:17: racks[2]: 3 cannot name a rack; allowed: a small letter, then small letters, digits and -, 15 at most"),
+        ("[r1, r2]", "r1", "t.yaml:2:8: racks: r1 instead of a list; allowed: a list, such as [r1, r2]"),
+        ("[r1, r2]", "[]", "t.yaml:2:8: racks: it is empty; allowed: one or more"),
+        # rates and bursts
+        ("400mbit", "400", "t.yaml:4:24: defaults.nic.rate: 400 has no unit; allowed: a number and kbit, mbit or gbit; did you mean 400mbit?"),
+        ("400mbit", "10MB/s", "t.yaml:4:24: defaults.nic.rate: 10MB/s is a byte rate, not a bit rate; allowed: a number and kbit, mbit or gbit; did you mean 80mbit?"),
+        ("400mbit", "400mbps", "t.yaml:4:24: defaults.nic.rate: 400mbps can be read as bits or as bytes; allowed: a number and kbit, mbit or gbit; did you mean 400mbit?"),
+        ("400mbit", "0mbit", "t.yaml:4:24: defaults.nic.rate: 0mbit is too slow; allowed: 8kbit to 100gbit"),
+        ("400mbit", "7.9kbit", "t.yaml:4:24: defaults.nic.rate: 7.9kbit is too slow; allowed: 8kbit to 100gbit"),
+        ("400mbit", "101gbit", "t.yaml:4:24: defaults.nic.rate: 101gbit is too fast; allowed: 8kbit to 100gbit"),
+        ("400mbit", "-4mbit", "t.yaml:4:24: defaults.nic.rate: -4mbit is negative; allowed: a number and kbit, mbit or gbit, not below zero"),
+        ("400mbit", ".nan", "t.yaml:4:24: defaults.nic.rate: .nan has no unit; allowed: a number and kbit, mbit or gbit"),
+        ("400mbit", ".inf", "t.yaml:4:24: defaults.nic.rate: .inf has no unit; allowed: a number and kbit, mbit or gbit"),
+        ("400mbit", "true", "t.yaml:4:24: defaults.nic.rate: True is not a bit rate; allowed: a number and kbit, mbit or gbit"),
+        ("{nic: {rate: 400mbit}}", "{nic: {rate: }}", "t.yaml:4:23: defaults.nic.rate: nothing is given; allowed: a value, or leave the field out"),
+        ("rate: 400mbit", "rate: 400mbit, tx_rate: 1mbit", "t.yaml:4:17: defaults.nic: rate stands beside tx_rate; allowed: rate alone (both ways), or tx_rate and rx_rate"),
+        ("rate: 400mbit", "rate: 400mbit, burst: 50000", "t.yaml:4:40: defaults.nic.burst: 50000 has no unit; allowed: a number and B, kB, MB, GB, KiB, MiB or GiB; did you mean 50kB?"),
+        ("rate: 400mbit", "rate: 400mbit, burst: 1kB", "t.yaml:4:40: defaults.nic.burst: a burst of 1kB is too small; allowed: 1.514kB (one frame) or more"),
+        ("role: broker", "role: broker, nic: {tx_burst: 1GB}", "t.yaml:7:38: hosts.b2.nic.tx_burst: a burst of 1GB is too large at 400mbit; allowed: 1514B (one frame) to 50MB, or leave it out for 1 ms of the rate (for b2)"),
+        ("rate: 400mbit", "rate: 400mbit, name: eth0", "t.yaml:4:39: defaults.nic.name: eth0 is taken (lo is loopback, eth0 the management NIC); allowed: any other name, such as data0"),
+        # Kafka
+        ("version: 4.3.1", "version: 4.3", "t.yaml:3:18: kafka.version: 4.3 is a number, not a Kafka version; allowed: all three numbers, such as 4.3.1 or 4.3.0-rc1; did you mean 4.3.0?"),
+        ("version: 4.3.1", "version: '4.10'", "t.yaml:3:18: kafka.version: 4.10 is not a Kafka version; allowed: all three numbers, such as 4.3.1 or 4.3.0-rc1; did you mean 4.10.0?"),
+        ("version: 4.3.1", "version: v4.3.1", "t.yaml:3:18: kafka.version: v4.3.1 is not a Kafka version; allowed: all three numbers, such as 4.3.1 or 4.3.0-rc1; did you mean 4.3.1?"),
+        ("version: 4.3.1", "version: latest", "t.yaml:3:18: kafka.version: latest is not a Kafka version; allowed: all three numbers, such as 4.3.1 or 4.3.0-rc1"),
+        ("version: 4.3.1", "version: 2.8.2", "t.yaml:3:18: kafka.version: 2.8.2 is too old; allowed: 3.3.0 (the first whose KRaft is ready for production) or newer"),
+        ("{version: 4.3.1}", "{version: 4.3.1, properties: {node.id: 1}}", "t.yaml:3:38: kafka.properties[node.id]: node.id is not yours to set; instead: write node_id at the host"),
+        ("{version: 4.3.1}", "{version: 4.3.1, properties: {controller.quorum.voters: 1@b1:9093}}", "t.yaml:3:38: kafka.properties[controller.quorum.voters]: controller.quorum.voters is not yours to set; instead: the testbed sets it from the hosts' roles"),
+        ("{version: 4.3.1}", "{version: 4.3.1, properties: {log.dirs: /tmp}}", "t.yaml:3:38: kafka.properties[log.dirs]: log.dirs is not yours to set; instead: each host has one data folder, wiped with its cluster"),
+        ("{version: 4.3.1}", "{version: 4.3.1, properties: {a b: 1}}", "t.yaml:3:38: kafka.properties[a b]: a b is not a property name; allowed: letters, digits and . _ -, 200 at most"),
+        ("{version: 4.3.1}", "{version: 4.3.1, properties: {a: [b]}}", "t.yaml:3:41: kafka.properties.a: a list is no property value; allowed: text, a number, true or false (a list is text: a,b,c)"),
+        ("{version: 4.3.1}", "{version: 4.3.1, properties: {a: yes}}", "t.yaml:3:41: kafka.properties.a: yes is no Kafka value; allowed: true or false for a switch; did you mean true?"),
+        ("{version: 4.3.1}", '{version: 4.3.1, properties: {a: "b\\nnode.id=7"}}', "t.yaml:3:41: kafka.properties.a: 'b\\nnode.id=7' has a line break or a control character in it; allowed: one line of text"),
+        # node ids and duties
+        ("role: broker", "role: broker, node_id: two", "t.yaml:7:31: hosts.b2.node_id: two is not a node id; allowed: a whole number from 0 to 2147483647"),
+        ("role: broker", "role: broker, node_id: -1", "t.yaml:7:31: hosts.b2.node_id: -1 is not a node id; allowed: a whole number from 0 to 2147483647"),
+        ("role: broker", "role: client, node_id: 3", "t.yaml:7:31: hosts.b2.node_id: a client has no node id; allowed: role, rack and nic (or another role)"),
+        ("role: broker", "role: client, kafka: {version: 4.3.1}", "t.yaml:7:29: hosts.b2.kafka: a client runs no Kafka; allowed: role, rack and nic (or another role)"),
+        ("hosts:", "roles: {client: {kafka: {version: 4.3.1}}}\nhosts:", "t.yaml:5:18: roles.client.kafka: unknown field kafka; allowed: nic (a client runs no Kafka)"),
+        ("hosts:", "roles: {brokers: {}}\nhosts:", "t.yaml:5:9: roles.brokers: unknown field brokers; allowed: broker, controller, both or client; did you mean broker?"),
+        ("role: both", "role: broker", "t.yaml:5:1: hosts: no host is a controller; allowed: at least one with role controller or both"),
+    ],
+)  # fmt: skip
+def test_one_mistake_is_one_line(there: str, instead: str, line: str) -> None:
+    assert refusal(changed(there, instead)) == [line]
+
+
+def test_what_every_host_lacks_is_told_for_each() -> None:
+    assert refusal(changed("kafka: {version: 4.3.1}\n", "")) == [
+        f"t.yaml:{line}:3: hosts.{name}.kafka.version: no Kafka version; allowed: a release such as 4.3.1, here, "
+        "at its role or in kafka at the top"
+        for line, name in ((5, "b1"), (6, "b2"))
+    ]
+    assert refusal(changed("{rate: 400mbit}", "{tx_rate: 400mbit}")) == [
+        f"t.yaml:{line}:3: hosts.{name}.nic.rx_rate: no rate at which {name} can receive; "
+        "allowed: 8kbit to 100gbit, here, at its role or in defaults"
+        for line, name in ((6, "b1"), (7, "b2"))
+    ]
+
+
+def test_no_broker() -> None:
+    text = changed("role: both", "role: controller").replace("role: broker", "role: client")
+    assert refusal(text) == [
+        "t.yaml:5:1: hosts: no host is a broker; allowed: at least one with role broker or both"
+    ]
+
+
+def test_two_hosts_with_one_node_id() -> None:
+    text = GOOD.replace("rack: r1}", "rack: r1, node_id: 7}").replace("rack: r2}", "rack: r2, node_id: 7}")
+    assert refusal(text) == [
+        "t.yaml:7:41: hosts.b2.node_id: 7 is already the node id of b1; allowed: each id once"
+    ]
+
+
+def test_all_mistakes_of_all_kinds_are_told_at_once() -> None:
+    text = """\
+nam: t
+racks: [r1]
+kafka: {version: 4.3, properties: {listeners: x}}
+defaults: {nic: {rate: 400}}
+hosts:
+  b1: {role: bth, rack: r1}
+  b1: {role: broker}
+  b2: {role: broker, rack: r3, node_id: 2}
+  b3: {role: broker, rack: r1, node_id: 2, nic: {rate: 1gbit, brust: 1MB}}
+  B4: {role: client, rack: r4, node_id: 4}
+"""
+    with pytest.raises(TopologyError) as refused:
+        loads(text, "t.yaml")
+    assert [(problem.line, problem.column, problem.field) for problem in refused.value.problems] == [
+        (1, 1, "nam"),
+        (3, 18, "kafka.version"),
+        (3, 36, "kafka.properties.listeners"),
+        (4, 24, "defaults.nic.rate"),
+        (6, 14, "hosts.b1.role"),
+        (7, 3, "hosts.b1"),
+        (8, 28, "hosts.b2.rack"),
+        (9, 41, "hosts.b3.node_id"),
+        (9, 63, "hosts.b3.nic.brust"),
+        (10, 3, "hosts.B4"),
+        (10, 28, "hosts.B4.rack"),
+        (10, 41, "hosts.B4.node_id"),
+    ]
+
+
+def test_it_is_a_usage_error() -> None:
+    assert issubclass(TopologyError, UsageError)
+
+
+def test_a_document_has_fields_but_no_lines() -> None:
+    document: dict[str, Any] = loads(GOOD).to_document()
+    document["hosts"]["b2"]["rack"] = "r9"
+    document["hosts"]["b1"]["nic"]["tx_rate"] = 5
+    with pytest.raises(TopologyError) as refused:
+        load_document(document, "manifest.json")
+    assert str(refused.value).split("\n") == [
+        "manifest.json: hosts.b1.nic.tx_rate: 5 has no unit; allowed: a number and kbit, mbit or gbit; did you mean 5mbit?",
+        "manifest.json: hosts.b2.rack: there is no rack r9; allowed: r1 or r2",
+    ]
+
+
+def test_python_is_held_to_the_same_rules() -> None:
+    nic = Nic.symmetric(400_000_000)
+    hosts = (
+        Host("b1", Role.BROKER, "r9", Nic(0, 10**12, 0, 0), 1, "4.3", {"node.id": "3"}),
+        Host("b1", Role.CLIENT, "r1", nic, 1, "4.3.1"),
+    )
+    with pytest.raises(TopologyError) as refused:
+        Topology("T", hosts)
+    assert [problem.field for problem in refused.value.problems] == [
+        "name",
+        "hosts.b1.rack",
+        "hosts.b1.nic.tx_rate",
+        "hosts.b1.nic.rx_rate",
+        "hosts.b1.kafka.version",
+        "hosts.b1.kafka.properties[node.id]",
+        "hosts.b1",
+        "hosts.b1.node_id",
+        "hosts.b1.kafka",
+        "hosts.b1.node_id",
+        "hosts",
+    ]
+    assert "topology 'T': hosts.b1: two hosts are called b1; allowed: each name once" in str(refused.value)
+
+
+def test_a_file_is_named_as_it_was_given(tmp_path: Path) -> None:
+    file = tmp_path / "two.yaml"
+    file.write_text(changed("400mbit", "400"))
+    with pytest.raises(TopologyError) as refused:
+        load(str(file))
+    assert str(refused.value).startswith(f"{file}:4:24: defaults.nic.rate: 400 has no unit")

@@ -1,0 +1,93 @@
+# ruff: noqa: E501 - messages are written as they are printed
+"""The published JSON schema: it is the committed one, good files pass, and what editors should underline does not."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from testbed.topology import json_schema, load
+from testbed.topology.schema import FILE, json_schema_text
+
+ROOT = Path(__file__).parents[2]
+READY = sorted((ROOT / "topologies").glob("*.yaml"))
+VALIDATOR = Draft202012Validator(json_schema())
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    return {
+        "name": "t",
+        "kafka": {"version": "4.3.1"},
+        "defaults": {"nic": {"rate": "1mbit"}},
+        "hosts": {"b1": {"role": "both"}},
+    } | changes
+
+
+def test_the_committed_file_is_current() -> None:
+    hint = f"run: python -m testbed.topology > {FILE}"
+    assert (ROOT / FILE).read_text(encoding="utf-8") == json_schema_text(), hint
+    assert json.loads((ROOT / FILE).read_text(encoding="utf-8")) == json_schema()
+
+
+def test_it_is_a_schema() -> None:
+    Draft202012Validator.check_schema(json_schema())
+
+
+@pytest.mark.parametrize("path", READY, ids=lambda path: path.stem)
+def test_ready_topologies_pass(path: Path) -> None:
+    VALIDATOR.validate(yaml.safe_load(path.read_text()))
+    VALIDATOR.validate(load(path).to_document())
+    assert path.read_text().startswith("# yaml-language-server: $schema=topology.schema.json\n")
+
+
+def test_a_resolved_document_passes() -> None:
+    VALIDATOR.validate(document())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        document(hots={}),
+        document(name="Not A Name"),
+        document(hosts={}),
+        document(hosts={"B1": {"role": "both"}}),
+        document(hosts={"b1": {"role": "bth"}}),
+        document(hosts={"b1": {}}),
+        document(hosts={"b1": {"role": "client", "kafka": {"version": "4.3.1"}}}),
+        document(hosts={"b1": {"role": "client", "node_id": 1}}),
+        document(hosts={"b1": {"role": "both", "node_id": -1}}),
+        document(defaults={"nic": {"rate": 400}}),
+        document(defaults={"nic": {"rate": "400"}}),
+        document(defaults={"nic": {"rate": "50MB/s"}}),
+        document(defaults={"nic": {"rate": "1mbit", "tx_rate": "1mbit"}}),
+        document(defaults={"nic": {"rate": None}}),
+        document(defaults={"nic": {"rate": "1mbit", "burst": 1000}}),
+        document(kafka={"version": 4.3}),
+        document(kafka={"version": "4.3"}),
+        document(kafka={"version": "4.3.1", "properties": {"node.id": 1}}),
+        document(kafka={"version": "4.3.1", "properties": {"controller.quorum.voters": "1@b1:9093"}}),
+        document(kafka={"version": "4.3.1", "properties": {"a": ["b"]}}),
+    ],
+)
+def test_mistakes_are_underlined(wrong: dict[str, Any]) -> None:
+    assert list(VALIDATOR.iter_errors(wrong))
+
+
+def test_every_field_is_described() -> None:
+    schema = json_schema()
+    for form in (schema, *schema["$defs"].values()):
+        assert form["description"]
+        for name, field in form["properties"].items():
+            assert field.get("description"), name
+
+
+def test_editors_can_complete() -> None:
+    forms = json_schema()["$defs"]
+    assert forms["HostForm"]["properties"]["role"]["enum"] == ["broker", "controller", "both", "client"]
+    names = forms["KafkaForm"]["properties"]["properties"]["properties"]
+    assert {"num.replica.fetchers", "replica.fetch.response.max.bytes", "min.insync.replicas"} <= set(names)
+    assert all(entry["description"] for entry in names.values())
+    assert "examples" in forms["NicForm"]["properties"]["rate"]
