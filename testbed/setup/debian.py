@@ -5,8 +5,8 @@ import shutil
 import threading
 from pathlib import Path
 
-from testbed.software.commands import CommandError, run_logged
 from testbed.paths import state_dir
+from testbed.software.commands import CommandError, run_logged
 
 OS_RELEASE = Path("/etc/os-release")
 # A user's PATH often leaves these out, although tc, mmdebstrap and dockerd are there.

@@ -26,9 +26,7 @@ def main(argv: Sequence[str] | None = None, checks: Sequence[Check] | None = Non
 
 def as_json(outcome: Outcome) -> str:
     """One document: ok, and the findings in order."""
-    return json.dumps(
-        {"ok": outcome.ok, "findings": [asdict(finding) for finding in outcome.findings]}, indent=2
-    )
+    return json.dumps({"ok": outcome.ok, "findings": [asdict(finding) for finding in outcome.findings]}, indent=2)
 
 
 def as_table(outcome: Outcome) -> str:

@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.paths import cache_dir, state_dir
 from testbed.setup import registry
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.java import find_java
 from testbed.software.locks import held
-from testbed.paths import cache_dir, state_dir
 
 LOG = logging.getLogger(__name__)
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -123,9 +123,7 @@ def _build(wanted: Environment, log: Path) -> None:
         )
     except CommandError as error:
         # pip reads every setting of the user's (keyrings, netrc, certificates); uv knows most of them.
-        LOG.warning(
-            "uv could not install the environment (log: %s): trying pip, which takes a minute more", error.log
-        )
+        LOG.warning("uv could not install the environment (log: %s): trying pip, which takes a minute more", error.log)
         run_logged([*pip, "install", "--require-hashes", "-r", lock], log, env=settings)
     _put_on_path(wanted)
     shutil.rmtree(downloads, ignore_errors=True)

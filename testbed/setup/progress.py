@@ -88,9 +88,7 @@ class Progress:
         for name, begun_at in self._begun_at.items():
             elapsed = now - begun_at
             left_s[name] = max(self._estimate_s[name] - elapsed, 1.0)
-            lines.append(
-                f"  {self._labels[name]:<44} {elapsed:4.0f} s of about {self._estimate_s[name]:.0f} s"
-            )
+            lines.append(f"  {self._labels[name]:<44} {elapsed:4.0f} s of about {self._estimate_s[name]:.0f} s")
         if not lines:
             return []
         return [*lines, f"  {'ready in':<44} about {estimates.longest_chain_s(self._needs, left_s):.0f} s"]

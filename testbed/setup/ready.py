@@ -14,9 +14,7 @@ def make_ready(checks: Sequence[Check], out: TextIO | None = None) -> Outcome:
     out = out or sys.stderr
     found = probe_all(checks)
     hopeless = [
-        finding
-        for finding in found
-        if not finding.ok and finding.required and _hopeless(finding, checks, found)
+        finding for finding in found if not finding.ok and finding.required and _hopeless(finding, checks, found)
     ]
     if hopeless:
         return Outcome(found, {finding.name: finding.what for finding in hopeless})

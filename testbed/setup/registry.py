@@ -38,9 +38,7 @@ def uv_variables(pip: Mapping[str, str]) -> dict[str, str]:
         "client-cert": "SSL_CLIENT_CERT",
         "timeout": "UV_HTTP_TIMEOUT",
     }
-    told = {
-        names[name]: " ".join(value.split()) for name, value in pip.items() if name in names and value.split()
-    }
+    told = {names[name]: " ".join(value.split()) for name, value in pip.items() if name in names and value.split()}
     if "UV_FIND_LINKS" in told:
         told["UV_FIND_LINKS"] = told["UV_FIND_LINKS"].replace(" ", ",")
     if pip.get("no-index", "").lower() in ("1", "true", "yes", "on"):

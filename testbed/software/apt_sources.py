@@ -57,8 +57,4 @@ def _stanzas(lines: Sequence[str]) -> Iterator[dict[str, str]]:
 
 def _belongs(line: str, suite: str) -> bool:
     words = line.split("]", 1)[-1].split() if "[" in line else line.split()[1:]
-    return (
-        len(words) > 2
-        and words[1] in (suite, f"{suite}-updates", f"{suite}-security")
-        and "main" in words[2:]
-    )
+    return len(words) > 2 and words[1] in (suite, f"{suite}-updates", f"{suite}-security") and "main" in words[2:]

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from testbed.paths import cache_dir
 from testbed.software.errors import SoftwareError
 from testbed.software.locks import held
-from testbed.paths import cache_dir
 
 LOG = logging.getLogger(__name__)
 RECORD = ".artefact.json"
@@ -135,10 +135,7 @@ def _fsync(path: Path) -> None:
 
 def _record(folder: Path) -> dict[str, FileRecord]:
     document = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    return {
-        path: FileRecord(str(record["sha256"]), int(record["size_bytes"]))
-        for path, record in document.items()
-    }
+    return {path: FileRecord(str(record["sha256"]), int(record["size_bytes"])) for path, record in document.items()}
 
 
 def _damage(folder: Path) -> list[str]:

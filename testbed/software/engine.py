@@ -82,9 +82,7 @@ class Engine:
     def import_image(self, tar: BinaryIO, tag: str, changes: tuple[str, ...]) -> None:
         """Make an image of a root file system's tar; `changes` are Dockerfile lines such as `LABEL a=b`."""
         repository, _, name = tag.partition(":")
-        query = urlencode(
-            [("fromSrc", "-"), ("repo", repository), ("tag", name), *(("changes", c) for c in changes)]
-        )
+        query = urlencode([("fromSrc", "-"), ("repo", repository), ("tag", name), *(("changes", c) for c in changes)])
         with self._call("POST", f"/images/create?{query}", body=tar) as response:
             _read_progress(response)
 
@@ -160,7 +158,7 @@ class Engine:
             return http.client.HTTPConnection(parts.hostname, parts.port or 2375, timeout=timeout_s)
         raise EngineError(
             f"DOCKER_HOST={self.address}: the engine must be on this machine "
-            "(unix:///path or tcp://127.0.0.1:port), since the testbed lays its own links into the containers",
+            "(unix:///path or tcp://127.0.0.1:port), since the testbed lays its own links into containers",
             Trouble.ELSEWHERE,
         )
 

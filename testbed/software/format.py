@@ -12,12 +12,12 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.paths import state_dir
 from testbed.software.cache import artefact, existing
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.errors import SoftwareError
 from testbed.software.java import MINIMUM, find_java
 from testbed.software.kafka import KafkaRelease
-from testbed.paths import state_dir
 
 CHECKPOINT = "bootstrap.checkpoint"
 META = "meta.properties"
@@ -70,9 +70,7 @@ def run_format(release: KafkaRelease, cluster_id: str, node_id: int) -> Formatte
         properties.write_text(single_node_properties(node_id, str(folder / "log")), encoding="utf-8")
         jars = ":".join(str(release.libs / jar) for jar in release.jars)
         tool: list[str | Path] = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", properties]
-        run_logged(
-            [java.command, "-XX:TieredStopAtLevel=1", "-cp", jars, *tool], state_dir() / "logs" / "format.log"
-        )
+        run_logged([java.command, "-XX:TieredStopAtLevel=1", "-cp", jars, *tool], state_dir() / "logs" / "format.log")
         log = folder / "log"
         missing = [part for part in (META, CHECKPOINT) if not (log / part).exists()]
         if missing:

@@ -9,11 +9,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.paths import cache_dir, state_dir
 from testbed.software.apt_sources import host_sources
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.engine import Engine, EngineError, Trouble
 from testbed.software.locks import held
-from testbed.paths import cache_dir, state_dir
 
 LOG = logging.getLogger(__name__)
 REPOSITORY = "testbed-node"

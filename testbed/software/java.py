@@ -52,9 +52,7 @@ def _major(home: Path) -> int | None:
     try:
         text = (home / "release").read_text(encoding="utf-8")  # a tenth of a second cheaper than starting it
     except OSError:
-        done = subprocess.run(
-            [home / "bin" / "java", "-version"], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False)
         text = done.stderr
     return major_version(text)
 

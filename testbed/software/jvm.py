@@ -73,11 +73,7 @@ def broker_command(
         "java",
         *JVM_FLAGS,
         *archive_flags,
-        *(
-            (f"-javaagent:{AGENT}=host={agent_host},port={agent_port},discoveryEnabled=false",)
-            if agent
-            else ()
-        ),
+        *((f"-javaagent:{AGENT}=host={agent_host},port={agent_port},discoveryEnabled=false",) if agent else ()),
         logging_flag(release.logging),
         *extra_flags,
         "-cp",

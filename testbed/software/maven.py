@@ -9,10 +9,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from testbed.paths import cache_dir, state_dir
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.errors import SoftwareError
 from testbed.software.locks import held
-from testbed.paths import cache_dir, state_dir
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,16 +35,12 @@ def test_a_sources_file_becomes_one_line_per_archive_and_suite() -> None:
 
 
 def test_a_key_inside_the_file_is_left_to_the_keyring() -> None:
-    text = (
-        "Types: deb\nURIs: mirror://one\nSuites: bookworm\nComponents: main\nSigned-By:\n BEGIN\n .\n END\n"
-    )
+    text = "Types: deb\nURIs: mirror://one\nSuites: bookworm\nComponents: main\nSigned-By:\n BEGIN\n .\n END\n"
     assert deb822_entries(text) == ["deb mirror://one bookworm main"]
 
 
 def test_only_deb_lines_count() -> None:
-    text = (
-        "# deb mirror://no bookworm main\ndeb mirror://yes bookworm main # why\ndeb-src mirror://no b main\n"
-    )
+    text = "# deb mirror://no bookworm main\ndeb mirror://yes bookworm main # why\ndeb-src mirror://no b main\n"
     assert one_line_entries(text) == ["deb mirror://yes bookworm main"]
 
 

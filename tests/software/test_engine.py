@@ -103,9 +103,7 @@ def test_an_import_sends_the_tar_and_reads_the_answer_to_its_end(
         ("mirror:5000/node:7", "fromImage=mirror%3A5000%2Fnode&tag=7"),
     ],
 )
-def test_a_pull_names_image_and_tag(
-    fake: tuple[type[FakeEngine], Engine], reference: str, query: str
-) -> None:
+def test_a_pull_names_image_and_tag(fake: tuple[type[FakeEngine], Engine], reference: str, query: str) -> None:
     handler, engine = fake
     engine.pull_image(reference)
     assert handler.asked == [f"POST /images/create?{query}"]

@@ -19,9 +19,7 @@ from testbed.software.maven import NotInRegistry
         (("log4j-slf4j-impl-2.25.4.jar", "log4j-core-2.25.4.jar", "slf4j-api-1.7.36.jar"), None),
     ],
 )
-def test_a_log_binding_is_added_where_the_release_brings_none(
-    jars: tuple[str, ...], expected: str | None
-) -> None:
+def test_a_log_binding_is_added_where_the_release_brings_none(jars: tuple[str, ...], expected: str | None) -> None:
     binding = missing_binding(jars)
     assert (f"{binding.name}:{binding.version}" if binding else None) == expected
 

@@ -4,7 +4,8 @@ from testbed.software.maven import Coordinates, missing_artifacts, pom
 
 SAID = (
     "[ERROR] Failed to execute goal on project jars: Could not resolve dependencies for "
-    "project testbed:jars:jar:1: The following artifacts could not be resolved: org.apache.kafka:kafka_2.13:jar:4.9.9: "
+    "project testbed:jars:jar:1: The following artifacts could not be resolved: "
+    "org.apache.kafka:kafka_2.13:jar:4.9.9: "
     "Could not find artifact org.apache.kafka:kafka_2.13:jar:4.9.9 in central (some mirror) -> [Help 1]"
 )
 
@@ -21,6 +22,4 @@ def test_what_maven_misses_is_read_from_its_words() -> None:
 
 
 def test_a_network_failure_is_not_taken_for_a_missing_artifact() -> None:
-    assert (
-        missing_artifacts("[ERROR] Could not transfer artifact org.apache.kafka:kafka_2.13:pom:4.3.1") == ()
-    )
+    assert missing_artifacts("[ERROR] Could not transfer artifact org.apache.kafka:kafka_2.13:pom:4.3.1") == ()

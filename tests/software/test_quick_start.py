@@ -11,7 +11,7 @@ from testbed.software.kafka import kafka_release
 
 pytestmark = pytest.mark.containers
 
-# In the header of each of the checkpoint's batches; a record of the first and one of the last hold a time, too.
+# In the header of each of the checkpoint's batches: all that differs between two runs of the tool.
 BATCH_LENGTH, CRC, TIMES = slice(8, 12), slice(17, 21), slice(27, 43)
 
 
@@ -58,9 +58,7 @@ def test_the_archive_is_used_also_with_the_agent() -> None:
     }
     with Engine.from_environment().container(definition) as container:
         loaded = [
-            line
-            for line in container.output()
-            if " kafka.Kafka$ source:" in line or " kafka.Kafka source:" in line
+            line for line in container.output() if " kafka.Kafka$ source:" in line or " kafka.Kafka source:" in line
         ]
     assert loaded
     assert all(line.endswith("shared objects file (top)") for line in loaded)

@@ -3,9 +3,9 @@
 import shutil
 from pathlib import Path
 
+from testbed.paths import cache_dir
 from testbed.setup.finding import Check, Finding
 from testbed.software.engine import Engine, EngineError
-from testbed.paths import cache_dir
 
 GIB = 1024**3
 MEMORY_BYTES = 4 * GIB
@@ -25,9 +25,7 @@ class Memory(Check):
         told = f"{available / GIB:.1f} GiB available"
         if available >= MEMORY_BYTES:
             return self.good(told)
-        return self.bad(
-            f"{told}, {MEMORY_BYTES / GIB:.0f} GiB needed", "end other programs, or use a larger machine"
-        )
+        return self.bad(f"{told}, {MEMORY_BYTES / GIB:.0f} GiB needed", "end other programs, or use a larger machine")
 
 
 class Disk(Check):
@@ -38,12 +36,8 @@ class Disk(Check):
 
     def probe(self) -> Finding:
         """Compare what is free in the cache folder and in the engine's with what is needed."""
-        free = {
-            folder: shutil.disk_usage(_existing(folder)).free for folder in (cache_dir(), engine_folder())
-        }
-        short = [
-            f"{folder}: {bytes_ / GIB:.1f} GiB free" for folder, bytes_ in free.items() if bytes_ < DISK_BYTES
-        ]
+        free = {folder: shutil.disk_usage(_existing(folder)).free for folder in (cache_dir(), engine_folder())}
+        short = [f"{folder}: {bytes_ / GIB:.1f} GiB free" for folder, bytes_ in free.items() if bytes_ < DISK_BYTES]
         if not short:
             return self.good(f"{min(free.values()) / GIB:.0f} GiB free")
         return self.bad(
@@ -54,9 +48,7 @@ class Disk(Check):
 
 def available_bytes(meminfo: str) -> int:
     """MemAvailable of /proc/meminfo."""
-    return next(
-        (int(line.split()[1]) * 1024 for line in meminfo.splitlines() if line.startswith("MemAvailable:")), 0
-    )
+    return next((int(line.split()[1]) * 1024 for line in meminfo.splitlines() if line.startswith("MemAvailable:")), 0)
 
 
 def engine_folder() -> Path:

@@ -5,12 +5,12 @@ import subprocess
 import time
 from pathlib import Path
 
+from testbed.paths import cache_dir, state_dir
 from testbed.setup.debian import which
 from testbed.setup.finding import CannotFix, Check, Finding
 from testbed.software.commands import CommandError, run_logged, tail
 from testbed.software.engine import Engine, EngineError, Trouble
 from testbed.software.locks import held
-from testbed.paths import cache_dir, state_dir
 
 SYSTEMD = Path("/run/systemd/system")
 START_TIMEOUT_S = 60.0

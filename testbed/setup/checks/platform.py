@@ -19,6 +19,4 @@ class Platform(Check):
                 "run it on Linux: Debian 12, in a virtual machine if need be",
             )
         told = os_release().get("PRETTY_NAME", "Linux")
-        return self.good(
-            told if has_apt() else f"{told}: no apt-get, so missing programs are yours to install"
-        )
+        return self.good(told if has_apt() else f"{told}: no apt-get, so missing programs are yours to install")

@@ -1,0 +1,220 @@
+"""Each check's refusals, with the machine's side replaced."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from testbed.setup.checks import capacity, engine, environment, kernel, packages, permissions, platform, software
+from testbed.setup.debian import os_release
+from testbed.setup.finding import Finding
+from testbed.software.commands import CommandError
+from testbed.software.engine import Engine, EngineError, Trouble
+
+
+def told(finding: Finding) -> str:
+    assert not finding.ok
+    return f"{finding.what} | {finding.fix_command}"
+
+
+def silence(
+    monkeypatch: pytest.MonkeyPatch, trouble: Trouble, message: str = "no container engine at unix:///s"
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise EngineError(message, trouble)
+
+    monkeypatch.setattr(Engine, "ping", refuse)
+    monkeypatch.setattr(Engine, "get", refuse)
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+
+
+def test_another_system_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform.sys, "platform", "darwin")
+    assert told(platform.Platform().probe()).startswith("this is darwin; the testbed shapes NICs with Linux's")
+
+
+def test_root_without_capabilities_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    status = tmp_path / "status"
+    status.write_text("Name:\tx\nCapEff:\t00000000a80425fb\n")
+    monkeypatch.setattr(permissions, "STATUS", status)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert told(permissions.Permissions().probe()) == (
+        "root lacks CAP_NET_ADMIN and CAP_SYS_ADMIN, needed to lay and shape the containers' NICs"
+        " | start this container with --privileged"
+    )
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert told(permissions.Permissions().probe()).endswith("run as root: sudo ./run …")
+    status.write_text("CapEff:\t000001ffffffffff\n")
+    assert permissions.Permissions().probe().ok
+
+
+def test_too_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal:  8000000 kB\nMemAvailable:  2097152 kB\n")
+    monkeypatch.setattr(capacity, "MEMINFO", meminfo)
+    assert told(capacity.Memory().probe()).startswith("2.0 GiB available, 4 GiB needed")
+
+
+def test_too_little_disk_names_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    silence(monkeypatch, Trouble.ABSENT)
+    usage = SimpleNamespace(free=3 * capacity.GIB)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    text = told(capacity.Disk().probe())
+    assert f"{tmp_path / 'cache' / 'testbed'}: 3.0 GiB free; /var/lib/docker: 3.0 GiB free; 5 GiB needed" in text
+    assert "XDG_CACHE_HOME" in text
+
+
+def test_missing_programs_are_named_by_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    silence(monkeypatch, Trouble.ABSENT)
+    monkeypatch.setattr(packages, "which", lambda program: "/x" if program in ("ip", "tc") else None)
+    monkeypatch.setattr(packages, "find_java", lambda: None)
+    monkeypatch.setattr(packages, "os_release", lambda: {"VERSION_CODENAME": "bookworm"})
+    monkeypatch.setattr(packages, "has_apt", lambda: True)
+    names = "ethtool mmdebstrap maven openjdk-17-jre-headless docker.io iptables"
+    assert told(packages.Packages().probe()) == (
+        f"not installed: {names.replace(' ', ', ')} | apt-get install --no-install-recommends {names}"
+    )
+
+
+def test_an_engine_that_answers_needs_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "which", lambda program: None if program == "dockerd" else "/x")
+    monkeypatch.setattr(Engine, "ping", lambda *_: None)
+    assert packages.Packages().probe().ok
+    silence(monkeypatch, Trouble.DENIED)
+    assert packages.Packages().probe().ok
+
+
+def test_what_python_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "find_spec", lambda name: None if name == "ensurepip" else object())
+    monkeypatch.setattr(packages, "which", lambda _: None)
+    monkeypatch.setattr(packages.sysconfig, "get_path", lambda _: "/none")
+    assert "not installed: python3-venv, python3-dev, gcc, libc6-dev" in told(packages.PythonPackages().probe())
+
+
+def test_an_engine_of_ours_gets_its_addresses_once(tmp_path: Path) -> None:
+    path = tmp_path / "docker" / "daemon.json"
+    packages.write_daemon_settings(path)
+    assert json.loads(path.read_text())["bip"] == "198.18.255.1/24"
+    path.write_text("{}")
+    packages.write_daemon_settings(path)
+    assert path.read_text() == "{}"
+
+
+def test_java_by_distribution() -> None:
+    assert packages.java_package("bookworm") == "openjdk-17-jre-headless"
+    assert packages.java_package("trixie") == "default-jre-headless"
+
+
+@pytest.mark.parametrize(
+    ("trouble", "expected"),
+    [
+        (Trouble.ABSENT, "no container engine at unix:///s: it is not running | "),
+        (Trouble.DENIED, "this user may not use the engine | run as root, or: sudo usermod -aG docker $USER"),
+        (Trouble.FAILED, "the engine does not work: no container engine at unix:///s"),
+        (Trouble.ELSEWHERE, " | unset DOCKER_HOST"),
+    ],
+)
+def test_an_engine_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, trouble: Trouble, expected: str) -> None:
+    silence(monkeypatch, trouble)
+    assert expected in told(engine.ContainerEngine().probe())
+
+
+def test_an_engine_named_by_the_user_is_not_started_by_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    silence(monkeypatch, Trouble.ABSENT)
+    monkeypatch.setenv("DOCKER_HOST", "unix:///s")
+    assert "(from DOCKER_HOST) | start that engine, or unset" in told(engine.ContainerEngine().probe())
+    with pytest.raises(Exception, match="start that engine, or unset DOCKER_HOST"):
+        engine.ContainerEngine().fix()
+
+
+def test_a_daemon_that_dies_is_told_with_its_last_words(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    silence(monkeypatch, Trouble.ABSENT)
+    program = tmp_path / "dockerd"
+    program.write_text("#!/bin/sh\necho failed to mount overlay >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(engine, "SYSTEMD", tmp_path / "absent")
+    monkeypatch.setattr(engine, "which", lambda _: str(program))
+    with pytest.raises(CommandError, match=r"dockerd ended with 1\n    failed to mount overlay\n  whole log: "):
+        engine.ContainerEngine().fix()
+
+
+def test_a_started_daemon_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    marker = tmp_path / "up"
+
+    def ping(*_: object) -> None:
+        if not marker.exists():
+            raise EngineError("no container engine", Trouble.ABSENT)
+
+    program = tmp_path / "dockerd"
+    program.write_text(f"#!/bin/sh\ntouch {marker}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(Engine, "ping", ping)
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setattr(engine, "SYSTEMD", tmp_path / "absent")
+    monkeypatch.setattr(engine, "which", lambda _: str(program))
+    # Its end is not awaited here: a daemon that forks is as good as one that stays.
+    monkeypatch.setattr(subprocess.Popen, "poll", lambda _: None)
+    engine.ContainerEngine().fix()
+    assert engine.ContainerEngine().probe().ok
+
+
+def test_a_kernel_that_cannot_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "which", lambda _: "/x")
+    monkeypatch.setattr(kernel, "try_kind", lambda kind: "" if kind == "veth" else "Specified qdisc kind is unknown")
+    finding = kernel.Kernel().probe()
+    assert "htb (Specified qdisc kind is unknown), bfifo (" in told(finding)
+    assert finding.fix_command == "modprobe bridge && modprobe sch_htb && modprobe sch_fifo"
+    assert finding.required
+    optional = kernel.KernelDelay().probe()
+    assert not optional.required
+    assert "delay and loss cannot be declared on this machine; rates can" in optional.what
+
+
+def test_the_kernel_is_not_judged_before_there_is_anything_to_try_it_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "which", lambda _: None)
+    assert "cannot be tried before ip, tc and unshare are installed" in told(kernel.Kernel().probe())
+
+
+def test_a_trial_that_fails_gives_the_kernels_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> "subprocess.CompletedProcess[str]":
+        return subprocess.CompletedProcess([], 2, "", "Error: Specified qdisc kind is unknown.\n")
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+    assert kernel.try_kind("netem") == "Specified qdisc kind is unknown"
+
+
+@pytest.mark.containers
+def test_this_kernel_can_shape_and_nothing_is_left_behind() -> None:
+    before = {path.name for path in Path("/sys/class/net").iterdir()}
+    assert kernel.Kernel().probe().ok
+    assert not {"t0", "t1", "t2"} & ({path.name for path in Path("/sys/class/net").iterdir()} - before)
+
+
+def test_an_environment_that_is_not_made_yet() -> None:
+    assert "not made yet for this checkout, lock file and interpreter" in told(environment.PythonEnvironment().probe())
+
+
+def test_software_that_is_not_there_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(software, "find_java", lambda: None)
+    monkeypatch.setattr(software, "local_image", lambda _: None)
+    assert told(software.JavaRuntime().probe()).startswith("no Java 17 or newer")
+    assert told(software.NodeImage().probe()).startswith("the engine does not have it yet")
+    assert told(software.KafkaJars().probe()).startswith("Kafka 4.3.1 is not in the cache, or damaged there")
+    assert told(software.QuickStart().probe()).startswith("not made yet")
+
+
+def test_without_an_engine_the_image_cannot_be_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    silence(monkeypatch, Trouble.ABSENT)
+    for check in (software.NodeImage(), software.QuickStart()):
+        assert "cannot be looked for: no container engine at unix:///s" in told(check.probe())
+
+
+def test_os_release(tmp_path: Path) -> None:
+    file = tmp_path / "os-release"
+    file.write_text('PRETTY_NAME="Debian GNU/Linux 12"\nID=debian\n')
+    assert os_release(file) == {"PRETTY_NAME": "Debian GNU/Linux 12", "ID": "debian"}
+    assert os_release(tmp_path / "absent") == {}

@@ -1,0 +1,95 @@
+import json
+
+import pytest
+from fakes.checks import FakeCheck
+
+from testbed.setup import doctor, main, ready
+from testbed.setup.checks import catalogue
+from testbed.setup.finding import FIX_ALL
+from testbed.setup.graph import ordered
+
+GOOD = FakeCheck("disk", ok=True)
+
+
+def test_the_catalogue_makes_sense() -> None:
+    checks = catalogue.all_checks()
+    assert len(ordered(checks)) == len(checks)
+
+
+def test_all_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.main([], [GOOD]) == 0
+    assert capsys.readouterr().out == "ok       disk  there\n"
+
+
+def test_what_is_missing_is_told_with_its_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.main([], [GOOD, FakeCheck("jars")]) == 1
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "MISSING  jars  no jars",
+        f"               to mend it: {FIX_ALL}",
+    ]
+
+
+def test_what_is_optional_does_not_fail(capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.main([], [FakeCheck("netem", required=False, fixable=False)]) == 0
+    assert capsys.readouterr().out == "without  netem  no netem\n"
+
+
+def test_json_has_every_finding(capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.main(["--json"], [GOOD, FakeCheck("jars")]) == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "ok": False,
+        "findings": [
+            {"name": "disk", "ok": True, "what": "there", "fix_command": "", "required": True},
+            {"name": "jars", "ok": False, "what": "no jars", "fix_command": FIX_ALL, "required": True},
+        ],
+    }
+
+
+def test_fix_puts_right_and_keeps_json_clean(capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.main(["--fix", "--json"], [FakeCheck("jars")]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["ok"] is True
+    assert "making jars: done" in captured.err
+
+
+def test_a_fix_that_fails_is_told_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor.main(["--fix"], [FakeCheck("jars", failure="mirror gone\n  whole log: /x")]) == 1
+    out = capsys.readouterr().out
+    assert "               mirror gone\n                 whole log: /x\n" in out
+
+
+def test_nothing_is_begun_when_something_required_cannot_be_mended(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal: list[str] = []
+    checks = (FakeCheck("memory", fixable=False), FakeCheck("image", journal=journal))
+    monkeypatch.setattr(catalogue, "all_checks", lambda: checks)
+    assert main.main(["demo"]) == 69
+    assert journal == []
+    assert "memory: no memory" in capsys.readouterr().err
+
+
+def test_what_only_its_need_can_mend_is_not_hopeless() -> None:
+    kernel = FakeCheck("kernel", "packages", fixable=False)
+
+    def install() -> None:
+        kernel.ok = True
+
+    assert ready.make_ready([FakeCheck("packages", during=install), kernel]).ok
+
+
+def test_a_failed_set_up_ends_with_69_the_reason_and_how_to_go_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = (FakeCheck("image", failure="mmdebstrap: exit code 25\n    E: no mirror\n  whole log: /x/log"),)
+    monkeypatch.setattr(catalogue, "all_checks", lambda: checks)
+    assert main.main(["test"]) == 69
+    told = capsys.readouterr().err
+    assert "image: mmdebstrap: exit code 25\n    E: no mirror\n  whole log: /x/log\n" in told
+    assert "the same command goes on from here" in told
+
+
+def test_usage() -> None:
+    assert main.main(["nonsense"]) == 64
+    assert main.main(["demo", "extra"]) == 64
+    assert main.main([]) == 0
