@@ -41,7 +41,7 @@ def decode(kind: type[T], value: Any, what: str) -> T:
     return typing.cast(T, result)
 
 
-def _decode(kind: Any, value: Any, path: str, problems: list[str]) -> Any:  # noqa: PLR0911 - one return a kind
+def _decode(kind: Any, value: Any, path: str, problems: list[str]) -> Any:
     origin = get_origin(kind)
     if kind is Any or kind is object:
         return value

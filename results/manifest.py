@@ -136,9 +136,7 @@ class Move:
         for flow in self.flows:
             for host in (flow.leader, flow.follower):
                 if host not in self.brokers:
-                    raise ValueError(
-                        f"flow of {flow.topic!r} names {host!r}, not among brokers {list(self.brokers)}"
-                    )
+                    raise ValueError(f"flow of {flow.topic!r} names {host!r}, not among brokers {list(self.brokers)}")
 
     @property
     def window_s(self) -> float:

@@ -204,9 +204,7 @@ def conform(table: Any, schema: pa.Schema, what: str) -> pa.Table:
     missing = [n for n in schema.names if n not in table.column_names]
     unknown = [n for n in table.column_names if n not in schema.names]
     if missing or unknown:
-        raise TableError(
-            f"{what}: missing columns {missing}, unknown columns {unknown}; expected {schema.names}"
-        )
+        raise TableError(f"{what}: missing columns {missing}, unknown columns {unknown}; expected {schema.names}")
     columns = []
     for wanted in schema:
         column = table.column(wanted.name)
@@ -215,8 +213,6 @@ def conform(table: Any, schema: pa.Schema, what: str) -> pa.Table:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
             raise TableError(f"{what}.{wanted.name}: {column.type} is not {wanted.type}: {error}") from error
         if not wanted.nullable and column.null_count:
-            raise TableError(
-                f"{what}.{wanted.name}: {column.null_count} nulls; a value is required in every row"
-            )
+            raise TableError(f"{what}.{wanted.name}: {column.null_count} nulls; a value is required in every row")
         columns.append(column)
     return pa.table(columns, schema=schema)

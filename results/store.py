@@ -77,9 +77,7 @@ class Store:
             except (pa.ArrowInvalid, OSError) as error:
                 raise StoreError(f"store {text!r}: {error}") from error
             return Store(ObjectFiles(filesystem, root_key), text)
-        raise StoreError(
-            f"store {text!r}: scheme {parts.scheme!r} is not known; use a path, file:// or s3://"
-        )
+        raise StoreError(f"store {text!r}: scheme {parts.scheme!r} is not known; use a path, file:// or s3://")
 
     def commit(self, run: RunData) -> str:
         """Write a run; returns its id. After a failure or a kill at any point it is there whole or not at

@@ -31,9 +31,7 @@ class Criterion:
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
-            raise ValueError(
-                f"criterion {self.name!r}: verdict {self.verdict!r} is none of {', '.join(VERDICTS)}"
-            )
+            raise ValueError(f"criterion {self.name!r}: verdict {self.verdict!r} is none of {', '.join(VERDICTS)}")
         if self.verdict == "pass" and self.observed is None:
             raise ValueError(f"criterion {self.name!r}: nothing was observed, so it cannot pass")
 

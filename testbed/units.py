@@ -141,12 +141,8 @@ def _factor(unit: str, kind: _Kind) -> int | Fraction | None:
 
 def _no_unit(number: str, kind: _Kind) -> str:
     meant = f"; did you mean {number}{kind.example_unit}?" if _NUMBER_THEN_UNIT.fullmatch(number) else ""
-    if (
-        meant and number.isdecimal() and int(number) >= 10_000
-    ):  # so large a number counts single bits or bytes
-        in_kind = {"bit rate": format_bit_rate, "byte rate": format_byte_rate, "size": format_size}.get(
-            kind.name
-        )
+    if meant and number.isdecimal() and int(number) >= 10_000:  # so large a number counts single bits or bytes
+        in_kind = {"bit rate": format_bit_rate, "byte rate": format_byte_rate, "size": format_size}.get(kind.name)
         meant = f"; did you mean {in_kind(int(number))}?" if in_kind else meant
     return f"{_shorten(number)} has no unit; allowed: {kind.allowed}{meant}"
 
@@ -185,9 +181,7 @@ def _nearest(number: str, unit: str, kind: _Kind) -> str | None:
     return f"{number}{by_folded[close[0]]}" if close else None
 
 
-def _format_whole(
-    value: float, names: tuple[str, ...], units: Mapping[str, int], significant: int | None
-) -> str:
+def _format_whole(value: float, names: tuple[str, ...], units: Mapping[str, int], significant: int | None) -> str:
     if significant is not None:
         name = next((name for name in names if abs(value) >= units[name]), names[-1])
         return f"{_digits(value / units[name], significant)}{name}"

@@ -5,21 +5,20 @@ from results.verdict import Direction
 
 def window_bound(
     quota_bytes_per_s: float,
-    elapsed_s: float,
     direction: Direction,
     *,
     fetchers: int,
     response_max_bytes: int,
+    window_s: float,
     sample_s: float,
 ) -> float:
-    """Most throttled bytes a broker may move in `elapsed_s` seconds (one quota window or more).
+    """Most throttled bytes that followers' logs may grow by in a window of at most `window_s` (Kafka: 11 s).
 
-    The quota is a check before each fetch, and one whole response per fetcher may follow. Kafka's window
-    edges are samples of `sample_s`, not instants, which adds one sample's worth. `fetchers` is how many
-    carry throttled bytes through this broker in this direction.
+    `fetchers` is how many carry throttled bytes through this broker in this direction. The quota is a check before each
+    fetch, after which one whole response per fetcher may follow; and the edges of Kafka's window are samples of
+    `sample_s`, not instants. A window even a little longer than `window_s` is not covered.
     """
-    responses = fetchers * response_max_bytes
-    one_sample = quota_bytes_per_s * sample_s
+    in_window, in_sample = quota_bytes_per_s * window_s, quota_bytes_per_s * sample_s
     if direction == "receive":
-        return quota_bytes_per_s * elapsed_s + one_sample + responses
-    return quota_bytes_per_s * elapsed_s + responses + max(one_sample, responses)
+        return in_window + in_sample + fetchers * response_max_bytes
+    return in_window + (2 * fetchers - 1) * response_max_bytes + max(in_sample, response_max_bytes)

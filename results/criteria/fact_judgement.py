@@ -10,9 +10,7 @@ POLL_EVERY_S = 2.0
 
 def judge_quotas(measures: MoveMeasures, move: Move) -> list[Criterion]:
     """Each broker describes its quotas, at every poll of the move, as the quota that was asked for."""
-    return [
-        _quota(host, [q for q in measures.quotas if q.host == host], measures, move) for host in move.brokers
-    ]
+    return [_quota(host, [q for q in measures.quotas if q.host == host], measures, move) for host in move.brokers]
 
 
 def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Move) -> Criterion:

@@ -16,6 +16,10 @@ SECOND_S = 0.9
 """Shortest distance of two samples that counts as *one second*: a 1 Hz sampler jitters by some ms."""
 
 
+READING_S = 0.05
+"""Longest time that one reading of all logs of a host takes: it is a part of the window between two readings."""
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """Bytes between two sample instants."""
@@ -44,7 +48,8 @@ class Steady:
 class HostRates:
     """Throttled log growth through one host in one direction.
 
-    `worst_window` is the quota window with most bytes over quota * elapsed. `end_s` is when the growth
+    `worst_window` has most bytes of all windows of at most the quota's window, from reading to reading; `highest_window`
+    and `highest_second` are rates of windows that are at least as long as that, or as a second. `end_s` is when the growth
     stopped. `kafka_ratio` is the median of Kafka's own byte-rate over ours in the steady part, from
     `kafka_polls` polls. `longest_gap_s` is the longest time between two samples from the move's start to
     its end.

@@ -27,17 +27,17 @@ def judge_move(manifest: Manifest, measures: MoveMeasures) -> list[Criterion]:
         *rates.judge_kafka(measures),
         *rates.judge_conservation(measures, move),
     ]
-    shaky = [f"{c.name}{_of(c)}: {c.why}" for c in ground if c.verdict == "inconclusive"]
+    shaky = [c for c in ground if c.verdict == "inconclusive"]
     if shaky:
-        about_rates = [_not_judged(c, "; ".join(shaky)) for c in about_rates]
+        about_rates = [_not_judged(c, shaky) for c in about_rates]
     quotas = judge_quotas(measures, move)
     return [*about_rates, *quotas, *judge_facts(manifest.facts), *ground]
 
 
-def _not_judged(criterion: Criterion, why: str) -> Criterion:
-    return replace(criterion, verdict="inconclusive", why=f"not judged: {why}")
-
-
-def _of(criterion: Criterion) -> str:
-    words = [w for w in (criterion.host, criterion.direction) if w]
-    return f" ({' '.join(words)})" if words else ""
+def _not_judged(criterion: Criterion, shaky: list[Criterion]) -> Criterion:
+    first = shaky[0]
+    where = " ".join(w for w in (first.host, first.direction) if w)
+    why = f"not judged: {first.name} ({where}): {first.why}"
+    if len(shaky) > 1:
+        why += f"; and {len(shaky) - 1} more"
+    return replace(criterion, verdict="inconclusive", why=why)

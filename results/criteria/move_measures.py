@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from results.criteria.measures import (
+    READING_S,
     SECOND_S,
     Conservation,
     Control,
@@ -17,7 +18,7 @@ from results.criteria.measures import (
     Window,
 )
 from results.criteria.series import RunSeries, Series, flows_through
-from results.criteria.windows import US, growth, longest_gap_s, trailing_mean_max, windows
+from results.criteria.windows import US, growth, longest_gap_s, trailing_mean_max, windows, windows_within
 from results.manifest import FlowKind, Manifest, Move
 from results.verdict import DIRECTIONS, Direction
 
@@ -91,7 +92,7 @@ class _MoveMeasurer:
             return HostRates(host, direction, 0.0, None, gap, None, None, None, None, None, None, 0)
         series = series.cut(0, int(grew[-1]))
         whole, seconds = windows(series, self.move.window_s), windows(series, SECOND_S)
-        excess = whole.bytes - self.move.quota_bytes_per_s * whole.elapsed_s
+        judged = windows_within(series, self.move.window_s - READING_S)
         ratio, polls = self._kafka(series, host, direction, started)
         return HostRates(
             host=host,
@@ -99,8 +100,8 @@ class _MoveMeasurer:
             total_bytes=float(series.value[-1] - series.value[0]),
             end_s=(int(series.t[-1]) - started) / US,
             longest_gap_s=gap,
-            worst_window=_window(whole, int(np.argmax(excess)), started) if len(excess) else None,
-            highest_window_bytes_per_s=float(np.max(whole.rate)) if len(excess) else None,
+            worst_window=_window(judged, int(np.argmax(judged.bytes)), started) if len(judged.bytes) else None,
+            highest_window_bytes_per_s=float(np.max(whole.rate)) if len(whole.bytes) else None,
             highest_second_bytes_per_s=float(np.max(seconds.rate)) if len(seconds.start) else None,
             warmup_bytes_per_s=self._warmup(series, started),
             steady=self._steady(series, started),
@@ -136,9 +137,7 @@ class _MoveMeasurer:
             lowest_window_bytes_per_s=float(np.min(whole)) if len(whole) else None,
         )
 
-    def _kafka(
-        self, series: Series, host: str, direction: Direction, started: int
-    ) -> tuple[float | None, int]:
+    def _kafka(self, series: Series, host: str, direction: Direction, started: int) -> tuple[float | None, int]:
         """Median of Kafka's byte-rate over ours, each for the window before a poll in the steady part."""
         kafka = self.run.gauge(KAFKA_RATE[direction], host)
         begin, end = self._steady_span(series, started)

@@ -97,16 +97,12 @@ class RunSeries:
                 continue
             t, value = logs[topic, partition]
             at = np.searchsorted(t, instants, side="right") - 1
-            total += np.where(
-                at >= 0, value[np.maximum(at, 0)], 0.0
-            )  # absent before its first reading: no bytes
+            total += np.where(at >= 0, value[np.maximum(at, 0)], 0.0)  # absent before its first reading: no bytes
         return Series(instants, instants, total)
 
     def _host_logs(self, host: str) -> tuple[Micros, dict[tuple[str, int], tuple[Micros, Floats]]]:
         if host not in self._logs:
-            wanted = pc.and_(
-                pc.equal(self._samples["metric"], "log.bytes"), pc.equal(self._samples["host"], host)
-            )
+            wanted = pc.and_(pc.equal(self._samples["metric"], "log.bytes"), pc.equal(self._samples["host"], host))
             rows = self._samples.filter(wanted).sort_by(
                 [("topic", "ascending"), ("partition", "ascending"), ("us", "ascending")]
             )

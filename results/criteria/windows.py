@@ -11,7 +11,7 @@ US = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """For each start that has one: the shortest window of at least the asked length."""
+    """Windows between two instants of a series; arrays of equal length."""
 
     start: Micros
     end: Micros
@@ -29,6 +29,15 @@ def windows(series: Series, at_least_s: float) -> Windows:
     wanted = series.oldest + round(at_least_s * US)
     j = np.searchsorted(series.t, wanted, side="left")
     i = np.flatnonzero(j < len(series))
+    j = j[i]
+    elapsed = (series.t[j] - series.oldest[i]) / US
+    return Windows(series.t[i], series.t[j], elapsed, series.value[j] - series.value[i])
+
+
+def windows_within(series: Series, at_most_s: float) -> Windows:
+    """Every window i..j of `series` with j the last instant at most `at_most_s` after what i contains."""
+    j = np.searchsorted(series.t, series.oldest + round(at_most_s * US), side="right") - 1
+    i = np.flatnonzero(j > np.arange(len(series)))
     j = j[i]
     elapsed = (series.t[j] - series.oldest[i]) / US
     return Windows(series.t[i], series.t[j], elapsed, series.value[j] - series.value[i])

@@ -27,6 +27,13 @@ def pairs(series: str, least_us: str) -> str:
                    b.value - a.value AS bytes))))"""
 
 
+def pairs_within(series: str, most_us: str) -> str:
+    """For each point that has one: the longest window of at most `most_us` that begins there."""
+    return f"""flatten(transform({series}, a ->
+        transform(slice(reverse(filter({series}, b -> b.us > a.us AND b.us <= a.oldest + {most_us})), 1, 1), b ->
+            struct(b.value - a.value AS bytes, -a.us AS earliest, (b.us - a.oldest) / 1e6D AS elapsed_s))))"""
+
+
 def pair_rates(windows: str) -> str:
     """Bytes per second of each window."""
     return f"transform({windows}, w -> w.bytes / w.elapsed_s)"

@@ -2,10 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
 
 from results.criteria.measures import (
     Conservation,
@@ -24,66 +28,73 @@ from results.spark.move_series import CLOCK, GAUGES, SERIES
 from results.verdict import DIRECTIONS, Direction
 
 SIDES: tuple[Side, ...] = ("leader", "follower")
+Row = dict[str, Any]
 Rows = dict[tuple[Any, ...], Row]
 
 
 def measure_moves(spark: SparkSession, manifests: Sequence[Manifest]) -> dict[str, MoveMeasures]:
     """Run id to measures; the views `samples`, `events`, `runs`, `flows`, `nics` must be registered."""
-    with _Kept(spark) as keep:
-        for name, text in (("clock", CLOCK), ("series", SERIES), ("gauges", GAUGES)):
-            keep(name, spark.sql(text))
-        keep("rates", move_sql.rates(spark))
+    with TemporaryDirectory(prefix="testbed-stage-") as folder:
+        stage = _Stage(spark, Path(folder))
+        tables = {"clock": _by(stage.small("clock", spark.sql(CLOCK)), "run_id")}
+        stage.large({"series": spark.sql(SERIES), "gauges": spark.sql(GAUGES)})
+        tables["rates"] = _by(stage.small("rates", move_sql.rates(spark)), "run_id", "host", "direction")
         spark.sql(move_sql.SPAN).createOrReplaceTempView("span")
-        tables = {
-            "rates": _rows(spark.table("rates"), "run_id", "host", "direction"),
-            "span": _rows(spark.table("clock"), "run_id"),
-            "quotas": _rows(move_sql.quotas(spark), "run_id", "host", "metric"),
-            "bytes": _rows(move_sql.conservation(spark), "run_id", "host", "direction", "kind"),
-            "controls": _rows(move_sql.controls(spark), "run_id", "host"),
-            "load": _rows(move_sql.load(spark), "run_id", "metric"),
+        last = {
+            "quotas": (move_sql.quotas(spark), ("run_id", "host", "metric")),
+            "bytes": (move_sql.conservation(spark), ("run_id", "host", "direction", "kind")),
+            "controls": (move_sql.controls(spark), ("run_id", "host")),
+            "load": (move_sql.load(spark), ("run_id", "metric")),
         }
+        with ThreadPoolExecutor(len(last)) as pool:
+            found = pool.map(lambda item: (item[0], _by(item[1][0].toArrow(), *item[1][1])), last.items())
+            tables.update(found)
     return {m.run_id: _measures(m, m.move, tables) for m in manifests if m.move is not None}
 
 
-class _Kept:
-    """Views that are read more than once: staged as Parquet, so that later plans begin at small files."""
+class _Stage:
+    """Views that are read more than once, as Parquet, so that later plans begin at small files."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
-        self.folder = TemporaryDirectory(prefix="testbed-stage-")
+        self.folder = folder
 
-    def __enter__(self) -> "_Kept":
-        return self
+    def large(self, frames: dict[str, DataFrame]) -> None:
+        """Written by Spark, at once."""
+        with ThreadPoolExecutor(len(frames)) as pool:
+            list(pool.map(lambda item: item[1].write.parquet(str(self.folder / item[0])), frames.items()))
+        for name, frame in frames.items():
+            self._view(name, frame, name)
 
-    def __exit__(self, *_: object) -> None:
-        self.folder.cleanup()
+    def small(self, name: str, frame: DataFrame) -> pa.Table:
+        """One row a run or host: fetched, since it is wanted here as well, and put back."""
+        table = frame.toArrow()
+        pq.write_table(table, self.folder / f"{name}.parquet")
+        self._view(name, frame, f"{name}.parquet")
+        return table
 
-    def __call__(self, name: str, frame: DataFrame) -> None:
-        path = f"{self.folder.name}/{name}"
-        frame.write.parquet(path)
-        self.spark.read.schema(frame.schema).parquet(path).createOrReplaceTempView(name)
+    def _view(self, name: str, frame: DataFrame, file: str) -> None:
+        self.spark.read.schema(frame.schema).parquet(str(self.folder / file)).createOrReplaceTempView(name)
 
 
-def _rows(frame: DataFrame, *key: str) -> Rows:
-    return {tuple(row[k] for k in key): row for row in frame.collect()}
+def _by(table: pa.Table, *key: str) -> Rows:
+    return {tuple(row[k] for k in key): row for row in table.to_pylist()}
 
 
 def _measures(manifest: Manifest, move: Move, tables: dict[str, Rows]) -> MoveMeasures:
     run = manifest.run_id
-    span = tables["span"].get((run,))
-    if span is None:
+    clock = tables["clock"].get((run,))
+    if clock is None:
         none = MachineLoad(0, None, None, None, None)
         return MoveMeasures(None, None, None, move.kip73_seconds, None, (), (), (), (), none)
-    busy = [
-        (host, direction) for host in move.brokers for direction in DIRECTIONS if _through(move, host, direction)
-    ]
+    busy = [(host, direction) for host in move.brokers for direction in DIRECTIONS if _through(move, host, direction)]
     fed = _fed_by(move)
     rates = tuple(_rates(tables["rates"][run, host, direction]) for host, direction in busy)
     throttled_s = max((r.end_s for r in rates if r.end_s is not None), default=None)
     return MoveMeasures(
-        started_us=span.started,
+        started_us=clock["started"],
         throttled_s=throttled_s,
-        done_s=None if span.done is None else (span.done - span.started) / 1e6,
+        done_s=None if clock["done"] is None else (clock["done"] - clock["started"]) / 1e6,
         kip73_s=move.kip73_seconds,
         kip73_ratio=throttled_s / move.kip73_seconds if throttled_s and move.kip73_seconds > 0 else None,
         rates=rates,
@@ -101,11 +112,7 @@ def _measures(manifest: Manifest, move: Move, tables: dict[str, Rows]) -> MoveMe
 
 
 def _through(move: Move, host: str, direction: Direction, kind: str = "throttled") -> list[Flow]:
-    return [
-        f
-        for f in move.flows
-        if f.kind == kind and host == (f.leader if direction == "transmit" else f.follower)
-    ]
+    return [f for f in move.flows if f.kind == kind and host == (f.leader if direction == "transmit" else f.follower)]
 
 
 def _fed_by(move: Move) -> dict[str, tuple[str, ...]]:
@@ -118,37 +125,39 @@ def _fed_by(move: Move) -> dict[str, tuple[str, ...]]:
 
 def _rates(row: Row) -> HostRates:
     worst = None
-    if row.worst_bytes is not None:
-        worst = Window(row.worst_bytes, row.worst_elapsed_s, row.worst_start_s)
+    if row["worst_bytes"] is not None:
+        worst = Window(row["worst_bytes"], row["worst_elapsed_s"], row["worst_start_s"])
     steady = None
-    if row.steady_mean is not None:
-        steady = Steady(row.steady_mean, row.steady_s, row.steady_windows, row.variation, row.lowest_window)
+    if row["steady_mean"] is not None:
+        steady = Steady(
+            row["steady_mean"], row["steady_s"], row["steady_windows"], row["variation"], row["lowest_window"]
+        )
     return HostRates(
-        host=row.host,
-        direction=row.direction,
-        total_bytes=row.total_bytes,
-        end_s=row.end_s,
-        longest_gap_s=row.gap_s,
+        host=row["host"],
+        direction=row["direction"],
+        total_bytes=row["total_bytes"],
+        end_s=row["end_s"],
+        longest_gap_s=row["gap_s"],
         worst_window=worst,
-        highest_window_bytes_per_s=row.highest_window,
-        highest_second_bytes_per_s=row.highest_second,
-        warmup_bytes_per_s=row.warmup,
+        highest_window_bytes_per_s=row["highest_window"],
+        highest_second_bytes_per_s=row["highest_second"],
+        warmup_bytes_per_s=row["warmup"],
         steady=steady,
-        kafka_ratio=row.kafka_ratio,
-        kafka_polls=row.kafka_polls,
+        kafka_ratio=row["kafka_ratio"],
+        kafka_polls=row["kafka_polls"],
     )
 
 
 def _quota(host: str, side: Side, row: Row | None) -> QuotaPolls:
     if row is None:
         return QuotaPolls(host, side, 0, None, 0, None, None)
-    return QuotaPolls(host, side, row.polls, row.gap_s, row.different, row.first_s, row.first_value)
+    return QuotaPolls(host, side, row["polls"], row["gap_s"], row["different"], row["first_s"], row["first_value"])
 
 
 def _conservation(run: str, host: str, direction: Direction, move: Move, rows: Rows) -> Conservation:
     def grown(kind: str) -> float | None:
         row = rows.get((run, host, direction, kind))
-        return None if row is None else row.bytes
+        return None if row is None else row["bytes"]
 
     return Conservation(
         host=host,
@@ -164,11 +173,11 @@ def _conservation(run: str, host: str, direction: Direction, move: Move, rows: R
 def _control(host: str, leaders: tuple[str, ...], row: Row | None) -> Control:
     if row is None:
         return Control(host, leaders, 0.0, None, None)
-    return Control(host, leaders, row.total_bytes, row.peak, row.gap_s)
+    return Control(host, leaders, row["total_bytes"], row["peak"], row["gap_s"])
 
 
 def _load(busy: Row | None, steal: Row | None) -> MachineLoad:
-    steal_max = None if steal is None else steal.window_max
+    steal_max = None if steal is None else steal["window_max"]
     if busy is None:
         return MachineLoad(0, None, None, None, steal_max)
-    return MachineLoad(busy.polls, busy.gap_s, busy.mean, busy.window_max, steal_max)
+    return MachineLoad(busy["polls"], busy["gap_s"], busy["mean"], busy["window_max"], steal_max)

@@ -12,16 +12,20 @@ from results.spark.array_sql import (
     median,
     pair_rates,
     pairs,
+    pairs_within,
 )
 
 SECOND_US = "900000"
+READING_US = "50000"
 
 
 def with_columns(frame: DataFrame, steps: tuple[tuple[str, str], ...]) -> DataFrame:
     """Add columns, each of which may use those before it."""
+    # One text, and so one analysis, instead of one for each column.
+    query = "SELECT * FROM {frame}"
     for name, text in steps:
-        frame = frame.selectExpr("*", f"{text} AS {name}")
-    return frame
+        query = f"SELECT *, {text} AS {name} FROM ({query})"
+    return frame.sparkSession.sql(query, frame=frame)
 
 
 _BASE = last_at_or_before("series", "started")
@@ -54,11 +58,7 @@ _RATES = (
     ("s0", "CASE WHEN size(steady) > 1 THEN get(steady, 0) END"),
     ("s1", "CASE WHEN size(steady) > 1 THEN try_element_at(steady, -1) END"),
     ("steady_s", "(s1.us - s0.us) / 1e6D"),
-    (
-        "worst",
-        """array_max(transform(whole, w -> struct(w.bytes - quota * w.elapsed_s AS excess,
-                                                  -w.start_us AS earliest, w.bytes AS bytes, w.elapsed_s AS elapsed_s)))""",
-    ),
+    ("worst", f"array_max({pairs_within('points', f'window_us - {READING_US}')})"),
     ("steady_rates", pair_rates("filter(second, w -> w.start_us >= s0.us AND w.stop_us <= s1.us)")),
     ("steady_second", mean("steady_rates")),
     ("warm", first_at_or_after("points", "started + warmup_us")),
@@ -128,8 +128,9 @@ LEFT JOIN (SELECT run_id, max(end_us) AS end_us FROM rates GROUP BY run_id) r US
 
 def quotas(spark: SparkSession) -> DataFrame:
     """One row a broker and side: polls from the move's start to its end, and those that differ from the quota."""
-    frame = spark.sql("SELECT c.*, g.host, g.metric, g.series FROM gauges g JOIN span c USING (run_id) "
-                      "WHERE g.metric LIKE 'quota.%'")
+    frame = spark.sql(
+        "SELECT c.*, g.host, g.metric, g.series FROM gauges g JOIN span c USING (run_id) WHERE g.metric LIKE 'quota.%'"
+    )
     steps = (
         ("gap_s", gap_s("series", "started", "end_us")),
         ("polled", "filter(series, q -> q.us BETWEEN started AND end_us)"),
@@ -137,8 +138,14 @@ def quotas(spark: SparkSession) -> DataFrame:
         ("first_other", "get(other, 0)"),
     )
     return with_columns(frame, steps).selectExpr(
-        "run_id", "host", "metric", "gap_s", "size(polled) AS polls", "size(other) AS different",
-        "(first_other.us - started) / 1e6D AS first_s", "first_other.value AS first_value",
+        "run_id",
+        "host",
+        "metric",
+        "gap_s",
+        "size(polled) AS polls",
+        "size(other) AS different",
+        "(first_other.us - started) / 1e6D AS first_s",
+        "first_other.value AS first_value",
     )
 
 
@@ -161,8 +168,10 @@ def conservation(spark: SparkSession) -> DataFrame:
 
 def controls(spark: SparkSession) -> DataFrame:
     """One row a run and host into which control bytes went while the throttle was in force."""
-    frame = spark.sql("SELECT c.*, s.host, s.series FROM series s JOIN span c USING (run_id) "
-                      "WHERE s.kind = 'control' AND s.direction = 'receive'")
+    frame = spark.sql(
+        "SELECT c.*, s.host, s.series FROM series s JOIN span c USING (run_id) "
+        "WHERE s.kind = 'control' AND s.direction = 'receive'"
+    )
     steps = (
         ("begin_us", "coalesce(in_force, started)"),
         ("quiet_us", "greatest(end_us, coalesce(control_done, end_us))"),
@@ -172,7 +181,9 @@ def controls(spark: SparkSession) -> DataFrame:
         ("inside", "filter(series, p -> p.us BETWEEN first_us AND last_us)"),
     )
     return with_columns(frame, steps).selectExpr(
-        "run_id", "host", f"{gap_s('series', 'begin_us', 'until_us')} AS gap_s",
+        "run_id",
+        "host",
+        f"{gap_s('series', 'begin_us', 'until_us')} AS gap_s",
         "coalesce(try_element_at(inside, -1).value - get(inside, 0).value, 0D) AS total_bytes",
         f"array_max({pair_rates(pairs('inside', SECOND_US))}) AS peak",
     )
@@ -180,8 +191,10 @@ def controls(spark: SparkSession) -> DataFrame:
 
 def load(spark: SparkSession) -> DataFrame:
     """One row a run and gauge of the machine: mean, and the highest mean of any window inside the move."""
-    frame = spark.sql("SELECT c.*, g.metric, g.series FROM gauges g JOIN span c USING (run_id) "
-                      "WHERE g.host = 'machine' AND g.metric LIKE 'cpu.%'")
+    frame = spark.sql(
+        "SELECT c.*, g.metric, g.series FROM gauges g JOIN span c USING (run_id) "
+        "WHERE g.host = 'machine' AND g.metric LIKE 'cpu.%'"
+    )
     steps = (
         ("gap_s", gap_s("series", "started", "end_us")),
         ("inside", "filter(series, q -> q.us > started AND q.us <= end_us)"),
@@ -194,6 +207,10 @@ def load(spark: SparkSession) -> DataFrame:
         ("highest", f"array_max(transform(trailing, t -> {mean('t')}))"),
     )
     return with_columns(frame, steps).selectExpr(
-        "run_id", "metric", "gap_s", "size(inside) AS polls", "average AS mean",
+        "run_id",
+        "metric",
+        "gap_s",
+        "size(inside) AS polls",
+        "average AS mean",
         "coalesce(highest, average) AS window_max",
     )

@@ -15,9 +15,7 @@ from results.store import Store
 
 _RUN = "regexp_extract(_metadata.file_path, 'runs/([^/]+)/[^/]*$', 1) AS run_id"
 
-_SAMPLES = (
-    "ts TIMESTAMP, host STRING, metric STRING, topic STRING, `partition` INT, label STRING, value DOUBLE"
-)
+_SAMPLES = "ts TIMESTAMP, host STRING, metric STRING, topic STRING, `partition` INT, label STRING, value DOUBLE"
 _EVENTS = "ts TIMESTAMP, kind STRING, name STRING, host STRING, detail STRING"
 _TYPES = {pa.string(): "STRING", pa.int32(): "INT", pa.int64(): "BIGINT", pa.float64(): "DOUBLE"}
 

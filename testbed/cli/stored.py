@@ -31,7 +31,9 @@ def pick(store: Store, run_id: str | None) -> str:
 def list_runs(store: Store) -> int:
     """One line for each run, oldest first."""
     scan = store.scan()
-    rows = [(m.run_id, m.experiment, m.verdict, ", ".join(sorted(set(m.versions.kafka.values())))) for m in scan.manifests]
+    rows = [
+        (m.run_id, m.experiment, m.verdict, ", ".join(sorted(set(m.versions.kafka.values())))) for m in scan.manifests
+    ]
     if rows:
         print(table(("RUN", "EXPERIMENT", "VERDICT", "KAFKA"), rows))
     else:

@@ -23,7 +23,9 @@ def criterion_lines(criteria: Iterable[Criterion]) -> list[str]:
     for criterion in criteria:
         where = " ".join(part for part in (criterion.host, criterion.direction) if part)
         name = f"{criterion.name} {where}".rstrip()
-        lines.append(f"{criterion.verdict.upper():<12}  {name:<34}  {_observed(criterion)}  (expected {criterion.expected})")
+        lines.append(
+            f"{criterion.verdict.upper():<12}  {name:<34}  {_observed(criterion)}  (expected {criterion.expected})"
+        )
         if criterion.verdict != "pass" and criterion.why:
             lines.append(f"{'':14}{criterion.why}")
     return lines

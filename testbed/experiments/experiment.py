@@ -110,7 +110,9 @@ def read_settings(experiment: Experiment, profile: str, given: Sequence[str]) ->
         elif name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             meant = f"; did you mean {near[0]}?" if near else ""
-            problems.append(f"--set {word}: {experiment.name} has no parameter {name!r}, only {', '.join(known)}{meant}")
+            problems.append(
+                f"--set {word}: {experiment.name} has no parameter {name!r}, only {', '.join(known)}{meant}"
+            )
         else:
             texts[name] = text
     values: dict[str, Value] = {}

@@ -91,7 +91,9 @@ class _Mover:
         for fill in self.fills:
             self.admin.create_topic(fill.topic, {p: [source] for p in fill.partitions}, {})
         total = sum(fill.bytes for fill in self.fills)
-        self.context.progress(f"preloading {total / 1e6:.0f} MB into {sum(len(f.partitions) for f in self.fills)} partitions")
+        self.context.progress(
+            f"preloading {total / 1e6:.0f} MB into {sum(len(f.partitions) for f in self.fills)} partitions"
+        )
         preload(self.testbed.bootstrap, self.fills)
 
     def leaders(self) -> Differences:
@@ -214,7 +216,12 @@ def run_move(context: Context, setup: MoveSetup) -> Outcome:
         with context.recorder.step("calibrate"):
             context.progress("calibrating: an unthrottled transfer")
             factor = calibrate(
-                context, admin, mover.plan(mover.calibration), mover.calibration.topic, setup.placement.source, setup.placement.target
+                context,
+                admin,
+                mover.plan(mover.calibration),
+                mover.calibration.topic,
+                setup.placement.source,
+                setup.placement.target,
             )
         log_bytes = mover.log_bytes()
         with context.recorder.step("move"):
@@ -259,9 +266,7 @@ def _throttled(mover: _Mover, log_bytes: int) -> tuple[Done, InForce, Difference
         with driver:
             mover.poll_quotas()
             recorder.poll("lag", SAMPLE_S, mover.lag_samples)
-            driver.execute(
-                mover.plan(mover.moved, mover.control), setup.quota_bytes_per_s, unthrottled=control
-            )
+            driver.execute(mover.plan(mover.moved, mover.control), setup.quota_bytes_per_s, unthrottled=control)
             in_force = InForce(True, time.monotonic() - begun)
             recorder.event("control.started", mover.control.topic)
             timeline = driver.follow(mover.on_poll, timeout_s=3 * expected_s + 60, interval_s=0.5)

@@ -53,9 +53,7 @@ def load_of(samples: Sequence[Sample]) -> Load:
     )
 
 
-def manifest(
-    header: Header, testbed: Testbed, outcome: Outcome, samples: Sequence[Sample]
-) -> Manifest:
+def manifest(header: Header, testbed: Testbed, outcome: Outcome, samples: Sequence[Sample]) -> Manifest:
     """The run's manifest, not judged yet."""
     engine = testbed.engine.info()
     machine = fingerprint()

@@ -2,8 +2,8 @@
 
 import secrets
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,9 +80,7 @@ def run(request: Request, progress: Progress) -> Finished:
         recomputed = _recompute(spark.session(), store, run_id, judgement)
         progress("judged again from the store, in Spark: the same verdict")
         report = write_report(store, store.manifest(run_id), recomputed)
-    return Finished(
-        run_id, experiment.name, recomputed.verdict, recomputed.criteria, report, store.location
-    )
+    return Finished(run_id, experiment.name, recomputed.verdict, recomputed.criteria, report, store.location)
 
 
 def _testbed(
@@ -104,9 +102,7 @@ def _testbed(
     if request.kafka:
         topology = topology.with_kafka_version(request.kafka)
     experiment.check(topology)
-    testbed = Testbed.up(
-        topology, name=f"run-{run_id[-6:]}", overlay=overlay, ephemeral=True, progress=progress
-    )
+    testbed = Testbed.up(topology, name=f"run-{run_id[-6:]}", overlay=overlay, ephemeral=True, progress=progress)
     stack.callback(testbed.down)
     return testbed
 
@@ -123,9 +119,7 @@ def _measure(
     recorder = Recorder()
     started = datetime.now(UTC)
     try:
-        outcome: Outcome = experiment.run(
-            Context(testbed, settings, recorder, progress, run_id, measured=spark.start)
-        )
+        outcome: Outcome = experiment.run(Context(testbed, settings, recorder, progress, run_id, measured=spark.start))
     finally:
         recorder.stop()
     header = Header(run_id, experiment.name, request.profile, started, datetime.now(UTC), settings)

@@ -3,7 +3,6 @@
 import io
 import os
 import shlex
-import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -104,9 +103,7 @@ class SshHost:
                 )
             except (OSError, paramiko.ssh_exception.SSHException) as error:
                 client.close()
-                final = isinstance(
-                    error, paramiko.BadHostKeyException | paramiko.AuthenticationException
-                )
+                final = isinstance(error, paramiko.BadHostKeyException | paramiko.AuthenticationException)
                 if final or time.monotonic() >= deadline:
                     raise TestbedError(
                         f"{self._name}: no SSH connection to {address.host}:{address.port} "
@@ -164,9 +161,7 @@ class SshHost:
         stderr = err.getvalue().decode(errors="replace")
         if timed_out:
             stderr += f"\n(stopped: not done after {timeout_s:g} s)"
-        result = Result(
-            text, status, out.getvalue().decode(errors="replace"), stderr, time.monotonic() - started
-        )
+        result = Result(text, status, out.getvalue().decode(errors="replace"), stderr, time.monotonic() - started)
         if timed_out or (check and status != 0):
             raise CommandFailed(self._name, result)
         return result
@@ -212,5 +207,5 @@ def _copy(receive: "object", into: io.BytesIO) -> None:
     try:
         while data := receive(65536):
             into.write(data)
-    except (TimeoutError, socket.timeout):
+    except TimeoutError:
         return  # the command ran out of time; what was read so far is what there is

@@ -53,9 +53,7 @@ class Admin:
     was no answer.
     """
 
-    def __init__(
-        self, bootstrap: Sequence[str] | str, *, timeout_s: float = 10, client_id: str = "testbed"
-    ) -> None:
+    def __init__(self, bootstrap: Sequence[str] | str, *, timeout_s: float = 10, client_id: str = "testbed") -> None:
         self._timeout_s = timeout_s
         self._connection = Connection(bootstrap, timeout_s, client_id)
         self._client = self._connection.client
@@ -91,9 +89,7 @@ class Admin:
             for b in told["brokers"]
             if not b.get("is_fenced", False)
         )
-        return Cluster(
-            told["cluster_id"], None if leader < 0 else leader, tuple(sorted(brokers, key=lambda b: b.id))
-        )
+        return Cluster(told["cluster_id"], None if leader < 0 else leader, tuple(sorted(brokers, key=lambda b: b.id)))
 
     def features(self) -> dict[str, int]:
         """Return the level of each finalized feature (``metadata.version``, ``group.version``, …)."""
@@ -284,11 +280,7 @@ class Admin:
     def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
         """Return what is set on the topic itself, as the given broker (None: any) has seen it."""
         told = self._describe(ConfigResource.topic(topic), from_broker)
-        return {
-            c["name"]: c["value"]
-            for c in told
-            if c["config_source"] == _TOPIC_LEVEL and c["value"] is not None
-        }
+        return {c["name"]: c["value"] for c in told if c["config_source"] == _TOPIC_LEVEL and c["value"] is not None}
 
     def _describe(self, resource: ConfigResource, from_broker: int | None) -> list[dict[str, Any]]:
         where = "" if from_broker is None else f" from broker {from_broker}"
@@ -302,9 +294,7 @@ class Admin:
         configs: list[dict[str, Any]] = result["configs"]
         return configs
 
-    def alter_configs(
-        self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()
-    ) -> None:
+    def alter_configs(self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()) -> None:
         """Set and delete keys of one resource, in one request, leaving its other keys alone.
 
         Nothing checks the keys against what a broker describes: it lists the rate keys of a throttle only

@@ -22,9 +22,7 @@ FETCH_TUNED: Mapping[str, str] = {
 
 def voters(topology: Topology, plan: AddressPlan) -> str:
     """The static quorum, `1@198.19.0.11:9094,…`."""
-    return ",".join(
-        f"{host.node_id}@{plan.data_ip(host.name)}:{CONTROLLER_PORT}" for host in topology.controllers
-    )
+    return ",".join(f"{host.node_id}@{plan.data_ip(host.name)}:{CONTROLLER_PORT}" for host in topology.controllers)
 
 
 def bootstrap_servers(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
@@ -80,4 +78,3 @@ def server_properties(
 def render(properties: Mapping[str, str]) -> str:
     """The text of a Java properties file; backslashes are escaped as `java.util.Properties` reads them."""
     return "".join(f"{key}={value}\n".replace("\\", "\\\\") for key, value in sorted(properties.items()))
-

@@ -131,9 +131,7 @@ class AdminApi(Protocol):
     def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
         """See `Admin.topic_configs`."""
 
-    def alter_configs(
-        self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()
-    ) -> None:
+    def alter_configs(self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()) -> None:
         """See `Admin.alter_configs`."""
 
     def log_dirs(

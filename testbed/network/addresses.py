@@ -69,4 +69,6 @@ def free_slot(taken: Iterable[int], used_networks: Iterable[IPv4Network]) -> int
             network.overlaps(plan.management) or network.overlaps(plan.data) for network in used
         ):
             return slot
-    raise LookupError(f"all {len(SLOTS)} address slots of 198.18.0.0/15 are in use: `testbed ls`, then `testbed down NAME`")
+    raise LookupError(
+        f"all {len(SLOTS)} address slots of 198.18.0.0/15 are in use: `testbed ls`, then `testbed down NAME`"
+    )

@@ -71,7 +71,5 @@ def devices_with_alias(prefix: str) -> dict[str, str]:
     """Devices of the machine's own namespace whose alias begins with `prefix`: name → alias."""
     links: list[dict[str, Any]] = json.loads(_run(None, ["ip", "-j", "link", "show"]) or "[]")
     return {
-        str(link["ifname"]): str(link["ifalias"])
-        for link in links
-        if str(link.get("ifalias", "")).startswith(prefix)
+        str(link["ifname"]): str(link["ifalias"]) for link in links if str(link.get("ifalias", "")).startswith(prefix)
     }

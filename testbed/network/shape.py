@@ -131,9 +131,7 @@ def parse_shape(qdiscs: Sequence[Mapping[str, Any]], class_text: str) -> Shape |
     if root is None or own is None:
         return None
     if int(str(root["options"]["default"]), 16) != 0x10:
-        foreign.append(
-            f"HTB's default class {root['options']['default']} (what it does not catch goes unshaped)"
-        )
+        foreign.append(f"HTB's default class {root['options']['default']} (what it does not catch goes unshaped)")
     return Shape(
         rate_bps=_bits(own["rate"]),
         burst_bytes=_bytes(own["burst"]),

@@ -137,9 +137,7 @@ class Engine:
     def containers(self, name: str | None = None) -> list[Found]:
         """All containers of testbed `name`, or of every testbed, whatever their state."""
         found = self._api.containers(all=True, filters={"label": _filter(name)})
-        return [
-            Found(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found
-        ]
+        return [Found(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found]
 
     def networks(self, name: str | None = None) -> list[tuple[str, Mapping[str, str]]]:
         """Id and labels of all networks of testbed `name`, or of every testbed."""

@@ -25,9 +25,7 @@ class KeyPair:
                 serialization.PrivateFormat.OpenSSH,
                 serialization.NoEncryption(),
             ),
-            key.public_key()
-            .public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
-            .decode(),
+            key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode(),
         )
 
 

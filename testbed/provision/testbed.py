@@ -46,9 +46,7 @@ class Testbed:
 
     __test__ = False
 
-    def __init__(
-        self, state: TestbedState, engine: Engine, software: SoftwareSet | None = None
-    ) -> None:
+    def __init__(self, state: TestbedState, engine: Engine, software: SoftwareSet | None = None) -> None:
         self.state = state
         self.engine = engine
         self.topology: Topology = load_document(dict(state.topology))
@@ -158,7 +156,9 @@ class Testbed:
         known = states.load(states.check_name(name))
         if known is None:
             up = ", ".join(states.names()) or "none"
-            raise TestbedError(f"there is no testbed {name}; up are: {up}. `testbed up TOPOLOGY --name {name}` makes one")
+            raise TestbedError(
+                f"there is no testbed {name}; up are: {up}. `testbed up TOPOLOGY --name {name}` makes one"
+            )
         testbed = cls(known, Engine())
         if known.status != "up":
             raise TestbedError(
@@ -182,9 +182,7 @@ class Testbed:
             host = self.topology.host(host_name)
             software = self._software.kafka(host.kafka_version) if host.kafka_version else None
             self.engine.create(
-                host_spec(
-                    host, self.topology, self.plan, identity, image, labels, software, self.state.overlay
-                )
+                host_spec(host, self.topology, self.plan, identity, image, labels, software, self.state.overlay)
             )
 
         each(self.hosts, make)
@@ -287,17 +285,14 @@ class Serving:
 
     def __init__(self, testbed: Testbed) -> None:
         self._testbed = testbed
-        self._looks = 0
 
     def brokers(self) -> set[int | None]:
         """The node ids of the unfenced brokers; empty while nobody answers."""
-        self._looks += 1
-        if self._looks % 10 == 0:
-            self._check_alive()
         try:
-            with self._testbed.admin(timeout_s=5.0) as admin:
+            with self._testbed.admin(timeout_s=2.0) as admin:
                 return {broker.id for broker in admin.cluster().brokers}
         except TestbedError:
+            self._check_alive()
             return set()
 
     def _check_alive(self) -> None:
@@ -306,6 +301,4 @@ class Serving:
                 continue
             node = self._testbed.node(host.name)
             if node.pid() is None:
-                raise TestbedError(
-                    f"Kafka on {host.name} ended while starting; the end of its log:\n{node.log_tail()}"
-                )
+                raise TestbedError(f"Kafka on {host.name} ended while starting; the end of its log:\n{node.log_tail()}")

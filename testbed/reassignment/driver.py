@@ -146,9 +146,7 @@ class Driver:
             raise DriverError(
                 f"the move is not done after {timeout_s:g} s:\n  " + "\n  ".join(missing[:_SHOWN] + more)
             ) from error
-        timeline = Timeline(
-            self._started_us, _now_us(), time.monotonic() - self._started_s, tuple(polls), tuple(trace)
-        )
+        timeline = Timeline(self._started_us, _now_us(), time.monotonic() - self._started_s, tuple(polls), tuple(trace))
         self._on_event("move.done", "move", {"seconds": round(timeline.seconds, 3)})
         return timeline
 
@@ -169,16 +167,13 @@ class Driver:
         if running:
             named = ", ".join(str(tp) for tp in list(running)[:_SHOWN])
             raise DriverError(
-                f"{len(running)} partitions are being reassigned already ({named}); "
-                f"wait for them or cancel them"
+                f"{len(running)} partitions are being reassigned already ({named}); wait for them or cancel them"
             )
         todo = moves(plan, self._admin.partitions(plan.topics()))
         live = {broker.id for broker in self._admin.cluster().brokers}
         dead = sorted({broker for move in todo for broker in move.target} - live)
         if dead:
-            raise DriverError(
-                f"brokers {dead} are targets of the plan but not alive; live are {sorted(live)}"
-            )
+            raise DriverError(f"brokers {dead} are targets of the plan but not alive; live are {sorted(live)}")
         return todo
 
     def _look(

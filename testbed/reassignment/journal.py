@@ -125,12 +125,9 @@ def _journal(document: dict[str, Any]) -> Journal:
     if document["schema"] != _SCHEMA:
         raise ValueError(f"schema {document['schema']}, not {_SCHEMA}: written by another version")
     changes = tuple(
-        Change(ConfigResource(**c["resource"]), c["key"], c["original"], c["value"])
-        for c in document["changes"]
+        Change(ConfigResource(**c["resource"]), c["key"], c["original"], c["value"]) for c in document["changes"]
     )
-    return Journal(
-        document["id"], document["bootstrap"], document["cluster_id"], changes, Owner(**document["owner"])
-    )
+    return Journal(document["id"], document["bootstrap"], document["cluster_id"], changes, Owner(**document["owner"]))
 
 
 def _started_ticks(pid: int) -> int | None:

@@ -186,9 +186,7 @@ def _read_entry(
         return None
     before = len(problems)
     problems.extend(
-        f"{where}.{key}: unknown; allowed are {', '.join(sorted(_FIELDS))}"
-        for key in entry
-        if key not in _FIELDS
+        f"{where}.{key}: unknown; allowed are {', '.join(sorted(_FIELDS))}" for key in entry if key not in _FIELDS
     )
     topic: Any = entry.get("topic")
     partition: Any = entry.get("partition")
@@ -203,18 +201,14 @@ def _read_entry(
     else:
         for i, broker in enumerate(replicas):
             if not _is_id(broker):
-                problems.append(
-                    f"{where}.replicas[{i}]: found {_shown(broker)}; must be a broker id (0 or more)"
-                )
+                problems.append(f"{where}.replicas[{i}]: found {_shown(broker)}; must be a broker id (0 or more)")
             elif broker in replicas[:i]:
                 problems.append(f"{where}.replicas[{i}]: broker {broker} is already in the list")
     if folders is not None:
         if not isinstance(folders, list) or not all(isinstance(d, str) and d for d in folders):
             problems.append(f"{where}.log_dirs: found {_shown(folders)}; must be a list of folders")
         elif isinstance(replicas, list) and len(folders) != len(replicas):
-            problems.append(
-                f"{where}.log_dirs: {len(folders)} folders for {len(replicas)} replicas; must be one each"
-            )
+            problems.append(f"{where}.log_dirs: {len(folders)} folders for {len(replicas)} replicas; must be one each")
     if len(problems) > before:
         return None
     return TopicPartition(topic, partition), tuple(replicas), None if folders is None else tuple(folders)

@@ -61,9 +61,7 @@ def not_placed(
         elif state.replicas != move.target:
             missing.append(f"{move.tp}: replicas {list(state.replicas)}, not {list(move.target)}")
         elif not set(move.target) <= set(state.isr):
-            missing.append(
-                f"{move.tp}: ISR {list(state.isr)} lacks {sorted(set(move.target) - set(state.isr))}"
-            )
+            missing.append(f"{move.tp}: ISR {list(state.isr)} lacks {sorted(set(move.target) - set(state.isr))}")
     return missing
 
 
@@ -96,7 +94,5 @@ def observed(
         if state is not None:
             running = listed.get(move.tp)
             adding, removing = (running.adding, running.removing) if running else ((), ())
-            entries.append(
-                TraceEntry(ts_us, move.tp, state.replicas, adding, removing, state.isr, state.leader)
-            )
+            entries.append(TraceEntry(ts_us, move.tp, state.replicas, adding, removing, state.isr, state.leader))
     return entries

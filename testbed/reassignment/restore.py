@@ -22,9 +22,7 @@ class Interference:
     def __str__(self) -> str:
         was = "not set" if self.found is None else repr(self.found)
         back = "removed" if self.change.original is None else f"put back to {self.change.original!r}"
-        return (
-            f"{self.change.resource}: {self.change.key} was {was}, not {self.change.value!r} as set; {back}"
-        )
+        return f"{self.change.resource}: {self.change.key} was {was}, not {self.change.value!r} as set; {back}"
 
 
 @dataclass(frozen=True, slots=True)

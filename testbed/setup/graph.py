@@ -66,6 +66,14 @@ def closure(checks: Sequence[Check], names: Iterable[str]) -> tuple[Check, ...]:
     return tuple(check for check in ordered(checks) if check.name in wanted)
 
 
+def ancestors(checks: Sequence[Check]) -> dict[str, frozenset[str]]:
+    """For each check the names of all it needs, directly or not."""
+    found: dict[str, frozenset[str]] = {}
+    for check in ordered(checks):
+        found[check.name] = frozenset(check.needs).union(*(found[need] for need in check.needs))
+    return found
+
+
 def probe_all(checks: Sequence[Check]) -> tuple[Finding, ...]:
     """All findings, the probes side by side."""
     with ThreadPoolExecutor(max_workers=len(checks) or 1) as pool:
@@ -81,11 +89,13 @@ def put_right(checks: Sequence[Check], found: Sequence[Finding], observer: Obser
     state = _State({finding.name: finding for finding in found}, {})
     todo = [check for check in ordered(checks) if not state.findings[check.name].ok]
     running: dict[Future[None], Check] = {}
+    before = ancestors(checks)
     with ThreadPoolExecutor(max_workers=len(checks) or 1) as pool:
         while todo or running:
             busy = {check.name for check in running.values()} | {check.name for check in todo}
             for check in list(todo):
-                if busy.isdisjoint(check.needs):
+                # Indirect needs, too: an engine that answers already does not mean that packages are there.
+                if busy.isdisjoint(before[check.name]):
                     todo.remove(check)
                     running[pool.submit(_put_one_right, check, state, observer)] = check
             finished, _ = wait(running, return_when=FIRST_COMPLETED)

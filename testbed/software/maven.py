@@ -14,6 +14,9 @@ from testbed.software.commands import CommandError, run_logged
 from testbed.software.errors import SoftwareError
 from testbed.software.locks import held
 
+# By its full name, so that it is the same one everywhere, and that Maven says why when it cannot be had.
+PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
+
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
@@ -60,16 +63,17 @@ def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: 
     with held(cache_dir() / ".maven.lock"), tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
         project = Path(folder) / "pom.xml"
         project.write_text(pom(dependencies), encoding="utf-8")
-        begun = log.stat().st_size if log.exists() else 0
         try:
             run_logged(
                 [
                     "mvn",
                     "-B",
                     "-q",
+                    "-U",  # ask again for what was not there at another time
+                    "-Dstyle.color=never",
                     "-f",
                     project,
-                    "dependency:copy-dependencies",
+                    f"{PLUGIN}:copy-dependencies",
                     "-DincludeScope=runtime",
                     f"-DexcludeTransitive={str(not transitive).lower()}",
                     f"-DoutputDirectory={target}",
@@ -77,10 +81,7 @@ def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: 
                 log,
             )
         except CommandError as error:
-            with log.open("rb") as stream:
-                stream.seek(begun)
-                said = stream.read().decode(errors="replace")
-            missing = missing_artifacts(said)
+            missing = missing_artifacts(error.output)
             if missing:
                 raise NotInRegistry(f"Maven finds no {', '.join(missing)}") from error
             raise
@@ -88,9 +89,9 @@ def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: 
 
 def missing_artifacts(output: str) -> tuple[str, ...]:
     """The artifacts that Maven's output says do not exist, as `group:name:version`."""
-    found = re.findall(
-        r"(?:Could not find artifact|Failure to find) ([\w.-]+):([\w.-]+):jar:([\w.:-]+?) (?:in|was)", output
-    )
+    coordinates = r"([\w.-]+):([\w.-]+):jar:([\w.:-]+?)"
+    found = re.findall(rf"(?:Could not find artifact|Failure to find) {coordinates} in ", output)
+    found += re.findall(rf"{coordinates} was not found in ", output)
     return tuple(dict.fromkeys(":".join(part) for part in found))
 
 
@@ -103,7 +104,7 @@ def known_versions(group: str, name: str) -> tuple[str, ...]:
         project.write_text(pom([Coordinates(group, name, "(,0]")]), encoding="utf-8")
         try:
             with held(cache_dir() / ".maven.lock"):
-                run_logged(["mvn", "-B", "-q", "-f", project, "dependency:resolve"], log, timeout_s=60)
+                run_logged(["mvn", "-B", "-q", "-f", project, f"{PLUGIN}:resolve"], log, timeout_s=60)
         except CommandError:
             pass  # it must fail, since no version lies in that range; the metadata is there by then
         repository = Path.home() / ".m2" / "repository" / Path(*group.split(".")) / name

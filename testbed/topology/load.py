@@ -53,9 +53,7 @@ def _build(located: Located) -> Topology:
         hosts, broken = resolve(form)
         broken += broken_rules(form.name, tuple(form.racks), hosts)
         problems += [
-            located.problem(explains.original(b.path), explains.words(b.message))
-            for b in broken
-            if not explains(b)
+            located.problem(explains.original(b.path), explains.words(b.message)) for b in broken if not explains(b)
         ]
         if not problems:
             return Topology(form.name, hosts, tuple(form.racks), form.description, located.file)

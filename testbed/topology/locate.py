@@ -22,9 +22,7 @@ MAX_TEXT = 20_000
 
 _NOT_TEXT = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _INT = re.compile(r"[-+]?[0-9]+")
-_FLOAT = re.compile(
-    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
-)
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _NULL = ("", "~", "null", "Null", "NULL")
 _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 
@@ -125,9 +123,7 @@ def _measure(text: str, file: str) -> None:
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                _refuse(
-                    file, text, at, "a second document starts here (---); allowed: one topology in a file"
-                )
+                _refuse(file, text, at, "a second document starts here (---); allowed: one topology in a file")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
@@ -171,9 +167,7 @@ class _Reader:
                 [located.problem(path[:6], f"aliases expand to more than {MAX_NODES} values; write them out")]
             )
         if any(node is parent for parent in self._open):
-            raise TopologyError(
-                [located.problem(path[:6], "this alias contains itself; write the values out")]
-            )
+            raise TopologyError([located.problem(path[:6], "this alias contains itself; write the values out")])
         if depth > MAX_DEPTH:
             message = f"aliases nest deeper than {MAX_DEPTH} levels; a topology needs six"
             raise TopologyError([located.problem(path[:6], message)])
@@ -215,9 +209,7 @@ class _Reader:
             self._wrong(node, path, f"{len(text)} characters of text; allowed: {MAX_TEXT}")
             return text[:MAX_TEXT]
         if _NOT_TEXT.search(text):  # only through an escape such as "\0" or "\ud800"
-            self._wrong(
-                node, path, f"{show(text)} has a character in it that is not text; allowed: printable text"
-            )
+            self._wrong(node, path, f"{show(text)} has a character in it that is not text; allowed: printable text")
             return _NOT_TEXT.sub("", text)
         return text if node.style is not None else _plain(text)
 

@@ -27,9 +27,7 @@ def resolve(form: TopologyForm) -> tuple[tuple[Host, ...], list[Broken]]:
         levels = _kafka_levels(form, host) if kafka else []
         version = next((level.version for level in reversed(levels) if level.version is not None), None)
         if kafka and version is None:
-            text = (
-                "no Kafka version; allowed: a release such as 4.3.1, here, at its role or in kafka at the top"
-            )
+            text = "no Kafka version; allowed: a release such as 4.3.1, here, at its role or in kafka at the top"
             levels_of = (("hosts", name), ("roles", host.role.value), ())
             broken.append(_absent(("hosts", name), "kafka", ("version",), levels_of, text))
             version = _STAND_IN_VERSION

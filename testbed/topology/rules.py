@@ -81,7 +81,7 @@ def burst_problem(burst_bytes: int, rate_bps: int) -> str | None:
     size = "small" if burst_bytes < MIN_BURST_BYTES else "large"
     return (
         f"a burst of {format_size(burst_bytes)} is too {size} at {format_bit_rate(rate_bps)}; "
-        f"allowed: {MIN_BURST_BYTES}B (one frame) to {format_size(most)}, or leave it out for 1 ms of the rate"
+        f"allowed: {MIN_BURST_BYTES}B (one frame) to {format_size(most)}, or left out for 1 ms of the rate"
     )
 
 
@@ -156,9 +156,7 @@ def broken_rules(name: str, racks: tuple[str, ...], hosts: tuple[Host, ...]) -> 
     for index, host in enumerate(hosts):
         if any(host.name == other.name for other in hosts[:index]):
             found.append(
-                Broken(
-                    ("hosts", host.name), f"two hosts are called {show(host.name)}; allowed: each name once"
-                )
+                Broken(("hosts", host.name), f"two hosts are called {show(host.name)}; allowed: each name once")
             )
         found.extend(_host_problems(host, racks))
     found.extend(_repeated_node_ids(hosts))
@@ -172,9 +170,7 @@ def missing_duties(roles: Iterable[Role]) -> Iterator[Broken]:
     if not present & {Role.BROKER, Role.BOTH}:
         yield Broken(("hosts",), "no host is a broker; allowed: at least one with role broker or both")
     if not present & {Role.CONTROLLER, Role.BOTH}:
-        yield Broken(
-            ("hosts",), "no host is a controller; allowed: at least one with role controller or both"
-        )
+        yield Broken(("hosts",), "no host is a controller; allowed: at least one with role controller or both")
 
 
 def unknown_rack(found: object, racks: tuple[str, ...]) -> str:

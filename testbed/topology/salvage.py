@@ -68,9 +68,7 @@ def salvage(located: Located) -> tuple[TopologyForm | None, list[Problem], Expla
     return None, problems, explains
 
 
-def _take_out(
-    error: ErrorDetails, values: Any, located: Located, problems: list[Problem], explains: Explains
-) -> Any:
+def _take_out(error: ErrorDetails, values: Any, located: Located, problems: list[Problem], explains: Explains) -> Any:
     path: Path = error["loc"]
     about_key = path[-1:] == ("[key]",)
     path = path[:-1] if about_key else path
@@ -121,9 +119,7 @@ def _edited(values: Any, path: Path, new: object) -> Any:
     return kept if new is _GONE else {**kept, head: new}
 
 
-def _without_nulls(
-    values: Any, path: Path, located: Located, problems: list[Problem], explains: Explains
-) -> Any:
+def _without_nulls(values: Any, path: Path, located: Located, problems: list[Problem], explains: Explains) -> Any:
     """Fields left empty: `rate:` with nothing behind it is a slip, not a wish to inherit."""
     if not isinstance(values, Mapping) or len(path) > 6:
         return values

@@ -16,9 +16,7 @@ def json_schema() -> dict[str, Any]:
     hosts["propertyNames"] = {"pattern": HOST_NAME}
     nic = schema["$defs"]["NicForm"]
     nic["allOf"] = [
-        {"not": {"required": [whole, f"{side}_{whole}"]}}
-        for whole in ("rate", "burst")
-        for side in ("tx", "rx")
+        {"not": {"required": [whole, f"{side}_{whole}"]}} for whole in ("rate", "burst") for side in ("tx", "rx")
     ]
     client = {"properties": {"role": {"const": "client"}}, "required": ["role"]}
     schema["$defs"]["HostForm"] |= {"if": client, "then": {"properties": {"kafka": False, "node_id": False}}}
@@ -36,9 +34,7 @@ def _for_editors(part: Any) -> Any:
         return [_for_editors(item) for item in part]
     if not isinstance(part, dict):
         return part
-    kept = {
-        key: _for_editors(value) for key, value in part.items() if not (key == "default" and value is None)
-    }
+    kept = {key: _for_editors(value) for key, value in part.items() if not (key == "default" and value is None)}
     alternatives = kept.get("anyOf")
     if isinstance(alternatives, list) and {"type": "null"} in alternatives:
         (only,) = [item for item in alternatives if item != {"type": "null"}]

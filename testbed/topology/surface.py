@@ -55,9 +55,7 @@ def _burst(value: Any) -> int:
         raise problem(str(error)) from None
     if burst_bytes < MIN_BURST_BYTES:
         low = format_size(MIN_BURST_BYTES)
-        raise problem(
-            f"a burst of {format_size(burst_bytes)} is too small; allowed: {low} (one frame) or more"
-        )
+        raise problem(f"a burst of {format_size(burst_bytes)} is too small; allowed: {low} (one frame) or more")
     return burst_bytes
 
 
@@ -69,9 +67,7 @@ def _role(value: Any) -> Role:
 
 
 def _description(value: Any) -> str | None:
-    return (
-        None if isinstance(value, str) else f"{show(value)} is not text; allowed: text (in quotes if need be)"
-    )
+    return None if isinstance(value, str) else f"{show(value)} is not text; allowed: text (in quotes if need be)"
 
 
 def _rack_text(value: Any) -> str | None:
@@ -148,17 +144,11 @@ class NicForm(_Surface):
         Field(description="The interface's name inside the host; data0 unless given."),
     ] = None
     rate: Annotated[Rate | None, Field(description="Rate both ways, such as 400mbit.")] = None
-    tx_rate: Annotated[
-        Rate | None, Field(description="Rate at which the host can send; goes with rx_rate.")
-    ] = None
-    rx_rate: Annotated[
-        Rate | None, Field(description="Rate at which the host can receive; goes with tx_rate.")
-    ] = None
+    tx_rate: Annotated[Rate | None, Field(description="Rate at which the host can send; goes with rx_rate.")] = None
+    rx_rate: Annotated[Rate | None, Field(description="Rate at which the host can receive; goes with tx_rate.")] = None
     burst: Annotated[
         Burst | None,
-        Field(
-            description="Bytes that may pass at once, both ways. Left out: 1 ms of the rate, at least 16KiB."
-        ),
+        Field(description="Bytes that may pass at once, both ways. Left out: 1 ms of the rate, at least 16KiB."),
     ] = None
     tx_burst: Annotated[Burst | None, Field(description="Burst of what the host sends.")] = None
     rx_burst: Annotated[Burst | None, Field(description="Burst of what the host receives.")] = None
@@ -193,18 +183,16 @@ class KafkaForm(_Surface):
 class DefaultsForm(_Surface):
     """What every host starts from. (Kafka's settings for all hosts stand in kafka, at the top.)"""
 
-    nic: Annotated[
-        NicForm | None, Field(description="The NIC of every host, unless its role or itself says else.")
-    ] = None
+    nic: Annotated[NicForm | None, Field(description="The NIC of every host, unless its role or itself says else.")] = (
+        None
+    )
 
 
 class KafkaRoleForm(_Surface):
     """What every host of this role has, unless the host says else."""
 
     nic: Annotated[NicForm | None, Field(description="The NIC of hosts of this role.")] = None
-    kafka: Annotated[KafkaForm | None, Field(description="Kafka's version and properties for this role.")] = (
-        None
-    )
+    kafka: Annotated[KafkaForm | None, Field(description="Kafka's version and properties for this role.")] = None
 
 
 class ClientRoleForm(_Surface):
@@ -217,9 +205,7 @@ class RolesForm(_Surface):
     """Settings by role. A host takes those of its own role only: both is a role of its own."""
 
     broker: Annotated[KafkaRoleForm | None, Field(description="Hosts that hold partitions.")] = None
-    controller: Annotated[
-        KafkaRoleForm | None, Field(description="Hosts that vote in the metadata quorum.")
-    ] = None
+    controller: Annotated[KafkaRoleForm | None, Field(description="Hosts that vote in the metadata quorum.")] = None
     both: Annotated[KafkaRoleForm | None, Field(description="Hosts that are broker and controller.")] = None
     client: Annotated[ClientRoleForm | None, Field(description="Hosts without Kafka, for load.")] = None
 
@@ -233,13 +219,13 @@ class HostForm(_Surface):
         WithJsonSchema({"type": "string", "enum": [role.value for role in Role]}),
         Field(description="broker holds partitions, controller votes, both does both, client runs no Kafka."),
     ]
-    rack: Annotated[
-        RackOfHost | None, Field(description="One of racks; may be left out when there is only one.")
-    ] = None
+    rack: Annotated[RackOfHost | None, Field(description="One of racks; may be left out when there is only one.")] = (
+        None
+    )
     nic: Annotated[NicForm | None, Field(description="This host's NIC, where it differs.")] = None
-    kafka: Annotated[
-        KafkaForm | None, Field(description="This host's Kafka, where it differs; not for clients.")
-    ] = None
+    kafka: Annotated[KafkaForm | None, Field(description="This host's Kafka, where it differs; not for clients.")] = (
+        None
+    )
     node_id: Annotated[
         int | None,
         _text(rules.node_id_problem),
@@ -270,9 +256,7 @@ class TopologyForm(_Surface):
         KafkaForm | None, Field(description="Kafka's version and properties for every host that runs it.")
     ] = None
     defaults: Annotated[DefaultsForm | None, Field(description="What every host starts from.")] = None
-    roles: Annotated[RolesForm | None, Field(description="Settings by role, over defaults, under hosts.")] = (
-        None
-    )
+    roles: Annotated[RolesForm | None, Field(description="Settings by role, over defaults, under hosts.")] = None
     hosts: Annotated[
         dict[HostName, HostForm],
         Field(

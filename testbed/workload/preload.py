@@ -101,9 +101,7 @@ def audit(
     Raises `TestbedError` when a partition cannot be read to its end in time: nothing is known of its records then.
     """
     tallies = {
-        (fill.topic, partition): Tally(fill.records_per_partition)
-        for fill in fills
-        for partition in fill.partitions
+        (fill.topic, partition): Tally(fill.records_per_partition) for fill in fills for partition in fill.partitions
     }
     total, done = sum(fill.bytes for fill in fills), 0
     consumer = Consumer(

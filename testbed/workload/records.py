@@ -34,7 +34,9 @@ class Recipe:
     def pool(self) -> bytes:
         """Random bytes that payloads are cut from: one record longer than a whole number of places."""
         if self.record_bytes <= HEADER_BYTES:
-            raise ValueError(f"a record of {self.record_bytes} bytes has no room for its {HEADER_BYTES} bytes of header")
+            raise ValueError(
+                f"a record of {self.record_bytes} bytes has no room for its {HEADER_BYTES} bytes of header"
+            )
         return random.Random(self.seed).randbytes(_POOL_BYTES + self.record_bytes)
 
     def record(self, pool: bytes, partition: int, place: int) -> bytes:

@@ -69,24 +69,20 @@ def test_logs_are_the_brokers(three):
 
 def test_nothing_listens_beyond_the_testbeds_networks(three):
     for name, host in three.hosts.items():
-        allowed = (
-            "127.0.0.1",
-            "[::ffff:127.0.0.1]",
-            str(three.plan.management_ip(name)),
-            f"[::ffff:{three.plan.data_ip(name)}]",
-            str(three.plan.data_ip(name)),
-        )
+        allowed = (str(three.plan.management_ip(name)), str(three.plan.data_ip(name)))
         sockets = host.run("cat /proc/net/tcp /proc/net/tcp6").stdout.splitlines()
         listening = [_address(line.split()[1]) for line in sockets if len(line.split()) > 3 and line.split()[3] == "0A"]
         assert listening
-        assert all(address in allowed for address in listening), (name, listening)
+        # 127.0.0.11 is the engine's resolver; all of 127/8 is this host's own loopback.
+        assert all(address in allowed or address.startswith("127.") for address in listening), (name, listening)
 
 
 def _address(text: str) -> str:
-    raw = bytes.fromhex(text.split(":")[0])
+    """/proc/net/tcp's hexadecimal address; an IPv4 one in IPv6 clothing is that IPv4 one."""
+    raw = bytes.fromhex(text.split(":", maxsplit=1)[0])
     quads = b"".join(raw[i : i + 4][::-1] for i in range(0, len(raw), 4))
-    dotted = ".".join(str(byte) for byte in quads[-4:])
-    return dotted if len(quads) == 4 else f"[::ffff:{dotted}]"
+    assert len(quads) == 4 or quads[:12] == bytes(10) + b"\xff\xff", quads
+    return ".".join(str(byte) for byte in quads[-4:])
 
 
 def test_only_the_testbeds_key_opens_a_host(three):

@@ -56,16 +56,12 @@ class FakeAdmin:
 
     def cluster(self) -> Cluster:
         self._note("cluster")
-        return Cluster(
-            self.cluster_id, 1, tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in self.broker_ids)
-        )
+        return Cluster(self.cluster_id, 1, tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in self.broker_ids))
 
     def partitions(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
         self._note("partitions", tuple(topics))
         return {
-            tp: PartitionState(
-                tp, replicas[0], 0, replicas, tuple(b for b in replicas if b not in self.isr_lacks), ()
-            )
+            tp: PartitionState(tp, replicas[0], 0, replicas, tuple(b for b in replicas if b not in self.isr_lacks), ())
             for tp, replicas in self.assignment.items()
             if tp.topic in topics
         }
@@ -111,15 +107,9 @@ class FakeAdmin:
         self._note("topic_configs", topic, from_broker)
         if topic not in {tp.topic for tp in self.assignment}:
             raise KafkaError(f"describe topic {topic}", "UNKNOWN_TOPIC_OR_PARTITION")
-        return (
-            {}
-            if from_broker in self.deaf_brokers
-            else dict(self.configs.get(ConfigResource.topic(topic), {}))
-        )
+        return {} if from_broker in self.deaf_brokers else dict(self.configs.get(ConfigResource.topic(topic), {}))
 
-    def alter_configs(
-        self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()
-    ) -> None:
+    def alter_configs(self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()) -> None:
         self._note("alter_configs", resource, dict(set), tuple(delete))
         keys = self.configs.setdefault(resource, {})
         keys.update(set)

@@ -122,9 +122,7 @@ def test_another_rate_or_burst_is_seen(namespace: Namespace, rate_bps: int) -> N
 def test_the_lines_can_be_run_again_and_replace_whatever_was_there(namespace: Namespace) -> None:
     for rate_bps in (400_000_000, 400_000_000, 100_000_000):
         assert compare(Shape(rate_bps, 51_200), namespace.shape(rate_bps, 51_200)) == []
-    namespace.run(
-        "tc", "qdisc", "replace", "dev", "v0", "root", "tbf", "rate", "1mbit", "burst", "10k", "limit", "1m"
-    )
+    namespace.run("tc", "qdisc", "replace", "dev", "v0", "root", "tbf", "rate", "1mbit", "burst", "10k", "limit", "1m")
     assert namespace.read() is None
     assert compare(Shape(400_000_000, 51_200), namespace.read()) == ["not shaped; declared is 400mbit"]
     assert compare(Shape(400_000_000, 51_200), namespace.shape(400_000_000, 51_200)) == []

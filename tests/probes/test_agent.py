@@ -24,9 +24,7 @@ def test_only_replicas_of_wanted_topics_count_and_only_their_segments(tmp_path):
 
 def test_it_needs_nothing_but_the_standard_library_and_prints_json_lines():
     config = json.dumps({"interval_s": 0.05, "log_dir": None, "topics": [], "devices": ["lo"], "jmx_port": None})
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(AGENT), config], stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([sys.executable, "-I", "-S", str(AGENT), config], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     first, second = (json.loads(process.stdout.readline()) for _ in range(2))
     process.stdout.close()

@@ -57,9 +57,7 @@ def test_a_move_from_throttle_to_restore(admin: FakeAdmin, journals: JournalFold
     ]
 
 
-def test_nothing_moves_before_every_broker_has_the_throttle(
-    admin: FakeAdmin, journals: JournalFolder
-) -> None:
+def test_nothing_moves_before_every_broker_has_the_throttle(admin: FakeAdmin, journals: JournalFolder) -> None:
     with Driver(admin, journals) as driver:
         driver.execute(PLAN, 1000)
         names = [name for name, _ in admin.calls]
@@ -117,9 +115,7 @@ def test_the_configuration_is_restored_after_a_failure_at_any_call(
         _original(broken)
         raised: list[int] = []
 
-        def hook(
-            _call: str, _args: tuple[object, ...], admin: FakeAdmin = broken, raised: list[int] = raised
-        ) -> None:
+        def hook(_call: str, _args: tuple[object, ...], admin: FakeAdmin = broken, raised: list[int] = raised) -> None:
             if len(admin.calls) == failing and not raised:  # noqa: B023
                 raised.append(failing)  # noqa: B023
                 raise error
@@ -131,9 +127,7 @@ def test_the_configuration_is_restored_after_a_failure_at_any_call(
         _assert_restored(broken, journals)
 
 
-@pytest.mark.parametrize(
-    ("number", "expected"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
-)
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)])
 def test_a_signal_during_the_move_restores(
     admin: FakeAdmin, journals: JournalFolder, number: int, expected: type[BaseException]
 ) -> None:
@@ -196,9 +190,7 @@ def test_refused_while_another_reassignment_runs(admin: FakeAdmin, journals: Jou
 
 def test_refused_when_a_target_is_not_alive(admin: FakeAdmin, journals: JournalFolder) -> None:
     admin.broker_ids = (1, 3)
-    with pytest.raises(
-        DriverError, match=r"brokers \[2\] are targets of the plan but not alive; live are \[1, 3\]"
-    ):
+    with pytest.raises(DriverError, match=r"brokers \[2\] are targets of the plan but not alive; live are \[1, 3\]"):
         Driver(admin, journals).execute(PLAN, None)
 
 
@@ -211,9 +203,7 @@ def test_refused_when_log_folders_are_chosen(admin: FakeAdmin, journals: Journal
 def test_partitions_that_the_controller_refuses_are_named(admin: FakeAdmin, journals: JournalFolder) -> None:
     admin.refused = {TopicPartition("t", 1): "INVALID_REPLICA_ASSIGNMENT"}
     with (
-        pytest.raises(
-            ReassignmentError, match="failed for 1 of 3 partitions: INVALID_REPLICA_ASSIGNMENT for t-1"
-        ),
+        pytest.raises(ReassignmentError, match="failed for 1 of 3 partitions: INVALID_REPLICA_ASSIGNMENT for t-1"),
         Driver(admin, journals) as driver,
     ):
         driver.execute(PLAN, 1000)
@@ -241,9 +231,7 @@ def test_a_move_that_does_not_end_says_what_is_missing(
         driver.follow(timeout_s=0.05, interval_s=0.005)
 
 
-def test_a_losing_broker_without_an_answer_is_not_taken_for_done(
-    admin: FakeAdmin, journals: JournalFolder
-) -> None:
+def test_a_losing_broker_without_an_answer_is_not_taken_for_done(admin: FakeAdmin, journals: JournalFolder) -> None:
     def hook(call: str, _args: tuple[object, ...]) -> None:
         if call == "log_dirs":
             raise UnreachableError("describe the log folders of broker 1", "REQUEST_TIMED_OUT")

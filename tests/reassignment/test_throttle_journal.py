@@ -133,9 +133,7 @@ def test_a_broker_that_never_reports_the_quota_is_named(admin: FakeAdmin, journa
     assert "broker 1 reports" not in message
 
 
-def test_a_broker_that_does_not_answer_while_waiting_is_named(
-    admin: FakeAdmin, journals: JournalFolder
-) -> None:
+def test_a_broker_that_does_not_answer_while_waiting_is_named(admin: FakeAdmin, journals: JournalFolder) -> None:
     throttle = Throttle(admin, journals)
     throttle.set(MOVES, 1000)
 
@@ -148,9 +146,7 @@ def test_a_broker_that_does_not_answer_while_waiting_is_named(
         throttle.wait_in_force(0)
 
 
-def test_a_failed_restore_says_what_remains_and_keeps_the_journal(
-    admin: FakeAdmin, journals: JournalFolder
-) -> None:
+def test_a_failed_restore_says_what_remains_and_keeps_the_journal(admin: FakeAdmin, journals: JournalFolder) -> None:
     throttle = Throttle(admin, journals)
     throttle.set(MOVES, 1000)
 
@@ -174,9 +170,7 @@ def test_a_restore_that_does_not_hold_is_an_error(admin: FakeAdmin, journals: Jo
     throttle.set(MOVES, 1000)
     real = admin.alter_configs
     # Somebody sets the rate again right after it was taken away.
-    admin.alter_configs = lambda r, s, d=(): real(
-        r, {LEADER_RATE: "5"} if r == B1 else s, d if r != B1 else ()
-    )  # type: ignore[method-assign]
+    admin.alter_configs = lambda r, s, d=(): real(r, {LEADER_RATE: "5"} if r == B1 else s, d if r != B1 else ())  # type: ignore[method-assign]
     with pytest.raises(RestoreError, match=rf"the originals of broker 1.*{LEADER_RATE} is '5', not None"):
         throttle.restore(0)
 
@@ -248,9 +242,7 @@ def test_recover_keeps_the_journal_of_an_unreachable_cluster_unless_told_to_forg
     assert journals.ids() == []
 
 
-def test_recover_refuses_another_cluster_at_the_same_address(
-    admin: FakeAdmin, journals: JournalFolder
-) -> None:
+def test_recover_refuses_another_cluster_at_the_same_address(admin: FakeAdmin, journals: JournalFolder) -> None:
     _left_behind(admin, journals)
     admin.cluster_id = "new-one"
     before = {resource: dict(keys) for resource, keys in admin.configs.items()}

@@ -87,7 +87,7 @@ class SyntheticRun:
         return RunData(manifest, self.samples, self.events, list(judgement.criteria))
 
 
-def synthetic_run(options: Options = Options()) -> SyntheticRun:  # noqa: B008 - frozen
+def synthetic_run(options: Options = Options()) -> SyntheticRun:
     return _Generator(options).run()
 
 
@@ -279,9 +279,7 @@ class _Generator:
             verdict="inconclusive",
             parameters={"rate": f"{o.quota / 1e6:g}MB/s", "fetch": o.fetch, "partitions": o.partitions},
             topology=TopologyRecord("two-brokers", "4b1f" * 16, document),
-            versions=Versions(
-                "0.1.0", "6f2c9e1", kafka, "9a" * 32, "c3" * 32, "3.11.2", "docker 20.10.24", "6.18.0"
-            ),
+            versions=Versions("0.1.0", "6f2c9e1", kafka, "9a" * 32, "c3" * 32, "3.11.2", "docker 20.10.24", "6.18.0"),
             machine=Machine("AMD EPYC 7B13", 2, 24 << 30, "6.18.0", "docker 20.10.24", "overlay2"),
             nics=nics,
             load=Load(o.cpu_busy, min(1.0, o.cpu_busy + 0.2), o.steal),

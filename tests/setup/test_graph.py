@@ -36,6 +36,17 @@ def test_each_is_fixed_after_what_it_needs() -> None:
     assert journal == ["packages", "engine", "image"]
 
 
+def test_a_need_of_a_need_that_is_in_place_is_waited_for() -> None:
+    journal: list[str] = []
+    release = threading.Event()
+    packages = FakeCheck("packages", journal=journal, during=lambda: release.wait(10) and None)
+    engine = FakeCheck("engine", "packages", ok=True)
+    image = FakeCheck("image", "engine", journal=journal)
+    threading.Timer(0.05, release.set).start()
+    assert fix(packages, engine, image).ok
+    assert journal == ["packages", "image"]
+
+
 def test_what_is_in_place_is_left_alone() -> None:
     journal: list[str] = []
     assert fix(FakeCheck("a", ok=True, journal=journal), FakeCheck("b", "a", journal=journal)).ok

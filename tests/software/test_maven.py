@@ -21,5 +21,10 @@ def test_what_maven_misses_is_read_from_its_words() -> None:
     assert missing_artifacts(SAID) == ("org.apache.kafka:kafka_2.13:4.9.9",)
 
 
+def test_what_maven_remembers_to_miss_is_read_too() -> None:
+    said = "org.apache.kafka:kafka_2.13:jar:4.9.9 was not found in some mirror during a previous attempt."
+    assert missing_artifacts(said) == ("org.apache.kafka:kafka_2.13:4.9.9",)
+
+
 def test_a_network_failure_is_not_taken_for_a_missing_artifact() -> None:
     assert missing_artifacts("[ERROR] Could not transfer artifact org.apache.kafka:kafka_2.13:pom:4.3.1") == ()

@@ -48,9 +48,7 @@ def test_it_names_every_field_and_every_refused_property() -> None:
         (KafkaForm, "kafka."),
     ):
         for field in form.model_fields:
-            said = {"defaults": "defaults.nic", "roles": "roles.ROLE.nic", "hosts": "hosts.NAME"}.get(
-                field, field
-            )
+            said = {"defaults": "defaults.nic", "roles": "roles.ROLE.nic", "hosts": "hosts.NAME"}.get(field, field)
             assert f"`{prefix}{said}`" in TEXT, f"{prefix}{field}"
     for name in (*OWNED_PROPERTIES, *(f"{prefix}*" for prefix in OWNED_PREFIXES)):
         assert f"`{name}`" in TEXT, name

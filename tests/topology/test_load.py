@@ -2,6 +2,7 @@
 """Good files: inheritance, node ids, racks, derived bursts, and the round trip through a document."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -125,9 +126,7 @@ def test_a_document_round_trips(text: str) -> None:
 
 def test_the_digest_is_of_the_meaning() -> None:
     one = loads(FULL)
-    same = loads(
-        "# a comment\n" + FULL.replace("rate: 400mbit", "tx_rate: 0.4gbit, rx_rate: 400Mbit/s"), "elsewhere"
-    )
+    same = loads("# a comment\n" + FULL.replace("rate: 400mbit", "tx_rate: 0.4gbit, rx_rate: 400Mbit/s"), "elsewhere")
     other = loads(FULL.replace("rate: 400mbit", "rate: 401mbit"))
     assert same == one and same.digest() == one.digest()
     assert other.digest() != one.digest()
@@ -144,7 +143,7 @@ def test_a_model_cannot_be_changed() -> None:
         topology.name = "other"  # type: ignore[misc]
     with pytest.raises(TypeError):
         topology.hosts[0].properties["a"] = "b"  # type: ignore[index]
-    assert len({host for host in topology.hosts}) == 4
+    assert len(set(topology.hosts)) == 4
 
 
 def test_the_same_in_python() -> None:
@@ -166,16 +165,14 @@ def test_the_same_in_python() -> None:
     ],
     ids=["crlf", "bom", "bom and crlf", "document marks", "quotes"],
 )
-def test_ways_to_write_the_same(change, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_ways_to_write_the_same(change: Callable[[str], bytes], tmp_path: Path) -> None:
     file = tmp_path / "full.yaml"
     file.write_bytes(change(FULL))
     assert load(file) == loads(FULL)
 
 
 def test_aliases_are_fine_in_moderation() -> None:
-    text = FULL.replace("nic: {rate: 400mbit}", "nic: &nic {rate: 400mbit}").replace(
-        "nic: {burst: 100kB}", "nic: *nic"
-    )
+    text = FULL.replace("nic: {rate: 400mbit}", "nic: &nic {rate: 400mbit}").replace("nic: {burst: 100kB}", "nic: *nic")
     assert loads(text).host("b1").nic == Nic.symmetric(400_000_000)
 
 

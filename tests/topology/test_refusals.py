@@ -79,7 +79,7 @@ def test_the_unchanged_text_is_good() -> None:
         ("rate: 400mbit", "rate: 400mbit, tx_rate: 1mbit", "t.yaml:4:17: defaults.nic: rate stands beside tx_rate; allowed: rate alone (both ways), or tx_rate and rx_rate"),
         ("rate: 400mbit", "rate: 400mbit, burst: 50000", "t.yaml:4:40: defaults.nic.burst: 50000 has no unit; allowed: a number and B, kB, MB, GB, KiB, MiB or GiB; did you mean 50kB?"),
         ("rate: 400mbit", "rate: 400mbit, burst: 1kB", "t.yaml:4:40: defaults.nic.burst: a burst of 1kB is too small; allowed: 1.514kB (one frame) or more"),
-        ("role: broker", "role: broker, nic: {tx_burst: 1GB}", "t.yaml:7:38: hosts.b2.nic.tx_burst: a burst of 1GB is too large at 400mbit; allowed: 1514B (one frame) to 50MB, or leave it out for 1 ms of the rate (for b2)"),
+        ("role: broker", "role: broker, nic: {tx_burst: 1GB}", "t.yaml:7:38: hosts.b2.nic.tx_burst: a burst of 1GB is too large at 400mbit; allowed: 1514B (one frame) to 50MB, or left out for 1 ms of the rate (for b2)"),
         ("rate: 400mbit", "rate: 400mbit, name: eth0", "t.yaml:4:39: defaults.nic.name: eth0 is taken (lo is loopback, eth0 the management NIC); allowed: any other name, such as data0"),
         # Kafka
         ("version: 4.3.1", "version: 4.3", "t.yaml:3:18: kafka.version: 4.3 is a number, not a Kafka version; allowed: all three numbers, such as 4.3.1 or 4.3.0-rc1; did you mean 4.3.0?"),
@@ -123,16 +123,12 @@ def test_what_every_host_lacks_is_told_for_each() -> None:
 
 def test_no_broker() -> None:
     text = changed("role: both", "role: controller").replace("role: broker", "role: client")
-    assert refusal(text) == [
-        "t.yaml:5:1: hosts: no host is a broker; allowed: at least one with role broker or both"
-    ]
+    assert refusal(text) == ["t.yaml:5:1: hosts: no host is a broker; allowed: at least one with role broker or both"]
 
 
 def test_two_hosts_with_one_node_id() -> None:
     text = GOOD.replace("rack: r1}", "rack: r1, node_id: 7}").replace("rack: r2}", "rack: r2, node_id: 7}")
-    assert refusal(text) == [
-        "t.yaml:7:41: hosts.b2.node_id: 7 is already the node id of b1; allowed: each id once"
-    ]
+    assert refusal(text) == ["t.yaml:7:41: hosts.b2.node_id: 7 is already the node id of b1; allowed: each id once"]
 
 
 def test_all_mistakes_of_all_kinds_are_told_at_once() -> None:

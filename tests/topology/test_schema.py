@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - messages are written as they are printed
 """The published JSON schema: it is the committed one, good files pass, and what editors should underline does not."""
 
 import json

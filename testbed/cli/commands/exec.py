@@ -10,7 +10,9 @@ from testbed.errors import UsageError
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "testbed exec [NAME] HOST -- CMD …"
-    parser.add_argument("words", nargs=argparse.REMAINDER, help="[NAME] HOST -- CMD …; NAME may be left out when one testbed is up")
+    parser.add_argument(
+        "words", nargs=argparse.REMAINDER, help="[NAME] HOST -- CMD …; NAME may be left out when one testbed is up"
+    )
     parser.epilog = "The exit code is the command's."
 
 

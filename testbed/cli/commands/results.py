@@ -6,7 +6,11 @@ from testbed.cli.command import Command
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("list", "show", "report", "verify"), help="list the runs; show one run's criteria; write its report again; check every file")
+    parser.add_argument(
+        "action",
+        choices=("list", "show", "report", "verify"),
+        help="list the runs; show one run's criteria; write its report again; check every file",
+    )
     parser.add_argument("run", nargs="?", help="a run's id (default: the newest)")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
 

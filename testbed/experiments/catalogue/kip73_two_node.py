@@ -48,7 +48,9 @@ EXPERIMENT = Experiment(
     topology="two-brokers",
     parameters=(
         Parameter("rate", "10MB/s", parse_byte_rate, "the throttle, leader and follower"),
-        Parameter("fetch", "tuned", one_of("tuned", "default"), "tuned: a smooth follower; default: Kafka's own settings"),
+        Parameter(
+            "fetch", "tuned", one_of("tuned", "default"), "tuned: a smooth follower; default: Kafka's own settings"
+        ),
         Parameter("preload", "52s", parse_duration, "how long the move should take: as many bytes are moved"),
         Parameter("partitions", "100", whole(1, 2000), "how many partitions move"),
     ),

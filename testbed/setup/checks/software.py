@@ -27,7 +27,7 @@ class NodeImage(Check):
     """The image of every host's container."""
 
     name = "node image"
-    needs = ("container engine", "disk")
+    needs = ("packages", "container engine", "disk")
     fixable = True
     doing = "making the node image"
     estimate_s = 40.0

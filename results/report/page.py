@@ -1,0 +1,271 @@
+"""What the report says: the question, the answer, key figures, and rows of its tables. Text only, no markup."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from results.criteria.measures import MoveMeasures
+from results.criteria.rate_judgement import bound_of
+from results.criteria.words import percent, rate, size
+from results.manifest import Manifest, Move
+from results.verdict import Criterion, Verdict, overall
+
+TITLES = {
+    "throttled-window": "Throttled bytes in any quota window",
+    "steady-mean": "Steady rate close to the quota",
+    "control-unthrottled": "Control partitions run unthrottled",
+    "broker-rate-agrees": "Kafka's own byte-rate agrees",
+    "nic-conservation": "NIC counters agree with the logs",
+    "quota-in-force": "The quota was in force all the time",
+    "records-intact": "Every record is there",
+    "config-restored": "Configuration put back",
+    "leaders-as-planned": "Leaders as planned",
+    "move-done": "The move is done",
+    "quota-before-move": "Quota first, then the move",
+    "nic-measured": "NIC as declared",
+    "machine-load": "Machine idle enough",
+}
+SECTIONS = (
+    ("Rates", ("throttled-window", "steady-mean", "control-unthrottled", "broker-rate-agrees", "nic-conservation")),
+    (
+        "Facts",
+        ("quota-in-force", "quota-before-move", "records-intact", "move-done", "leaders-as-planned", "config-restored"),
+    ),
+    ("Ground", ("nic-measured", "machine-load")),
+)
+WORDS: dict[Verdict, str] = {"pass": "Pass", "fail": "Fail", "inconclusive": "Inconclusive"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A criterion as the table shows it."""
+
+    verdict: Verdict
+    word: str
+    title: str
+    name: str
+    where: str
+    expected: str
+    observed: str
+    tolerance: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Criteria of one kind, and how many of them passed."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+    @property
+    def passed(self) -> int:
+        """How many passed."""
+        return sum(r.verdict == "pass" for r in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A key figure: its label, its value, and a line that puts it in proportion."""
+
+    label: str
+    value: str
+    unit: str
+    note: str
+
+
+def sections(criteria: Sequence[Criterion]) -> tuple[Section, ...]:
+    """All criteria in sections; those with a name not known here come last."""
+    known = {name for _, names in SECTIONS for name in names}
+    rest = tuple(dict.fromkeys(c.name for c in criteria if c.name not in known))
+    found = []
+    for title, names in (*SECTIONS, ("Other", rest)):
+        rows = tuple(_row(c) for name in names for c in criteria if c.name == name)
+        if rows:
+            found.append(Section(title, rows))
+    return tuple(found)
+
+
+def _row(c: Criterion) -> Row:
+    where = " ".join(w for w in (c.host, c.direction) if w)
+    return Row(
+        c.verdict,
+        WORDS[c.verdict],
+        TITLES.get(c.name, c.name),
+        c.name,
+        where,
+        c.expected,
+        observed(c),
+        c.tolerance,
+        c.why,
+    )
+
+
+def observed(criterion: Criterion) -> str:
+    """An observed value in words, by its unit."""
+    value = criterion.observed
+    if value is None:
+        return "not observed"
+    if isinstance(value, str):
+        return value
+    if criterion.unit == "bytes":
+        return size(value)
+    if criterion.unit == "bytes/s":
+        return rate(value)
+    if criterion.unit == "fraction":
+        return percent(value)
+    if criterion.unit == "wrong":
+        return f"{value:g} wrong"
+    return f"{value:.3f} {criterion.unit}".strip()
+
+
+def question(manifest: Manifest, move: Move) -> str:
+    """What was asked, in one sentence."""
+    throttled = [f for f in move.flows if f.kind == "throttled"]
+    partitions = len({(f.topic, p) for f in throttled for p in f.partitions})
+    ways = " and ".join(dict.fromkeys(f"{f.leader} to {f.follower}" for f in throttled)) or "nowhere"
+    settings = "tuned fetch settings" if move.fetch == "tuned" else "Kafka's default fetch settings"
+    versions = " and ".join(sorted(set(manifest.versions.kafka.values())))
+    return (
+        f"Does Kafka {versions} keep to a replication quota of {rate(move.quota_bytes_per_s)} while {partitions} "
+        f"partitions move from {ways} with {settings}?"
+    )
+
+
+def answer(criteria: Sequence[Criterion], measures: MoveMeasures, move: Move) -> str:
+    """The verdict in one sentence: figures when it passed, else the first cause."""
+    verdict = overall(criteria)
+    if verdict == "pass":
+        return f"Yes: {_figures(measures, move)}."
+    wrong = [c for c in criteria if c.verdict == verdict]
+    if not wrong:
+        return "Cannot say: nothing was judged."
+    causes = [c for c in wrong if not c.why.startswith("not judged")] or wrong
+    first = causes[0]
+    where = " ".join(w for w in (first.host, first.direction) if w)
+    opening = "No" if verdict == "fail" else "Cannot say"
+    title = TITLES.get(first.name, first.name)
+    at = f" ({where})" if where else ""
+    text = f"{opening}: {title[0].lower()}{title[1:]}{at} \N{EN DASH} {first.why}"
+    if verdict == "fail":
+        text += f"; expected: {first.expected}"
+    more = len(wrong) - 1
+    if more:
+        text += f"; {more} more {'criterion' if more == 1 else 'criteria'} {'fail' if verdict == 'fail' else 'open'}"
+    return text + "."
+
+
+def _figures(measures: MoveMeasures, move: Move) -> str:
+    quota = move.quota_bytes_per_s
+    highest = [r for r in measures.rates if r.highest_window_bytes_per_s]
+    steady = [r.steady.mean_bytes_per_s for r in measures.rates if r.steady]
+    parts = []
+    if highest:
+        top = max(highest, key=lambda r: r.highest_window_bytes_per_s or 0.0)
+        text = f"the highest {move.window_s:g} s window was {percent((top.highest_window_bytes_per_s or 0.0) / quota)}"
+        bound = bound_of(move, top.host, top.direction)
+        allowed = f", where the bound allows {percent(bound / move.window_s / quota)}" if bound else ""
+        parts.append(f"{text} of the quota{allowed}")
+    if steady:
+        parts.append(f"the steady rate was {percent(min(steady) / quota)} of the quota")
+    return "; ".join(parts) or "every criterion passed"
+
+
+def figures(manifest: Manifest, measures: MoveMeasures, move: Move) -> tuple[Figure, ...]:
+    """The few numbers that one remembers."""
+    quota = move.quota_bytes_per_s
+    found = []
+    highest = max((r.highest_window_bytes_per_s or 0.0 for r in measures.rates), default=0.0)
+    if highest:
+        found.append(
+            Figure(f"Highest {move.window_s:g} s window", f"{highest / quota * 100:.1f}", "% of quota", rate(highest))
+        )
+    steady = [r.steady for r in measures.rates if r.steady]
+    if steady:
+        lowest = min(steady, key=lambda s: s.mean_bytes_per_s)
+        found.append(
+            Figure(
+                "Steady rate",
+                f"{lowest.mean_bytes_per_s / quota * 100:.1f}",
+                "% of quota",
+                f"{rate(lowest.mean_bytes_per_s)} over {lowest.seconds:.0f} s",
+            )
+        )
+    if measures.throttled_s:
+        found.append(
+            Figure(
+                "Time to move",
+                f"{measures.throttled_s:.1f}",
+                "s",
+                f"KIP-73 estimates {measures.kip73_s:.1f} s"
+                + (f", {(measures.kip73_ratio - 1) * 100:+.1f} %" if measures.kip73_ratio else ""),
+            )
+        )
+    records = manifest.facts.records
+    if records:
+        intact = records.found - records.corrupt - records.duplicated
+        found.append(
+            Figure(
+                "Records intact",
+                f"{max(0, intact) / max(1, records.expected) * 100:.5g}",
+                "%",
+                f"{max(0, intact):,} of {records.expected:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
+            )
+        )
+    return tuple(found)
+
+
+def measured_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
+    """Per host and direction: the figures in which throttles are compared, as fractions of the quota."""
+    quota = move.quota_bytes_per_s
+
+    def of_quota(value: float | None) -> str:
+        return "\N{EN DASH}" if value is None else f"{value / quota:.3f}"
+
+    rows: list[tuple[str, ...]] = []
+    for r in measures.rates:
+        steady = r.steady
+        rows.append(
+            (
+                f"{r.host} {r.direction}",
+                size(r.total_bytes),
+                of_quota(steady.mean_bytes_per_s if steady else None),
+                of_quota(r.highest_window_bytes_per_s),
+                of_quota(steady.lowest_window_bytes_per_s if steady else None),
+                of_quota(r.highest_second_bytes_per_s),
+                of_quota(r.warmup_bytes_per_s),
+                "\N{EN DASH}" if steady is None or steady.variation is None else f"{steady.variation:.2f}",
+            )
+        )
+    return rows
+
+
+def summaries(measures: MoveMeasures, move: Move) -> dict[str, str]:
+    """A sentence for each chart, for those who do not see it."""
+    quota = move.quota_bytes_per_s
+    texts = {}
+    for r in measures.rates:
+        text = f"{size(r.total_bytes)} of throttled bytes"
+        if r.end_s is not None:
+            text += f" in {r.end_s:.1f} s"
+        if r.highest_window_bytes_per_s:
+            text += f"; highest {move.window_s:g} s window {rate(r.highest_window_bytes_per_s)}"
+            text += f", {percent(r.highest_window_bytes_per_s / quota)} of the quota"
+        texts[f"{r.host}-{r.direction}"] = text
+    for c in measures.controls:
+        peak = f", at most {rate(c.peak_bytes_per_s)}" if c.peak_bytes_per_s else ""
+        texts[f"{c.host}-control"] = f"{size(c.total_bytes)} of unthrottled control bytes{peak}"
+    return texts
+
+
+def tidy(text: str) -> str:
+    """Numbers stay with their units at the end of a line, and a minus is one."""
+    bound = re.sub(r"(\d) (s|B|kB|MB|GB|MB/s|kB/s|GB/s|%)(?=\W|$)", "\\1\N{NO-BREAK SPACE}\\2", text)
+    return re.sub(r"(?<![\w.\-])-(?=\d)", "\N{MINUS SIGN}", bound)
+
+
+def when(text: str) -> str:
+    """A time for people: ``21 November 2026, 18:15 UTC``."""
+    moment = datetime.fromisoformat(text)
+    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
