@@ -48,8 +48,8 @@ class Steady:
 class HostRates:
     """Throttled log growth through one host in one direction.
 
-    `worst_window` has most bytes of all windows of at most the quota's window, from reading to reading; `highest_window`
-    and `highest_second` are rates of windows that are at least as long as that, or as a second. `end_s` is when the growth
+    `worst_window` has most bytes of all windows of at most the quota's window, from reading to reading;
+    `highest_window` and `highest_second` are rates over at least that window, or a second. `end_s` is when the growth
     stopped. `kafka_ratio` is the median of Kafka's own byte-rate over ours in the steady part, from
     `kafka_polls` polls. `longest_gap_s` is the longest time between two samples from the move's start to
     its end.

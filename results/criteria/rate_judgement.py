@@ -24,14 +24,28 @@ def judge_windows(measures: MoveMeasures, move: Move) -> list[Criterion]:
 
 
 def bound_of(move: Move, host: str, direction: Direction) -> float | None:
-    """The window bound for one host in bytes; None when the manifest does not say its fetchers."""
+    """The window bound for one host in bytes; None when the manifest does not say its fetchers.
+
+    A leader's followers cannot log more of what it sends than they may receive.
+    """
+    bound = _bound(move, host, direction)
+    if bound is None or direction == "receive":
+        return bound
+    followers = {f.follower for f in move.flows if f.kind == "throttled" and f.leader == host}
+    received = [_bound(move, follower, "receive") for follower in followers]
+    known = [r for r in received if r is not None]
+    return min(bound, sum(known)) if known and len(known) == len(received) else bound
+
+
+def _bound(move: Move, host: str, direction: Direction) -> float | None:
     fetchers = move.fetchers.get(host)
-    if fetchers is None:
+    count = 0 if fetchers is None else fetchers.transmit if direction == "transmit" else fetchers.receive
+    if count < 1:
         return None
     return window_bound(
         move.quota_bytes_per_s,
         direction,
-        fetchers=fetchers.transmit if direction == "transmit" else fetchers.receive,
+        fetchers=count,
         response_max_bytes=move.response_max_bytes,
         window_s=move.window_s,
         sample_s=move.sample_s,
@@ -45,7 +59,7 @@ def _window(rates: HostRates, move: Move) -> Criterion:
     if rates.longest_gap_s is None or rates.total_bytes <= 0 or worst is None:
         why = "no throttled bytes were seen"
     elif bound is None:
-        why = f"the manifest does not say how many fetchers {rates.host} has"
+        why = f"the manifest names no fetcher of {rates.host} that could {rates.direction}"
     else:
         why = f"{size(worst.bytes)} in {worst.elapsed_s:.2f} s from {at(worst.start_s)}"
         if highest is not None:

@@ -110,7 +110,7 @@ class RunSeries:
             topics, partitions = rows["topic"].to_pylist(), rows["partition"].to_pylist()
             keys = list(zip(topics, partitions, strict=True))
             starts = [i for i in range(len(keys)) if i == 0 or keys[i] != keys[i - 1]]
-            ends = [*starts[1:], len(keys)]
+            ends = [*starts[1:], len(keys)] if keys else []
             logs = {keys[a]: (t[a:b], value[a:b]) for a, b in zip(starts, ends, strict=True)}
             self._logs[host] = (np.unique(t), logs)
         return self._logs[host]

@@ -147,7 +147,8 @@ def answer(criteria: Sequence[Criterion], measures: MoveMeasures, move: Move) ->
     opening = "No" if verdict == "fail" else "Cannot say"
     title = TITLES.get(first.name, first.name)
     at = f" ({where})" if where else ""
-    text = f"{opening}: {title[0].lower()}{title[1:]}{at} \N{EN DASH} {first.why}"
+    subject = title if title[:2].isupper() else title[0].lower() + title[1:]
+    text = f"{opening}: {subject}{at} \N{EN DASH} {first.why}"
     if verdict == "fail":
         text += f"; expected: {first.expected}"
     more = len(wrong) - 1

@@ -34,7 +34,7 @@ from testbed.software.jvm import AGENT_PORT
 from testbed.workload.preload import Fill, audit, preload
 from testbed.workload.records import Recipe
 
-RECORD_BYTES = 8192
+RECORD_BYTES = 4096
 WINDOW_SAMPLES, SAMPLE_S = 11, 1.0
 SIDE_PARTITIONS = 4
 CALIBRATION_BYTES, CONTROL_BYTES = 32_000_000, 64_000_000

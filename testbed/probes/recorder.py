@@ -34,6 +34,7 @@ class Recorder:
         self._pollers: list[threading.Thread] = []
         self._echo = echo
         self._newest: dict[str, int] = {}
+        """Host → when its agent sampled last."""
         self._latest: dict[tuple[str, str, str | None, int | None], float] = {}
 
     def event(
@@ -51,7 +52,6 @@ class Recorder:
         with self._lock:
             for sample in samples:
                 self._samples.append(sample)
-                self._newest[sample.host] = max(sample.ts_us, self._newest.get(sample.host, 0))
                 self._latest[sample.host, sample.metric, sample.topic, sample.partition] = sample.value
 
     def latest(self, host: str, metric: str, topic: str | None = None, partition: int | None = None) -> float | None:
@@ -111,6 +111,8 @@ class Recorder:
                     Sample(answer["t"], host, metric, float(value), topic, partition, label)
                     for metric, topic, partition, label, value in answer["v"]
                 )
+                with self._lock:
+                    self._newest[host] = answer["t"]
         except (OSError, ValueError) as error:
             self.event("note", "probe failed", {"error": str(error)}, host)
         if not self._stopping.is_set():

@@ -44,7 +44,7 @@ def test_every_nic_carries_what_it_declares(three):
 
 
 def test_shaping_changed_behind_the_testbeds_back_is_noticed(three):
-    fabric, pids = three.pids()
+    _fabric, pids = three.pids()
     change = ["tc", "class", "change", "dev", "data0", "classid", "1:10", "htb"]
     enter = ["nsenter", f"--net=/proc/{pids['b2']}/ns/net", "--"]
     subprocess.run([*enter, *change, "rate", "100mbit", "ceil", "100mbit"], check=True)

@@ -2,7 +2,7 @@ import pytest
 
 from testbed.errors import UsageError
 from testbed.experiments.experiment import experiments, find_experiment, read_settings
-from testbed.topology import loads
+from testbed.topology.find import find
 
 TWO_NODE = find_experiment("kip73-two-node")
 
@@ -36,10 +36,8 @@ def test_every_experiment_reads_its_own_defaults_in_every_profile(name):
 
 
 def test_two_node_refuses_another_number_of_brokers():
-    three = loads(
-        "name: t\nkafka: {version: 4.3.1}\ndefaults: {nic: {rate: 100mbit}}\nhosts: {b1: {role: both}, b2: {role: broker}, b3: {role: broker}}"
-    )
-    with pytest.raises(UsageError, match="exactly 2 brokers, t has 3"):
+    three = find("three-brokers")
+    with pytest.raises(UsageError, match="exactly 2 brokers, three-brokers has 3"):
         TWO_NODE.check(three)
 
 

@@ -1,6 +1,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -49,14 +50,14 @@ def test_keys_and_folders_are_for_their_owner_only():
 
 
 def test_two_commands_cannot_change_one_testbed_at_once():
-    with states.lock("one"), pytest.raises(TestbedError, match="another command is changing `one`"):
-        with states.lock("one"):
-            pass
+    another = pytest.raises(TestbedError, match="another command is changing `one`")
+    with states.lock("one"), another, states.lock("one"):
+        pass
 
 
 def test_a_lock_ends_with_its_process():
     code = "import os, testbed.provision.state as s\nwith s.lock('one'):\n  os.kill(os.getpid(), 9)"
-    subprocess.run([sys.executable, "-c", code], check=False, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    subprocess.run([sys.executable, "-c", code], check=False, env={**os.environ, "PYTHONPATH": str(Path.cwd())})
     with states.lock("one"):
         pass
 

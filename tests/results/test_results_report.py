@@ -1,0 +1,165 @@
+"""The report is one file that needs nothing else, says the verdict first, and cannot be broken by a name."""
+
+import hashlib
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from results.report import render
+from results.report.page import answer, question, tidy
+from results.report.render import embedded
+
+VENDOR = Path(__file__).parents[2] / "results" / "report" / "vendor"
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Elements as they nest, text, and scripts of a page; refuses what is not closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.text, self.scripts = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, k, v) for k, v in attrs]
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, k, v) for k, v in attrs]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] == "script":
+            self.scripts[-1] = (self.scripts[-1][0], self.scripts[-1][1] + data)
+        elif self.open and self.open[-1] != "style":
+            self.text.append(data)
+
+
+def report(run, **changes):
+    manifest = replace(run.manifest, **changes)
+    judgement = run.judged()
+    return render(manifest, run.samples, run.events, judgement.criteria, judgement.measures)
+
+
+@pytest.mark.parametrize(
+    ("options", "word", "opening"),
+    [
+        ({}, "Pass", "Yes: the highest 11 s window was 99."),
+        ({"real_quota": 20e6}, "Fail", "No: throttled bytes in any quota window (b1 transmit)"),
+        ({"nic_ratio": 0.8}, "Inconclusive", "Cannot say: NIC as declared (b1 transmit)"),
+        ({"fetch": "default"}, "Pass", "Yes: the highest 11 s window was 103."),
+        ({"without_metrics": ("log.bytes",)}, "Inconclusive", "Cannot say: throttled bytes in any quota window"),
+    ],
+)
+def test_the_verdict_comes_first_and_in_words(make_run, options, word, opening):
+    run = make_run(**options)
+    page = Page(report(run))
+    text = "".join(page.text)
+    assert text.index(word) < text.index("Does Kafka 4.3.1 keep to a replication quota") < text.index("Criteria")
+    assert tidy(opening) in text
+    for criterion in run.judged().criteria:
+        assert criterion.name in text
+        assert tidy(criterion.why) in text
+    words = [t for t in page.text if t in ("Pass", "Fail", "Inconclusive")]
+    assert len(words) == 1 + len(run.judged().criteria)  # never by colour or shape alone
+
+
+def test_nothing_is_loaded_from_anywhere(make_run):
+    text = report(make_run())
+    page = Page(text)
+    assert not [a for a in page.attributes if a[1] in ("src", "srcset", "action", "background")]
+    assert [a[2] for a in page.attributes if a[1] == "href"] == ["#criteria"]
+    assert "default-src 'none'" in text
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|WebSocket", text)
+    urls = set(re.findall(r"https?://[^\s\"')<]+", text))
+    assert urls == {"https://github.com/leeoniya/uPlot"}  # the licence line of what is inlined
+
+
+def test_a_name_cannot_break_out(make_run):
+    evil = "</script><script>alert(1)</script><!-- <img src=x onerror=alert(2)> \u2028 &amp; '\""
+    run = make_run()
+    plain, attacked = (Page(report(run, profile=profile, parameters={profile: profile})) for profile in ("ci", evil))
+    assert attacked.tags == plain.tags
+    assert evil in "".join(attacked.text)
+    criteria = [replace(c, why=evil, expected=evil, host=evil) for c in run.judged().criteria]
+    page = Page(render(run.manifest, run.samples, run.events, criteria, run.judged().measures))
+    assert page.tags.count("script") == plain.tags.count("script") == 2
+    assert "img" not in page.tags
+
+
+def test_embedded_json_is_the_document_again_and_has_no_markup():
+    document = {"a": "</script><!--&\u2028", "b": [1.5, None, "é"]}
+    text = str(embedded(document))
+    assert not set("<>&\u2028") & set(text)
+    assert json.loads(text) == document
+
+
+def test_the_charts_data_is_what_was_measured(make_run):
+    run = make_run()
+    page = Page(report(run))
+    (data,) = [json.loads(text) for attributes, text in page.scripts if attributes.get("type") == "application/json"]
+    assert [c["id"] for c in data] == ["b1-transmit", "b2-receive", "b2-control"]
+    measured = run.judged().measures.rates[0]
+    means = [v for v in data[0]["window"] if v is not None]
+    assert max(means) == pytest.approx(measured.highest_window_bytes_per_s, rel=2e-3)
+    assert data[0]["quota"] == 10e6
+    assert data[0]["bound"] == pytest.approx((120e6 + (1 << 20)) / 11)
+    assert (data[0]["band"]["low"], data[0]["band"]["high"]) == (9.5e6, 10e6)
+    assert data[2]["bound"] is None
+    assert [m["label"] for m in data[0]["marks"]][:2] == ["quota in force", "move starts"]
+    # Each chart has its table, for those who do not see it.
+    assert page.tags.count("figure") == page.tags.count("details") == 3
+    assert len([a for a in page.attributes if a[1:] == ("role", "img")]) == 3
+
+
+def test_a_gap_breaks_the_line(make_run):
+    page = Page(report(make_run(gap=("b2", 30.0, 35.0))))
+    data = json.loads(next(t for a, t in page.scripts if a.get("type") == "application/json"))
+    broken = [t for t, v in zip(data[0]["t"], data[0]["second"], strict=True) if v is None and t > 0]
+    assert len(broken) == 1
+    assert 29 < broken[0] < 36
+
+
+def test_a_run_without_a_start_has_a_report(make_run):
+    run = make_run()
+    events = run.events.slice(0, 2)
+    from results.criteria import judge
+
+    judgement = judge(run.manifest, run.samples, events)
+    text = render(run.manifest, run.samples, events, judgement.criteria, judgement.measures)
+    assert "No move was recorded, so there is nothing to draw." in text
+
+
+def test_without_criteria_nothing_is_claimed(make_run):
+    run = make_run()
+    assert answer([], run.judged().measures, run.manifest.move) == "Cannot say: nothing was judged."
+    assert question(run.manifest, run.manifest.move) == (
+        "Does Kafka 4.3.1 keep to a replication quota of 10 MB/s while 100 partitions move from b1 to b2 "
+        "with tuned fetch settings?"
+    )
+
+
+def test_tidy_keeps_units_with_their_numbers():
+    assert tidy("99.1 MB in 11.01 s, -4.2 % of 2026-11-21") == (
+        "99.1\u00a0MB in 11.01\u00a0s, \u22124.2\u00a0% of 2026-11-21"
+    )
+
+
+@pytest.mark.parametrize("name", ["uPlot.iife.min.js", "uPlot.min.css", "LICENSE.uPlot"])
+def test_what_is_vendored_is_what_its_readme_says(name):
+    digest = hashlib.sha256((VENDOR / name).read_bytes()).hexdigest()
+    assert f"| {name} | `{digest}` |" in (VENDOR / "README.md").read_text()

@@ -1,0 +1,144 @@
+"""Spark SQL and numpy must measure the same: two implementations, one store."""
+
+import dataclasses
+from dataclasses import replace
+
+import pyarrow.compute as pc
+import pytest
+from pyarrow import fs
+
+from results.criteria import judge
+from results.files import ObjectFiles
+from results.schema import Fetchers, Flow, NicMeasurement, Sample, samples_table
+from results.spark.recompute import recompute
+from results.spark.sources import views
+from results.store import RunData, Store, StoreError
+
+pytestmark = pytest.mark.spark
+
+KINDS = {
+    "plain0": {},
+    "double": {"real_quota": 20e6},
+    "gap000": {"gap": ("b2", 30.0, 35.0)},
+    "stops0": {"gap": ("b2", 45.0, 999.0)},
+    "bursts": {"fetch": "default"},
+    "late00": {"late_quota_host": "b2"},
+    "client": {"client_bytes_per_s": 3e6},
+    "short0": {"log_bytes": 60e6},
+    "nologs": {"without_metrics": ("log.bytes",)},
+    "nopoll": {"without_metrics": ("quota.leader.rate", "cpu.busy", "broker.bytes_in", "nic.rx.bytes")},
+}
+
+
+def differences(numpy, spark, where=""):
+    if dataclasses.is_dataclass(numpy):
+        for field in dataclasses.fields(numpy):
+            yield from differences(getattr(numpy, field.name), getattr(spark, field.name), f"{where}.{field.name}")
+    elif isinstance(numpy, tuple) and isinstance(spark, tuple) and len(numpy) == len(spark):
+        for i, (a, b) in enumerate(zip(numpy, spark, strict=True)):
+            yield from differences(a, b, f"{where}[{i}]")
+    elif isinstance(numpy, float) and isinstance(spark, float):
+        if abs(numpy - spark) > 1e-9 * max(abs(numpy), abs(spark)):
+            yield f"{where}: numpy {numpy!r}, Spark {spark!r}"
+    elif numpy != spark or type(numpy) is not type(spark):
+        yield f"{where}: numpy {numpy!r}, Spark {spark!r}"
+
+
+def three_brokers(run):
+    """The same bytes, half of them to a third broker that is sampled at instants of its own."""
+    table = run.samples
+    rows = [
+        Sample(_us(r["ts"]), r["host"], r["metric"], r["value"], r["topic"], r["partition"], r["label"])
+        for r in table.to_pylist()
+    ]
+    moved = [
+        s._replace(host="b3", ts_us=s.ts_us + 333_333)
+        if s.host == "b2" and s.topic == "moving" and s.partition >= 5
+        else s
+        for s in rows
+    ]
+    move = run.manifest.move
+    flows = (
+        Flow("throttled", "moving", tuple(range(5)), "b1", "b2"),
+        Flow("throttled", "moving", tuple(range(5, 10)), "b1", "b3"),
+        *move.flows[1:],
+    )
+    fetchers = {**move.fetchers, "b3": Fetchers(0, 1)}
+    move = replace(move, flows=flows, brokers=("b1", "b2", "b3"), fetchers=fetchers)
+    nics = tuple(NicMeasurement("b3", "data0", d, 400_000_000, 47e6, 0.99, 2.0) for d in ("transmit", "receive"))
+    manifest = replace(run.manifest, move=move, nics=run.manifest.nics + nics)
+    return manifest, samples_table(moved)
+
+
+def _us(moment):
+    return round(moment.timestamp() * 1e6)
+
+
+@pytest.fixture(scope="module")
+def committed(make_run, tmp_path_factory):
+    """A store with one run of each kind, and how numpy judges each."""
+    store = Store.open(tmp_path_factory.mktemp("store"))
+    judged = {}
+    for token, options in KINDS.items():
+        run = make_run(token=token, partitions=10, **options)
+        judged[store.commit(run.data())] = run.judged()
+    run = make_run(token="three0", partitions=10)
+    manifest, samples = three_brokers(run)
+    judgement = judge(manifest, samples, run.events)
+    data = RunData(replace(manifest, verdict=judgement.verdict), samples, run.events, list(judgement.criteria))
+    judged[store.commit(data)] = judgement
+    run = make_run(token="nostrt", partitions=10)
+    events = run.events.filter(pc.not_equal(run.events["kind"], "move.started"))
+    judgement = judge(run.manifest, run.samples, events)
+    data = RunData(replace(run.manifest, verdict=judgement.verdict), run.samples, events, list(judgement.criteria))
+    judged[store.commit(data)] = judgement
+    bad = store.commit(make_run(token="damage", partitions=10).data())
+    store.files.put(f"runs/{bad}/samples.parquet", b"PAR1")
+    return store, judged, bad
+
+
+def test_spark_and_numpy_agree_on_every_run(spark, committed):
+    store, judged, bad = committed
+    found = recompute(spark, store)
+    (problem,) = found.problems  # a damaged run is named and hides no other
+    assert problem.startswith(f"run {bad}: ")
+    assert "samples.parquet has 4 bytes" in problem
+    assert found.judgements.keys() == judged.keys()
+    for run_id, judgement in judged.items():
+        again = found.judgements[run_id]
+        assert list(differences(judgement.measures, again.measures, run_id)) == []
+        assert [(c.name, c.host, c.direction, c.verdict, c.why) for c in again.criteria] == [
+            (c.name, c.host, c.direction, c.verdict, c.why) for c in judgement.criteria
+        ]
+        assert again.verdict == store.manifest(run_id).verdict
+
+
+def test_the_runs_are_not_all_alike(committed):
+    """The comparison above means something only if the measures of the runs differ and are mostly there."""
+    _, judged, _ = committed
+    assert {j.verdict for j in judged.values()} == {"pass", "fail", "inconclusive"}
+    three = next(j for r, j in judged.items() if r.endswith("three0"))
+    assert [(r.host, r.direction) for r in three.measures.rates] == [
+        ("b1", "transmit"),
+        ("b2", "receive"),
+        ("b3", "receive"),
+    ]
+    assert all(r.worst_window and r.steady and r.kafka_ratio for r in three.measures.rates[:2])
+
+
+def test_runs_of_an_object_store_are_read_from_a_copy(spark, make_run, tmp_path):
+    filesystem = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    store = Store(ObjectFiles(filesystem, "bucket/prefix"), "s3://bucket/prefix")
+    run = make_run(token="plain0", partitions=10)
+    run_id = store.commit(run.data())
+    with views(spark, store, [store.manifest(run_id)]):
+        assert spark.table("samples").where(f"run_id = '{run_id}'").count() == run.samples.num_rows
+
+
+def test_a_run_that_is_not_there_is_refused(spark, tmp_path):
+    with pytest.raises(StoreError, match="no run"):
+        recompute(spark, Store.open(tmp_path), ["20260101T000000Z-kip73-two-node-nothin"])
+
+
+def test_an_empty_store_gives_nothing(spark, tmp_path):
+    assert recompute(spark, Store.open(tmp_path)).judgements == {}
