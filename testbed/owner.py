@@ -1,42 +1,52 @@
-"""Who made a thing: a process, told apart from a later one with the same number by its start time."""
+"""Who made a thing: a process, told from a later one of the same number by its start and its boot."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.errors import TestbedError
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process; `started` is its start time in clock ticks since boot, together with the boot's id."""
+    """A process; `started_ticks` is its start in clock ticks since the boot that `boot_id` names."""
 
     pid: int
-    started: str
+    started_ticks: int
+    boot_id: str
 
     @classmethod
-    def me(cls) -> "Owner":
-        """This process."""
-        return cls(os.getpid(), _start(os.getpid()) or "")
+    def this_process(cls) -> "Owner":
+        """The process that runs this."""
+        started = _started_ticks(os.getpid())
+        if started is None:
+            raise TestbedError(f"cannot read when this process ({os.getpid()}) started; is /proc mounted?")
+        return cls(os.getpid(), started, _boot_id())
 
     @classmethod
     def parse(cls, text: str) -> "Owner | None":
         """The inverse of `str`; None when the text is none of ours."""
-        pid, _, started = text.partition("@")
-        return cls(int(pid), started) if pid.isdigit() and started else None
+        pid, _, rest = text.partition("@")
+        ticks, _, boot = rest.partition("@")
+        return cls(int(pid), int(ticks), boot) if pid.isdigit() and ticks.isdigit() and boot else None
 
-    @property
     def alive(self) -> bool:
         """Whether that very process still runs."""
-        return bool(self.started) and _start(self.pid) == self.started
+        return self.boot_id == _boot_id() and _started_ticks(self.pid) == self.started_ticks
 
     def __str__(self) -> str:
-        return f"{self.pid}@{self.started}"
+        return f"{self.pid}@{self.started_ticks}@{self.boot_id}"
 
 
-def _start(pid: int) -> str | None:
+def _started_ticks(pid: int) -> int | None:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except (FileNotFoundError, ProcessLookupError):
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except OSError:
         return None
-    fields = stat.rpartition(")")[2].split()  # the command's name may hold spaces and brackets
-    return None if fields[0] in "ZX" else f"{fields[19]}.{boot[:8]}"
+    # The second field, the command in parentheses, may itself hold blanks and parentheses. Z: dead, not reaped yet.
+    fields = stat[stat.rindex(")") + 2 :].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()

@@ -30,7 +30,7 @@ def allocate(engine: Engine, name: str, image: str) -> Labels:
                 slot = free_slot(taken, used)
             except LookupError as error:
                 raise TestbedError(str(error)) from error
-            labels = Labels(name, slot, Owner.me(), str(state_dir()))
+            labels = Labels(name, slot, Owner.this_process(), str(state_dir()))
             try:
                 engine.create_network(
                     management_network(labels), AddressPlan(slot, ()).management, labels.of("management")

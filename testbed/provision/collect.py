@@ -56,7 +56,7 @@ def garbage(engine: Engine) -> dict[str, str]:
         owners = {labels.get(OWNER, "") for labels in labelled.get(name, [])}
         if state is not None:
             owners.add(state.owner)
-        alive = any(owner.alive for owner in map(Owner.parse, owners) if owner is not None)
+        alive = any(owner.alive() for owner in map(Owner.parse, owners) if owner is not None)
         if alive:
             continue
         if state is None:

@@ -127,7 +127,7 @@ class Testbed:
                 slot=labels.slot,
                 topology=topology.to_document(),
                 topology_digest=topology.digest(),
-                owner=str(Owner.me()),
+                owner=str(Owner.this_process()),
                 ephemeral=ephemeral,
                 created=datetime.now(UTC).isoformat(timespec="seconds"),
                 cluster_id=identity.cluster_id,

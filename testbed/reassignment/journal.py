@@ -13,6 +13,7 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.kafka.types import ConfigResource
+from testbed.owner import Owner
 from testbed.paths import state_dir
 from testbed.reassignment.changes import Change
 
@@ -21,27 +22,6 @@ _SCHEMA = 1
 
 class JournalError(TestbedError):
     """A journal cannot be written or read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """A process; its start (ticks since boot) and boot tell it from a later one of the same number."""
-
-    pid: int
-    started_ticks: int
-    boot_id: str
-
-    @classmethod
-    def this_process(cls) -> "Owner":
-        """Return the process that runs this."""
-        started = _started_ticks(os.getpid())
-        if started is None:
-            raise JournalError(f"cannot read when this process ({os.getpid()}) started; is /proc mounted?")
-        return cls(os.getpid(), started, _boot_id())
-
-    def alive(self) -> bool:
-        """Return whether that very process still runs."""
-        return self.boot_id == _boot_id() and _started_ticks(self.pid) == self.started_ticks
 
 
 @dataclass(frozen=True)
@@ -128,18 +108,3 @@ def _journal(document: dict[str, Any]) -> Journal:
         Change(ConfigResource(**c["resource"]), c["key"], c["original"], c["value"]) for c in document["changes"]
     )
     return Journal(document["id"], document["bootstrap"], document["cluster_id"], changes, Owner(**document["owner"]))
-
-
-def _started_ticks(pid: int) -> int | None:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
-    except OSError:
-        return None
-    # The second field, the command in parentheses, may itself hold blanks and parentheses. Z: dead, not yet
-    # reaped.
-    fields = stat[stat.rindex(")") + 2 :].split()
-    return None if fields[0] == "Z" else int(fields[19])
-
-
-def _boot_id() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()

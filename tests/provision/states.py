@@ -11,7 +11,7 @@ def make(name="one", **changes) -> TestbedState:
         "slot": 0,
         "topology": {},
         "topology_digest": "d",
-        "owner": str(Owner.me()),
+        "owner": str(Owner.this_process()),
         "ephemeral": False,
         "created": "now",
         "cluster_id": "c",

@@ -35,11 +35,11 @@ def own_state(tmp_path, monkeypatch):
 
 @pytest.fixture
 def dead() -> Owner:
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    from testbed.owner import _start
-
-    owner = Owner(process.pid, _start(process.pid) or "")
-    process.communicate(b"\n")
+    code = "from testbed.owner import Owner; print(Owner.this_process())"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    owner = Owner.parse(told)
+    assert owner is not None
+    assert not owner.alive()
     return owner
 
 
@@ -55,7 +55,7 @@ def test_half_made_is_garbage_once_its_maker_is_dead_and_not_before(dead):
     engine = FakeEngine()
     engine.add("half", dead)
     states.save(make("half", owner=str(dead), status="creating"))
-    engine.add("being-made", Owner.me())
+    engine.add("being-made", Owner.this_process())
     states.save(make("being-made", status="creating"))
     assert garbage(engine) == {"half": "its `up` was interrupted"}
 

@@ -9,6 +9,7 @@ from fakes.admin import FakeAdmin
 
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.owner import Owner
 from testbed.reassignment.changes import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -16,7 +17,7 @@ from testbed.reassignment.changes import (
     LEADER_REPLICAS,
     ThrottleError,
 )
-from testbed.reassignment.journal import Journal, JournalFolder, Owner, open_journals
+from testbed.reassignment.journal import Journal, JournalFolder, open_journals
 from testbed.reassignment.plan import Move
 from testbed.reassignment.recover import Outcome, recover
 from testbed.reassignment.restore import RestoreError
@@ -27,7 +28,7 @@ TOPIC, B1, B2 = ConfigResource.topic("t"), ConfigResource.broker(1), ConfigResou
 
 
 _PRINT_OWNER = """
-from testbed.reassignment.journal import Owner
+from testbed.owner import Owner
 owner = Owner.this_process()
 print(owner.pid, owner.started_ticks)
 """
