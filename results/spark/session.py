@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -17,7 +18,9 @@ def session(master: str = "local[2]", memory: str = "2g") -> Iterator[SparkSessi
     driver's heap as Spark writes it (``2g``).
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder:
+    with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder, warnings.catch_warnings():
+        # Nothing here hands a pandas frame to Spark.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         builder = SparkSession.Builder().master(master).appName("testbed results")
         for key, value in _settings(folder, memory).items():
             builder = builder.config(key, value)

@@ -9,6 +9,7 @@ from testbed.network.fabric import driver_device
 from testbed.provision import state as states
 from testbed.provision.containers import Engine, Found
 from testbed.provision.state import TestbedState
+from testbed.reassignment.journal import JournalFolder
 from testbed.wait import wait_for
 
 SETTLE_S = 1.0
@@ -43,6 +44,9 @@ def remove(engine: Engine, name: str) -> list[str]:
         what=f"the link {device} of testbed {name} to go",
     )
     if states.folder(name).exists():
+        state = _state(name)
+        if state is not None and JournalFolder().forget_cluster(state.cluster_id):
+            removed.append("the journal of a throttle")
         states.forget(name)
         removed.append("state and keys")
     return removed

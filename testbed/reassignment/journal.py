@@ -80,6 +80,13 @@ class JournalFolder:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise JournalError(f"{path}: not a journal of this testbed: {error!r}") from error
 
+    def forget_cluster(self, cluster_id: str) -> int:
+        """Remove the journals of a cluster that no longer exists; returns how many there were."""
+        mine = [journal for journal in open_journals(self) if journal.cluster_id == cluster_id]
+        for journal in mine:
+            self.remove(journal.id)
+        return len(mine)
+
     def _sync_folder(self) -> None:
         # A rename or removal is only sure to survive once the folder itself is written.
         descriptor = os.open(self.path, os.O_RDONLY)

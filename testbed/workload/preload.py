@@ -59,8 +59,8 @@ def preload(bootstrap: Sequence[str], fills: Sequence[Fill], *, timeout_s: float
             "enable.idempotence": True,
             "compression.type": "none",
             "linger.ms": 20,
-            # The Java producer's default. It matters: a fetch response is cut at its size limit, mostly in the middle of
-            # a batch, and that part is fetched again. With large batches that alone is several per cent of the bytes.
+            # The Java producer's default. It matters: a fetch response is cut at its size limit, mostly in the middle
+            # of a batch, and that part is fetched again. With large batches that alone is several per cent of the bytes.
             "batch.size": 16384,
             "queue.buffering.max.kbytes": 131072,
             "message.timeout.ms": int(timeout_s * 1000),

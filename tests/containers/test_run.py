@@ -1,0 +1,149 @@
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from results.store import Store
+from testbed.errors import TestbedError
+from testbed.experiments.reports import default_store
+from testbed.kafka.types import ConfigResource
+from testbed.paths import data_dir
+from testbed.provision import state as states
+from testbed.provision.containers import Engine
+from testbed.provision.remove import remove
+from testbed.provision.testbed import Testbed
+from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE
+from testbed.topology.find import find
+from testbed.wait import wait_for, wait_until
+from tests.containers.conftest import ROOT, cli, left_of
+
+pytestmark = [pytest.mark.containers, pytest.mark.spark]
+SMOKE = ("run", "kip73-two-node", "--profile", "smoke", "--json")
+QUOTA = 5_000_000
+
+
+def verdicts(document, name):
+    return {criterion["verdict"] for criterion in document["criteria"] if criterion["name"] == name}
+
+
+def start(*words):
+    command = [sys.executable, "-m", "testbed.cli.main", *words]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def running_testbed(process) -> Testbed:
+    """The testbed that a run has made for itself, once it is up."""
+
+    def found():
+        assert process.poll() is None, process.communicate()
+        for name in states.names():
+            if name.startswith("run-"):
+                try:
+                    return Testbed.attach(name)
+                except TestbedError:
+                    return None
+        return None
+
+    return wait_for(found, lambda testbed: testbed is not None, 60, 0.2, "the run's testbed")
+
+
+def wait_for_quota(admin, process):
+    def in_force():
+        assert process.poll() is None, process.communicate()
+        return all(admin.broker_configs(broker).in_force(LEADER_RATE) == str(QUOTA) for broker in (1, 2))
+
+    wait_until(in_force, 120, 0.1, "the run's throttle")
+
+
+def finish(process):
+    out, told = process.communicate(timeout=300)
+    print(told)
+    return process.returncode, json.loads(out)
+
+
+def test_the_demo_passes_and_leaves_a_run_a_report_and_nothing_else():
+    told = cli(*SMOKE)
+    print(told.stderr)
+    document = json.loads(told.stdout)
+    bad = [criterion for criterion in document["criteria"] if criterion["verdict"] != "pass"]
+    assert (told.returncode, document["verdict"], bad) == (0, "pass", [])
+    store = Store.open(default_store())
+    assert document["run_id"] in store.runs()
+    store.verify(document["run_id"])
+    assert (data_dir() / "reports" / f"{document['run_id']}.html").stat().st_size > 10_000
+    assert left_of(f"run-{document['run_id'][-6:]}") == []
+    assert cli("reassign", "recover").stdout == "nothing to recover\n"
+    shown = cli("results", "show").stdout
+    assert re.search(r"^PASS +throttled-window b2 receive", shown, re.M)
+
+
+def test_a_quota_doubled_by_somebody_else_fails():
+    process = start(*SMOKE)
+    testbed = running_testbed(process)
+    with testbed.admin() as admin:
+        wait_for_quota(admin, process)
+        for broker in (1, 2):
+            admin.alter_configs(
+                ConfigResource.broker(broker), {LEADER_RATE: str(2 * QUOTA), FOLLOWER_RATE: str(2 * QUOTA)}
+            )
+    status, document = finish(process)
+    assert (status, document["verdict"]) == (1, "fail")
+    assert verdicts(document, "throttled-window") == {"fail"}
+    assert verdicts(document, "quota-in-force") == {"fail"}
+
+
+def test_a_quota_taken_from_one_broker_only_fails_although_the_other_still_holds_the_rate():
+    process = start(*SMOKE)
+    testbed = running_testbed(process)
+    with testbed.admin() as admin:
+        wait_for_quota(admin, process)
+        admin.alter_configs(ConfigResource.broker(2), {}, [FOLLOWER_RATE])
+    status, document = finish(process)
+    assert (status, document["verdict"]) == (1, "fail")
+    failed = [(c["name"], c["host"]) for c in document["criteria"] if c["verdict"] == "fail"]
+    assert failed == [("quota-in-force", "b2")]
+
+
+def test_a_run_killed_on_a_testbed_that_stays_leaves_a_journal_that_recover_puts_back():
+    engine = Engine()
+    testbed = Testbed.up(find("two-brokers"), name="ci-stays")
+    try:
+        process = start(*SMOKE, "--on", "ci-stays")
+        with testbed.admin() as admin:
+            wait_for(lambda: _quota(admin), lambda rate: rate == str(QUOTA), 120, 0.2, "the run's throttle")
+            process.kill()
+            process.communicate()
+            runs = Store.open(default_store()).runs()
+            told = cli("reassign", "recover")
+            assert told.returncode == 0, told.stdout
+            assert told.stdout.startswith("restored: ")
+            assert [admin.broker_configs(broker).in_force(FOLLOWER_RATE) for broker in (1, 2)] == [None, None]
+        assert cli("results", "list").stdout.count("kip73-two-node") == 2 * len(runs)
+        assert cli("gc").stdout == "nothing to collect\n"
+    finally:
+        testbed.close()
+        remove(engine, "ci-stays")
+        engine.close()
+    assert left_of("ci-stays") == []
+
+
+def _quota(admin):
+    try:
+        return admin.broker_configs(1).in_force(LEADER_RATE)
+    except TestbedError:
+        return None  # Kafka is being restarted with the experiment's properties
+
+
+def test_a_run_killed_with_its_own_testbed_leaves_nothing_after_gc():
+    process = start(*SMOKE)
+    testbed = running_testbed(process)
+    process.kill()
+    process.communicate()
+    name = testbed.name
+    testbed.close()
+    told = cli("gc")
+    assert f"{name}: the run it was made for is dead" in told.stdout
+    assert left_of(name) == []
+    assert cli("reassign", "recover").stdout == "nothing to recover\n"
