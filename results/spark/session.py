@@ -3,10 +3,13 @@
 import os
 import sys
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 
@@ -18,18 +21,28 @@ def session(master: str = "local[2]", memory: str = "2g") -> Iterator[SparkSessi
     driver's heap as Spark writes it (``2g``).
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder, warnings.catch_warnings():
-        # Nothing here hands a pandas frame to Spark.
-        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        builder = SparkSession.Builder().master(master).appName("testbed results")
-        for key, value in _settings(folder, memory).items():
-            builder = builder.config(key, value)
-        spark = builder.getOrCreate()
+    with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder:
+        conf = SparkConf().setMaster(master).setAppName("testbed results")
+        conf.setAll(list(_settings(folder, memory).items()))
+        spark = SparkSession(_context(conf, Path(folder) / "jvm.log"))
         spark.sparkContext.setLogLevel("ERROR")
         try:
             yield spark
         finally:
             spark.stop()
+
+
+def _context(conf: SparkConf, log: Path) -> SparkContext:
+    """A context whose JVM, when this starts one, speaks into `log` and not into the user's terminal."""
+    if SparkContext._gateway is None:
+        with log.open("wb") as stream:
+            try:
+                gateway = launch_gateway(conf, {"stdout": stream, "stderr": stream})  # type: ignore[no-untyped-call]
+            except PySparkRuntimeError as error:
+                said = log.read_text(encoding="utf-8", errors="replace")[-2000:]
+                raise RuntimeError(f"Spark did not start ({error}); it said:\n{said}") from error
+        return SparkContext(conf=conf, gateway=gateway)
+    return SparkContext(conf=conf)
 
 
 def _settings(folder: str, memory: str) -> dict[str, str]:

@@ -1,8 +1,10 @@
 """One throttled move from a broker to another, with everything that is needed to judge it."""
 
+import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Literal
 
 from results.manifest import (
@@ -128,17 +130,31 @@ class _Mover:
             self.recorder.event("note", "NICs were not measured", {"error": str(error)})
             return ()
 
-    def poll_quotas(self) -> None:
-        """Ask every broker, until the end, which quota it has in force."""
+    @contextlib.contextmanager
+    def polling_quotas(self) -> Iterator[None]:
+        """Ask every broker, within the block, which quota it has in force.
 
-        def look(host: str, broker: int) -> Iterable[Sample]:
-            configs, ts = self.admin.broker_configs(broker), now_us()
+        A sample's time is when it was asked for. The block ends before the configuration is put back, so that
+        each answer within the move is about the throttle of the move.
+        """
+
+        def look(host: str, broker: int) -> list[Sample]:
+            asked, configs = now_us(), self.admin.broker_configs(broker)
+            found = []
             for side in ("leader", "follower"):
                 value = configs.in_force(f"{side}.replication.throttled.rate")
-                yield Sample(ts, host, f"quota.{side}.rate", float(value) if value is not None else -1.0)
+                found.append(Sample(asked, host, f"quota.{side}.rate", float(value) if value is not None else -1.0))
+            return found
 
-        for host, broker in self.ids.items():
-            self.recorder.poll(f"quota of {host}", QUOTA_POLL_S, lambda h=host, b=broker: list(look(h, b)))  # type: ignore[misc]
+        pollers = [
+            self.recorder.poll(f"quota of {host}", QUOTA_POLL_S, partial(look, host, broker))
+            for host, broker in self.ids.items()
+        ]
+        try:
+            yield
+        finally:
+            for poller in pollers:
+                poller.stop()
 
     def plan(self, *fills: Fill) -> Plan:
         """All partitions of `fills` to the target."""
@@ -263,8 +279,7 @@ def _throttled(mover: _Mover, log_bytes: int) -> tuple[Done, InForce, Difference
     driver = Driver(mover.admin, JournalFolder(), on_event=recorder.event, cancel_on_error=True)
     begun = time.monotonic()
     try:
-        with driver:
-            mover.poll_quotas()
+        with driver, mover.polling_quotas():
             recorder.poll("lag", SAMPLE_S, mover.lag_samples)
             driver.execute(mover.plan(mover.moved, mover.control), setup.quota_bytes_per_s, unthrottled=control)
             in_force = InForce(True, time.monotonic() - begun)

@@ -31,7 +31,7 @@ class Recorder:
         self._events: list[Event] = []
         self._processes: list[tuple[str, Process, threading.Thread]] = []
         self._stopping = threading.Event()
-        self._pollers: list[threading.Thread] = []
+        self._pollers: list[Poller] = []
         self._echo = echo
         self._newest: dict[str, int] = {}
         """Host → when its agent sampled last."""
@@ -118,26 +118,16 @@ class Recorder:
         if not self._stopping.is_set():
             self.event("note", "probe ended", {}, host)
 
-    def poll(self, name: str, interval_s: float, look: Callable[[], Iterable[Sample]]) -> None:
-        """Call `look` every `interval_s` seconds in a thread of its own until `stop`.
+    def poll(self, name: str, interval_s: float, look: Callable[[], Iterable[Sample]]) -> "Poller":
+        """Call `look` every `interval_s` seconds in a thread of its own, until that poller or the recorder is stopped.
 
         A look that fails with a `TestbedError` is an event, and the next one is tried all the same.
         """
-
-        def loop() -> None:
-            due = time.monotonic()
-            while not self._stopping.is_set():
-                try:
-                    self.add(look())
-                except TestbedError as error:
-                    self.event("note", f"{name} failed", {"error": str(error)})
-                due = max(due + interval_s, time.monotonic() - interval_s)
-                self._stopping.wait(max(0.0, due - time.monotonic()))
-
-        thread = threading.Thread(target=loop, name=name, daemon=True)
+        poller = Poller(self, name, interval_s, look)
         with self._lock:
-            self._pollers.append(thread)
-        thread.start()
+            self._pollers.append(poller)
+        poller.start()
+        return poller
 
     def stop(self) -> None:
         """End all probes; nothing is added by them afterwards."""
@@ -146,8 +136,10 @@ class Recorder:
             processes, pollers = list(self._processes), list(self._pollers)
         for _host, process, _reader in processes:
             process.stop()
-        for thread in [*pollers, *(reader for _host, _process, reader in processes)]:
-            thread.join(timeout=10.0)
+        for poller in pollers:
+            poller.stop()
+        for _host, _process, reader in processes:
+            reader.join(timeout=10.0)
 
     def samples(self) -> list[Sample]:
         """Everything sampled so far."""
@@ -158,3 +150,31 @@ class Recorder:
         """Everything that happened so far."""
         with self._lock:
             return list(self._events)
+
+
+class Poller:
+    """One thing that is looked at regularly."""
+
+    def __init__(self, recorder: Recorder, name: str, interval_s: float, look: Callable[[], Iterable[Sample]]) -> None:
+        self._recorder, self._name, self._interval_s, self._look = recorder, name, interval_s, look
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, after the look that is under way; nothing is added afterwards."""
+        self._stopping.set()
+        self._thread.join(timeout=30.0)
+
+    def _loop(self) -> None:
+        due = time.monotonic()
+        while not self._stopping.is_set():
+            try:
+                self._recorder.add(self._look())
+            except TestbedError as error:
+                self._recorder.event("note", f"{self._name} failed", {"error": str(error)})
+            due = max(due + self._interval_s, time.monotonic() - self._interval_s)
+            self._stopping.wait(max(0.0, due - time.monotonic()))
