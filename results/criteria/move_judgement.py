@@ -24,7 +24,7 @@ def judge_move(manifest: Manifest, measures: MoveMeasures) -> list[Criterion]:
         *rates.judge_windows(measures, move),
         *(rates.judge_steady(measures, move) if move.fetch == "tuned" else ()),
         *rates.judge_controls(measures, move, manifest.nics),
-        *rates.judge_kafka(measures),
+        *rates.judge_kafka(measures, move),
         *rates.judge_conservation(measures, move),
     ]
     shaky = [c for c in ground if c.verdict == "inconclusive"]

@@ -1,10 +1,12 @@
 """A run's verdict for people and for programs."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from results.schema import Criterion
 from testbed.cli.show import document
+from testbed.experiments.figures import Figure
 from testbed.experiments.runner import Finished
 
 EXIT = {"pass": 0, "fail": 1, "inconclusive": 2}
@@ -31,9 +33,16 @@ def criterion_lines(criteria: Iterable[Criterion]) -> list[str]:
     return lines
 
 
+def figure_lines(figures: Iterable[Figure]) -> list[str]:
+    """A line per figure that is told but not judged."""
+    return [
+        f"{'':<12}  {f'{f.name} {f.host} {f.direction}'.rstrip():<34}  {f.value:.3f} {f.unit}".rstrip() for f in figures
+    ]
+
+
 def as_text(finished: Finished) -> str:
     """A line per criterion, the verdict, and where the report is."""
-    lines = criterion_lines(finished.criteria)
+    lines = [*criterion_lines(finished.criteria), "", *figure_lines(finished.figures)]
     lines += ["", f"{finished.verdict.upper()}  {finished.experiment}  {finished.run_id}", f"report {finished.report}"]
     return "\n".join(lines)
 
@@ -61,6 +70,7 @@ def as_json(finished: Finished) -> str:
             "experiment": finished.experiment,
             "verdict": finished.verdict,
             "criteria": criteria,
+            "figures": [asdict(figure) for figure in finished.figures],
             "report": str(finished.report),
             "store": finished.store,
         }

@@ -26,6 +26,7 @@ from testbed.experiments.experiment import (
     find_experiment,
     read_settings,
 )
+from testbed.experiments.figures import Figure, figures
 from testbed.experiments.record import Header, manifest
 from testbed.experiments.reports import default_store, write_report
 from testbed.probes.recorder import Recorder
@@ -56,6 +57,7 @@ class Finished:
     experiment: str
     verdict: Verdict
     criteria: tuple[Criterion, ...]
+    figures: tuple[Figure, ...]
     report: Path
     store: str
 
@@ -80,7 +82,15 @@ def run(request: Request, progress: Progress) -> Finished:
         recomputed = _recompute(spark.session(), store, run_id, judgement)
         progress("judged again from the store, in Spark: the same verdict")
         report = write_report(store, store.manifest(run_id), recomputed)
-    return Finished(run_id, experiment.name, recomputed.verdict, recomputed.criteria, report, store.location)
+    return Finished(
+        run_id,
+        experiment.name,
+        recomputed.verdict,
+        recomputed.criteria,
+        figures(data.manifest, recomputed.measures),
+        report,
+        store.location,
+    )
 
 
 def _testbed(
