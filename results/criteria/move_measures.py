@@ -207,6 +207,9 @@ class _MoveMeasurer:
             first = max(int(np.searchsorted(series.t, begin, side="right")) - 1, 0)
             part = series.cut(first, int(np.searchsorted(series.t, until)))
             rate = windows(part, SECOND_S).rate
+            grew = np.flatnonzero(np.diff(part.value) > 0) + 1
+            last = int(part.t[grew[-1]]) if len(grew) else None
+            listed = self.run.flow_bytes(flows_through(self.move.flows, "throttled", host, "receive"))
             controls.append(
                 Control(
                     host=host,
@@ -214,6 +217,9 @@ class _MoveMeasurer:
                     total_bytes=float(part.value[-1] - part.value[0]) if len(part) else 0.0,
                     peak_bytes_per_s=float(np.max(rate)) if len(rate) else None,
                     longest_gap_s=longest_gap_s(series.t, begin, until),
+                    begun_s=((self.run.event_us("control.started") or started) - started) / US,
+                    last_s=None if last is None else (last - started) / US,
+                    with_throttled_bytes=None if last is None else _both(series, listed, started, last),
                 )
             )
         return tuple(controls)
@@ -228,6 +234,11 @@ class _MoveMeasurer:
             busy_window_max=trailing_mean_max(busy, started, end, self.move.window_s),
             steal_window_max=trailing_mean_max(steal, started, end, self.move.window_s),
         )
+
+
+def _both(control: Series, listed: Series, started: int, last: int) -> float | None:
+    grown = growth(control, started, last), growth(listed, started, last)
+    return None if grown[0] is None or grown[1] is None else grown[0] + grown[1]
 
 
 def _from_start(series: Series, started: int) -> Series:

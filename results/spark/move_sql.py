@@ -28,6 +28,9 @@ def with_columns(frame: DataFrame, steps: tuple[tuple[str, str], ...]) -> DataFr
     return frame.sparkSession.sql(query, frame=frame)
 
 
+_LAST_GROWTH = """array_max(zip_with(slice({points}, 2, greatest(size({points}) - 1, 0)),
+                              slice({points}, 1, greatest(size({points}) - 1, 0)),
+                              (n, o) -> CASE WHEN n.value > o.value THEN n.us END))"""
 _BASE = last_at_or_before("series", "started")
 _POINTS = (
     ("gap_s", gap_s("series", "started", "greatest(started, watched)")),
@@ -39,12 +42,7 @@ _POINTS = (
     ),
     ("stop_us", f"coalesce({first_at_or_after('begun', 'done')}.us, try_element_at(begun, -1).us)"),
     ("seen", "filter(begun, x -> x.us <= stop_us)"),
-    (
-        "end_us",
-        """array_max(zip_with(slice(seen, 2, greatest(size(seen) - 1, 0)),
-                              slice(seen, 1, greatest(size(seen) - 1, 0)),
-                              (n, o) -> CASE WHEN n.value > o.value THEN n.us END))""",
-    ),
+    ("end_us", _LAST_GROWTH.format(points="seen")),
     ("points", "filter(seen, x -> x.us <= end_us)"),
 )
 
@@ -169,8 +167,9 @@ def conservation(spark: SparkSession) -> DataFrame:
 def controls(spark: SparkSession) -> DataFrame:
     """One row a run and host into which control bytes went while the throttle was in force."""
     frame = spark.sql(
-        "SELECT c.*, s.host, s.series FROM series s JOIN span c USING (run_id) "
-        "WHERE s.kind = 'control' AND s.direction = 'receive'"
+        "SELECT c.*, s.host, s.series, l.series AS listed FROM series s JOIN span c USING (run_id) "
+        "LEFT JOIN series l ON l.run_id = s.run_id AND l.host = s.host AND l.direction = 'receive' "
+        "AND l.kind = 'throttled' WHERE s.kind = 'control' AND s.direction = 'receive'"
     )
     steps = (
         ("begin_us", "coalesce(in_force, started)"),
@@ -179,10 +178,13 @@ def controls(spark: SparkSession) -> DataFrame:
         ("first_us", f"coalesce({last_at_or_before('series', 'begin_us')}.us, get(series, 0).us)"),
         ("last_us", f"coalesce({first_at_or_after('series', 'until_us')}.us, try_element_at(series, -1).us)"),
         ("inside", "filter(series, p -> p.us BETWEEN first_us AND last_us)"),
+        ("grew_us", _LAST_GROWTH.format(points="inside")),
     )
     return with_columns(frame, steps).selectExpr(
         "run_id",
         "host",
+        "(grew_us - started) / 1e6D AS last_s",
+        f"{growth('series', 'started', 'grew_us')} + {growth('listed', 'started', 'grew_us')} AS together",
         f"{gap_s('series', 'begin_us', 'until_us')} AS gap_s",
         "coalesce(try_element_at(inside, -1).value - get(inside, 0).value, 0D) AS total_bytes",
         f"array_max({pair_rates(pairs('inside', SECOND_US))}) AS peak",
