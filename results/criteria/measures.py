@@ -99,8 +99,8 @@ class Conservation:
 class Control:
     """The unthrottled control transfer into one host while the throttle was in force.
 
-    `begun_s` and `last_s` are when it was asked for and when its log grew last, from the move's start;
-    `with_throttled_bytes` is what control and throttled logs together grew by, from the move's start until then.
+    `last_s` is when its log grew last, from the move's start; `with_throttled_bytes` is what control and throttled
+    logs together grew by while it was copied.
     """
 
     host: str
@@ -108,7 +108,6 @@ class Control:
     total_bytes: float
     peak_bytes_per_s: float | None
     longest_gap_s: float | None
-    begun_s: float = 0.0
     last_s: float | None = None
     with_throttled_bytes: float | None = None
 

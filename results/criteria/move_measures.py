@@ -217,9 +217,10 @@ class _MoveMeasurer:
                     total_bytes=float(part.value[-1] - part.value[0]) if len(part) else 0.0,
                     peak_bytes_per_s=float(np.max(rate)) if len(rate) else None,
                     longest_gap_s=longest_gap_s(series.t, begin, until),
-                    begun_s=((self.run.event_us("control.started") or started) - started) / US,
                     last_s=None if last is None else (last - started) / US,
-                    with_throttled_bytes=None if last is None else _both(series, listed, started, last),
+                    with_throttled_bytes=None
+                    if last is None
+                    else _both(series, listed, int(part.t[grew[0] - 1]), last),
                 )
             )
         return tuple(controls)
@@ -236,8 +237,8 @@ class _MoveMeasurer:
         )
 
 
-def _both(control: Series, listed: Series, started: int, last: int) -> float | None:
-    grown = growth(control, started, last), growth(listed, started, last)
+def _both(control: Series, listed: Series, first: int, last: int) -> float | None:
+    grown = growth(control, first, last), growth(listed, first, last)
     return None if grown[0] is None or grown[1] is None else grown[0] + grown[1]
 
 

@@ -90,8 +90,6 @@ def _measures(manifest: Manifest, move: Move, tables: dict[str, Rows]) -> MoveMe
     busy = [(host, direction) for host in move.brokers for direction in DIRECTIONS if _through(move, host, direction)]
     fed = _fed_by(move)
     rates = tuple(_rates(tables["rates"][run, host, direction]) for host, direction in busy)
-    asked = clock["control_started"]
-    begun_s = 0.0 if asked is None else (asked - clock["started"]) / 1e6
     throttled_s = max((r.end_s for r in rates if r.end_s is not None), default=None)
     return MoveMeasures(
         started_us=clock["started"],
@@ -107,9 +105,7 @@ def _measures(manifest: Manifest, move: Move, tables: dict[str, Rows]) -> MoveMe
         ),
         conservation=tuple(_conservation(run, h, d, move, tables["bytes"]) for h, d in busy),
         controls=tuple(
-            _control(host, fed[host], begun_s, tables["controls"].get((run, host)))
-            for host in move.brokers
-            if host in fed
+            _control(host, fed[host], tables["controls"].get((run, host))) for host in move.brokers if host in fed
         ),
         load=_load(tables["load"].get((run, "cpu.busy")), tables["load"].get((run, "cpu.steal"))),
     )
@@ -174,16 +170,15 @@ def _conservation(run: str, host: str, direction: Direction, move: Move, rows: R
     )
 
 
-def _control(host: str, leaders: tuple[str, ...], begun_s: float, row: Row | None) -> Control:
+def _control(host: str, leaders: tuple[str, ...], row: Row | None) -> Control:
     if row is None:
-        return Control(host, leaders, 0.0, None, None, begun_s)
+        return Control(host, leaders, 0.0, None, None)
     return Control(
         host,
         leaders,
         row["total_bytes"],
         row["peak"],
         row["gap_s"],
-        begun_s=begun_s,
         last_s=row["last_s"],
         with_throttled_bytes=row["together"],
     )

@@ -179,12 +179,14 @@ def controls(spark: SparkSession) -> DataFrame:
         ("last_us", f"coalesce({first_at_or_after('series', 'until_us')}.us, try_element_at(series, -1).us)"),
         ("inside", "filter(series, p -> p.us BETWEEN first_us AND last_us)"),
         ("grew_us", _LAST_GROWTH.format(points="inside")),
+        ("still", "filter(inside, p -> p.value <= get(inside, 0).value)"),
+        ("still_us", "try_element_at(still, -1).us"),
     )
     return with_columns(frame, steps).selectExpr(
         "run_id",
         "host",
         "(grew_us - started) / 1e6D AS last_s",
-        f"{growth('series', 'started', 'grew_us')} + {growth('listed', 'started', 'grew_us')} AS together",
+        f"{growth('series', 'still_us', 'grew_us')} + {growth('listed', 'still_us', 'grew_us')} AS together",
         f"{gap_s('series', 'begin_us', 'until_us')} AS gap_s",
         "coalesce(try_element_at(inside, -1).value - get(inside, 0).value, 0D) AS total_bytes",
         f"array_max({pair_rates(pairs('inside', SECOND_US))}) AS peak",

@@ -242,6 +242,8 @@ def run_move(context: Context, setup: MoveSetup) -> Outcome:
         log_bytes = mover.log_bytes()
         with context.recorder.step("move"):
             done, in_force, restored = _throttled(mover, log_bytes)
+        # Twice: one host's last sample must lie after the others' samples that show the end.
+        context.recorder.wait_for_all()
         context.recorder.wait_for_all()
         context.recorder.stop()
         context.measured()
