@@ -29,6 +29,9 @@ DURATIONS: Mapping[str, Fraction] = {
 }
 """Seconds."""
 
+SHARES: Mapping[str, int] = {"%": _M // 100, "ppm": 1}
+"""Parts per million."""
+
 _NUMBER_THEN_UNIT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)[ ]?([^0-9.,\s][^0-9]*)?")
 _MOST = 10**18
 _AMBIGUOUS = {"bps": "bit", "kbps": "kbit", "mbps": "mbit", "gbps": "gbit"}
@@ -50,7 +53,8 @@ _BIT_RATE = _Kind("bit rate", BIT_RATES, "a number and kbit, mbit or gbit", "mbi
 _BYTE_RATE = _Kind("byte rate", BYTE_RATES, "a number and kB/s, MB/s, GB/s, KiB/s, MiB/s or GiB/s", "MB/s")
 _SIZE = _Kind("size", SIZES, "a number and B, kB, MB, GB, KiB, MiB or GiB", "MB")
 _DURATION = _Kind("duration", DURATIONS, "a number and us, ms, s, min or h", "s")
-_KINDS = (_BIT_RATE, _BYTE_RATE, _SIZE, _DURATION)
+_SHARE = _Kind("share", SHARES, "a number and % or ppm", "%")
+_KINDS = (_BIT_RATE, _BYTE_RATE, _SIZE, _DURATION, _SHARE)
 
 
 def parse_bit_rate(value: object) -> int:
@@ -71,6 +75,22 @@ def parse_size(value: object) -> int:
 def parse_duration(value: object) -> float:
     """Seconds of `"30ms"`, `"5min"`, …; raises UnitError."""
     return float(_parse(value, _DURATION))
+
+
+def parse_duration_us(value: object) -> int:
+    """Whole microseconds of `"20ms"`, `"0.5ms"`, …; raises UnitError."""
+    duration_us = _parse(value, _DURATION) * _M
+    if duration_us.denominator != 1:
+        raise UnitError(f"{_show(value)} is not a whole number of microseconds; allowed: {_DURATION.allowed}")
+    return duration_us.numerator
+
+
+def parse_share(value: object) -> int:
+    """Parts per million of `"0.1%"`, `"50ppm"`, …; raises UnitError."""
+    share = _parse(value, _SHARE)
+    if share.denominator != 1:
+        raise UnitError(f"{_show(value)} is finer than one in a million; allowed: {_SHARE.allowed}")
+    return share.numerator
 
 
 def format_bit_rate(rate_bps: float, significant: int | None = None) -> str:
@@ -99,6 +119,12 @@ def format_duration(duration_s: float) -> str:
     size = abs(duration_s)
     unit = next((unit for unit in ("h", "min", "s", "ms") if size >= DURATIONS[unit]), "us" if size else "s")
     return f"{_digits(duration_s / float(DURATIONS[unit]), 4)}{unit}"
+
+
+def format_share(share_ppm: int) -> str:
+    """`1000` → `0.1%`. Exact: `parse_share` inverts it."""
+    whole, rest = divmod(share_ppm, SHARES["%"])
+    return f"{whole}.{rest:04d}".rstrip("0").rstrip(".") + "%"
 
 
 def _whole(value: object, kind: _Kind, noun: str) -> int:

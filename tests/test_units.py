@@ -9,10 +9,13 @@ from testbed.units import (
     format_bit_rate,
     format_byte_rate,
     format_duration,
+    format_share,
     format_size,
     parse_bit_rate,
     parse_byte_rate,
     parse_duration,
+    parse_duration_us,
+    parse_share,
     parse_size,
 )
 
@@ -173,3 +176,33 @@ def test_anything_is_a_quantity_or_a_unit_error(value: object) -> None:
             assert str(error).isprintable() or "allowed" in str(error)
         else:
             assert 0 <= quantity <= 10**18
+
+
+@pytest.mark.parametrize(
+    ("text", "share_ppm", "shown"),
+    [("0.1%", 1_000, "0.1%"), ("50ppm", 50, "0.005%"), ("2 %", 20_000, "2%"), ("0%", 0, "0%"), ("100%", 10**6, "100%")],
+)
+def test_shares(text: str, share_ppm: int, shown: str) -> None:
+    assert parse_share(text) == share_ppm
+    assert format_share(share_ppm) == shown
+    assert parse_share(shown) == share_ppm
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("0.1", "0.1 has no unit; allowed: a number and % or ppm; did you mean 0.1%?"),
+        ("0.00001%", "0.00001% is finer than one in a million; allowed: a number and % or ppm"),
+        ("1ms", "1ms is a duration, not a share; allowed: a number and % or ppm"),
+    ],
+)
+def test_shares_that_are_none(text: str, told: str) -> None:
+    with pytest.raises(UnitError) as refused:
+        parse_share(text)
+    assert str(refused.value) == told
+
+
+def test_durations_in_whole_microseconds() -> None:
+    assert [parse_duration_us(text) for text in ("20ms", "0.5ms", "7us", "1.5s")] == [20_000, 500, 7, 1_500_000]
+    with pytest.raises(UnitError, match="0.1us is not a whole number of microseconds"):
+        parse_duration_us("0.1us")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from testbed.network.addresses import AddressPlan
+from testbed.topology.links import NicUse
 from testbed.topology.model import Host, Topology
 
 CLIENT_PORT = 9092
@@ -60,7 +61,9 @@ def server_properties(
         "listener.security.protocol.map": "CLIENT:PLAINTEXT,REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT",
     }
     ip = plan.data_ip(host.name)
-    broker = f"CLIENT://{ip}:{CLIENT_PORT},REPLICATION://{ip}:{REPLICATION_PORT}"
+    replication_nic, _nic = host.nic_for(NicUse.REPLICATION)
+    replication_ip = plan.data_ip(host.name, replication_nic)
+    broker = f"CLIENT://{ip}:{CLIENT_PORT},REPLICATION://{replication_ip}:{REPLICATION_PORT}"
     controller = f"CONTROLLER://{ip}:{CONTROLLER_PORT}"
     roles = [role for role, has in (("broker", host.is_broker), ("controller", host.is_controller)) if has]
     properties["process.roles"] = ",".join(roles)

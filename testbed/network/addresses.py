@@ -1,7 +1,13 @@
 """Which addresses a testbed's hosts have: a function of one number, the testbed's slot.
 
 All addresses are out of 198.18.0.0/15, which RFC 2544 sets aside for benchmarking, so that a testbed
-never hides a network the machine needs. Slot n has 198.18.n.0/24 for management and 198.19.n.0/24 for data.
+never hides a network the machine needs. Slot n has 198.18.n.0/24 for management and 198.19.n.0/24 for data:
+
+    .0/25    the first NIC of every host (.11 on), the driver (.1), the fabric in the core (.2) and in racks (.111 on)
+    .128/26  the second NIC of hosts that have one
+    .192/26  the third
+
+NICs of one number meet in one network, so that the address alone says which NIC a connection uses.
 """
 
 from collections.abc import Iterable
@@ -11,8 +17,11 @@ from ipaddress import IPv4Address, IPv4Network
 SLOTS = range(0, 250)  # 198.18.255.0/24 is the engine's own bridge
 _MANAGEMENT = int(IPv4Address("198.18.0.0"))
 _DATA = int(IPv4Address("198.19.0.0"))
-_FIRST_HOST, _LAST_HOST = 11, 240
-_DRIVER, _FABRIC = 254, 253
+_FIRST_HOST, _LAST_HOST = 11, 110
+_DRIVER, _FABRIC, _FIRST_RACK = 1, 2, 111
+_FIRST_OF_MORE, _LAST_OF_MORE = 1, 62
+_NETWORKS = ((0, 25), (128, 26), (192, 26))
+"""By number of the NIC: where its network begins in the data network, and the length of its prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +35,7 @@ class AddressPlan:
         if self.slot not in SLOTS:
             raise ValueError(f"slot {self.slot} is not in {SLOTS.start}..{SLOTS.stop - 1}")
         if len(self.hosts) > _LAST_HOST - _FIRST_HOST + 1:
-            raise ValueError(f"{len(self.hosts)} hosts do not fit into one /24")
+            raise ValueError(f"{len(self.hosts)} hosts do not fit into one /25")
 
     @property
     def management(self) -> IPv4Network:
@@ -38,6 +47,11 @@ class AddressPlan:
         """Where Kafka's bytes go; the testbed's own bridges."""
         return IPv4Network((_DATA + 256 * self.slot, 24))
 
+    def network(self, nic: int = 0) -> IPv4Network:
+        """The network in which all hosts' NICs of this number (from 0) meet."""
+        begin, prefix = _NETWORKS[nic]
+        return IPv4Network((int(self.data.network_address) + begin, prefix))
+
     @property
     def driver(self) -> IPv4Address:
         """The machine's own address on the data network; its link is not shaped."""
@@ -45,16 +59,25 @@ class AddressPlan:
 
     @property
     def fabric(self) -> IPv4Address:
-        """The address of the switch itself: an unshaped peer to measure a NIC against."""
+        """The address of the core switch itself: an unshaped peer to measure an uplink against."""
         return self.data[_FABRIC]
+
+    def fabric_in_rack(self, rack: int) -> IPv4Address:
+        """The address of a rack's switch: an unshaped peer to measure a NIC against."""
+        return self.data[_FIRST_RACK + rack]
 
     def management_ip(self, host: str) -> IPv4Address:
         """A host's address on the management network."""
         return self.management[_FIRST_HOST + self.hosts.index(host)]
 
-    def data_ip(self, host: str) -> IPv4Address:
-        """A host's address on the data network."""
-        return self.data[_FIRST_HOST + self.hosts.index(host)]
+    def data_ip(self, host: str, nic: int = 0) -> IPv4Address:
+        """The address of a host's NIC of this number (from 0) on the data network."""
+        index = self.hosts.index(host)
+        if nic == 0:
+            return self.data[_FIRST_HOST + index]
+        if _FIRST_OF_MORE + index > _LAST_OF_MORE:
+            raise ValueError(f"{host} is host {index + 1}; only the first {_LAST_OF_MORE} can have several NICs")
+        return self.network(nic)[_FIRST_OF_MORE + index]
 
 
 def free_slot(taken: Iterable[int], used_networks: Iterable[IPv4Network]) -> int:

@@ -8,16 +8,19 @@ and removing the container removes every bridge and link at once, whatever state
       └──── up1/dn1 ── rack1 ── port2 …
       └──── driver (the machine itself, unshaped)
 
-Devices are numbered, because names of devices have at most 15 characters; each carries its name as alias.
+Devices are numbered, because names of devices have at most 15 characters; each carries its name as alias. A host's
+further NICs end in ports of their own, `port0n1`, in the same rack.
+
+An uplink that the topology shapes is shaped at both ends: `up0` sends what leaves the rack, `dn0` what enters it.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from testbed.network.addresses import AddressPlan
-from testbed.network.shape import offload_command, tc_lines
-from testbed.topology.model import Topology
+from testbed.network.shape import Shape, offload_command, tc_lines_for
+from testbed.topology.model import Host, Topology
 
 CORE = "core"
 
@@ -45,6 +48,42 @@ def driver_device(testbed: str) -> str:
     return "tb-" + hashlib.sha256(testbed.encode()).hexdigest()[:10]
 
 
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """A device that sends at a declared rate, and where it stands: on a host, or in the fabric (None)."""
+
+    what: str
+    host: str | None
+    device: str
+    shape: Shape
+
+
+def port(host: int, nic: int) -> str:
+    """The switch's end of a host's link, by the numbers of both."""
+    return f"port{host}" + (f"n{nic}" if nic else "")
+
+
+def shaped_devices(topology: Topology) -> tuple[Shaped, ...]:
+    """Every device whose shaping the topology declares."""
+    found = []
+    for number, host in enumerate(topology.hosts):
+        for index, nic in enumerate(host.nics):
+            tx, rx = nic.sides
+            # What the switch's end sends is what the host receives.
+            found += [
+                Shaped(f"{host.name} {nic.name} transmit", host.name, nic.name, Shape.of(tx)),
+                Shaped(f"{host.name} {nic.name} receive", None, port(number, index), Shape.of(rx)),
+            ]
+    for rack, uplink in topology.uplinks.items():
+        number = topology.racks.index(rack)
+        tx, rx = uplink.sides
+        found += [
+            Shaped(f"rack {rack} uplink transmit", None, f"up{number}", Shape.of(tx)),
+            Shaped(f"rack {rack} uplink receive", None, f"dn{number}", Shape.of(rx)),
+        ]
+    return tuple(found)
+
+
 def _bridge(name: str) -> list[str]:
     # No spanning tree and no delay: there are no loops, and a port must forward from its first packet on.
     return [
@@ -61,15 +100,17 @@ def wire(
     `pids` gives a process of each host (the far end of its link goes into that process's namespace),
     `machine_pid` one of the machine's own namespace.
     """
-    prefix = plan.data.prefixlen
+    prefix = plan.network().prefixlen
     ip = ["link set dev lo up", *_bridge(CORE), f"addr add {plan.fabric}/{prefix} dev {CORE}"]
     commands: list[tuple[str, ...]] = []
-    tc: list[str] = []
+    shaped = shaped_devices(topology)
     for number, rack in enumerate(topology.racks):
         bridge, up, down = f"rack{number}", f"up{number}", f"dn{number}"
         ip += [
             *_bridge(bridge),
             f"link set dev {bridge} alias {rack}",
+            # /32: no route goes here; what uses it is bound to the bridge.
+            f"addr add {plan.fabric_in_rack(number)}/32 dev {bridge}",
             f"link add name {up} type veth peer name {down}",
             f"link set dev {up} master {bridge}",
             f"link set dev {down} master {CORE}",
@@ -79,24 +120,16 @@ def wire(
         commands += [offload_command(up), offload_command(down)]
     hosts: dict[str, Script] = {}
     for number, host in enumerate(topology.hosts):
-        port, nic = f"port{number}", host.nic
-        ip += [
-            f"link add name {port} type veth peer name {nic.name} netns {pids[host.name]}",
-            f"link set dev {port} alias {host.name}",
-            f"link set dev {port} master rack{topology.racks.index(host.rack)}",
-            f"link set dev {port} up",
-        ]
-        commands.append(offload_command(port))
-        # What the switch's end sends is what the host receives.
-        tc += tc_lines(port, nic.rx_bps, nic.rx_burst_bytes)
-        hosts[host.name] = Script(
-            ip=(
-                f"addr add {plan.data_ip(host.name)}/{prefix} dev {nic.name}",
-                f"link set dev {nic.name} up",
-            ),
-            commands=(offload_command(nic.name),),
-            tc=tc_lines(nic.name, nic.tx_bps, nic.tx_burst_bytes),
-        )
+        for index, nic in enumerate(host.nics):
+            far_end = port(number, index)
+            ip += [
+                f"link add name {far_end} type veth peer name {nic.name} netns {pids[host.name]}",
+                f"link set dev {far_end} alias {host.name}",
+                f"link set dev {far_end} master rack{topology.racks.index(host.rack)}",
+                f"link set dev {far_end} up",
+            ]
+            commands.append(offload_command(far_end))
+        hosts[host.name] = _host_script(host, plan, shaped)
     device = driver_device(testbed)
     ip += [
         f"link add name driver type veth peer name {device} netns {machine_pid}",
@@ -110,4 +143,19 @@ def wire(
             f"link set dev {device} up",
         )
     )
+    tc = [line for each in shaped if each.host is None for line in tc_lines_for(each.device, each.shape)]
     return Wiring(Script(tuple(ip), tuple(commands), tuple(tc)), hosts, machine)
+
+
+def _host_script(host: Host, plan: AddressPlan, shaped: Sequence[Shaped]) -> Script:
+    ip = []
+    for index, nic in enumerate(host.nics):
+        ip += [
+            f"addr add {plan.data_ip(host.name, index)}/{plan.network(index).prefixlen} dev {nic.name}",
+            f"link set dev {nic.name} up",
+        ]
+    return Script(
+        ip=tuple(ip),
+        commands=tuple(offload_command(nic.name) for nic in host.nics),
+        tc=tuple(line for each in shaped if each.host == host.name for line in tc_lines_for(each.device, each.shape)),
+    )

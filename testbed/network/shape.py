@@ -4,6 +4,9 @@ Pure.
 HTB with one class that everything falls into (`default 10`), its ceiling equal to its rate, over a byte FIFO
 of about 30 ms. Measured on veth pairs with segmentation offload off, 100 mbit to 1 gbit, both ways, one and
 four streams: payload / `payload_bytes_per_s` = 0.997 to 1.001, no second above 1.002, no 50 ms above 1.04.
+
+Where delay or loss is declared, netem stands between class and FIFO: a frame is lost or delayed first, then waits
+in the FIFO (netem's child) for its turn at the rate. So the queue is as long as without delay, counted in bytes.
 """
 
 import math
@@ -14,6 +17,8 @@ from fractions import Fraction
 from typing import Any
 
 from testbed.errors import TestbedError
+from testbed.network.impairment import compare_impairment, netem_limit_packets, netem_words, parse_netem
+from testbed.topology.links import UNIMPAIRED, Impairment, Side
 from testbed.units import format_bit_rate, format_size
 
 QUANTUM_BYTES = 1514
@@ -21,7 +26,7 @@ QUANTUM_BYTES = 1514
 it would be rate / 10, for which the kernel writes a warning at high rates."""
 LEAF_S = Fraction(30, 1000)
 LEAF_FLOOR_BYTES = 64 * 1024
-_FRAME_BYTES = 1514
+FRAME_BYTES = 1514
 _FRAME_PAYLOAD_BYTES = 1448
 
 
@@ -34,6 +39,7 @@ class Shape:
     """Shaping of one direction of one NIC. What is left out follows from rate and burst as `tc_lines` sets
     it.
 
+    `delayed_packets` is how many frames netem holds; 0 where there is none.
     `foreign` names what else the kernel has on the device; it is empty on a NIC that only `tc_lines` touched.
     """
 
@@ -44,6 +50,13 @@ class Shape:
     leaf_bytes: int = -1
     quantum_bytes: int = QUANTUM_BYTES
     foreign: tuple[str, ...] = ()
+    impairment: Impairment = UNIMPAIRED
+    delayed_packets: int = -1
+
+    @classmethod
+    def of(cls, side: Side) -> "Shape":
+        """The shaping that one direction of a declared link asks for."""
+        return cls(side.rate_bps, side.burst_bytes, impairment=side.impairment)
 
     def __post_init__(self) -> None:
         if self.ceil_bps < 0:
@@ -52,6 +65,9 @@ class Shape:
             object.__setattr__(self, "cburst_bytes", self.burst_bytes)
         if self.leaf_bytes < 0:
             object.__setattr__(self, "leaf_bytes", leaf_limit_bytes(self.rate_bps))
+        if self.delayed_packets < 0:
+            limit = netem_limit_packets(self.impairment, self.rate_bps, self.leaf_bytes) if self.impairment else 0
+            object.__setattr__(self, "delayed_packets", limit)
 
 
 def leaf_limit_bytes(rate_bps: int) -> int:
@@ -61,23 +77,36 @@ def leaf_limit_bytes(rate_bps: int) -> int:
 
 def payload_bytes_per_s(rate_bps: float) -> float:
     """TCP payload per second that fits through: 1448 of the 1514 bytes of each full frame."""
-    return rate_bps * _FRAME_PAYLOAD_BYTES / _FRAME_BYTES / 8
+    return rate_bps * _FRAME_PAYLOAD_BYTES / FRAME_BYTES / 8
 
 
-def tc_lines(device: str, rate_bps: int, burst_bytes: int) -> tuple[str, ...]:
+def tc_lines(device: str, rate_bps: int, burst_bytes: int, impairment: Impairment = UNIMPAIRED) -> tuple[str, ...]:
     """Lines for `tc -batch -` that shape what `device` sends, whatever was on it before.
 
     The kernel can replace a class or a FIFO in place, but not an HTB root by another of the same handle
     ("Change operation not supported"). So the root is a plain FIFO first: that drops the old tree with what
     is queued in it, and the lines can be run again at any time.
     """
-    rate, burst = f"{rate_bps}bit", f"{burst_bytes}b"
+    return tc_lines_for(device, Shape(rate_bps, burst_bytes, impairment=impairment))
+
+
+def tc_lines_for(device: str, shape: Shape) -> tuple[str, ...]:
+    """As `tc_lines`, of a shape's rate, burst and impairment (all else follows from those)."""
+    rate, burst = f"{shape.rate_bps}bit", f"{shape.burst_bytes}b"
+    queue = f"bfifo limit {leaf_limit_bytes(shape.rate_bps)}"
+    leaves: tuple[str, ...] = (f"qdisc replace dev {device} parent 1:10 handle 10: {queue}",)
+    if shape.impairment:
+        netem = netem_words(shape.impairment, shape.delayed_packets)
+        leaves = (
+            f"qdisc replace dev {device} parent 1:10 handle 10: {netem}",
+            f"qdisc replace dev {device} parent 10:1 handle 20: {queue}",
+        )
     return (
         f"qdisc replace dev {device} root pfifo limit 1000",
         f"qdisc replace dev {device} root handle 1: htb default 10",
         f"class replace dev {device} parent 1: classid 1:10 htb rate {rate} ceil {rate} "
         f"burst {burst} cburst {burst} quantum {QUANTUM_BYTES}",
-        f"qdisc replace dev {device} parent 1:10 handle 10: bfifo limit {leaf_limit_bytes(rate_bps)}",
+        *leaves,
     )
 
 
@@ -110,12 +139,16 @@ def parse_shape(qdiscs: Sequence[Mapping[str, Any]], class_text: str) -> Shape |
     None when there is no HTB with the class 1:10 at the root. Raises ShapeError when a class cannot be read.
     """
     foreign = []
-    root = leaf = None
+    root = leaf = netem = None
+    # netem is itself a class to what stands under it.
+    under = "10:1" if any(_is_netem(qdisc) for qdisc in qdiscs) else "1:10"
     for qdisc in qdiscs:
         if qdisc.get("kind") == "htb" and qdisc.get("handle") == "1:" and qdisc.get("root"):
             root = qdisc
-        elif qdisc.get("kind") == "bfifo" and qdisc.get("parent") == "1:10":
+        elif qdisc.get("kind") == "bfifo" and qdisc.get("parent") in (under, under.removesuffix("1")):
             leaf = qdisc
+        elif _is_netem(qdisc):
+            netem = qdisc
         else:
             foreign.append(f"qdisc {qdisc.get('kind')} {qdisc.get('handle', '')}".rstrip())
     own = None
@@ -126,12 +159,13 @@ def parse_shape(qdiscs: Sequence[Mapping[str, Any]], class_text: str) -> Shape |
                 raise ShapeError(
                     f"tc printed a class this version cannot read: {line!r}; iproute2 6.1 is known to work"
                 )
-        elif line.startswith("class "):
+        elif line.startswith("class ") and not (under == "10:1" and line.startswith("class netem 10:1 ")):
             foreign.append(" ".join(line.split()[:3]))
     if root is None or own is None:
         return None
     if int(str(root["options"]["default"]), 16) != 0x10:
         foreign.append(f"HTB's default class {root['options']['default']} (what it does not catch goes unshaped)")
+    limit, impairment, beyond = parse_netem(netem["options"]) if netem is not None else (0, UNIMPAIRED, ())
     return Shape(
         rate_bps=_bits(own["rate"]),
         burst_bytes=_bytes(own["burst"]),
@@ -139,8 +173,14 @@ def parse_shape(qdiscs: Sequence[Mapping[str, Any]], class_text: str) -> Shape |
         cburst_bytes=_bytes(own["cburst"]),
         leaf_bytes=int(leaf["options"]["limit"]) if leaf is not None else 0,
         quantum_bytes=int(own["quantum"]),
-        foreign=tuple(foreign),
+        foreign=(*foreign, *beyond),
+        impairment=impairment,
+        delayed_packets=limit,
     )
+
+
+def _is_netem(qdisc: Mapping[str, Any]) -> bool:
+    return qdisc.get("kind") == "netem" and qdisc.get("parent") == "1:10"
 
 
 def compare(expected: Shape, actual: Shape | None) -> list[str]:
@@ -167,6 +207,11 @@ def compare(expected: Shape, actual: Shape | None) -> list[str]:
     ):
         if have != want:
             found.append(f"{name} is {format_size(have)}; declared is {format_size(want)}")
+    found += compare_impairment(expected.impairment, actual.impairment)
+    if expected.delayed_packets != actual.delayed_packets:
+        found.append(
+            f"netem holds {actual.delayed_packets} frames; declared is {expected.delayed_packets or 'no netem'}"
+        )
     return [*found, *(f"{thing} is not the testbed's" for thing in actual.foreign)]
 
 

@@ -4,7 +4,7 @@ import io
 import tarfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -15,6 +15,17 @@ from docker.types import IPAMConfig, IPAMPool
 
 from testbed.errors import TestbedError
 from testbed.provision.labels import HOST, NAME, ROLE
+
+SYSCTLS: Mapping[str, str] = {
+    "net.ipv6.conf.all.disable_ipv6": "1",
+    # Several NICs of a host stand in one rack: each answers for its own address only, and asks with its own.
+    "net.ipv4.conf.all.arp_ignore": "1",
+    "net.ipv4.conf.all.arp_announce": "2",
+    # The fabric has an address in each rack to which its routes do not lead.
+    "net.ipv4.conf.all.rp_filter": "0",
+    "net.ipv4.conf.default.rp_filter": "0",
+}
+CPU_PERIOD_US = 100_000
 
 
 class NetworkTaken(TestbedError):
@@ -56,6 +67,10 @@ class Spec:
     files: Mapping[str, bytes]
     """Put in place before it starts."""
     private_files: Sequence[str] = ()
+    volumes: Mapping[str, str] = field(default_factory=dict)
+    """Volume of the engine → path in the container, writable."""
+    bandwidths: Mapping[str, int] = field(default_factory=dict)
+    """Device of the machine → bytes/s that may be read from it, and written to it."""
 
 
 class Engine:
@@ -91,7 +106,28 @@ class Engine:
         except docker.errors.APIError as error:
             if "overlap" in str(error.explanation):
                 raise NetworkTaken(f"{subnet} is in use by another network of the engine") from error
-            raise TestbedError(f"network {name}: the engine refused it: {error.explanation}") from error
+            raise _refused(f"network {name}", error) from error
+
+    def create_volume(self, name: str, options: Mapping[str, str], labels: Mapping[str, str]) -> None:
+        """A volume that the engine mounts itself, with the options of mount(8), for as long as a container has it."""
+        try:
+            self._api.create_volume(name, driver="local", driver_opts=dict(options), labels=dict(labels))
+        except docker.errors.APIError as error:
+            raise _refused(f"volume {name}", error) from error
+
+    def volumes(self, name: str) -> list[str]:
+        """The names of all volumes of testbed `name`."""
+        found = self._api.volumes(filters={"label": _filter(name)})
+        return [str(each["Name"]) for each in found.get("Volumes") or []]
+
+    def remove_volume(self, volume: str) -> None:
+        """Remove; one that is gone already is no error."""
+        try:
+            self._api.remove_volume(volume)
+        except docker.errors.NotFound:
+            return
+        except docker.errors.APIError as error:
+            raise TestbedError(f"volume {volume}: {error.explanation}") from error
 
     def create(self, spec: Spec) -> str:
         """Make and start a container; returns its id. Nothing is left when it cannot be started."""
@@ -100,6 +136,9 @@ class Engine:
             endpoint = self._api.create_endpoint_config(ipv4_address=spec.ip)
             # The types say that one endpoint is expected; the engine's interface has a mapping of networks.
             networking = self._api.create_networking_config({spec.network: endpoint})  # type: ignore[arg-type]
+        limits: list[Mapping[str, str | int]] | None = [
+            {"Path": device, "Rate": rate} for device, rate in spec.bandwidths.items()
+        ] or None
         try:
             created = self._api.create_container(
                 spec.image,
@@ -109,18 +148,23 @@ class Engine:
                 hostname=spec.hostname,
                 labels=dict(spec.labels),
                 networking_config=networking,
-                volumes=list(spec.read_only_mounts.values()),
+                volumes=[*spec.read_only_mounts.values(), *spec.volumes.values()],
                 host_config=self._api.create_host_config(
                     network_mode=spec.network or "none",
-                    binds=[f"{source}:{target}:ro" for source, target in spec.read_only_mounts.items()],
-                    sysctls={"net.ipv6.conf.all.disable_ipv6": "1"},
+                    binds=[
+                        *(f"{source}:{target}:ro" for source, target in spec.read_only_mounts.items()),
+                        *(f"{volume}:{target}:nocopy" for volume, target in spec.volumes.items()),
+                    ],
+                    device_read_bps=limits,
+                    device_write_bps=limits,
+                    sysctls=dict(SYSCTLS),
                 ),
             )
             if spec.files:
                 self._api.put_archive(created["Id"], "/", _tar(spec.files, spec.private_files))
             self._api.start(created["Id"])
         except docker.errors.APIError as error:
-            raise TestbedError(f"container {spec.name}: the engine refused it: {error.explanation}") from error
+            raise _refused(f"container {spec.name}", error) from error
         identity: str = created["Id"]
         return identity
 
@@ -133,6 +177,14 @@ class Engine:
                 f"{self._api.logs(container, tail=10).decode(errors='replace').strip()}"
             )
         return int(state["Pid"])
+
+    def limit_cpus(self, container: str, cpus: float | None) -> None:
+        """Let all processes of a running container share so many CPUs; None: as many as there are."""
+        quota = -1 if cpus is None else round(cpus * CPU_PERIOD_US)
+        try:
+            self._api.update_container(container, cpu_period=CPU_PERIOD_US, cpu_quota=quota)
+        except docker.errors.APIError as error:
+            raise TestbedError(f"container {container[:12]}: the limit was refused: {error.explanation}") from error
 
     def containers(self, name: str | None = None) -> list[Found]:
         """All containers of testbed `name`, or of every testbed, whatever their state."""
@@ -173,6 +225,15 @@ class Engine:
             return
         except docker.errors.APIError as error:
             raise TestbedError(f"network {network[:12]}: {error.explanation}") from error
+
+
+def _refused(what: str, error: docker.errors.APIError) -> TestbedError:
+    said = str(error.explanation)
+    if "no space left on device" in said:
+        return TestbedError(
+            f"{what}: the engine's disk is full ({said}); `testbed gc` and `docker system df` tell what can go"
+        )
+    return TestbedError(f"{what}: the engine refused it: {said}")
 
 
 def _filter(name: str | None) -> str:

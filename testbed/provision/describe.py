@@ -2,9 +2,11 @@
 
 from testbed.kafka.properties import render, server_properties
 from testbed.network.addresses import AddressPlan
-from testbed.network.fabric import Script, wire
+from testbed.network.fabric import Script, port, wire
+from testbed.provision.requirements import asked_for
+from testbed.topology.links import Disk, Link
 from testbed.topology.model import Topology
-from testbed.units import format_bit_rate, format_size
+from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
 
 
 def _script(title: str, script: Script) -> list[str]:
@@ -14,23 +16,50 @@ def _script(title: str, script: Script) -> list[str]:
     return [f"\n{title}", *(f"  {line}" for line in lines)]
 
 
+def _link(link: Link) -> str:
+    """`transmit 100mbit (burst 16KiB), receive …`, with delay and loss where there are any."""
+    ways = []
+    for side in link.sides:
+        way = "transmit" if side.name == "tx" else "receive"
+        words = [f"{way} {format_bit_rate(side.rate_bps)} (burst {format_size(side.burst_bytes)})"]
+        delay_s, jitter_s = side.impairment.delay_us / 1e6, side.impairment.jitter_us / 1e6
+        words += [f"delay {format_duration(delay_s)}"] if delay_s else []
+        words += [f"± {format_duration(jitter_s)}"] if jitter_s else []
+        words += [f"loss {format_share(side.impairment.loss_ppm)}"] if side.impairment.loss_ppm else []
+        ways.append(" ".join(words))
+    return ", ".join(ways)
+
+
+def _disk(disk: Disk) -> str:
+    fast = f", {format_byte_rate(disk.bandwidth_bytes_per_s)} each way" if disk.bandwidth_bytes_per_s else ""
+    return f"ext4 of {format_size(disk.size_bytes)}{fast}"
+
+
 def describe(topology: Topology) -> str:
     """What would be made. Addresses are of the first slot; `up` takes the first that is free."""
     plan = AddressPlan(0, tuple(host.name for host in topology.hosts))
     # In `up` these are process numbers; here the names stand for them.
     wiring = wire(topology.name, topology, plan, {host.name: f"<{host.name}>" for host in topology.hosts}, "<machine>")
     lines = [f"{topology.name}: {topology.description}".rstrip(": "), "", "hosts"]
-    for host in topology.hosts:
-        nic = host.nic
+    for number, host in enumerate(topology.hosts):
         lines.append(
             f"  {host.name}: {host.role.value} in {host.rack}, node {host.node_id or '-'}, "
-            f"Kafka {host.kafka_version or '-'}, management {plan.management_ip(host.name)}, "
-            f"{nic.name} {plan.data_ip(host.name)}, transmit {format_bit_rate(nic.tx_bps)} "
-            f"(burst {format_size(nic.tx_burst_bytes)}), receive {format_bit_rate(nic.rx_bps)} "
-            f"(burst {format_size(nic.rx_burst_bytes)})"
+            f"Kafka {host.kafka_version or '-'}, management {plan.management_ip(host.name)}"
         )
-    lines += ["", "links", f"  {plan.driver} (this machine) ── core", *(f"  core ── {rack}" for rack in topology.racks)]
-    lines += [f"  {host.rack} ── {host.name} ({host.nic.name})" for host in topology.hosts]
+        for index, nic in enumerate(host.nics):
+            use = f" for {nic.use.value}" if host.more_nics else ""
+            lines.append(f"    {nic.name}{use} {plan.data_ip(host.name, index)} ({port(number, index)}): {_link(nic)}")
+        if host.disk is not None:
+            lines.append(f"    disk: {_disk(host.disk)}")
+    lines += ["", "links", f"  {plan.driver} (this machine) ── core"]
+    for rack in topology.racks:
+        uplink = topology.uplinks.get(rack)
+        lines.append(f"  core ── {rack}" + (f": {_link(uplink)}" if uplink else ""))
+    lines += [f"  {host.rack} ── {host.name} ({', '.join(nic.name for nic in host.nics)})" for host in topology.hosts]
+    wanted = asked_for(topology)
+    if wanted:
+        lines += ["", "asked of this machine, and looked for by `up`"]
+        lines += [f"  {need.value}: by {', '.join(who)}" for need, who in wanted.items()]
     lines += _script("in the fabric's network namespace", wiring.fabric)
     for name, script in wiring.hosts.items():
         lines += _script(f"in {name}'s network namespace", script)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.kafka.node import node_files
-from testbed.kafka.properties import server_properties
+from testbed.kafka.properties import DATA_DIR, server_properties
 from testbed.network.addresses import AddressPlan
 from testbed.probes.recorder import AGENT_PATH
 from testbed.provision.containers import Spec
+from testbed.provision.disks import DiskMount
 from testbed.provision.keys import KeyPair
 from testbed.provision.labels import Labels
 from testbed.provision.software import KafkaSoftware
@@ -79,6 +80,7 @@ def host_spec(
     labels: Labels,
     software: KafkaSoftware | None,
     overlay: Mapping[str, str],
+    disk: DiskMount | None = None,
 ) -> Spec:
     """One host: an SSH server, the probe's agent, and (for Kafka's roles) a formatted node ready to start."""
     ip = str(plan.management_ip(host.name))
@@ -105,4 +107,6 @@ def host_spec(
         read_only_mounts=software.mounts if software else {},
         files=files,
         private_files=(HOST_KEY, AUTHORIZED_KEYS),
+        volumes={disk.volume: DATA_DIR} if disk else {},
+        bandwidths={disk.device: disk.bandwidth_bytes_per_s} if disk and disk.bandwidth_bytes_per_s else {},
     )

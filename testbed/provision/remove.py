@@ -8,6 +8,7 @@ from testbed.network.apply import devices_with_alias
 from testbed.network.fabric import driver_device
 from testbed.provision import state as states
 from testbed.provision.containers import Engine, Found
+from testbed.provision.disks import remove_disks
 from testbed.provision.state import TestbedState
 from testbed.reassignment.journal import JournalFolder
 from testbed.wait import wait_for
@@ -16,7 +17,7 @@ SETTLE_S = 1.0
 
 
 def remove(engine: Engine, name: str) -> list[str]:
-    """Remove every container, network, link and file of testbed `name`; says what was removed.
+    """Remove every container, network, disk, link and file of testbed `name`; says what was removed.
 
     Removing what is not there is no error, so it can be repeated after a failure. What could not be removed is
     raised as one `TestbedError` after everything else has gone; the state stays then, for the next try.
@@ -32,6 +33,10 @@ def remove(engine: Engine, name: str) -> list[str]:
             removed.append("management network")
         except TestbedError as error:
             problems.append(str(error))
+    try:
+        removed += remove_disks(engine, name)
+    except TestbedError as error:
+        problems.append(str(error))
     if problems:
         raise TestbedError(f"testbed {name} is not wholly removed:\n  " + "\n  ".join(problems))
     device = driver_device(name)

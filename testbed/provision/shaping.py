@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from testbed.errors import TestbedError
 from testbed.network.addresses import AddressPlan
 from testbed.network.apply import apply, read_shape
-from testbed.network.fabric import wire
-from testbed.network.shape import Shape, compare
+from testbed.network.fabric import shaped_devices, wire
+from testbed.network.shape import compare
 from testbed.topology.model import Topology
 
 
@@ -28,13 +28,7 @@ def make_fabric(
 def differences(topology: Topology, fabric_pid: int, host_pids: Mapping[str, int]) -> list[str]:
     """Where the shaping in force differs from the declared one, in words; empty when it is as declared."""
     found = []
-    for number, host in enumerate(topology.hosts):
-        nic = host.nic
-        sends = Shape(nic.tx_bps, nic.tx_burst_bytes)
-        receives = Shape(nic.rx_bps, nic.rx_burst_bytes)
-        for where, expected, actual in (
-            (f"{host.name} {nic.name} transmit", sends, read_shape(nic.name, host_pids[host.name])),
-            (f"{host.name} {nic.name} receive", receives, read_shape(f"port{number}", fabric_pid)),
-        ):
-            found += [f"{where}: {difference}" for difference in compare(expected, actual)]
+    for each in shaped_devices(topology):
+        actual = read_shape(each.device, fabric_pid if each.host is None else host_pids[each.host])
+        found += [f"{each.what}: {difference}" for difference in compare(each.shape, actual)]
     return found

@@ -1,34 +1,49 @@
 """What a Kafka host is given of the software cache: jars, archive, format, and the command that starts it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from testbed.kafka.node import PROPERTIES
 from testbed.software.cds import cds_archive
+from testbed.software.features import feature_levels, lowest
 from testbed.software.format import bootstrap_checkpoint
 from testbed.software.image import ImageRef, node_image
 from testbed.software.jvm import broker_command, mounts
 from testbed.software.kafka import kafka_release
+from testbed.software.release import KafkaRelease
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSoftware:
-    """One Kafka release, ready to be mounted into a host."""
+    """One Kafka, ready to be mounted into a host and started there."""
 
-    version: str
+    release: KafkaRelease
     command: tuple[str, ...]
     """Starts a node with its properties file."""
     mounts: Mapping[str, str]
-    """Path on the machine → path in the container, read-only."""
+    """Path on the machine → path in the container, read-only; the same for every release."""
     checkpoint: bytes
-    """The release's `bootstrap.checkpoint`."""
-    digest: str
-    """Over all jars."""
+    """The `bootstrap.checkpoint` a host is formatted with."""
+
+    @property
+    def version(self) -> str:
+        """Names this Kafka for good (`4.3.1`, or `4.3.1+0123456789ab` for a build), wherever it came from."""
+        return self.release.version
+
+    @property
+    def digest(self) -> str:
+        """Over all jars."""
+        return self.release.digest
+
+    @property
+    def features(self) -> dict[str, int]:
+        """Feature → level of a cluster that is formatted with `checkpoint`."""
+        return feature_levels(self.checkpoint)
 
 
 class SoftwareSet:
-    """The image and the releases of one testbed, each looked up (or fetched, or made) once."""
+    """The image and the Kafkas of one testbed, each looked up (or fetched, imported, made) once."""
 
     def __init__(self) -> None:
         self._kafka: dict[str, KafkaSoftware] = {}
@@ -38,16 +53,30 @@ class SoftwareSet:
         """The node image all hosts are made from."""
         return node_image()
 
-    def kafka(self, version: str) -> KafkaSoftware:
-        """A release. Raises `SoftwareError` when it is not to be had."""
-        if version not in self._kafka:
-            release = kafka_release(version)
+    def kafka(self, source: str) -> KafkaSoftware:
+        """The Kafka that `source` names: a version, a tarball's or folder's path, an imported build's version.
+
+        Raises `SoftwareError` when it is not to be had.
+        """
+        if source not in self._kafka:
+            release = kafka_release(source)
             archive = cds_archive(release, self.image)
-            self._kafka[version] = KafkaSoftware(
-                version=version,
-                command=broker_command(release, PROPERTIES),
+            software = KafkaSoftware(
+                release=release,
+                command=broker_command(release, PROPERTIES, archive=archive),
                 mounts={str(mount.source): mount.target for mount in mounts(release, archive)},
                 checkpoint=bootstrap_checkpoint(release).read_bytes(),
-                digest=release.digest,
             )
-        return self._kafka[version]
+            self._kafka[source] = self._kafka[release.version] = software
+        return self._kafka[source]
+
+    def lowest(self, versions: Iterable[str]) -> KafkaSoftware:
+        """Of the Kafkas of one cluster: that whose features all have. Raises `SoftwareError` when there is none."""
+        return self.kafka(lowest({version: self.kafka(version).features for version in versions}))
+
+    def member(self, version: str, cluster: Iterable[str]) -> KafkaSoftware:
+        """A Kafka as a node of a cluster of these: formatted at the feature levels of the lowest of them.
+
+        Nodes that are formatted differently disagree about what the metadata log begins with.
+        """
+        return replace(self.kafka(version), checkpoint=self.lowest(cluster).checkpoint)

@@ -67,21 +67,33 @@ def private_key_path(name: str) -> Path:
 
 
 def write_key(name: str, key: KeyPair) -> None:
-    """Put the login key into the testbed's folder, readable by its owner only."""
-    folder(name).mkdir(parents=True, exist_ok=True, mode=0o700)
-    write_private(private_key_path(name), key.private)
+    """Put the login key into the testbed's folder, readable by its owner only. Raises as `save`."""
+    with _writing(private_key_path(name)):
+        folder(name).mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_private(private_key_path(name), key.private)
 
 
 def save(state: TestbedState) -> None:
-    """Write the state whole: temporary file, fsync, rename."""
+    """Write the state whole: temporary file, fsync, rename. Raises `TestbedError`, for instance on a full disk."""
     path = folder(state.name) / "state.json"
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     temporary = path.with_suffix(".partial")
-    with temporary.open("w") as file:
-        json.dump(asdict(state), file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with temporary.open("w") as file:
+            json.dump(asdict(state), file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise TestbedError(
+            f"{path} cannot be written: {error.strerror}; make room there, or set XDG_STATE_HOME"
+        ) from error
 
 
 def load(name: str) -> TestbedState | None:

@@ -28,7 +28,7 @@ def status(testbed: Testbed) -> dict[str, Any]:
                 "management": str(testbed.plan.management_ip(host.name)),
                 "data": str(testbed.plan.data_ip(host.name)),
                 "nic": {"transmit_bps": host.nic.tx_bps, "receive_bps": host.nic.rx_bps},
-                "kafka": host.kafka_version,
+                "kafka": testbed.state.kafka.get(host.name),
                 "running": pid is not None,
                 "unfenced": serving,
             }

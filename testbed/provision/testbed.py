@@ -1,48 +1,51 @@
 """A testbed: the hosts of a topology, up and reachable."""
 
-import time
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TypeVar
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from testbed.errors import TestbedError
 from testbed.hosts import SshHost
 from testbed.hosts.namespace import NamespaceShell
-from testbed.hosts.ssh import SshAddress
 from testbed.kafka.admin import Admin
 from testbed.kafka.node import Node
-from testbed.kafka.properties import bootstrap_servers, server_properties
+from testbed.kafka.properties import bootstrap_servers
 from testbed.network.addresses import AddressPlan
 from testbed.network.measure import NicRate, measure
 from testbed.owner import Owner
+from testbed.provision import serving
 from testbed.provision import state as states
 from testbed.provision.allocate import allocate
 from testbed.provision.containers import Engine
+from testbed.provision.disks import make_disk
 from testbed.provision.labels import Labels
+from testbed.provision.parallel import each
 from testbed.provision.plan import Identity, host_spec
+from testbed.provision.reach import ssh_hosts
 from testbed.provision.remove import remove
+from testbed.provision.requirements import require
 from testbed.provision.shaping import differences, make_fabric
 from testbed.provision.software import SoftwareSet
 from testbed.provision.state import TestbedState
 from testbed.topology import Topology, load_document
-from testbed.wait import wait_for
+from testbed.topology.find import find
+
+if TYPE_CHECKING:
+    from testbed.experiments.runner import Finished
+    from testbed.faults.faults import Faults
 
 Progress = Callable[[str], None]
-T = TypeVar("T")
-
-
-def each(items: Iterable[T], work: Callable[[T], object]) -> None:
-    """Do `work` for all items at once; the first failure is raised after all have ended."""
-    with ThreadPoolExecutor(max_workers=16) as pool:
-        futures = [pool.submit(work, item) for item in items]
-    for future in futures:
-        future.result()
 
 
 class Testbed:
-    """A running testbed. Make one with `up`, find one again with `attach`, remove it with `down`."""
+    """A running testbed. Make one with `up`, find one again with `attach`, remove it with `down`.
+
+    As a context it is removed at the end of the block, also after an error, if `up` made it; what was up already is
+    let go of and stays up.
+    """
 
     __test__ = False
 
@@ -51,38 +54,29 @@ class Testbed:
         self.engine = engine
         self.topology: Topology = load_document(dict(state.topology))
         self.plan = AddressPlan(state.slot, tuple(host.name for host in self.topology.hosts))
-        self.hosts: Mapping[str, SshHost] = {
-            host.name: SshHost(
-                host.name,
-                SshAddress(
-                    host=str(self.plan.management_ip(host.name)),
-                    port=22,
-                    user="root",
-                    private_key=states.private_key_path(state.name),
-                    host_key=state.host_keys[host.name],
-                ),
-            )
-            for host in self.topology.hosts
-        }
+        self.hosts: Mapping[str, SshHost] = ssh_hosts(state, self.topology, self.plan)
         self._software = software or SoftwareSet()
+        self._made_here = False
 
     # ---- making and finding
 
     @classmethod
     def up(
         cls,
-        topology: Topology,
+        topology: Topology | str | Path,
         *,
         name: str | None = None,
         overlay: Mapping[str, str] | None = None,
         ephemeral: bool = False,
         progress: Progress = lambda _text: None,
     ) -> "Testbed":
-        """Bring `topology` up: shaped, unfenced and serving. What is up already is left as it is.
+        """Bring `topology` (a file or a ready one's name, too) up: shaped, unfenced and serving.
 
+        What is up already is left as it is.
         `overlay` is broker properties over the topology's. An `ephemeral` testbed is garbage once this process is
         dead. Whatever fails, nothing is left behind; raises `TestbedError`.
         """
+        topology = topology if isinstance(topology, Topology) else find(str(topology))
         name = states.check_name(name or topology.name)
         with states.lock(name):
             known = states.load(name)
@@ -111,11 +105,11 @@ class Testbed:
         ephemeral: bool,
         progress: Progress,
     ) -> "Testbed":
-        # Software first: what is missing or broken there is found before anything is made.
+        # What the machine or the software lacks is found before anything is made.
+        require(topology)
         software = SoftwareSet()
-        kafka = {host.name: host.kafka_version for host in topology.hosts if host.kafka_version}
-        for version in sorted(set(kafka.values())):
-            software.kafka(version)
+        kafka = {h.name: software.kafka(h.kafka_version).version for h in topology.hosts if h.kafka_version}
+        software.lowest(kafka.values())
         image = software.image
         identity = Identity.generate(topology)
         try:
@@ -139,6 +133,7 @@ class Testbed:
             states.save(state)
             states.write_key(name, identity.login)
             testbed = cls(state, engine, software)
+            testbed._made_here = True
             testbed._make_hosts(identity, image.tag, labels, progress)
             testbed.start_kafka(progress=progress)
             testbed.state = replace(state, status="up")
@@ -180,9 +175,11 @@ class Testbed:
     def _make_hosts(self, identity: Identity, image: str, labels: Labels, progress: Progress) -> None:
         def make(host_name: str) -> None:
             host = self.topology.host(host_name)
-            software = self._software.kafka(host.kafka_version) if host.kafka_version else None
+            version = self.state.kafka.get(host_name)
+            software = self._software.member(version, self.state.kafka.values()) if version else None
+            disk = make_disk(self.engine, labels, host_name, host.disk) if host.disk else None
             self.engine.create(
-                host_spec(host, self.topology, self.plan, identity, image, labels, software, self.state.overlay)
+                host_spec(host, self.topology, self.plan, identity, image, labels, software, self.state.overlay, disk)
             )
 
         each(self.hosts, make)
@@ -202,6 +199,11 @@ class Testbed:
         """The brokers' client addresses."""
         return bootstrap_servers(self.topology, self.plan)
 
+    @property
+    def software(self) -> SoftwareSet:
+        """The image, and Kafkas by name."""
+        return self._software
+
     def pids(self) -> tuple[int, dict[str, int]]:
         """A process of the fabric and one of each host, as the machine numbers them."""
         found = self.engine.containers(self.state.name)
@@ -213,6 +215,9 @@ class Testbed:
         fabric, _pids = self.pids()
         return measure(self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric))
 
+    nics = measure_nics
+    """Its short name, for use by hand."""
+
     def shaping_differences(self) -> list[str]:
         """Where the kernel's shaping differs from the declared one; empty when it does not."""
         fabric, pids = self.pids()
@@ -220,7 +225,7 @@ class Testbed:
 
     def node(self, host: str) -> Node:
         """The Kafka node of a host."""
-        version = self.topology.host(host).kafka_version
+        version = self.state.kafka.get(host)
         if version is None:
             raise TestbedError(f"{host} runs no Kafka: its role is {self.topology.host(host).role.value}")
         return Node(self.hosts[host], self._software.kafka(version).command)
@@ -231,40 +236,57 @@ class Testbed:
 
     def start_kafka(self, *, timeout_s: float = 90.0, progress: Progress = lambda _text: None) -> None:
         """Start every Kafka node that does not run, and wait until all brokers are unfenced."""
-        kafka = [host.name for host in self.topology.hosts if host.node_id is not None]
-        each(kafka, lambda host: self.node(host).start())
-        begun = time.monotonic()
-        self.wait_serving(timeout_s=timeout_s)
-        progress(f"{len(self.topology.brokers)} brokers unfenced after {time.monotonic() - begun:.1f} s")
+        serving.start_kafka(self, timeout_s=timeout_s, progress=progress)
 
     def wait_serving(self, *, timeout_s: float = 90.0) -> None:
         """Wait until every broker is unfenced. A broker that died is an error at once, with its log's end."""
-        expected = {host.node_id for host in self.topology.brokers}
-        waiter = Serving(self)
-        wait_for(
-            waiter.brokers,
-            lambda brokers: brokers >= expected,
-            timeout_s=timeout_s,
-            interval_s=0.1,
-            what=f"brokers {sorted(filter(None, expected))} of {self.name} to be unfenced",
-        )
+        serving.wait_serving(self, timeout_s=timeout_s)
 
     def reconfigure(self, overlay: Mapping[str, str], *, progress: Progress = lambda _text: None) -> None:
         """Make `overlay` the brokers' properties over the topology's; restarts Kafka when that changes anything."""
-        if dict(overlay) == dict(self.state.overlay):
-            return
-        progress("restarting Kafka with other properties")
-        kafka = [host for host in self.topology.hosts if host.node_id is not None]
-        for host in kafka:
-            self.node(host.name).configure(server_properties(self.topology, host, self.plan, overlay))
-        # Brokers first: a controlled shutdown needs the controller.
-        each([h.name for h in kafka if not h.is_controller], lambda host: self.node(host).stop())
-        each([h.name for h in kafka if h.is_controller], lambda host: self.node(host).stop())
-        self.state = replace(self.state, overlay=dict(overlay))
-        states.save(self.state)
-        self.start_kafka(progress=progress)
+        serving.reconfigure(self, overlay, progress)
+
+    def run(
+        self,
+        experiment: str,
+        *,
+        profile: str = "ci",
+        store: str | None = None,
+        progress: Progress = lambda _text: None,
+        **settings: str | int | float,
+    ) -> "Finished":
+        """Run an experiment on this testbed to its verdict; `settings` are its parameters.
+
+        Raises `UsageError` for an experiment, profile or parameter that there is not.
+        """
+        from testbed.api import run_on
+
+        return run_on(self, experiment, settings, profile=profile, store=store, progress=progress)
+
+    @property
+    def faults(self) -> "Faults":
+        """What goes wrong on purpose here; the faults of this process are garbage once it is dead."""
+        from testbed.faults.faults import Faults
+
+        return Faults(self)
 
     # ---- leaving
+
+    def __enter__(self) -> Self:
+        if self._made_here:
+            # From here on the block answers for it: garbage once this process is dead.
+            self.state = replace(self.state, ephemeral=True)
+            states.save(self.state)
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._made_here:
+                self.down()
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Let go of all connections; the testbed stays up."""
@@ -278,27 +300,3 @@ class Testbed:
             host.close()
         with states.lock(self.name, wait=True):
             remove(self.engine, self.name)
-
-
-class Serving:
-    """Asks a starting cluster which brokers are unfenced, and notices when a node has died instead."""
-
-    def __init__(self, testbed: Testbed) -> None:
-        self._testbed = testbed
-
-    def brokers(self) -> set[int | None]:
-        """The node ids of the unfenced brokers; empty while nobody answers."""
-        try:
-            with self._testbed.admin(timeout_s=2.0) as admin:
-                return {broker.id for broker in admin.cluster().brokers}
-        except TestbedError:
-            self._check_alive()
-            return set()
-
-    def _check_alive(self) -> None:
-        for host in self._testbed.topology.hosts:
-            if host.node_id is None:
-                continue
-            node = self._testbed.node(host.name)
-            if node.pid() is None:
-                raise TestbedError(f"Kafka on {host.name} ended while starting; the end of its log:\n{node.log_tail()}")

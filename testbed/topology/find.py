@@ -16,11 +16,12 @@ def ready() -> list[str]:
 
 
 def find(text: str) -> Topology:
-    """The topology `text` means: a path when it looks like one or exists, else a ready topology's name."""
+    """The topology `text` means: a file when there is one, else a ready topology, with or without its `.yaml`."""
+    name = text.removesuffix(".yaml")
+    if name in ready() and not Path(text).is_file():
+        return load(READY / f"{name}.yaml")
     if "/" in text or text.endswith((".yaml", ".yml")) or Path(text).is_file():
         return load(text)
-    if text in ready():
-        return load(READY / f"{text}.yaml")
     near = difflib.get_close_matches(text, ready(), n=1)
     meant = f"; did you mean {near[0]}?" if near else ""
     raise UsageError(f"no topology {text!r}: give a file, or one of {', '.join(ready())}{meant}")

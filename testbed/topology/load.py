@@ -30,7 +30,7 @@ def load(path: str | FilePath) -> Topology:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise _unreadable(shown, f"it cannot be read: {reason}") from None
-    return loads(_decode(raw, shown), source=shown)
+    return _build(locate(_decode(raw, shown), shown), file.absolute().parent)
 
 
 def loads(text: str, source: str = "<string>") -> Topology:
@@ -44,19 +44,19 @@ def load_document(document: Mapping[str, Any], source: str = "<document>") -> To
     return _build(Located(source, dict(document) if isinstance(document, Mapping) else document))
 
 
-def _build(located: Located) -> Topology:
+def _build(located: Located, folder: FilePath | None = None) -> Topology:
     if not isinstance(located.values, dict):
         text = f"found {_kind(located.values)}, not a mapping; a topology starts with name: and hosts:"
         raise TopologyError([*located.problems, located.problem((), text)])
     form, problems, explains = salvage(located)
     if form is not None:
-        hosts, broken = resolve(form)
-        broken += broken_rules(form.name, tuple(form.racks), hosts)
+        hosts, uplinks, broken = resolve(form, folder or FilePath.cwd())
+        broken += broken_rules(form.name, tuple(form.racks), hosts, uplinks)
         problems += [
             located.problem(explains.original(b.path), explains.words(b.message)) for b in broken if not explains(b)
         ]
         if not problems:
-            return Topology(form.name, hosts, tuple(form.racks), form.description, located.file)
+            return Topology(form.name, hosts, tuple(form.racks), form.description, located.file, uplinks)
     in_order = sorted(dict.fromkeys(problems), key=lambda p: (p.line or 0, p.column or 0))
     raise TopologyError(in_order)
 

@@ -6,8 +6,9 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from testbed.topology.link_forms import DiskForm, NicForm, UplinkForm
 from testbed.topology.problems import Path, choices, did_you_mean, show
-from testbed.topology.surface import KafkaForm, NicForm, TopologyForm
+from testbed.topology.surface import KafkaForm, TopologyForm
 
 
 def message_of(error: ErrorDetails, path: Path) -> str:
@@ -61,7 +62,9 @@ def _bare(annotation: Any) -> Any:
         if hasattr(annotation, "__metadata__"):
             annotation = get_args(annotation)[0]
         elif get_origin(annotation) in (Union, types.UnionType):
-            annotation = next(a for a in get_args(annotation) if a is not type(None))
+            kinds = [a for a in get_args(annotation) if a is not type(None)]
+            # Racks are a list of names or a mapping: only the mapping has fields.
+            annotation = next((kind for kind in map(_bare, kinds) if get_origin(kind) is dict), kinds[0])
         else:
             return annotation
 
@@ -69,7 +72,7 @@ def _bare(annotation: Any) -> Any:
 def _unknown_field(path: Path) -> str:
     name, names = str(path[-1]), fields_at(path[:-1])
     meant = did_you_mean(name, names)
-    for group, form in (("nic", NicForm), ("kafka", KafkaForm)):
+    for group, form in (("nic", NicForm), ("kafka", KafkaForm), ("disk", DiskForm), ("uplink", UplinkForm)):
         if not meant and name in form.model_fields and group in names:
             meant = f"; did you mean {group}: {{{name}: …}}?"
     if path == ("defaults", "kafka"):

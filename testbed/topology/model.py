@@ -13,14 +13,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
+from testbed.topology.links import Disk, Link, Nic, NicUse
 from testbed.topology.problems import Problem, TopologyError, field_name
-from testbed.units import format_bit_rate, format_size
-
-MIN_RATE_BPS = 8_000
-MAX_RATE_BPS = 100_000_000_000
-MIN_BURST_BYTES = 1514
-"""One full Ethernet frame: a smaller bucket could never let one through at once."""
-DEFAULT_BURST_FLOOR_BYTES = 16 * 1024
+from testbed.units import format_bit_rate, format_byte_rate, format_share, format_size
 
 
 class Role(StrEnum):
@@ -32,41 +27,12 @@ class Role(StrEnum):
     CLIENT = "client"
 
 
-def default_burst_bytes(rate_bps: int) -> int:
-    """Bytes a NIC of this rate may send at once: 1 KiB for each kB that 1 ms carries, 16 KiB at least.
-
-    Measured: with about 1 ms of the rate HTB meets it to 0.3 % and no 50 ms exceeds it by more than 4 %.
-    """
-    return max(DEFAULT_BURST_FLOOR_BYTES, rate_bps * 128 // 1_000_000)
-
-
-def max_burst_bytes(rate_bps: int) -> int:
-    """The largest burst that still shapes: one second of the rate, at least 16 KiB, at most 1 GiB (tc has 32
-    bits)."""
-    return min(max(DEFAULT_BURST_FLOOR_BYTES, rate_bps // 8), 2**30)
-
-
-@dataclass(frozen=True, slots=True)
-class Nic:
-    """A data NIC. Rates in bits/s on the wire, bursts in bytes; tx is what the host sends, rx what it
-    receives."""
-
-    tx_bps: int
-    rx_bps: int
-    tx_burst_bytes: int
-    rx_burst_bytes: int
-    name: str = "data0"
-
-    @classmethod
-    def symmetric(cls, rate_bps: int, burst_bytes: int | None = None) -> "Nic":
-        """A NIC with the same rate both ways; the burst follows from the rate unless given."""
-        burst = default_burst_bytes(rate_bps) if burst_bytes is None else burst_bytes
-        return cls(tx_bps=rate_bps, rx_bps=rate_bps, tx_burst_bytes=burst, rx_burst_bytes=burst)
-
-
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One host. `node_id` and `kafka_version` are None, and `properties` empty, exactly for clients."""
+    """One host. `node_id` and `kafka_version` are None, and `properties` empty, exactly for clients.
+
+    `nic` is the first NIC, the one for data; `more_nics` are those beside it.
+    """
 
     name: str
     role: Role
@@ -75,10 +41,21 @@ class Host:
     node_id: int | None = None
     kafka_version: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    more_nics: tuple[Nic, ...] = ()
+    disk: Disk | None = None
 
     def __post_init__(self) -> None:
         ordered = dict(sorted(self.properties.items()))
         object.__setattr__(self, "properties", MappingProxyType(ordered))
+
+    @property
+    def nics(self) -> tuple[Nic, ...]:
+        """Every NIC, the one for data first."""
+        return (self.nic, *self.more_nics)
+
+    def nic_for(self, use: NicUse) -> tuple[int, Nic]:
+        """The NIC for `use` (the first one, unless another is for it) and its number among `nics`."""
+        return next(((number, nic) for number, nic in enumerate(self.nics) if nic.use is use), (0, self.nic))
 
     @property
     def is_broker(self) -> bool:
@@ -93,19 +70,25 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Hosts in racks. `source` says where it was read from and is no part of its identity."""
+    """Hosts in racks. `source` says where it was read from and is no part of its identity.
+
+    `uplinks` has the racks whose link to the core is shaped; those of all others are as fast as the machine is.
+    """
 
     name: str
     hosts: tuple[Host, ...]
     racks: tuple[str, ...] = ("r1",)
     description: str = ""
     source: str | None = field(default=None, compare=False)
+    uplinks: Mapping[str, Link] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        in_order = sorted(self.uplinks.items(), key=lambda item: _position(item[0], self.racks))
+        object.__setattr__(self, "uplinks", MappingProxyType(dict(in_order)))
         # Imported here: the rules are about these classes.
         from testbed.topology.rules import broken_rules
 
-        found = broken_rules(self.name, self.racks, self.hosts)
+        found = broken_rules(self.name, self.racks, self.hosts, self.uplinks)
         if found:
             file = self.source or f"topology {self.name!r}"
             raise TopologyError(Problem(file, None, None, field_name(at.path), at.message) for at in found)
@@ -143,7 +126,7 @@ class Topology:
         return {
             "name": self.name,
             "description": self.description,
-            "racks": list(self.racks),
+            "racks": _racks_document(self.racks, self.uplinks),
             "hosts": {host.name: _host_document(host) for host in self.hosts},
         }
 
@@ -153,16 +136,45 @@ class Topology:
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
+def _position(rack: str, racks: tuple[str, ...]) -> int:
+    return racks.index(rack) if rack in racks else len(racks)
+
+
+def _racks_document(racks: tuple[str, ...], uplinks: Mapping[str, Link]) -> list[str] | dict[str, Any]:
+    """The short form where no uplink is shaped."""
+    if not uplinks:
+        return list(racks)
+    return {rack: {"uplink": _link_document(uplinks[rack])} if rack in uplinks else {} for rack in racks}
+
+
 def _host_document(host: Host) -> dict[str, Any]:
-    nic = {
-        "name": host.nic.name,
-        "tx_rate": format_bit_rate(host.nic.tx_bps),
-        "rx_rate": format_bit_rate(host.nic.rx_bps),
-        "tx_burst": format_size(host.nic.tx_burst_bytes),
-        "rx_burst": format_size(host.nic.rx_burst_bytes),
-    }
-    document: dict[str, Any] = {"role": host.role.value, "rack": host.rack, "nic": nic}
+    document: dict[str, Any] = {"role": host.role.value, "rack": host.rack}
+    if host.more_nics:
+        document["nics"] = {nic.name: {**_link_document(nic), "use": nic.use.value} for nic in host.nics}
+    else:
+        document["nic"] = {"name": host.nic.name, **_link_document(host.nic)}
+    if host.disk is not None:
+        document["disk"] = {"size": format_size(host.disk.size_bytes)}
+        if host.disk.bandwidth_bytes_per_s is not None:
+            document["disk"]["bandwidth"] = format_byte_rate(host.disk.bandwidth_bytes_per_s)
     if host.role is not Role.CLIENT:
         document["node_id"] = host.node_id
-        document["kafka"] = {"version": host.kafka_version, "properties": dict(host.properties)}
+        source = "path" if (host.kafka_version or "").startswith("/") else "version"
+        document["kafka"] = {source: host.kafka_version, "properties": dict(host.properties)}
+    return document
+
+
+def _link_document(link: Link) -> dict[str, str]:
+    """Rates and bursts always, delay and loss where there are any."""
+    document = {f"{side.name}_rate": format_bit_rate(side.rate_bps) for side in link.sides}
+    document |= {f"{side.name}_burst": format_size(side.burst_bytes) for side in link.sides}
+    for side in link.sides:
+        prefix = "" if side.name == "tx" else "rx_"
+        for name, value, text in (
+            ("delay", side.impairment.delay_us, f"{side.impairment.delay_us}us"),
+            ("jitter", side.impairment.jitter_us, f"{side.impairment.jitter_us}us"),
+            ("loss", side.impairment.loss_ppm, format_share(side.impairment.loss_ppm)),
+        ):
+            if value:
+                document[prefix + name] = text
     return document

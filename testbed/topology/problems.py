@@ -36,6 +36,12 @@ class Problem:
         return f"{place}: {self.field}: {self.message}" if self.field else f"{place}: {self.message}"
 
 
+def absent(at: Path, group: str, fields: tuple[str, ...], levels_of: tuple[Path, ...], text: str) -> Broken:
+    """A value that is nowhere: not at `at`, nor at any of the levels it could have been inherited from."""
+    sources = tuple((*level, group, field) for level in levels_of for field in fields)
+    return Broken((*at, group, fields[0]), text, sources)
+
+
 class TopologyError(UsageError):
     """The topology cannot be used; `problems` holds every mistake, in the order of the file."""
 

@@ -1,23 +1,24 @@
 """Defaults → role → host: from the form of a file to the resolved model, remembering where each value came
 from."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path as FilePath
 
-from testbed.topology import rules
-from testbed.topology.model import Host, Nic, Role, default_burst_bytes
-from testbed.topology.problems import Broken, Path, choices
-from testbed.topology.surface import HostForm, KafkaForm, NicForm, TopologyForm
+from testbed.topology.links import Link
+from testbed.topology.model import Host, Role
+from testbed.topology.problems import Broken, absent, choices
+from testbed.topology.resolve_links import disk, nics, uplinks
+from testbed.topology.surface import HostForm, KafkaForm, TopologyForm
 
-_STAND_IN = Nic.symmetric(rate_bps=100_000_000)
-"""Takes the place of a NIC that is already complained about, so that the rest can be checked."""
 _STAND_IN_VERSION = "4.0.0"
+"""Takes the place of a version that is already complained about, so that the rest can be checked."""
 
-_NicLevels = list[tuple[Path, NicForm]]
 
+def resolve(form: TopologyForm, folder: FilePath) -> tuple[tuple[Host, ...], Mapping[str, Link], list[Broken]]:
+    """The hosts of a form, the uplinks of its racks, and what is wrong with them; paths count from `folder`.
 
-def resolve(form: TopologyForm) -> tuple[tuple[Host, ...], list[Broken]]:
-    """The hosts of a form and what is wrong with them. With problems, hosts hold stand-ins and must not be
-    used."""
+    With problems, they hold stand-ins and must not be used.
+    """
     broken: list[Broken] = []
     racks = tuple(form.racks)
     ids = _node_ids(form)
@@ -25,26 +26,33 @@ def resolve(form: TopologyForm) -> tuple[tuple[Host, ...], list[Broken]]:
     for name, host in form.hosts.items():
         kafka = host.role is not Role.CLIENT
         levels = _kafka_levels(form, host) if kafka else []
-        version = next((level.version for level in reversed(levels) if level.version is not None), None)
+        version = next(filter(None, (_source(level, folder) for level in reversed(levels))), None)
         if kafka and version is None:
             text = "no Kafka version; allowed: a release such as 4.3.1, here, at its role or in kafka at the top"
             levels_of = (("hosts", name), ("roles", host.role.value), ())
-            broken.append(_absent(("hosts", name), "kafka", ("version",), levels_of, text))
+            broken.append(absent(("hosts", name), "kafka", ("version",), levels_of, text))
             version = _STAND_IN_VERSION
         if not kafka:
             broken.extend(_client_problems(name, host))
+        first, *more = nics(form, name, host, broken)
         hosts.append(
             Host(
                 name=name,
                 role=host.role,
                 rack=_rack(name, host, racks, broken),
-                nic=_nic(name, host.role, _nic_levels(form, name, host), broken),
+                nic=first,
                 node_id=ids.get(name),
                 kafka_version=version,
                 properties={key: text for level in levels for key, text in (level.properties or {}).items()},
+                more_nics=tuple(more),
+                disk=disk(form, name, host, broken) if kafka else None,
             )
         )
-    return tuple(hosts), broken
+    return tuple(hosts), uplinks(form, broken), broken
+
+
+def _source(kafka: KafkaForm, folder: FilePath) -> str | None:
+    return kafka.version if kafka.path is None else str((folder / FilePath(kafka.path).expanduser()).resolve())
 
 
 def _client_problems(name: str, host: HostForm) -> Iterable[Broken]:
@@ -53,6 +61,8 @@ def _client_problems(name: str, host: HostForm) -> Iterable[Broken]:
         yield Broken(("hosts", name, "kafka"), f"a client runs no Kafka; {allowed}")
     if host.node_id is not None:
         yield Broken(("hosts", name, "node_id"), f"a client has no node id; {allowed}")
+    if host.disk is not None:
+        yield Broken(("hosts", name, "disk"), f"a client has no Kafka data; {allowed}")
 
 
 def _rack(name: str, host: HostForm, racks: tuple[str, ...], broken: list[Broken]) -> str:
@@ -76,59 +86,3 @@ def _kafka_levels(form: TopologyForm, host: HostForm) -> list[KafkaForm]:
     role = getattr(form.roles, host.role.value) if form.roles is not None else None
     levels = (form.kafka, role.kafka if role is not None else None, host.kafka)
     return [level for level in levels if level is not None]
-
-
-def _nic_levels(form: TopologyForm, name: str, host: HostForm) -> _NicLevels:
-    role = getattr(form.roles, host.role.value) if form.roles is not None else None
-    levels: list[tuple[Path, NicForm | None]] = [
-        (("hosts", name, "nic"), host.nic),
-        (("roles", host.role.value, "nic"), role.nic if role is not None else None),
-        (("defaults", "nic"), form.defaults.nic if form.defaults is not None else None),
-    ]
-    return [(path, nic) for path, nic in levels if nic is not None]
-
-
-def _nic(name: str, role: Role, levels: _NicLevels, broken: list[Broken]) -> Nic:
-    sides = {}
-    for side, duty in (("tx", "send"), ("rx", "receive")):
-        rate = _nearest(levels, (f"{side}_rate", "rate"))
-        if rate is None:
-            where = "here, at its role or in defaults"
-            text = f"no rate at which {name} can {duty}; allowed: 8kbit to 100gbit, {where}"
-            levels_of = (("hosts", name), ("roles", role.value), ("defaults",))
-            broken.append(_absent(("hosts", name), "nic", (f"{side}_rate", "rate"), levels_of, text))
-            continue
-        rate_bps = rate[1]
-        burst = _nearest(levels, (f"{side}_burst", "burst"))
-        if burst is None:
-            sides[side] = rate_bps, default_burst_bytes(rate_bps)
-            continue
-        wrong = rules.burst_problem(burst[1], rate_bps)
-        if wrong is not None:
-            broken.append(Broken(burst[0], f"{wrong} (for {name})"))
-            continue
-        sides[side] = rate_bps, burst[1]
-    if len(sides) < 2:
-        return _STAND_IN
-    given_name = next((nic.name for _, nic in levels if nic.name is not None), "data0")
-    return Nic(
-        tx_bps=sides["tx"][0],
-        rx_bps=sides["rx"][0],
-        tx_burst_bytes=sides["tx"][1],
-        rx_burst_bytes=sides["rx"][1],
-        name=given_name,
-    )
-
-
-def _absent(at: Path, group: str, fields: tuple[str, ...], levels_of: tuple[Path, ...], text: str) -> Broken:
-    sources = tuple((*level, group, field) for level in levels_of for field in fields)
-    return Broken((*at, group, fields[0]), text, sources)
-
-
-def _nearest(levels: _NicLevels, fields: tuple[str, str]) -> tuple[Path, int] | None:
-    for path, nic in levels:
-        for field in fields:
-            value: int | None = getattr(nic, field)
-            if value is not None:
-                return (*path, field), value
-    return None

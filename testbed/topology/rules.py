@@ -4,26 +4,23 @@ alike."""
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from testbed.topology.model import (
-    MAX_RATE_BPS,
-    MIN_BURST_BYTES,
-    MIN_RATE_BPS,
-    Host,
-    Role,
-    max_burst_bytes,
-)
+from testbed.topology.link_rules import disk_problems, link_problems
+from testbed.topology.links import Link, NicUse
+from testbed.topology.model import Host, Role
 from testbed.topology.problems import Broken, Path, choices, did_you_mean, show
-from testbed.units import format_bit_rate, format_size
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
 HOST_NAME = r"^[a-z][a-z0-9-]{0,14}$"
 NIC_NAME = r"^[a-z][a-z0-9]{0,14}$"
-VERSION = r"^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(-rc[0-9]{1,3})?$"
+VERSION = r"^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(-rc[0-9]{1,3}|(-[A-Za-z0-9.]{1,30})?\+[0-9a-f]{12})?$"
 PROPERTY_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,199}$"
-OLDEST_KAFKA = (3, 3, 0)
+OLDEST_KAFKA = (3, 9, 0)
 MAX_NODE_ID = 2**31 - 1
 MAX_HOSTS = 100
 MAX_RACKS = 16
+MAX_NICS = 3
+MAX_HOSTS_OF_SEVERAL_NICS = 60
+"""The addresses of second and of third NICs are 62 each."""
 
 _TOLD = "the testbed sets it from the topology"
 OWNED_PROPERTIES: Mapping[str, str] = {
@@ -65,26 +62,6 @@ def nic_name_problem(found: object) -> str | None:
     return name_problem(found, NIC_NAME, "NIC")
 
 
-def rate_problem(rate_bps: int, found: str | None = None) -> str | None:
-    """Why no NIC has this rate (written as `found` in a file), or None."""
-    if MIN_RATE_BPS <= rate_bps <= MAX_RATE_BPS:
-        return None
-    wrong = f"{found or format_bit_rate(rate_bps)} is too {'slow' if rate_bps < MIN_RATE_BPS else 'fast'}"
-    return f"{wrong}; allowed: {format_bit_rate(MIN_RATE_BPS)} to {format_bit_rate(MAX_RATE_BPS)}"
-
-
-def burst_problem(burst_bytes: int, rate_bps: int) -> str | None:
-    """Why a NIC of this rate cannot have this burst, or None."""
-    most = max_burst_bytes(rate_bps)
-    if MIN_BURST_BYTES <= burst_bytes <= most:
-        return None
-    size = "small" if burst_bytes < MIN_BURST_BYTES else "large"
-    return (
-        f"a burst of {format_size(burst_bytes)} is too {size} at {format_bit_rate(rate_bps)}; "
-        f"allowed: {MIN_BURST_BYTES}B (one frame) to {format_size(most)}, or left out for 1 ms of the rate"
-    )
-
-
 def version_problem(found: object) -> str | None:
     """Why this is no Kafka version, or None."""
     form = "allowed: all three numbers, such as 4.3.1 or 4.3.0-rc1"
@@ -94,11 +71,20 @@ def version_problem(found: object) -> str | None:
         return f"{show(found)} is not a Kafka version; {form}"
     if not isinstance(found, str):
         return f"{show(found)} is a number, not a Kafka version; {form}{_third_number(str(found))}"
+    if found.startswith("/"):
+        return None  # where a tarball or a folder with a build lies: whether there is one is asked by `up`
     if not re.fullmatch(VERSION.strip("^$"), found, re.ASCII):
         return f"{show(found)} is not a Kafka version; {form}{_third_number(found)}"
-    if tuple(map(int, found.partition("-")[0].split("."))) < OLDEST_KAFKA:
-        return f"{found} is too old; allowed: 3.3.0 (the first whose KRaft is ready for production) or newer"
+    if tuple(map(int, re.split("[-+]", found)[0].split("."))) < OLDEST_KAFKA:
+        return f"{found} is too old; allowed: 3.9.0 (from which everything newer can be upgraded) or newer"
     return None
+
+
+def kafka_path_problem(found: object) -> str | None:
+    """Why this cannot be the path of a tarball or folder, or None."""
+    if isinstance(found, str) and found.strip() and found.isprintable():
+        return None
+    return f"{show(found)} is no path; allowed: a release tarball or a folder with a build, such as ../kafka"
 
 
 def _third_number(found: str) -> str:
@@ -141,7 +127,9 @@ def property_value_problem(value: object) -> str | None:
     return None
 
 
-def broken_rules(name: str, racks: tuple[str, ...], hosts: tuple[Host, ...]) -> list[Broken]:
+def broken_rules(
+    name: str, racks: tuple[str, ...], hosts: tuple[Host, ...], uplinks: Mapping[str, Link]
+) -> list[Broken]:
     """Every rule that this topology breaks: where, and what to do."""
     found: list[Broken] = []
     _add(found, ("name",), name_problem(name, NAME, "topology"))
@@ -151,6 +139,10 @@ def broken_rules(name: str, racks: tuple[str, ...], hosts: tuple[Host, ...]) -> 
         _add(found, ("racks", index), name_problem(rack, HOST_NAME, "rack"))
         if rack in racks[:index]:
             found.append(Broken(("racks", index), f"{show(rack)} is listed twice; allowed: each rack once"))
+    for rack, uplink in uplinks.items():
+        if rack not in racks:
+            found.append(Broken(("racks", rack), unknown_rack(rack, racks)))
+        found.extend(link_problems(uplink, ("racks", rack, "uplink")))
     if len(hosts) > MAX_HOSTS:
         found.append(Broken(("hosts",), f"{len(hosts)} hosts; allowed: {MAX_HOSTS} at most"))
     for index, host in enumerate(hosts):
@@ -160,6 +152,7 @@ def broken_rules(name: str, racks: tuple[str, ...], hosts: tuple[Host, ...]) -> 
             )
         found.extend(_host_problems(host, racks))
     found.extend(_repeated_node_ids(hosts))
+    found.extend(_nics_that_do_not_meet(hosts))
     found.extend(missing_duties(host.role for host in hosts))
     return found
 
@@ -185,20 +178,16 @@ def _host_problems(host: Host, racks: tuple[str, ...]) -> Iterator[Broken]:
     _add(found, at, name_problem(host.name, HOST_NAME, "host"))
     if host.rack not in racks:
         found.append(Broken((*at, "rack"), unknown_rack(host.rack, racks), (("racks",), (*at, "rack"))))
-    _add(found, (*at, "nic", "name"), nic_name_problem(host.nic.name))
-    for side, rate_bps, burst_bytes in (
-        ("tx", host.nic.tx_bps, host.nic.tx_burst_bytes),
-        ("rx", host.nic.rx_bps, host.nic.rx_burst_bytes),
-    ):
-        wrong_rate = rate_problem(rate_bps)
-        _add(found, (*at, "nic", f"{side}_rate"), wrong_rate)
-        if wrong_rate is None:
-            _add(found, (*at, "nic", f"{side}_burst"), burst_problem(burst_bytes, rate_bps))
+    found.extend(_nic_problems(host, at))
+    if host.disk is not None:
+        found.extend(disk_problems(host.disk, (*at, "disk")))
     if host.role is Role.CLIENT:
         if host.node_id is not None:
             found.append(Broken((*at, "node_id"), "a client runs no Kafka; allowed: no node_id"))
         if host.kafka_version is not None or host.properties:
             found.append(Broken((*at, "kafka"), "a client runs no Kafka; allowed: no kafka settings"))
+        if host.disk is not None:
+            found.append(Broken((*at, "disk"), "a client has no Kafka data; allowed: no disk"))
     else:
         _add(found, (*at, "node_id"), node_id_problem(host.node_id))
         _add(found, (*at, "kafka", "version"), version_problem(host.kafka_version))
@@ -206,6 +195,43 @@ def _host_problems(host: Host, racks: tuple[str, ...]) -> Iterator[Broken]:
         problem = property_name_problem(key) or property_value_problem(value)
         _add(found, (*at, "kafka", "properties", key), problem)
     return iter(found)
+
+
+def _nic_problems(host: Host, at: Path) -> Iterator[Broken]:
+    several = len(host.nics) > 1
+    if len(host.nics) > MAX_NICS:
+        yield Broken((*at, "nics"), f"{len(host.nics)} NICs; allowed: {MAX_NICS} at most")
+    names = [nic.name for nic in host.nics]
+    for number, nic in enumerate(host.nics):
+        here = (*at, "nics", nic.name) if several else (*at, "nic")
+        wrong_name = nic_name_problem(nic.name)
+        if wrong_name is not None:
+            yield Broken(here if several else (*here, "name"), wrong_name)
+        if nic.name in names[:number]:
+            yield Broken(here, f"two NICs are called {show(nic.name)}; allowed: each name once")
+        yield from link_problems(nic, here)
+        same = [other.name for other in host.nics[:number] if other.use is nic.use]
+        if number == 0 and nic.use is not NicUse.DATA:
+            yield Broken((*here, "use"), f"the first NIC is the one for data, not for {nic.use.value}; allowed: data")
+        elif number and nic.use is not NicUse.DATA and same:
+            yield Broken((*here, "use"), f"{same[0]} is for {nic.use.value} already; allowed: one NIC for each use")
+
+
+def _nics_that_do_not_meet(hosts: tuple[Host, ...]) -> Iterator[Broken]:
+    """NICs of one number stand in one network: brokers that copy from each other must do so on the same one."""
+    if any(len(host.nics) > 1 for host in hosts) and len(hosts) > MAX_HOSTS_OF_SEVERAL_NICS:
+        told = f"{len(hosts)} hosts, and some have several NICs; allowed: {MAX_HOSTS_OF_SEVERAL_NICS} at most then"
+        yield Broken(("hosts",), told)
+    brokers = [host for host in hosts if host.is_broker]
+    numbers = {host.name: host.nic_for(NicUse.REPLICATION)[0] for host in brokers}
+    for host in brokers[1:]:
+        if numbers[host.name] != numbers[brokers[0].name]:
+            first = brokers[0]
+            told = (
+                f"{host.name} replicates on its NIC number {numbers[host.name] + 1} and {first.name} on number "
+                f"{numbers[first.name] + 1}, which do not meet; allowed: the same number on every broker"
+            )
+            yield Broken(("hosts", host.name, "nics"), told)
 
 
 def _repeated_node_ids(hosts: tuple[Host, ...]) -> Iterator[Broken]:

@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 from testbed.topology.locate import Located
 from testbed.topology.messages import message_of, nearest_field
 from testbed.topology.problems import Broken, Path, Problem, show
-from testbed.topology.surface import TopologyForm
+from testbed.topology.surface import RACKS_LISTED, RACKS_MAPPED, TopologyForm
 
 _ROUNDS = 4
 """Removing a bad value can bring out the next check of its mapping; forms are not nested deeper than this."""
@@ -46,8 +46,8 @@ class Explains:
 
     def original(self, path: Path) -> Path:
         """The path as the file has it: a host whose name was refused goes on under a stand-in."""
-        if len(path) > 1 and path[0] == "hosts":
-            return ("hosts", self.renamed.get(str(path[1]), path[1]), *path[2:])
+        if len(path) > 1 and path[0] in ("hosts", "racks"):
+            return (path[0], self.renamed.get(str(path[1]), path[1]), *path[2:])
         return path
 
 
@@ -70,22 +70,29 @@ def salvage(located: Located) -> tuple[TopologyForm | None, list[Problem], Expla
 
 def _take_out(error: ErrorDetails, values: Any, located: Located, problems: list[Problem], explains: Explains) -> Any:
     path: Path = error["loc"]
+    if path[:1] == ("racks",) and path[1:2] in ((RACKS_LISTED,), (RACKS_MAPPED,)):
+        path = (path[0], *path[2:])
     about_key = path[-1:] == ("[key]",)
     path = path[:-1] if about_key else path
     original = explains.original(path)
     at_key = about_key or error["type"] == "extra_forbidden"
-    if error["type"] != "missing" or not explains(Broken(path, "", (path,))):
+    # What is missing, or a mapping that is empty, may be so only because what stood there was refused.
+    consequence = error["type"] in ("missing", "too_short") and explains(Broken(path, "", (path,)))
+    if not consequence:
         problems.append(located.problem(original, message_of(error, original), at_key))
     if error["type"] == "extra_forbidden":
         meant = nearest_field(original)
         if meant is not None:
             explains.refused.append((*original[:-1], meant))
         return _edited(values, path, _GONE)
-    if about_key and path[:1] == ("hosts",):
+    if about_key and len(path) == 2 and path[0] in ("hosts", "racks"):
+        group = str(path[0])
         stand_in = f"{_STAND_IN_NAME}-{len(explains.renamed) + 1}"
         explains.renamed[stand_in] = str(path[1])
-        hosts = {stand_in if key == path[1] else key: host for key, host in values["hosts"].items()}
-        return {**values, "hosts": hosts}
+        if group == "racks":
+            explains.refused.append(("racks",))  # a host in that rack is right, once the name is
+        named = {stand_in if key == path[1] else key: value for key, value in values[group].items()}
+        return {**values, group: named}
     explains.refused.append(original)
     return _edited(values, path, _harmless(path))
 

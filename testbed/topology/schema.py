@@ -14,12 +14,16 @@ def json_schema() -> dict[str, Any]:
     schema: dict[str, Any] = _for_editors(TopologyForm.model_json_schema())
     hosts = schema["properties"]["hosts"]
     hosts["propertyNames"] = {"pattern": HOST_NAME}
-    nic = schema["$defs"]["NicForm"]
-    nic["allOf"] = [
-        {"not": {"required": [whole, f"{side}_{whole}"]}} for whole in ("rate", "burst") for side in ("tx", "rx")
-    ]
+    forms = schema["$defs"]
+    for link in ("NicForm", "UplinkForm"):
+        forms[link]["allOf"] = [
+            {"not": {"required": [whole, f"{side}_{whole}"]}} for whole in ("rate", "burst") for side in ("tx", "rx")
+        ]
+    for level in ("HostForm", "KafkaRoleForm", "ClientRoleForm", "DefaultsForm"):
+        forms[level]["not"] = {"required": ["nic", "nics"]}
     client = {"properties": {"role": {"const": "client"}}, "required": ["role"]}
-    schema["$defs"]["HostForm"] |= {"if": client, "then": {"properties": {"kafka": False, "node_id": False}}}
+    without = {"kafka": False, "node_id": False, "disk": False}
+    forms["HostForm"] |= {"if": client, "then": {"properties": without}}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
@@ -40,6 +44,8 @@ def _for_editors(part: Any) -> Any:
         (only,) = [item for item in alternatives if item != {"type": "null"}]
         del kept["anyOf"]
         kept = {**only, **kept}
-    if "type" in kept or "$ref" in kept:
+    if "patternProperties" in kept:
+        kept["additionalProperties"] = False
+    if "type" in kept or "$ref" in kept or "oneOf" in kept:
         kept.pop("title", None)
     return kept

@@ -2,8 +2,10 @@ from ipaddress import IPv4Network
 
 import pytest
 
+from testbed.kafka.properties import server_properties
 from testbed.network.addresses import SLOTS, AddressPlan, free_slot
-from testbed.network.fabric import driver_device, wire
+from testbed.network.fabric import driver_device, shaped_devices, wire
+from testbed.network.shape import tc_lines_for
 from testbed.topology import loads
 
 TWO_RACKS = """
@@ -25,7 +27,7 @@ def rendered():
 def test_each_host_has_an_address_in_both_networks():
     plan = AddressPlan(3, ("b1", "b2"))
     assert (str(plan.management_ip("b2")), str(plan.data_ip("b2"))) == ("198.18.3.12", "198.19.3.12")
-    assert str(plan.driver) == "198.19.3.254"
+    assert str(plan.driver) == "198.19.3.1"
 
 
 def test_a_slot_must_be_free_of_testbeds_and_of_the_machines_routes():
@@ -69,4 +71,75 @@ def test_devices_of_two_testbeds_never_share_a_name():
 
 def test_addresses_run_out_before_they_overlap():
     with pytest.raises(ValueError, match="do not fit"):
-        AddressPlan(0, tuple(f"h{n}" for n in range(231)))
+        AddressPlan(0, tuple(f"h{n}" for n in range(101)))
+
+
+NARROW = """
+name: t
+kafka: {version: 4.3.1}
+racks: {left: {}, right: {uplink: {tx_rate: 50mbit, rx_rate: 60mbit, delay: 5ms, rx_loss: 1%}}}
+defaults: {nics: {data0: {rate: 400mbit}, repl0: {tx_rate: 100mbit, rx_rate: 200mbit, use: replication}}}
+hosts:
+  b1: {role: both, rack: left}
+  b2: {role: broker, rack: right}
+"""
+
+
+def narrow():
+    topology = loads(NARROW)
+    plan = AddressPlan(3, ("b1", "b2"))
+    return topology, plan, wire("mine", topology, plan, {"b1": 11, "b2": 22}, 99)
+
+
+def test_an_uplink_is_shaped_at_both_ends_and_only_where_it_is_declared():
+    _topology, _plan, wiring = narrow()
+    by_device = {}
+    for line in wiring.fabric.tc:
+        by_device.setdefault(line.split(" dev ")[1].split()[0], []).append(line)
+    assert "up0" not in by_device and "dn0" not in by_device
+    assert any("rate 50000000bit" in line for line in by_device["up1"])
+    assert any("delay 5000us" in line for line in by_device["up1"])
+    assert any("rate 60000000bit" in line for line in by_device["dn1"])
+    assert any("loss 1%" in line for line in by_device["dn1"])
+
+
+def test_everything_that_is_shaped_is_read_back():
+    topology, _plan, wiring = narrow()
+    scripts = {None: wiring.fabric, **wiring.hosts}
+    rendered_lines = sorted(line for script in scripts.values() for line in script.tc)
+    wanted = sorted(line for each in shaped_devices(topology) for line in tc_lines_for(each.device, each.shape))
+    assert rendered_lines == wanted
+    assert "rack right uplink receive" in [each.what for each in shaped_devices(topology)]
+
+
+def test_each_nic_of_a_host_has_a_port_and_a_network_of_its_own():
+    _topology, plan, wiring = narrow()
+    assert "link add name port1n1 type veth peer name repl0 netns 22" in wiring.fabric.ip
+    assert "link set dev port1n1 master rack1" in wiring.fabric.ip
+    assert "addr add 198.19.3.12/25 dev data0" in wiring.hosts["b2"].ip
+    assert "addr add 198.19.3.130/26 dev repl0" in wiring.hosts["b2"].ip
+    networks = [plan.network(nic) for nic in range(3)]
+    assert not any(one.overlaps(other) for one in networks for other in networks if one is not other)
+    assert all(network.subnet_of(plan.data) for network in networks)
+
+
+def test_no_two_things_have_one_address():
+    plan = AddressPlan(3, tuple(f"h{n}" for n in range(60)))
+    found = [plan.driver, plan.fabric, *(plan.fabric_in_rack(n) for n in range(16))]
+    found += [plan.data_ip(host, nic) for host in plan.hosts for nic in range(3)]
+    assert len(set(found)) == len(found)
+    edges = {plan.network(nic)[end] for nic in range(3) for end in (0, -1)}
+    assert edges.isdisjoint(found)
+
+
+def test_further_nics_run_out_of_addresses_with_words():
+    plan = AddressPlan(3, tuple(f"h{n}" for n in range(100)))
+    with pytest.raises(ValueError, match="only the first 62 can have several NICs"):
+        plan.data_ip("h99", 1)
+
+
+def test_followers_fetch_on_the_nic_for_replication():
+    topology, plan, _wiring = narrow()
+    properties = server_properties(topology, topology.host("b2"), plan)
+    assert properties["listeners"] == "CLIENT://198.19.3.12:9092,REPLICATION://198.19.3.130:9093"
+    assert properties["advertised.listeners"] == properties["listeners"]

@@ -18,7 +18,9 @@ from testbed.network.shape import (
     qdisc_show_command,
     rate_as_shown,
     tc_lines,
+    tc_lines_for,
 )
+from testbed.topology import Impairment
 
 # As printed by iproute2 6.1 on a veth shaped to 400 mbit.
 QDISCS = json.loads(
@@ -104,7 +106,7 @@ def test_a_missing_or_other_queue_is_told() -> None:
     netem = [QDISCS[0], {"kind": "netem", "handle": "10:", "parent": "1:10", "options": {"limit": 1000}}]
     assert compare(DECLARED, parse_shape(netem, CLASS)) == [
         "queue is 0B; declared is 1.5MB",
-        "qdisc netem 10: is not the testbed's",
+        "netem holds 1000 frames; declared is no netem",
     ]
 
 
@@ -160,3 +162,76 @@ def test_bursts_are_rounded_as_tc_rounds_them(burst_bytes: int, rate_bps: int, s
 def test_newer_tc_loses_less_of_a_burst() -> None:
     """tc from 6.14 on rounds up to the kernel's 64 ns tick only: 3.2 bytes at 400 mbit."""
     assert bursts_as_shown(1_514, 400_000_000)[1] == 1_516
+
+
+# As printed by iproute2 6.1 on Debian's cloud kernel for 10 mbit, 15 ms ± 1 ms, 5 % loss.
+NETEM_QDISCS = json.loads(
+    '[{"kind":"htb","handle":"1:","root":true,"refcnt":2,"options":{"r2q":10,"default":"0x10",'
+    '"direct_packets_stat":0,"direct_qlen":1000}},'
+    '{"kind":"netem","handle":"10:","parent":"1:10","options":{"limit":1337,"delay":{"delay":0.015,"jitter":0.001,'
+    '"correlation":0},"loss-random":{"loss":0.05,"correlation":0},"ecn":false,"gap":0}},'
+    '{"kind":"bfifo","handle":"20:","parent":"10:1","options":{"limit":65536}}]'
+)
+NETEM_CLASSES = (
+    "class htb 1:10 root leaf 10: prio 0 quantum 1514 rate 10Mbit ceil 10Mbit linklayer ethernet "
+    "burst 16Kb/1 mpu 0b cburst 16Kb/1 mpu 0b level 0 \nclass netem 10:1 parent 10: leaf 20: \n"
+)
+IMPAIRED = Shape(10_000_000, 16_384, impairment=Impairment(15_000, 1_000, 50_000))
+
+
+def test_delay_and_loss_stand_over_the_same_queue() -> None:
+    assert tc_lines_for("up0", IMPAIRED) == (
+        "qdisc replace dev up0 root pfifo limit 1000",
+        "qdisc replace dev up0 root handle 1: htb default 10",
+        "class replace dev up0 parent 1: classid 1:10 htb rate 10000000bit ceil 10000000bit "
+        "burst 16384b cburst 16384b quantum 1514",
+        "qdisc replace dev up0 parent 1:10 handle 10: netem limit 1337 delay 15000us 1000us loss 5%",
+        "qdisc replace dev up0 parent 10:1 handle 20: bfifo limit 65536",
+    )
+    assert tc_lines_for("up0", IMPAIRED) == tc_lines("up0", 10_000_000, 16_384, IMPAIRED.impairment)
+
+
+def test_netem_holds_all_that_is_under_way_however_small_the_frames() -> None:
+    far = Shape(400_000_000, 51_200, impairment=Impairment(20_000))
+    assert far.delayed_packets * 64 >= 400_000_000 / 8 * 0.02 + leaf_limit_bytes(400_000_000)
+    assert Shape(8_000, 16_384, impairment=Impairment(1)).delayed_packets >= 1000
+    assert Shape(8_000, 16_384).delayed_packets == 0
+
+
+def test_delay_and_loss_are_read_back() -> None:
+    assert parse_shape(NETEM_QDISCS, NETEM_CLASSES) == IMPAIRED
+    assert compare(IMPAIRED, parse_shape(NETEM_QDISCS, NETEM_CLASSES)) == []
+
+
+@pytest.mark.parametrize(
+    ("there", "instead", "told"),
+    [
+        ('"delay": 0.015', '"delay": 0.02', "delay is 20ms; declared is 15ms"),
+        ('"jitter": 0.001', '"jitter": 0', "jitter is 0s; declared is 1ms"),
+        ('"loss": 0.05', '"loss": 0.06', "loss is 6%; declared is 5%"),
+        ('"limit": 1337', '"limit": 100', "netem holds 100 frames; declared is 1337"),
+        ('"limit": 65536', '"limit": 5000', "queue is 5kB; declared is 64KiB"),
+        ('"gap": 0', '"gap": 5', "netem's gap 5 is not the testbed's"),
+        ('"gap": 0', '"gap": 0, "duplicate": {"duplicate": 0.1}', "netem's duplicate is not the testbed's"),
+        (
+            '"jitter": 0.001, "correlation": 0',
+            '"jitter": 0.001, "correlation": 0.5',
+            "netem's correlation of delay is not the testbed's",
+        ),
+    ],
+)
+def test_every_difference_of_delay_and_loss_is_told(there: str, instead: str, told: str) -> None:
+    text = json.dumps(NETEM_QDISCS)
+    assert there in text
+    assert compare(IMPAIRED, parse_shape(json.loads(text.replace(there, instead)), NETEM_CLASSES)) == [told]
+
+
+def test_delay_that_is_not_there_is_told() -> None:
+    without = Shape(10_000_000, 16_384)
+    assert compare(IMPAIRED, without) == [
+        "delay is 0s; declared is 15ms",
+        "jitter is 0s; declared is 1ms",
+        "loss is 0%; declared is 5%",
+        "netem holds 0 frames; declared is 1337",
+    ]
+    assert compare(without, IMPAIRED)[-1] == "netem holds 1337 frames; declared is no netem"

@@ -40,3 +40,29 @@ def test_asymmetric_rates_are_paired_by_direction():
 def test_a_single_host_is_measured_against_the_fabric():
     found = transfers(topology("{rate: 100mbit}"))
     assert [(t.source, t.target) for t in found] == [("b1", FABRIC), (FABRIC, "b1")]
+
+
+def test_no_transfer_goes_over_an_uplink():
+    topology_ = loads(
+        "{name: t, kafka: {version: 4.3.1}, racks: [r1, r2], defaults: {nic: {rate: 1mbit}}, hosts: {"
+        "b1: {role: both, rack: r1}, b2: {role: broker, rack: r1}, b3: {role: broker, rack: r2}}}"
+    )
+    found = transfers(topology_)
+    assert [(t.source, t.target) for t in found] == [("b1", "b2"), ("b2", "b1"), ("b3", FABRIC), (FABRIC, "b3")]
+    assert measured(found) == every_end(3)
+
+
+def test_each_nic_is_measured():
+    found = transfers(topology(*["{rate: 400mbit}"] * 2))
+    two = loads(
+        "{name: t, kafka: {version: 4.3.1}, defaults: {nics: {a: {rate: 1mbit}, b: {rate: 2mbit, use: replication}}},"
+        " hosts: {b1: {role: both}, b2: {role: broker}, l1: {role: client, nics: {c: {rate: 1mbit}}}}}"
+    )
+    assert measured([t for t in transfers(two) if t.nic == 1]) == measured(found) == every_end(2)
+    assert {host for host, _way in measured([t for t in transfers(two) if t.nic == 0])} == {"b1", "b2", "l1"}
+
+
+def test_what_one_tcp_connection_could_not_fill_is_filled_with_datagrams():
+    far = transfers(topology("{rate: 100mbit, delay: 20ms, loss: 50%}", "{rate: 100mbit}"))
+    assert [transfer.offered_bps for transfer in far] == [220_000_000, 220_000_000]
+    assert all(transfer.offered_bps == 0 for transfer in transfers(topology("{rate: 100mbit}", "{rate: 100mbit}")))

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from testbed.topology import TopologyError, loads
+from testbed.provision.requirements import MachineLacks, Need, require
+from testbed.topology import Disk, NicUse, TopologyError, loads
+from testbed.topology.find import ready
+from testbed.topology.link_forms import DiskForm, NicForm, RackForm
 from testbed.topology.rules import OWNED_PREFIXES, OWNED_PROPERTIES
-from testbed.topology.surface import HostForm, KafkaForm, NicForm, TopologyForm
+from testbed.topology.surface import HostForm, KafkaForm, TopologyForm
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "topologies.md").read_text(encoding="utf-8")
@@ -18,8 +21,11 @@ def blocks(kind: str) -> list[str]:
 
 
 def test_its_examples_load() -> None:
-    small, full = (loads(block) for block in blocks("yaml"))
-    assert (small.name, full.name) == ("small", "every-field")
+    small, full, narrow, two_nics = (loads(block) for block in blocks("yaml"))
+    assert (small.name, full.name, narrow.name, two_nics.name) == ("small", "every-field", "narrow", "two-nics")
+    assert full.host("b2").nics[1].use is NicUse.REPLICATION
+    assert (full.host("b1").disk, full.host("b2").disk) == (Disk(20 * 10**9, 200_000_000), Disk(2 * 10**9, 200_000_000))
+    assert full.host("c1").nics == (full.host("c1").nic,)
     fetchers = {host.name: host.properties.get("num.replica.fetchers") for host in full.hosts}
     assert fetchers == {"c1": "1", "b1": "2", "b2": "4", "load": None}
     assert [host.node_id for host in full.hosts] == [100, 1, 2, None]
@@ -31,6 +37,26 @@ def test_its_errors_look_like_this() -> None:
     with pytest.raises(TopologyError) as refused:
         loads(wrong, "wrong.yaml")
     assert told == f"{refused.value}\n"
+
+
+def test_its_refusal_looks_like_this() -> None:
+    (told,) = blocks("text refusal")
+    text = (
+        blocks("yaml")[0]
+        .replace("name: small", "name: far")
+        .replace("role: broker", "role: broker, nic: {delay: 20ms}")
+    )
+    without = (
+        "the kernel has no netem (Specified qdisc kind is unknown); `modprobe sch_netem` loads it where it was built"
+    )
+    with pytest.raises(MachineLacks) as refused:
+        require(loads(text), {Need.NETEM: lambda: without})
+    assert told == f"{refused.value}\n"
+
+
+def test_its_ready_topologies_are_those_there_are() -> None:
+    for name in ready():
+        assert f"`{name}`" in TEXT, name
 
 
 def test_its_python_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,6 +72,8 @@ def test_it_names_every_field_and_every_refused_property() -> None:
         (HostForm, "hosts.NAME."),
         (NicForm, "nic."),
         (KafkaForm, "kafka."),
+        (RackForm, "racks.RACK."),
+        (DiskForm, "disk."),
     ):
         for field in form.model_fields:
             said = {"defaults": "defaults.nic", "roles": "roles.ROLE.nic", "hosts": "hosts.NAME"}.get(field, field)

@@ -199,6 +199,11 @@ WORDS = st.sampled_from(
         "rate",
         "tx_rate",
         "burst",
+        "delay",
+        "loss",
+        "nics",
+        "disk",
+        "uplink",
         "role",
         "rack",
         "node_id",
@@ -289,7 +294,7 @@ SCALARS = st.one_of(
     st.floats(),
     st.text(max_size=8),
     WORDS,
-    st.just("1mbit"),
+    st.sampled_from(["1mbit", "20ms", "1%", "1GB", "50MB/s", "replication"]),
     st.just("r1"),
 )
 VALUES = st.recursive(
@@ -299,7 +304,11 @@ VALUES = st.recursive(
     ),
     max_leaves=25,
 )
-NICS = st.dictionaries(st.sampled_from(["rate", "tx_rate", "rx_rate", "burst", "name", "x"]), SCALARS)
+NIC_FIELDS = ["rate", "tx_rate", "rx_rate", "burst", "delay", "jitter", "rx_loss", "name", "use", "x"]
+NICS = st.dictionaries(st.sampled_from(NIC_FIELDS), SCALARS)
+SEVERAL_NICS = st.dictionaries(st.one_of(WORDS, st.text(max_size=4)), st.one_of(NICS, SCALARS), max_size=4)
+DISKS = st.dictionaries(st.sampled_from(["size", "bandwidth", "x"]), SCALARS)
+RACKS = st.dictionaries(st.one_of(WORDS, st.text(max_size=4)), st.dictionaries(st.just("uplink"), NICS), max_size=3)
 KAFKAS = st.fixed_dictionaries({}, optional={"version": SCALARS, "properties": VALUES})
 HOSTS = st.fixed_dictionaries(
     {},
@@ -307,6 +316,8 @@ HOSTS = st.fixed_dictionaries(
         "role": SCALARS,
         "rack": SCALARS,
         "nic": NICS,
+        "nics": SEVERAL_NICS,
+        "disk": DISKS,
         "kafka": KAFKAS,
         "node_id": SCALARS,
         "x": VALUES,
@@ -316,9 +327,9 @@ DOCUMENTS = st.fixed_dictionaries(
     {},
     optional={
         "name": SCALARS,
-        "racks": VALUES,
+        "racks": st.one_of(VALUES, RACKS),
         "kafka": KAFKAS,
-        "defaults": st.fixed_dictionaries({}, optional={"nic": NICS}),
+        "defaults": st.fixed_dictionaries({}, optional={"nic": NICS, "nics": SEVERAL_NICS, "disk": DISKS}),
         "roles": st.dictionaries(WORDS, HOSTS, max_size=3),
         "hosts": st.dictionaries(st.one_of(WORDS, st.text(max_size=4)), HOSTS, max_size=4),
         "description": SCALARS,

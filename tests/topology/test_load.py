@@ -7,9 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from testbed.topology import Host, Nic, Role, Topology, default_burst_bytes, load, load_document, loads
+from testbed.topology import (
+    Disk,
+    Host,
+    Impairment,
+    Link,
+    Nic,
+    NicUse,
+    Role,
+    Topology,
+    default_burst_bytes,
+    load,
+    load_document,
+    loads,
+)
 
 READY = sorted((Path(__file__).parents[2] / "topologies").glob("*.yaml"))
+
+SHAPES = {
+    "two-brokers": (2, ["b1"], ("r1",), 400_000_000),
+    "three-brokers": (3, ["b1"], ("r1",), 400_000_000),
+    "six-brokers": (6, ["b1", "b2", "b3"], ("r1", "r2"), 400_000_000),
+    "ten-brokers": (10, ["b1", "b2", "b3"], ("r1", "r2"), 100_000_000),
+    "controllers": (3, ["c1", "c2", "c3"], ("r1",), 400_000_000),
+    "two-racks-narrow-uplink": (4, ["b1"], ("left", "right"), 400_000_000),
+}
+"""Ready topologies: brokers, controllers, racks, the brokers' rate."""
 
 FULL = """
 name: full
@@ -43,16 +66,66 @@ def test_ready_topologies(path: Path) -> None:
     topology = load(path)
     assert topology.name == path.stem
     assert topology.source == str(path)
-    count = {"two-brokers": 2, "three-brokers": 3, "six-brokers": 6}[topology.name]
-    assert [host.name for host in topology.brokers] == [f"b{number}" for number in range(1, count + 1)]
-    assert [host.node_id for host in topology.brokers] == list(range(1, count + 1))
-    assert {host.nic for host in topology.hosts} == {Nic.symmetric(400_000_000)}
-    assert [host.name for host in topology.controllers] == (["b1", "b2", "b3"] if count == 6 else ["b1"])
-    assert [host.rack for host in topology.hosts] == (["r1", "r2"] * 3 if count == 6 else ["r1"] * count)
+    brokers, controllers, racks, rate_bps = SHAPES[topology.name]
+    assert [host.name for host in topology.brokers] == [f"b{number}" for number in range(1, brokers + 1)]
+    assert [host.node_id for host in topology.brokers] == list(range(1, brokers + 1))
+    assert [host.name for host in topology.controllers] == controllers
+    assert topology.racks == racks
+    assert {host.rack for host in topology.hosts} == set(racks)
+    assert {host.nic for host in topology.brokers} == {Nic.symmetric(rate_bps)}
 
 
 def test_all_ready_topologies_are_there() -> None:
-    assert [path.stem for path in READY] == ["six-brokers", "three-brokers", "two-brokers"]
+    assert {path.stem for path in READY} == set(SHAPES)
+
+
+def test_uplinks() -> None:
+    topology = load(READY[-1].with_name("two-racks-narrow-uplink.yaml"))
+    assert topology.uplinks == {rack: Link.symmetric(100_000_000) for rack in ("left", "right")}
+    text = FULL.replace(
+        "[r1, r2]", "{r1: {}, r2: {uplink: {tx_rate: 50mbit, rx_rate: 1gbit, rx_burst: 64KiB, delay: 5ms}}}"
+    )
+    (rack,) = loads(text).uplinks
+    assert rack == "r2"
+    assert loads(text).uplinks["r2"] == Link(50_000_000, 10**9, 16_384, 65_536, tx_impairment=Impairment(delay_us=5000))
+
+
+def test_delay_jitter_and_loss_are_inherited_one_by_one() -> None:
+    text = FULL.replace("rate: 400mbit", "rate: 400mbit, delay: 20ms, jitter: 1ms, loss: 0.1%, rx_delay: 3ms")
+    text = text.replace("tx_rate: 100mbit", "tx_rate: 100mbit, delay: 2.5ms, loss: 50ppm, rx_loss: 1%")
+    topology = loads(text)
+    assert topology.host("b1").nic.tx_impairment == Impairment(20_000, 1_000, 1_000)
+    assert topology.host("b1").nic.rx_impairment == Impairment(3_000)
+    assert topology.host("b2").nic.tx_impairment == Impairment(2_500, 1_000, 50)
+    assert topology.host("b2").nic.rx_impairment == Impairment(3_000, 0, 10_000)
+
+
+SEVERAL = """
+name: several
+kafka: {version: 4.3.1}
+defaults: {nic: {rate: 400mbit}, disk: {size: 2GB}}
+roles:
+  both: {nics: {data0: {}, repl0: {rate: 1gbit, use: replication}}}
+hosts:
+  b1: {role: both}
+  b2: {role: both, nics: {front: {tx_rate: 100mbit}, back: {rate: 2gbit, use: replication}}, disk: {bandwidth: 50MB/s}}
+  l1: {role: client, nic: {name: load0}}
+"""
+
+
+def test_several_nics_and_disks() -> None:
+    b1, b2, l1 = loads(SEVERAL).hosts
+    assert [(nic.name, nic.use, nic.tx_bps) for nic in b1.nics] == [
+        ("data0", NicUse.DATA, 400_000_000),
+        ("repl0", NicUse.REPLICATION, 10**9),
+    ]
+    assert [(nic.name, nic.tx_bps, nic.rx_bps) for nic in b2.nics] == [
+        ("front", 100_000_000, 400_000_000),
+        ("back", 2 * 10**9, 2 * 10**9),
+    ]
+    assert b1.nic is b1.nics[0] and b1.nic_for(NicUse.REPLICATION) == (1, b1.nics[1])
+    assert l1.nics == (Nic(400_000_000, 400_000_000, 51_200, 51_200, "load0"),)
+    assert (b1.disk, b2.disk, l1.disk) == (Disk(2 * 10**9), Disk(2 * 10**9, 50_000_000), None)
 
 
 def test_inheritance() -> None:
@@ -113,7 +186,7 @@ def test_the_burst_follows_from_the_rate(rate_bps: int, burst_bytes: int) -> Non
     assert default_burst_bytes(rate_bps) == burst_bytes
 
 
-@pytest.mark.parametrize("text", [FULL, *(path.read_text() for path in READY)])
+@pytest.mark.parametrize("text", [FULL, SEVERAL, *(path.read_text() for path in READY)])
 def test_a_document_round_trips(text: str) -> None:
     topology = loads(text)
     document = json.loads(json.dumps(topology.to_document()))
@@ -150,7 +223,7 @@ def test_the_same_in_python() -> None:
     nic = Nic.symmetric(400_000_000)
     hosts = (Host("b1", Role.BOTH, "r1", nic, 1, "4.3.1"), Host("b2", Role.BROKER, "r1", nic, 2, "4.3.1"))
     built = Topology("two-brokers", hosts)
-    read = load(READY[-1])
+    read = load(READY[-1].with_name("two-brokers.yaml"))
     assert built.hosts == read.hosts and built.racks == read.racks
 
 

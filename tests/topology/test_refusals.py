@@ -7,7 +7,20 @@ from typing import Any
 import pytest
 
 from testbed.errors import UsageError
-from testbed.topology import Host, Nic, Role, Topology, TopologyError, load, load_document, loads
+from testbed.topology import (
+    Disk,
+    Host,
+    Impairment,
+    Link,
+    Nic,
+    NicUse,
+    Role,
+    Topology,
+    TopologyError,
+    load,
+    load_document,
+    loads,
+)
 
 GOOD = """\
 name: t
@@ -50,12 +63,12 @@ def test_the_unchanged_text_is_good() -> None:
         ("{role: broker, rack: r2}", "{rack: r2}", "t.yaml:7:3: hosts.b2.role: missing; allowed: broker, controller, both or client"),
         ("role: broker", "role: brokr", "t.yaml:7:14: hosts.b2.role: brokr is not a role; allowed: broker, controller, both or client; did you mean broker?"),
         ("role: broker", "role: [broker]", "t.yaml:7:14: hosts.b2.role: a list is not a role; allowed: broker, controller, both or client"),
-        ("role: broker", "rol: broker", "t.yaml:7:8: hosts.b2.rol: unknown field rol; allowed: role, rack, nic, kafka or node_id; did you mean role?"),
-        ("role: broker", "role: broker, rate: 1mbit", "t.yaml:7:22: hosts.b2.rate: unknown field rate; allowed: role, rack, nic, kafka or node_id; did you mean nic: {rate: …}?"),
-        ("{role: broker, rack: r2}", "7", "t.yaml:7:7: hosts.b2: 7 instead of a mapping; allowed: role, rack, nic, kafka or node_id"),
+        ("role: broker", "rol: broker", "t.yaml:7:8: hosts.b2.rol: unknown field rol; allowed: role, rack, nic, nics, disk, kafka or node_id; did you mean role?"),
+        ("role: broker", "role: broker, rate: 1mbit", "t.yaml:7:22: hosts.b2.rate: unknown field rate; allowed: role, rack, nic, nics, disk, kafka or node_id; did you mean nic: {rate: …}?"),
+        ("{role: broker, rack: r2}", "7", "t.yaml:7:7: hosts.b2: 7 instead of a mapping; allowed: role, rack, nic, nics, disk, kafka or node_id"),
         ("{role: broker, rack: r2}", "", "t.yaml:7:6: hosts.b2: nothing is given; allowed: a value, or leave the field out"),
         ("defaults: {nic: {rate: 400mbit}}", "nic: {rate: 400mbit}\ndefaults: {nic: {rate: 400mbit}}", "t.yaml:4:1: nic: unknown field nic; allowed: name, description, racks, kafka, defaults, roles or hosts; did you mean defaults: {nic: …}?"),
-        ("defaults: {", "defaults: {kafka: {version: 4.3.1}, ", "t.yaml:4:12: defaults.kafka: unknown field kafka; allowed: nic; did you mean kafka at the top of the file? It holds for every host"),
+        ("defaults: {", "defaults: {kafka: {version: 4.3.1}, ", "t.yaml:4:12: defaults.kafka: unknown field kafka; allowed: nic, nics or disk; did you mean kafka at the top of the file? It holds for every host"),
         # racks
         ("rack: r2", "rack: r3", "t.yaml:7:28: hosts.b2.rack: there is no rack r3; allowed: r1 or r2"),
         ("rack: r2", "rack: R2", "t.yaml:7:28: hosts.b2.rack: there is no rack R2; allowed: r1 or r2; did you mean r2?"),
@@ -64,6 +77,40 @@ def test_the_unchanged_text_is_good() -> None:
         ("[r1, r2]", "[r1, r2, 3]", "t.yaml:2:17: racks[2]: 3 cannot name a rack; allowed: a small letter, then small letters, digits and -, 15 at most"),
         ("[r1, r2]", "r1", "t.yaml:2:8: racks: r1 instead of a list; allowed: a list, such as [r1, r2]"),
         ("[r1, r2]", "[]", "t.yaml:2:8: racks: it is empty; allowed: one or more"),
+        ("[r1, r2]", "{r1: {}, r3: {}}", "t.yaml:7:28: hosts.b2.rack: there is no rack r2; allowed: r1 or r3"),
+        ("[r1, r2]", "{r1: {}, R2: {}}", "t.yaml:2:17: racks.R2: R2 cannot name a rack; allowed: a small letter, then small letters, digits and -, 15 at most"),
+        ("[r1, r2]", "{}", "t.yaml:2:8: racks: it is empty; allowed: one or more"),
+        ("[r1, r2]", "{r1: {uplinks: {rate: 1mbit}}, r2: {}}", "t.yaml:2:14: racks.r1.uplinks: unknown field uplinks; allowed: uplink; did you mean uplink?"),
+        ("[r1, r2]", "{r1: {rate: 1mbit}, r2: {}}", "t.yaml:2:14: racks.r1.rate: unknown field rate; allowed: uplink; did you mean uplink: {rate: …}?"),
+        ("[r1, r2]", "{r1: {uplink: {tx_rate: 1mbit}}, r2: {}}", "t.yaml:2:14: racks.r1.uplink.rx_rate: no rate at which rack r1 can receive; allowed: 8kbit to 100gbit, here"),
+        ("[r1, r2]", "{r1: {uplink: {rate: 1mbit, name: up}}, r2: {}}", "t.yaml:2:36: racks.r1.uplink.name: unknown field name; allowed: rate, tx_rate, rx_rate, burst, tx_burst, rx_burst, delay, jitter, loss, rx_delay, rx_jitter or rx_loss"),
+        ("[r1, r2]", "{r1: {uplink: {rate: 1mbit, burst: 1GB}}, r2: {}}", "t.yaml:2:43: racks.r1.uplink.burst: a burst of 1GB is too large at 1mbit; allowed: 1514B (one frame) to 125kB, or left out for 1 ms of the rate (for rack r1)"),
+        # delay and loss
+        ("rate: 400mbit", "rate: 400mbit, delay: 20", "t.yaml:4:40: defaults.nic.delay: 20 has no unit; allowed: a number and us, ms, s, min or h; did you mean 20s?"),
+        ("rate: 400mbit", "rate: 400mbit, delay: 20sm", "t.yaml:4:40: defaults.nic.delay: 20sm has an unknown unit; allowed: a number and us, ms, s, min or h; did you mean 20s?"),
+        ("rate: 400mbit", "rate: 400mbit, delay: 1min", "t.yaml:4:40: defaults.nic.delay: 1min is too long; allowed: 10s at most"),
+        ("rate: 400mbit", "rate: 400mbit, delay: 0.0001ms", "t.yaml:4:40: defaults.nic.delay: 0.0001ms is not a whole number of microseconds; allowed: a number and us, ms, s, min or h"),
+        ("rate: 400mbit", "rate: 400mbit, jitter: 2ms", "t.yaml:4:41: defaults.nic.jitter: a jitter of 2ms around a delay of 0s would arrive before it was sent; allowed: 0s at most (for b1)\nt.yaml:4:41: defaults.nic.jitter: a jitter of 2ms around a delay of 0s would arrive before it was sent; allowed: 0s at most (for b2)"),
+        ("rate: 400mbit", "rate: 400mbit, loss: 0.1", "t.yaml:4:39: defaults.nic.loss: 0.1 has no unit; allowed: a number and % or ppm; did you mean 0.1%?"),
+        ("rate: 400mbit", "rate: 400mbit, loss: 100%", "t.yaml:4:39: defaults.nic.loss: 100% is too much for anything to pass; allowed: 50% at most"),
+        ("rate: 400mbit", "rate: 400mbit, rx_loss: 60%", "t.yaml:4:42: defaults.nic.rx_loss: 60% is too much for anything to pass; allowed: 50% at most"),
+        # several NICs
+        ("role: broker", "role: broker, nics: {data0: {}, repl0: {use: replication}}", "t.yaml:7:28: hosts.b2.nics: b2 replicates on its NIC number 2 and b1 on number 1, which do not meet; allowed: the same number on every broker"),
+        ("role: broker", "role: broker, nics: {data0: {use: replication}}", "t.yaml:7:3: hosts.b2.nic.use: the first NIC is the one for data, not for replication; allowed: data"),
+        ("role: broker", "role: broker, nics: {data0: {use: clients}}", "t.yaml:7:42: hosts.b2.nics.data0.use: clients is no use of a NIC; allowed: data or replication"),
+        ("role: broker", "role: broker, nics: {eth0: {}}", "t.yaml:7:29: hosts.b2.nics.eth0: eth0 is taken (lo is loopback, eth0 the management NIC); allowed: any other name, such as data0"),
+        ("role: broker", "role: broker, nics: {}", "t.yaml:7:28: hosts.b2.nics: it is empty; allowed: one or more"),
+        ("role: broker", "role: broker, nic: {}, nics: {data0: {}}", "t.yaml:7:37: hosts.b2.nics: nics stands beside nic; allowed: nic alone (one NIC), or nics (each by its name)"),
+        ("role: broker", "role: broker, nics: {a: {}, b: {}, c: {}, d: {}}", "t.yaml:7:28: hosts.b2.nics: too many entries; allowed: 3 at most"),
+        ("role: broker", "role: broker, nics: {a: {name: b}}", "t.yaml:7:39: hosts.b2.nics.a.name: the names of several NICs stand in nics; allowed: no name here"),
+        # disks
+        ("role: broker", "role: broker, disk: {size: 2GB/s}", "t.yaml:7:35: hosts.b2.disk.size: 2GB/s is a byte rate, not a size; allowed: a number and B, kB, MB, GB, KiB, MiB or GiB; did you mean 2GB?"),
+        ("role: broker", "role: broker, disk: {size: 20MB}", "t.yaml:7:35: hosts.b2.disk.size: a disk of 20MB is too small; allowed: 100MB to 1024GiB"),
+        ("role: broker", "role: broker, disk: {size: 2GB, bandwidth: 10mbit}", "t.yaml:7:51: hosts.b2.disk.bandwidth: 10mbit is a bit rate, not a byte rate; allowed: a number and kB/s, MB/s, GB/s, KiB/s, MiB/s or GiB/s; did you mean 1.25MB/s?"),
+        ("role: broker", "role: broker, disk: {bandwidth: 10MB/s}", "t.yaml:7:22: hosts.b2.disk.size: no size; allowed: 100MB to 1024GiB, here, at its role or in defaults"),
+        ("role: broker", "role: client, disk: {size: 2GB}", "t.yaml:7:28: hosts.b2.disk: a client has no Kafka data; allowed: role, rack and nic (or another role)"),
+        # roles to come
+        ("role: broker", "role: objectstore", "t.yaml:7:14: hosts.b2.role: objectstore is reserved for object stores, not available yet; allowed: broker, controller, both or client"),
         # rates and bursts
         ("400mbit", "400", "t.yaml:4:24: defaults.nic.rate: 400 has no unit; allowed: a number and kbit, mbit or gbit; did you mean 400mbit?"),
         ("400mbit", "10MB/s", "t.yaml:4:24: defaults.nic.rate: 10MB/s is a byte rate, not a bit rate; allowed: a number and kbit, mbit or gbit; did you mean 80mbit?"),
@@ -86,7 +133,7 @@ def test_the_unchanged_text_is_good() -> None:
         ("version: 4.3.1", "version: '4.10'", "t.yaml:3:18: kafka.version: 4.10 is not a Kafka version; allowed: all three numbers, such as 4.3.1 or 4.3.0-rc1; did you mean 4.10.0?"),
         ("version: 4.3.1", "version: v4.3.1", "t.yaml:3:18: kafka.version: v4.3.1 is not a Kafka version; allowed: all three numbers, such as 4.3.1 or 4.3.0-rc1; did you mean 4.3.1?"),
         ("version: 4.3.1", "version: latest", "t.yaml:3:18: kafka.version: latest is not a Kafka version; allowed: all three numbers, such as 4.3.1 or 4.3.0-rc1"),
-        ("version: 4.3.1", "version: 2.8.2", "t.yaml:3:18: kafka.version: 2.8.2 is too old; allowed: 3.3.0 (the first whose KRaft is ready for production) or newer"),
+        ("version: 4.3.1", "version: 2.8.2", "t.yaml:3:18: kafka.version: 2.8.2 is too old; allowed: 3.9.0 (from which everything newer can be upgraded) or newer"),
         ("{version: 4.3.1}", "{version: 4.3.1, properties: {node.id: 1}}", "t.yaml:3:38: kafka.properties[node.id]: node.id is not yours to set; instead: write node_id at the host"),
         ("{version: 4.3.1}", "{version: 4.3.1, properties: {controller.quorum.voters: 1@b1:9093}}", "t.yaml:3:38: kafka.properties[controller.quorum.voters]: controller.quorum.voters is not yours to set; instead: the testbed sets it from the hosts' roles"),
         ("{version: 4.3.1}", "{version: 4.3.1, properties: {log.dirs: /tmp}}", "t.yaml:3:38: kafka.properties[log.dirs]: log.dirs is not yours to set; instead: each host has one data folder, wiped with its cluster"),
@@ -99,13 +146,13 @@ def test_the_unchanged_text_is_good() -> None:
         ("role: broker", "role: broker, node_id: -1", "t.yaml:7:31: hosts.b2.node_id: -1 is not a node id; allowed: a whole number from 0 to 2147483647"),
         ("role: broker", "role: client, node_id: 3", "t.yaml:7:31: hosts.b2.node_id: a client has no node id; allowed: role, rack and nic (or another role)"),
         ("role: broker", "role: client, kafka: {version: 4.3.1}", "t.yaml:7:29: hosts.b2.kafka: a client runs no Kafka; allowed: role, rack and nic (or another role)"),
-        ("hosts:", "roles: {client: {kafka: {version: 4.3.1}}}\nhosts:", "t.yaml:5:18: roles.client.kafka: unknown field kafka; allowed: nic (a client runs no Kafka)"),
+        ("hosts:", "roles: {client: {kafka: {version: 4.3.1}}}\nhosts:", "t.yaml:5:18: roles.client.kafka: unknown field kafka; allowed: nic or nics (a client runs no Kafka)"),
         ("hosts:", "roles: {brokers: {}}\nhosts:", "t.yaml:5:9: roles.brokers: unknown field brokers; allowed: broker, controller, both or client; did you mean broker?"),
         ("role: both", "role: broker", "t.yaml:5:1: hosts: no host is a controller; allowed: at least one with role controller or both"),
     ],
 )  # fmt: skip
 def test_one_mistake_is_one_line(there: str, instead: str, line: str) -> None:
-    assert refusal(changed(there, instead)) == [line]
+    assert refusal(changed(there, instead)) == line.split("\n")
 
 
 def test_what_every_host_lacks_is_told_for_each() -> None:
@@ -208,3 +255,34 @@ def test_a_file_is_named_as_it_was_given(tmp_path: Path) -> None:
     with pytest.raises(TopologyError) as refused:
         load(str(file))
     assert str(refused.value).startswith(f"{file}:4:24: defaults.nic.rate: 400 has no unit")
+
+
+def test_python_is_held_to_the_same_rules_for_links_and_disks() -> None:
+    bad = Impairment(delay_us=1, jitter_us=2, loss_ppm=600_000)
+    nic, second = Nic.symmetric(400_000_000), Nic(10**9, 10**9, 20_000, 20_000, "data0", use=NicUse.REPLICATION)
+    hosts = (
+        Host("b1", Role.BOTH, "r1", nic, 1, "4.3.1", more_nics=(second,), disk=Disk(1, 1)),
+        Host("l1", Role.CLIENT, "r1", nic, disk=Disk(10**9)),
+    )
+    with pytest.raises(TopologyError) as refused:
+        Topology("t", hosts, uplinks={"r9": Link(0, 10**9, 20_000, 20_000, rx_impairment=bad)})
+    assert [problem.field for problem in refused.value.problems] == [
+        "racks.r9",
+        "racks.r9.uplink.tx_rate",
+        "racks.r9.uplink.rx_jitter",
+        "racks.r9.uplink.rx_loss",
+        "hosts.b1.nics.data0",
+        "hosts.b1.disk.size",
+        "hosts.b1.disk.bandwidth",
+        "hosts.l1.disk",
+    ]
+
+
+def test_too_many_hosts_for_several_nics() -> None:
+    brokers = "".join(f"  b{n}: {{role: both}}\n" for n in range(61))
+    text = (
+        "name: t\nkafka: {version: 4.3.1}\ndefaults: {nics: {a: {rate: 1mbit}, b: {rate: 1mbit}}}\nhosts:\n" + brokers
+    )
+    assert refusal(text) == [
+        "t.yaml:4:1: hosts: 61 hosts, and some have several NICs; allowed: 60 at most then",
+    ]

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from testbed.topology import json_schema, load
+from testbed.topology import json_schema, load, load_document
 from testbed.topology.schema import FILE, json_schema_text
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +44,13 @@ def test_ready_topologies_pass(path: Path) -> None:
 
 def test_a_resolved_document_passes() -> None:
     VALIDATOR.validate(document())
+    full = document(
+        racks={"r1": {"uplink": {"rate": "1mbit", "delay": "5ms"}}},
+        defaults={"nics": {"a": {"rate": "1mbit", "loss": "0.1%"}, "b": {"rate": "1mbit", "use": "replication"}}},
+        hosts={"b1": {"role": "both", "disk": {"size": "2GB", "bandwidth": "50MB/s"}}},
+    )
+    VALIDATOR.validate(full)
+    VALIDATOR.validate(load_document(full).to_document())
 
 
 @pytest.mark.parametrize(
@@ -64,6 +71,18 @@ def test_a_resolved_document_passes() -> None:
         document(defaults={"nic": {"rate": "1mbit", "tx_rate": "1mbit"}}),
         document(defaults={"nic": {"rate": None}}),
         document(defaults={"nic": {"rate": "1mbit", "burst": 1000}}),
+        document(defaults={"nic": {"rate": "1mbit", "delay": 20}}),
+        document(defaults={"nic": {"rate": "1mbit", "loss": "0.1"}}),
+        document(defaults={"nic": {"rate": "1mbit"}, "nics": {"data0": {}}}),
+        document(defaults={"nics": {"data0": {"rate": "1mbit", "use": "clients"}}}),
+        document(defaults={"nics": {"DATA": {"rate": "1mbit"}}}),
+        document(defaults={"nic": {"rate": "1mbit"}, "disk": {"size": "2GB/s"}}),
+        document(hosts={"b1": {"role": "objectstore"}}),
+        document(hosts={"b1": {"role": "client", "disk": {"size": "1GB"}}}),
+        document(racks={"R1": {}}),
+        document(racks={"r1": {"uplink": {"rate": "1mbit", "name": "up"}}}),
+        document(racks={"r1": {"uplink": {"rate": "1mbit", "tx_rate": "1mbit"}}}),
+        document(racks={}),
         document(kafka={"version": 4.3}),
         document(kafka={"version": "4.3"}),
         document(kafka={"version": "4.3.1", "properties": {"node.id": 1}}),

@@ -1,0 +1,116 @@
+"""Every ready topology comes up, is reached everywhere, carries what it declares, on the paths that it declares."""
+
+import json
+
+import pytest
+
+from testbed.hosts.namespace import NamespaceShell
+from testbed.network.measure import HIGHEST, LOWEST, carried, measure_uplinks
+from testbed.network.shape import payload_bytes_per_s
+from testbed.provision.containers import Engine
+from testbed.provision.remove import remove
+from testbed.provision.testbed import Testbed
+from testbed.topology.find import find, ready
+from testbed.topology.model import Topology
+
+pytestmark = pytest.mark.containers
+
+CONNECT = """
+import socket, sys
+for place in sys.argv[1:]:
+    host, port = place.rsplit(":", 1)
+    try:
+        socket.create_connection((host, int(port)), timeout=3).close()
+    except OSError as error:
+        print(place, error)
+"""
+PINGS, PING_BYTES = 300, 1400
+
+
+@pytest.fixture(scope="module", params=ready())
+def up(request, own_state):
+    """Each ready topology in turn, up."""
+    name = f"ci-{request.param}"
+    testbed = Testbed.up(find(request.param), name=name, progress=print)
+    yield testbed
+    testbed.close()
+    engine = Engine()
+    remove(engine, name)
+    engine.close()
+
+
+def listeners(testbed: Testbed) -> list[str]:
+    """Every address at which a node of the topology should be listening, as its own properties say."""
+    found = []
+    for host in testbed.topology.hosts:
+        if host.node_id is not None:
+            text = testbed.hosts[host.name].run("grep ^listeners= /etc/testbed/kafka/server.properties").stdout
+            found += [each.partition("://")[2] for each in text.strip().partition("=")[2].split(",")]
+    return found
+
+
+def sent_bytes(testbed: Testbed) -> dict[str, int]:
+    """What each device of the fabric has sent so far."""
+    fabric, _pids = testbed.pids()
+    links = json.loads(NamespaceShell("fabric", fabric).run(["ip", "-s", "-j", "link", "show"]).stdout)
+    return {link["ifname"]: link["stats64"]["tx"]["bytes"] for link in links}
+
+
+def test_every_listener_is_reached_from_every_host(up):
+    places = listeners(up)
+    assert len(places) >= 2 * len(up.topology.brokers) + len(up.topology.controllers)
+    for name, host in up.hosts.items():
+        assert host.run(["python3", "-c", CONNECT, *places]).stdout == "", name
+    with up.admin() as admin:
+        assert {broker.id for broker in admin.cluster().brokers} == {host.node_id for host in up.topology.brokers}
+
+
+def test_shaping_and_rates_are_as_declared(up):
+    assert up.shaping_differences() == []
+    rates = up.measure_nics()
+    assert len(rates) == 2 * sum(len(host.nics) for host in up.topology.hosts)
+    off = [(rate.host, rate.direction, round(rate.ratio, 3)) for rate in rates if not rate.as_declared]
+    print(f"{up.name}: {min(rate.ratio for rate in rates):.3f} to {max(rate.ratio for rate in rates):.3f}")
+    assert off == []
+
+
+def pairs(topology: Topology) -> list[tuple[str, str]]:
+    """One pair of hosts for each way from a rack to itself or to another."""
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for source in topology.hosts:
+        for target in topology.hosts:
+            if source is not target:
+                found.setdefault((source.rack, target.rack), (source.name, target.name))
+    return list(found.values())
+
+
+def test_racks_meet_in_the_core_and_nowhere_else(up):
+    """What is sent to another rack is seen on both uplinks; what stays in a rack is seen on none."""
+    sent = PINGS * PING_BYTES
+    for source, target in pairs(up.topology):
+        before = sent_bytes(up)
+        ping = ["ping", "-q", "-f", "-c", str(PINGS), "-s", str(PING_BYTES), str(up.plan.data_ip(target))]
+        up.hosts[source].run(ping)
+        after = sent_bytes(up)
+        grown = {device for device in after if after[device] - before[device] >= sent}
+        leaves, enters = (up.topology.racks.index(up.topology.host(name).rack) for name in (source, target))
+        # The answers take the same way back.
+        expected = set() if leaves == enters else {f"{end}{rack}" for end in ("up", "dn") for rack in (leaves, enters)}
+        assert {device for device in grown if device[:2] in ("up", "dn")} == expected, (source, target)
+
+
+def test_a_shaped_uplink_binds_and_the_nics_do_not(up):
+    if not up.topology.uplinks:
+        return  # nothing is declared that could bind
+    fabric, _pids = up.pids()
+    uplinks = measure_uplinks(up.topology, up.plan, up.hosts, NamespaceShell("fabric", fabric))
+    print([(each.rack, each.direction, round(each.ratio, 3)) for each in uplinks])
+    assert len(uplinks) == 2 * len(up.topology.uplinks)
+    assert [each for each in uplinks if not each.as_declared] == []
+    first = up.topology.hosts[0]
+    beside = next(host for host in up.topology.hosts if host.rack == first.rack and host is not first)
+    beyond = next(host for host in up.topology.hosts if host.rack != first.rack)
+    for target, rate_bps in ((beside, first.nic.tx_bps), (beyond, up.topology.uplinks[first.rack].tx_bps)):
+        rate = carried(up.topology, up.plan, up.hosts, first.name, target.name)
+        print(f"{first.name} to {target.name}: {rate / payload_bytes_per_s(rate_bps):.3f} of {rate_bps}")
+        assert LOWEST <= rate / payload_bytes_per_s(rate_bps) <= HIGHEST

@@ -1,0 +1,156 @@
+"""The fabric on a real kernel, in private network namespaces instead of containers: paths, addresses, what binds. Needs
+root, no engine."""
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from testbed.network.addresses import AddressPlan
+from testbed.network.apply import apply
+from testbed.network.fabric import wire
+from testbed.network.shape import payload_bytes_per_s
+from testbed.provision.containers import SYSCTLS
+from testbed.provision.shaping import differences
+from testbed.topology import Topology, loads
+
+pytestmark = pytest.mark.containers
+
+TEXT = """
+name: t
+kafka: {version: 4.3.1}
+racks: {left: {uplink: {tx_rate: 10mbit, rx_rate: 20mbit}}, right: {}}
+defaults: {nics: {data0: {rate: 50mbit}, repl0: {rate: 30mbit, use: replication}}}
+hosts:
+  b1: {role: both, rack: left}
+  b2: {role: broker, rack: left}
+  b3: {role: broker, rack: right}
+"""
+RECEIVE = """
+import socket, sys, time
+server = socket.create_server((sys.argv[1], 5000))
+print("ready", flush=True)
+peer, _ = server.accept()
+peer.settimeout(5)
+begun, got = None, 0
+while True:
+    data = peer.recv(65536)
+    now = time.monotonic()
+    if not data or (begun and now - begun > 1.5):
+        break
+    begun = begun or now
+    got += len(data)
+print(got / (now - begun))
+"""
+SEND = """
+import socket, sys
+peer = socket.create_connection((sys.argv[1], 5000), timeout=5)
+try:
+    while True:
+        peer.sendall(bytes(65536))
+except OSError:
+    pass
+"""
+
+
+@dataclass
+class Fabric:
+    topology: Topology
+    plan: AddressPlan
+    pids: dict[str, int]
+
+    def command(self, place: str, *words: str) -> list[str]:
+        return ["nsenter", f"--net=/proc/{self.pids[place]}/ns/net", "--", *words]
+
+    def run(self, place: str, *words: str) -> str:
+        done = subprocess.run(self.command(place, *words), capture_output=True, text=True, timeout=20, check=False)
+        assert done.returncode == 0, f"{words}: {done.stderr}{done.stdout}"
+        return done.stdout
+
+    def carried(self, source: str, target: str, nic: int = 0) -> float:
+        """Payload bytes per second that arrive, over 1.5 s."""
+        address = str(self.plan.data_ip(target, nic))
+        receive = self.command(target, "python3", "-c", RECEIVE, address)
+        with subprocess.Popen(receive, stdout=subprocess.PIPE, text=True) as receiver:
+            assert receiver.stdout is not None
+            assert receiver.stdout.readline() == "ready\n"
+            self.run(source, "python3", "-c", SEND, address)
+            return float(receiver.stdout.read())
+
+
+@pytest.fixture(scope="module")
+def fabric() -> Iterator[Fabric]:
+    topology = loads(TEXT)
+    places = ["fabric", "driver", *(host.name for host in topology.hosts)]
+    holders = [
+        subprocess.Popen(
+            ["unshare", "--net", "sh", "-c", "echo ready; exec cat"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in places
+    ]
+    try:
+        for holder in holders:
+            assert holder.stdout is not None and holder.stdout.readline() == "ready\n", "no network namespace to be had"
+        plan = AddressPlan(249, tuple(host.name for host in topology.hosts))
+        made = Fabric(topology, plan, {place: holder.pid for place, holder in zip(places, holders, strict=True)})
+        for place in places:
+            made.run(place, "sysctl", "-q", "-w", *(f"{name}={value}" for name, value in SYSCTLS.items()))
+        wiring = wire("fabric-test", topology, plan, made.pids, made.pids["driver"])
+        apply(wiring.fabric, made.pids["fabric"])
+        for host, script in wiring.hosts.items():
+            apply(script, made.pids[host])
+        apply(wiring.machine, made.pids["driver"])
+        yield made
+    finally:
+        for holder in holders:
+            assert holder.stdin is not None
+            holder.stdin.close()
+            holder.wait(timeout=10)
+
+
+def test_all_shaping_is_read_back_uplinks_and_further_nics_included(fabric: Fabric) -> None:
+    assert differences(fabric.topology, fabric.pids["fabric"], fabric.pids) == []
+    change = ["class", "change", "dev", "dn0", "classid", "1:10", "htb", "rate", "1gbit", "ceil", "1gbit"]
+    fabric.run("fabric", "tc", *change, "burst", "16384", "cburst", "16384", "quantum", "1514")
+    try:
+        told = differences(fabric.topology, fabric.pids["fabric"], fabric.pids)
+        assert told[:1] == ["rack left uplink receive: rate is 1gbit; declared is 20mbit"]
+    finally:
+        change[-3], change[-1] = "20mbit", "20mbit"
+        fabric.run("fabric", "tc", *change, "burst", "16384", "cburst", "16384", "quantum", "1514")
+    assert differences(fabric.topology, fabric.pids["fabric"], fabric.pids) == []
+
+
+def test_each_address_is_answered_by_its_own_nic(fabric: Fabric) -> None:
+    """Both NICs of a host stand in one rack: only the one that has an address may say so."""
+    for number in (0, 1):
+        fabric.run("b1", "ip", "neigh", "flush", "all")
+        fabric.run("b1", "ping", "-q", "-c", "1", str(fabric.plan.data_ip("b2", number)))
+        (line,) = fabric.run("b1", "ip", "neigh", "show", str(fabric.plan.data_ip("b2", number))).splitlines()
+        device = fabric.topology.host("b2").nics[number].name
+        own = fabric.run("b2", "cat", "/proc/net/dev")
+        assert device in own
+        address = fabric.run("b2", "ip", "-br", "link", "show", device).split()[2]
+        assert line.split()[1:5] == ["dev", device, "lladdr", address]
+
+
+def test_the_driver_reaches_every_host(fabric: Fabric) -> None:
+    for host in fabric.plan.hosts:
+        fabric.run("driver", "ping", "-q", "-c", "1", str(fabric.plan.data_ip(host)))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "nic", "rate_bps"),
+    [
+        ("b1", "b2", 0, 50_000_000),  # in one rack: the NICs
+        ("b1", "b3", 0, 10_000_000),  # out of the rack: its uplink, upwards
+        ("b3", "b2", 0, 20_000_000),  # into it: downwards
+        ("b1", "b2", 1, 30_000_000),  # the second NIC has a rate of its own
+    ],
+)
+def test_what_is_slowest_on_the_path_binds(fabric: Fabric, source: str, target: str, nic: int, rate_bps: int) -> None:
+    assert 0.93 <= fabric.carried(source, target, nic) / payload_bytes_per_s(rate_bps) <= 1.05

@@ -1,0 +1,94 @@
+"""What a topology asks of the machine is looked for before anything is made, and the refusal names who asks."""
+
+import pytest
+
+from testbed.errors import TestbedError
+from testbed.provision import requirements
+from testbed.provision.describe import describe
+from testbed.provision.requirements import MachineLacks, Need, asked_for, require
+from testbed.provision.testbed import Testbed
+from testbed.topology import loads
+from testbed.topology.find import READY
+from testbed.topology.load import load
+
+FAR = """
+name: far
+kafka: {version: 4.3.1}
+racks: {left: {}, right: {uplink: {rate: 1gbit, rx_loss: 1%}}}
+defaults: {nic: {rate: 400mbit}}
+hosts:
+  b1: {role: both, rack: left, nic: {rx_delay: 20ms}, disk: {size: 1GB, bandwidth: 50MB/s}}
+  b2: {role: broker, rack: right, disk: {size: 1GB}}
+"""
+
+
+def test_what_is_asked_for_and_by_whom():
+    assert asked_for(loads(FAR)) == {
+        Need.NETEM: ("b1 (data0)", "rack right (uplink)"),
+        Need.DISK: ("b1", "b2"),
+        Need.BANDWIDTH: ("b1",),
+    }
+
+
+def test_ready_topologies_ask_for_nothing_special():
+    assert all(asked_for(load(path)) == {} for path in READY.glob("*.yaml"))
+
+
+def test_a_machine_that_can_is_not_refused_and_asked_only_what_is_needed():
+    require(loads(FAR), dict.fromkeys(Need, lambda: ""))
+    require(load(READY / "two-brokers.yaml"), {})
+
+
+def test_all_that_is_missing_is_told_at_once():
+    with pytest.raises(MachineLacks) as refused:
+        require(loads(FAR), {Need.NETEM: lambda: "no netem", Need.DISK: lambda: "", Need.BANDWIDTH: lambda: "too old"})
+    assert str(refused.value).split("\n") == [
+        "far cannot be brought up on this machine:",
+        "  delay, jitter and loss cannot be had here, asked for by b1 (data0), rack right (uplink): no netem",
+        "  a disk's bandwidth cannot be had here, asked for by b1: too old",
+    ]
+
+
+def test_nothing_is_made_when_something_is_missing(monkeypatch):
+    class NoEngine:
+        def __getattr__(self, name):
+            raise AssertionError(f"the engine was asked to {name}")
+
+    monkeypatch.setattr(requirements, "try_kind", lambda kind: "Specified qdisc kind is unknown")
+    monkeypatch.setattr(requirements, "no_disk", lambda: "")
+    with pytest.raises(
+        TestbedError, match="the kernel has no netem .Specified qdisc kind is unknown.; `modprobe sch_netem`"
+    ):
+        Testbed._make(NoEngine(), loads(FAR), "far", {}, False, print)  # type: ignore[arg-type]
+
+
+def test_control_groups_of_version_1_do_not_hold_what_kafka_writes(monkeypatch, tmp_path):
+    monkeypatch.setattr(requirements, "CONTROLLERS", tmp_path / "cgroup.controllers")
+    assert "version 1" in requirements.no_bandwidth()
+    (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
+    assert "no io controller" in requirements.no_bandwidth()
+    (tmp_path / "cgroup.controllers").write_text("cpu io memory\n")
+    assert requirements.no_bandwidth() == ""
+
+
+def test_a_kernel_without_loop_devices_or_ext4(monkeypatch, tmp_path):
+    monkeypatch.setattr(requirements.shutil, "which", lambda program, path: None if program == "debugfs" else "/x")
+    assert requirements.no_disk() == "debugfs not installed; `apt-get install e2fsprogs util-linux`"
+    monkeypatch.setattr(requirements.shutil, "which", lambda program, path: "/x")
+    monkeypatch.setattr(requirements, "LOOP_CONTROL", tmp_path / "loop-control")
+    assert "`modprobe loop`" in requirements.no_disk()
+    (tmp_path / "loop-control").touch()
+    monkeypatch.setattr(requirements, "FILE_SYSTEMS", tmp_path / "filesystems")
+    (tmp_path / "filesystems").write_text("nodev tmpfs\n\txfs\n")
+    assert "`modprobe ext4`" in requirements.no_disk()
+    (tmp_path / "filesystems").write_text("nodev tmpfs\n\text4\n")
+    assert requirements.no_disk() == ""
+
+
+def test_plan_shows_uplinks_disks_and_what_is_asked_of_the_machine():
+    told = describe(loads(FAR))
+    assert "core ── right: transmit 1gbit (burst 125KiB), receive 1gbit (burst 125KiB) loss 1%" in told
+    assert "receive 400mbit (burst 50KiB) delay 20ms" in told
+    assert "disk: ext4 of 1GB, 50MB/s each way" in told
+    assert "delay, jitter and loss: by b1 (data0), rack right (uplink)" in told
+    assert "asked of this machine" not in describe(load(READY / "two-brokers.yaml"))

@@ -1,0 +1,31 @@
+from pathlib import Path
+
+import pytest
+
+from testbed.topology import TopologyError, load, load_document
+
+TEXT = """\
+name: t
+kafka: {path: ../kafka}
+defaults: {nic: {rate: 400mbit}}
+hosts:
+  b1: {role: both}
+  b2: {role: broker, kafka: {version: 4.3.1}}
+  b3: {role: broker, kafka: {version: 4.3.1+0123456789ab}}
+"""
+
+
+def test_a_path_counts_from_the_files_folder_and_survives_as_a_document(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "t.yaml").write_text(TEXT)
+    topology = load(tmp_path / "here" / "t.yaml")
+    versions = [host.kafka_version for host in topology.hosts]
+    assert versions == [str(tmp_path / "kafka"), "4.3.1", "4.3.1+0123456789ab"]
+    assert load_document(topology.to_document()).hosts == topology.hosts
+    assert topology.with_kafka_version("/k.tgz").hosts[1].kafka_version == "/k.tgz"
+
+
+def test_version_and_path_exclude_each_other() -> None:
+    document = {"name": "t", "kafka": {"version": "4.3.1", "path": "k"}, "hosts": {"b1": {"role": "both"}}}
+    with pytest.raises(TopologyError, match="path stands beside version; allowed: one of the two"):
+        load_document(document)
