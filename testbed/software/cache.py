@@ -43,7 +43,8 @@ def artefact(
     Every file is verified against the digest recorded at its making, at each call (0.1 s for 100 MB).
     A damaged artefact is logged as a warning and made again.
     Safe for any number of processes and threads at once: one builds, the others wait for it.
-    `root` replaces the cache folder. What `build` raises is passed on; nothing is left in place then.
+    `root` replaces the cache folder. What `build` raises is passed on, an OSError (a full disk) as SoftwareError;
+    nothing is left in place then.
     """
     final = _place(name, key, root)
     if final.is_dir() and not _damage(final):
@@ -59,11 +60,15 @@ def artefact(
             final.rename(doomed)
             shutil.rmtree(doomed)
         fresh = _temporary(final, str(os.getpid()))
-        fresh.mkdir()
         try:
+            fresh.mkdir()
             build(fresh)
             _seal(fresh)
             fresh.rename(final)
+        except OSError as error:
+            shutil.rmtree(fresh, ignore_errors=True)
+            what = f"{final} cannot be made: {error.strerror or error}"
+            raise SoftwareError(f"{what}; make room there, or set XDG_CACHE_HOME to another place") from error
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise

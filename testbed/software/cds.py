@@ -23,9 +23,9 @@ from testbed.software.format import (
 )
 from testbed.software.image import ImageRef
 from testbed.software.jvm import broker_command, mounts
-from testbed.software.kafka import KafkaRelease
+from testbed.software.release import KafkaRelease
 
-WORK = "/opt/kafka/work"
+WORK = "/opt/kafka-work"
 FILE = "kafka.jsa"
 READY = "Kafka Server started"
 START_TIMEOUT_S = 90.0
@@ -65,7 +65,7 @@ def _make(release: KafkaRelease, image: ImageRef, engine: Engine, folder: Path) 
         f"{WORK}/server.properties",
         agent=False,
         # The JVM warns of each class it cannot archive; what the broker says must not drown in that.
-        archive_flags=(f"-XX:ArchiveClassesAtExit={WORK}/{FILE}", "-Xlog:disable"),
+        extra_flags=(f"-XX:ArchiveClassesAtExit={WORK}/{FILE}", "-Xlog:disable"),
     )
     definition = {
         "Image": image.id,

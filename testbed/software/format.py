@@ -17,7 +17,7 @@ from testbed.software.cache import artefact, existing
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.errors import SoftwareError
 from testbed.software.java import MINIMUM, find_java
-from testbed.software.kafka import KafkaRelease
+from testbed.software.release import KafkaRelease
 
 CHECKPOINT = "bootstrap.checkpoint"
 META = "meta.properties"

@@ -1,3 +1,4 @@
+import errno
 import logging
 import os
 import signal
@@ -150,3 +151,13 @@ def test_a_kill_in_the_middle_is_made_good_by_the_next(tmp_path: Path) -> None:
     made = artefact("thing", "1", write("hello"), root=tmp_path)
     assert {path.name for path in (tmp_path / "thing").iterdir()} == {".1.lock", "1"}
     assert (made / "sub" / "file").read_text() == "hello"
+
+
+def test_a_full_disk_is_told_with_what_to_do_and_leaves_nothing(tmp_path: Path) -> None:
+    def build(folder: Path) -> None:
+        (folder / "half").write_bytes(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(SoftwareError, match="cannot be made: No space left on device; make room there, or set XDG_"):
+        artefact("things", "one", build, root=tmp_path)
+    assert not [path for path in (tmp_path / "things").iterdir() if path.is_dir()]

@@ -7,7 +7,7 @@ import pytest
 from testbed.software import format as formatting
 from testbed.software.commands import CommandError
 from testbed.software.format import encode_id, meta_properties, new_id, run_format
-from testbed.software.kafka import KafkaRelease, Logging
+from testbed.software.release import KafkaRelease, Logging
 
 
 def test_ids_are_written_as_kafka_writes_them() -> None:

@@ -5,8 +5,10 @@ import pytest
 
 from testbed.software import kafka
 from testbed.software.errors import SoftwareError
-from testbed.software.kafka import Logging, kafka_release, known_digests, logging_of, missing_binding, verify
+from testbed.software.kafka import kafka_release
+from testbed.software.known import known_digests, verify
 from testbed.software.maven import NotInRegistry
+from testbed.software.release import AGENT, LOG4J, Logging, logging_of, missing_binding
 
 
 @pytest.mark.parametrize(
@@ -14,7 +16,7 @@ from testbed.software.maven import NotInRegistry
     [
         (("log4j-core-2.25.4.jar", "slf4j-api-1.7.36.jar"), "log4j-slf4j-impl:2.25.4"),
         (("log4j-core-2.26.0.jar", "slf4j-api-2.0.17.jar"), "log4j-slf4j2-impl:2.26.0"),
-        (("slf4j-api-1.7.36.jar",), f"log4j-slf4j-impl:{kafka.LOG4J}"),
+        (("slf4j-api-1.7.36.jar",), f"log4j-slf4j-impl:{LOG4J}"),
         (("slf4j-reload4j-1.7.36.jar", "slf4j-api-1.7.36.jar", "reload4j-1.2.25.jar"), None),
         (("log4j-slf4j-impl-2.25.4.jar", "log4j-core-2.25.4.jar", "slf4j-api-1.7.36.jar"), None),
     ],
@@ -33,7 +35,7 @@ def test_the_committed_digests_are_whole() -> None:
     assert kafka.DEFAULT_KAFKA in known_digests()
     for version, jars in known_digests().items():
         assert f"kafka_2.13-{version}.jar" in jars
-        assert str(kafka.AGENT) in jars
+        assert str(AGENT) in jars
         assert missing_binding(tuple(jars)) is None
         assert all(re.fullmatch(r"[0-9a-f]{64}", digest) for digest in jars.values())
 
@@ -90,9 +92,3 @@ def test_without_the_registrys_list_the_known_ones_are_told(
     monkeypatch.setattr(kafka, "known_versions", lambda *_: ())
     with pytest.raises(SoftwareError, match=r"Known to work here: 4\.3\.1, 4\.2\.1"):
         kafka_release("4.9.9")
-
-
-@pytest.mark.parametrize("version", ["latest", "4.3", "../../etc", ""])
-def test_what_is_no_version_is_refused(version: str) -> None:
-    with pytest.raises(SoftwareError, match="is no Kafka version; it looks like 4"):
-        kafka_release(version)

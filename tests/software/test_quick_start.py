@@ -45,7 +45,8 @@ def test_meta_properties_has_the_fields_that_format_writes() -> None:
 def test_the_archive_is_used_also_with_the_agent() -> None:
     release, image = kafka_release(), node_image()
     # Without a properties file the main class prints its usage and ends: enough to see where it came from.
-    command = broker_command(release, "", extra_flags=("-Xlog:class+load",))[:-1]
+    archive = cds_archive(release, image)
+    command = broker_command(release, "", archive=archive, extra_flags=("-Xlog:class+load",))[:-1]
     definition = {
         "Image": image.id,
         "Entrypoint": [],
@@ -53,7 +54,7 @@ def test_the_archive_is_used_also_with_the_agent() -> None:
         "Labels": {LABEL: "test"},
         "HostConfig": {
             "NetworkMode": "none",
-            "Binds": [mount.bind for mount in mounts(release, cds_archive(release, image))],
+            "Binds": [mount.bind for mount in mounts(release, archive)],
         },
     }
     with Engine.from_environment().container(definition) as container:

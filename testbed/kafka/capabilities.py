@@ -1,0 +1,128 @@
+"""What a Kafka can do, asked for by name. Nothing elsewhere compares versions.
+
+A *release* has a capability when its jars or its own format tool show it; a *cluster* has it in force when every
+node's release has it and, where it hangs on a feature, the cluster has finalized that feature's level. The table
+`DETECTED` says how each one is seen: a new capability is a line there.
+"""
+
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+
+from testbed.errors import TestbedError
+from testbed.software.features import feature_levels
+from testbed.software.format import bootstrap_checkpoint
+from testbed.software.release import KafkaRelease, Logging
+
+
+class Capability(StrEnum):
+    """Something that not every release from 3.9 on can do."""
+
+    LOG4J2 = "log4j2"
+    """Logs through log4j 2, and can change levels by its configuration's form."""
+    DYNAMIC_QUORUM = "dynamic-quorum"
+    """KIP-853: controllers can be added and removed while the cluster runs."""
+    CONSUMER_GROUPS = "consumer-groups"
+    """KIP-848: the group coordinator assigns partitions to consumers."""
+    SHARE_GROUPS = "share-groups"
+    """KIP-932: several consumers share one partition's records."""
+    STREAMS_GROUPS = "streams-groups"
+    """KIP-1071: the group coordinator assigns the tasks of a Streams application."""
+    ELIGIBLE_LEADER_REPLICAS = "eligible-leader-replicas"
+    """KIP-966: replicas that left the ISR below min.insync.replicas may still be elected without loss."""
+    TRANSACTIONS_V2 = "transactions-v2"
+    """KIP-890: each transaction has an epoch of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """How a capability is seen: in a release, and (with a feature) in a running cluster."""
+
+    told: str
+    """The same in words, for errors and documents."""
+    of_release: Callable[[KafkaRelease], bool]
+    feature: str | None = None
+    level: int = 0
+
+
+def _feature(name: str, level: int) -> Detection:
+    """The release's own format tool finalizes a feature, at this level or above."""
+    return Detection(
+        f"`kafka-storage format` of the release finalizes {name} at {level} or above",
+        lambda release: _levels(release).get(name, 0) >= level,
+        name,
+        level,
+    )
+
+
+def _class(jar: str, name: str, feature: str, level: int) -> Detection:
+    """A class in the release's jars; in a cluster it hangs on a feature that a new cluster need not have."""
+    return Detection(
+        f"{jar}-*.jar has the class {name}; in a cluster, {feature} is finalized at {level} or above",
+        lambda release: _has_class(release, jar, name),
+        feature,
+        level,
+    )
+
+
+DETECTED: Mapping[Capability, Detection] = {
+    Capability.LOG4J2: Detection(
+        "there is no reload4j-*.jar among the jars", lambda release: release.logging is Logging.LOG4J2
+    ),
+    Capability.DYNAMIC_QUORUM: _class(
+        "kafka-server-common", "org.apache.kafka.server.common.KRaftVersion", "kraft.version", 1
+    ),
+    Capability.CONSUMER_GROUPS: _feature("group.version", 1),
+    Capability.SHARE_GROUPS: _feature("share.version", 1),
+    Capability.STREAMS_GROUPS: _feature("streams.version", 1),
+    Capability.ELIGIBLE_LEADER_REPLICAS: _feature("eligible.leader.replicas.version", 1),
+    Capability.TRANSACTIONS_V2: _feature("transaction.version", 2),
+}
+
+
+class LacksCapability(TestbedError):
+    """Something was wanted that this Kafka cannot do; `.missing` are the capabilities."""
+
+    def __init__(self, what: str, who: str, missing: frozenset[Capability]) -> None:
+        self.missing = missing
+        reasons = "; ".join(f"{each.value} (seen when {DETECTED[each].told})" for each in sorted(missing))
+        super().__init__(f"{what} is not possible with {who}, which lacks {reasons}")
+
+
+def of_release(release: KafkaRelease) -> frozenset[Capability]:
+    """What the software can do, whatever cluster it runs in."""
+    return frozenset(each for each, detection in DETECTED.items() if detection.of_release(release))
+
+
+def of_cluster(releases: Iterable[KafkaRelease], finalized: Mapping[str, int]) -> frozenset[Capability]:
+    """What is in force in a cluster of nodes with these releases; `finalized` is each feature's level."""
+    common = frozenset.intersection(*(of_release(release) for release in releases))
+    return frozenset(each for each in common if _in_force(DETECTED[each], finalized))
+
+
+def require(wanted: Iterable[Capability], have: frozenset[Capability], what: str, who: str) -> None:
+    """Raise `LacksCapability` unless `who` has all that `what` needs."""
+    missing = frozenset(wanted) - have
+    if missing:
+        raise LacksCapability(what, who, missing)
+
+
+def _in_force(detection: Detection, finalized: Mapping[str, int]) -> bool:
+    return detection.feature is None or finalized.get(detection.feature, 0) >= detection.level
+
+
+def _levels(release: KafkaRelease) -> dict[str, int]:
+    return feature_levels(bootstrap_checkpoint(release).read_bytes())
+
+
+@cache
+def _has_class(release: KafkaRelease, jar: str, name: str) -> bool:
+    path = name.replace(".", "/") + ".class"
+    for each in release.jars:
+        if each.startswith(f"{jar}-"):
+            with zipfile.ZipFile(release.libs / each) as archive:
+                if path in archive.namelist():
+                    return True
+    return False

@@ -1,0 +1,65 @@
+"""Whether a cluster is whole right now: who serves, what is under-replicated, how far each node follows."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.kafka.connection import Connection
+from testbed.kafka.types import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """One observation of a cluster, by whichever broker answered."""
+
+    unfenced: frozenset[int]
+    """Ids of the brokers that are registered and serve."""
+    controller: int | None
+    """The active controller's id; None while none is elected."""
+    high_watermark: int
+    """Of the metadata log. It grows twice a second, also when nothing happens."""
+    followed: Mapping[int, int]
+    """Node → how far it has the metadata log, as the active controller knows it."""
+    under_replicated: tuple[TopicPartition, ...]
+    """Partitions without a leader, or with a replica out of the ISR that is not just being added."""
+    led_as_preferred: frozenset[TopicPartition]
+    """Partitions whose leader is their first replica."""
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.under_replicated[:5]))
+        more = f" and {len(self.under_replicated) - 5} more" if len(self.under_replicated) > 5 else ""
+        return (
+            f"unfenced {sorted(self.unfenced)}, controller {self.controller}, metadata log {self.high_watermark} "
+            f"(followed {dict(self.followed)}), under-replicated: {shown or 'none'}{more}"
+        )
+
+
+def health(bootstrap: Sequence[str], *, timeout_s: float = 5.0) -> Health:
+    """Observe the cluster once. Raises `KafkaError`, as `UnreachableError` when nobody answers."""
+    with closing(Connection(bootstrap, timeout_s, "testbed-health")) as connection:
+        client, call = connection.client, connection.call
+        brokers = call("describe the cluster", client.describe_cluster)["brokers"]
+        quorum = call("describe the quorum", client.describe_metadata_quorum)["topics"][0]["partitions"][0]
+        topics = call("describe all topics", client.describe_topics)
+        moving = call("list reassignments", client.list_partition_reassignments, timeout_ms=int(timeout_s * 1000))
+    adding = {TopicPartition(tp.topic, tp.partition): frozenset(r["adding_replicas"]) for tp, r in moving.items()}
+    leader: int = quorum["leader_id"]
+    partitions = [(TopicPartition(t["name"], p["partition_index"]), p) for t in topics for p in t["partitions"]]
+    return Health(
+        unfenced=frozenset(broker["broker_id"] for broker in brokers if not broker.get("is_fenced", False)),
+        controller=None if leader < 0 else leader,
+        high_watermark=quorum["high_watermark"],
+        followed={
+            node["replica_id"]: node["log_end_offset"] for node in (*quorum["observers"], *quorum["current_voters"])
+        },
+        under_replicated=tuple(sorted(tp for tp, p in partitions if not _is_whole(p, adding.get(tp, frozenset())))),
+        led_as_preferred=frozenset(
+            tp for tp, p in partitions if p["replica_nodes"] and p["leader_id"] == p["replica_nodes"][0]
+        ),
+    )
+
+
+def _is_whole(partition: Mapping[str, Any], adding: frozenset[int]) -> bool:
+    in_sync = set(partition["isr_nodes"])
+    return partition["leader_id"] >= 0 and set(partition["replica_nodes"]) - adding <= in_sync

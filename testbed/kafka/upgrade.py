@@ -1,0 +1,252 @@
+"""A rolling upgrade: one node after the other is stopped, started with another Kafka, and waited for.
+
+Nothing is decided by version numbers: whether a release may join is asked of the features the cluster has finalized.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from testbed.errors import TestbedError, UsageError
+from testbed.kafka.connection import Connection
+from testbed.kafka.errors import KafkaError
+from testbed.kafka.health import Health, health
+from testbed.provision import state as states
+from testbed.provision.software import KafkaSoftware
+from testbed.provision.testbed import Testbed
+from testbed.software.features import METADATA
+from testbed.software.jvm import home
+from testbed.topology.model import Host, Topology
+from testbed.wait import wait_for
+
+STOP_TIMEOUT_S = 60.0
+WHOLE_TIMEOUT_S = 120.0
+FEATURES_TIMEOUT_S = 30.0
+_INTERVAL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node's upgrade. `seconds` from its stop until the cluster was whole again."""
+
+    host: str
+    before: str
+    after: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """What was done: the nodes in their order, and the cluster's finalized features afterwards."""
+
+    steps: tuple[Step, ...]
+    features: Mapping[str, int]
+
+
+def rolling_upgrade(
+    testbed: Testbed,
+    to: str,
+    hosts: Sequence[str] | None = None,
+    finalize: bool = False,
+    *,
+    progress: Callable[[str], None] = lambda _text: None,
+    timeout_s: float = WHOLE_TIMEOUT_S,
+) -> Upgraded:
+    """Bring `hosts` (None: all that run Kafka) to the Kafka that `to` names, one after the other.
+
+    Brokers first, then controllers, the active one last. Each node is shut down in a controlled way, started with the
+    other Kafka, and must be unfenced with nothing under-replicated within `timeout_s` before the next one is touched;
+    a node that runs the wanted Kafka already is left alone, so that an upgrade cut short is finished by asking again.
+    Partitions that were led by their preferred replica are so again afterwards. With `finalize`, the features of the
+    wanted release are switched on at the end (there is no way back from that).
+
+    Raises `UsageError` for unknown hosts, `TestbedError` when the release cannot join the cluster, the cluster is not
+    whole to begin with, or a node does not come back (its log's end is told).
+    """
+    wanted = _wanted(testbed, hosts)
+    with states.lock(testbed.name):
+        progress(f"preparing {to}")
+        target = testbed.software.kafka(to)
+        _check(testbed, target, [host.name for host in wanted], finalize)
+        testbed.state = replace(testbed.state, digests={**testbed.state.digests, target.version: target.digest})
+        for host in wanted:
+            if testbed.node(host.name).pid() is None:
+                # An upgrade that was cut short left it so, or it did not come back: the cluster waits for it.
+                progress(f"{host.name}: runs nothing, is started with Kafka {target.version}")
+                _start(testbed, host, target)
+        led = _wait_whole(testbed, timeout_s, "before the upgrade").led_as_preferred
+        waiting = [host for host in wanted if testbed.state.kafka[host.name] != target.version]
+        progress(f"to Kafka {target.version}: {', '.join(host.name for host in waiting) or 'nothing to do'}")
+        steps = []
+        while waiting:
+            host = next_host(waiting, _observe(testbed).controller)
+            waiting.remove(host)
+            steps.append(_upgrade(testbed, host, target, timeout_s))
+            progress(
+                f"{host.name}: {steps[-1].before} → {steps[-1].after}, whole again after {steps[-1].seconds:.1f} s"
+            )
+        with testbed.admin() as admin:
+            admin.elect_preferred(sorted(led - _observe(testbed).led_as_preferred))
+        if finalize:
+            finalize_features(testbed.bootstrap, target.features)
+            progress(f"features finalized: {_told(target.features)}")
+        with testbed.admin() as admin:
+            return Upgraded(tuple(steps), admin.features())
+
+
+def next_host(waiting: Sequence[Host], active_controller: int | None) -> Host:
+    """Which of the waiting hosts comes next: brokers, then controllers, the active one last."""
+    return min(waiting, key=lambda host: (host.is_controller, host.node_id == active_controller))
+
+
+def quorum_without(topology: Topology, host: Host) -> bool:
+    """Whether the other controllers are a majority without this host."""
+    others = [controller for controller in topology.controllers if controller.name != host.name]
+    return 2 * len(others) > len(topology.controllers)
+
+
+def cannot_join(finalized: Mapping[str, int], features: Mapping[str, int]) -> str | None:
+    """Why a release with these `features` cannot join a cluster with those finalized; None when it can."""
+    above = {name: level for name, level in finalized.items() if level > features.get(name, 0)}
+    if not above:
+        return None
+    known = ", ".join(f"{name}={features.get(name, 0)}" for name in sorted(above))
+    return f"the cluster has finalized {_told(above)}, the release knows {known}"
+
+
+def finalize_features(bootstrap: Sequence[str], features: Mapping[str, int]) -> None:
+    """Raise the cluster's finalized features to these levels, all in one request, and wait until they are in force.
+
+    Levels the cluster has already are left alone; nothing is ever lowered. Raises `KafkaError` with what was refused.
+    """
+    with closing(Connection(bootstrap, FEATURES_TIMEOUT_S, "testbed-upgrade")) as connection:
+
+        def missing() -> dict[str, int]:
+            told = connection.call("describe the features", connection.client.describe_features)
+            have = {name: each["finalized"][1] for name, each in told.items() if "finalized" in each}
+            return {name: level for name, level in features.items() if have.get(name, 0) < level}
+
+        raised = missing()
+        if not raised:
+            return
+        answers = connection.call("update the features", connection.client.update_features, raised)
+        refused = {name: answer for name, answer in answers.items() if answer != "OK"}
+        if refused:
+            told = "; ".join(f"{name}={raised[name]}: {why}" for name, why in sorted(refused.items()))
+            raise KafkaError("update the features", "FEATURE_UPDATE_FAILED", told)
+        wait_for(
+            missing, lambda left: not left, FEATURES_TIMEOUT_S, _INTERVAL_S, f"features {_told(raised)} to be in force"
+        )
+
+
+def _wanted(testbed: Testbed, hosts: Sequence[str] | None) -> list[Host]:
+    kafka = [host for host in testbed.topology.hosts if host.name in testbed.state.kafka]
+    if hosts is None:
+        return kafka
+    unknown = [name for name in hosts if name not in testbed.state.kafka]
+    if unknown or not hosts:
+        raise UsageError(
+            f"{', '.join(unknown) or 'no host'} cannot be upgraded; hosts of {testbed.name} that run Kafka: "
+            f"{', '.join(testbed.state.kafka)}"
+        )
+    return [host for host in kafka if host.name in hosts]
+
+
+def _check(testbed: Testbed, target: KafkaSoftware, hosts: Sequence[str], finalize: bool) -> None:
+    """Everything that can be known beforehand, so that no node is stopped for an upgrade that cannot work."""
+    with testbed.admin() as admin:
+        wrong = cannot_join(admin.features(), target.features)
+    if wrong:
+        raise TestbedError(
+            f"{testbed.name} cannot be brought to Kafka {target.version}: {wrong}. A cluster cannot go back behind "
+            "its features; begin anew with `testbed down` and `testbed up`"
+        )
+    others = {version for host, version in testbed.state.kafka.items() if host not in hosts} - {target.version}
+    lacking = sorted(each for each in others if cannot_join(target.features, testbed.software.kafka(each).features))
+    if finalize and lacking:
+        stay = [host for host, version in testbed.state.kafka.items() if host not in hosts and version in lacking]
+        raise TestbedError(
+            f"the features of Kafka {target.version} cannot be finalized while {', '.join(stay)} stay at "
+            f"{', '.join(lacking)}: upgrade them, too, or leave out --finalize"
+        )
+    for host in hosts:
+        found = testbed.hosts[host].run(["test", "-d", f"{home(target.release)}/libs"], check=False)
+        if found.exit_status != 0:
+            raise TestbedError(
+                f"{host} does not see Kafka {target.version} at {home(target.release)}: {testbed.name} was brought up "
+                "with another cache folder than this command uses (XDG_CACHE_HOME); use that one, or bring it up anew"
+            )
+
+
+def _start(testbed: Testbed, host: Host, target: KafkaSoftware) -> None:
+    # Recorded before the start: whatever happens now, it is the new one that would be started again.
+    testbed.state = replace(testbed.state, kafka={**testbed.state.kafka, host.name: target.version})
+    states.save(testbed.state)
+    testbed.node(host.name).start()
+
+
+def _upgrade(testbed: Testbed, host: Host, target: KafkaSoftware, timeout_s: float) -> Step:
+    begun = time.monotonic()
+    before = testbed.state.kafka[host.name]
+    testbed.node(host.name).stop(timeout_s=STOP_TIMEOUT_S)
+    # Without a quorum nobody could tell now, and whoever leads next begins knowing nothing of where nodes had been.
+    reached = _observe(testbed).high_watermark if quorum_without(testbed.topology, host) else -1
+    _start(testbed, host, target)
+    try:
+        _wait_whole(testbed, timeout_s, f"after {host.name} was started with it", back=host, beyond=reached)
+    except TestbedError as error:
+        raise TestbedError(
+            f"{host.name} did not come back with Kafka {target.version}: {error}\nthe end of its log:\n"
+            f"{testbed.node(host.name).log_tail()}\n`testbed upgrade {testbed.name} --to {before} --hosts {host.name}` "
+            "starts it with what it had before"
+        ) from error
+    return Step(host.name, before, target.version, time.monotonic() - begun)
+
+
+def _wait_whole(testbed: Testbed, timeout_s: float, when: str, *, back: Host | None = None, beyond: int = -1) -> Health:
+    """Wait until every broker serves and nothing is under-replicated.
+
+    `back` has just been restarted: it must have followed the metadata log beyond offset `beyond`, which that had
+    reached when the node was down (so that nothing known of its earlier life counts); that it died is an error at once.
+    """
+    brokers = {host.node_id for host in testbed.topology.brokers}
+
+    def observe() -> Health | str:
+        if back is not None and testbed.node(back.name).pid() is None:
+            raise TestbedError("its process ended")
+        try:
+            return health(testbed.bootstrap, timeout_s=2.0)
+        except KafkaError as error:
+            return str(error)
+
+    def whole(seen: Health | str) -> bool:
+        return (
+            isinstance(seen, Health)
+            and seen.unfenced >= brokers
+            and not seen.under_replicated
+            and seen.controller is not None
+            and (back is None or seen.followed.get(back.node_id or 0, -1) > beyond)
+        )
+
+    found = wait_for(observe, whole, timeout_s, _INTERVAL_S, f"{testbed.name} to be whole {when}")
+    assert isinstance(found, Health)
+    return found
+
+
+def _observe(testbed: Testbed) -> Health:
+    """The cluster as it is, asked again while a broker that was just connected to goes away."""
+
+    def observe() -> Health | str:
+        try:
+            return health(testbed.bootstrap)
+        except KafkaError as error:
+            return str(error)
+
+    found = wait_for(observe, lambda seen: isinstance(seen, Health), 30.0, _INTERVAL_S, f"{testbed.name} to answer")
+    assert isinstance(found, Health)
+    return found
+
+
+def _told(features: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={level}" for name, level in sorted(features.items(), key=lambda f: (f[0] != METADATA, f)))

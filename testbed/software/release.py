@@ -1,0 +1,148 @@
+"""A Kafka on disk, wherever it came from: its jars in class-path order, its log library, what it says of itself."""
+
+import hashlib
+import re
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from testbed.software.cache import digests
+from testbed.software.errors import SoftwareError
+from testbed.software.maven import Coordinates
+
+# Part of an artefact's key: counted up when what is laid into the folder changes.
+LAYOUT = "1"
+AGENT = Coordinates("org.jolokia", "jolokia-agent-jvm", "2.4.2", "javaagent")
+# For releases whose jars name no log4j of their own (4.0.0).
+LOG4J = "2.25.4"
+# The JVM compares the jars' times with those in its class-data archive: made again, they must be the same.
+JAR_TIME_S = 1_600_000_000
+_ABOUT = "kafka/kafka-version.properties"
+_CLIENTS = re.compile(r"kafka-clients-(?P<version>.+?)\.jar")
+_NOT_RUN = re.compile(r"-(sources|test-sources|src|javadoc|scaladoc|test|test-fixtures)\.jar$")
+
+
+class Logging(StrEnum):
+    """Which log library a release brings."""
+
+    LOG4J2 = "log4j2"
+    RELOAD4J = "reload4j"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaRelease:
+    """One Kafka on disk. `jars` are file names in `libs`, in class-path order; `digest` covers them all.
+
+    `version` is a release's (`4.3.1`), or that of a build with digits from a digest of the jars it came with
+    (`4.3.1+0123456789ab`): it names this Kafka, and no other, to `kafka_release`.
+    """
+
+    version: str
+    folder: Path
+    jars: tuple[str, ...]
+    digest: str
+    logging: Logging
+
+    @property
+    def libs(self) -> Path:
+        """The folder of jars."""
+        return self.folder / "libs"
+
+    @property
+    def agent(self) -> Path:
+        """The JMX agent's jar."""
+        return self.folder / "jolokia.jar"
+
+    @property
+    def logging_properties(self) -> Path:
+        """The logging configuration: everything to standard output."""
+        return self.folder / "logging.properties"
+
+    @property
+    def commit(self) -> str:
+        """The commit it was built from, as its jars say; empty when they do not."""
+        return identify(self.libs / jar for jar in self.jars).commit
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What the jars say of themselves."""
+
+    version: str
+    commit: str
+
+
+def release_at(version: str, folder: Path) -> KafkaRelease:
+    """The release in an artefact's folder."""
+    known = {Path(path).name: digest for path, digest in digests(folder).items() if path.startswith("libs/")}
+    jars = tuple(sorted(known))
+    return KafkaRelease(version, folder, jars, digest_of(known), logging_of(jars))
+
+
+def digest_of(known: Mapping[str, str]) -> str:
+    """One sha256 over jars, given each one's by its file name."""
+    lines = "".join(f"{known[jar]}  {jar}\n" for jar in sorted(known))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def runnable(jars: Iterable[Path]) -> list[Path]:
+    """Those of `jars` that belong onto a class path: no sources, documentation or tests; sorted by name."""
+    return sorted((jar for jar in jars if not _NOT_RUN.search(jar.name)), key=lambda jar: jar.name)
+
+
+def clients_jar(jars: Iterable[Path]) -> Path | None:
+    """The jar every Kafka has, and that knows its version."""
+    return next((jar for jar in runnable(jars) if _CLIENTS.fullmatch(jar.name)), None)
+
+
+def identify(jars: Iterable[Path]) -> Identity:
+    """Version and commit as `kafka-clients` has them. Raises SoftwareError for jars without one, or a broken one."""
+    clients = clients_jar(jars)
+    if clients is None:
+        raise SoftwareError("no kafka-clients-*.jar among the jars")
+    named = _CLIENTS.fullmatch(clients.name)
+    assert named is not None
+    try:
+        with zipfile.ZipFile(clients) as archive:
+            text = archive.read(_ABOUT).decode("utf-8") if _ABOUT in archive.namelist() else ""
+    except (OSError, zipfile.BadZipFile) as error:
+        raise SoftwareError(f"{clients}: not a jar that can be read ({error})") from error
+    said = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
+    version, commit = said.get("version", "").strip(), said.get("commitId", "").strip()
+    return Identity(version or named["version"], "" if commit == "unknown" else commit)
+
+
+def missing_binding(jars: tuple[str, ...]) -> Coordinates | None:
+    """The slf4j binding to add, so that the broker logs at all; None when the jars bring one."""
+    if any(re.match(r"slf4j-(reload4j|log4j12)-|log4j-slf4j\d?-impl-", jar) for jar in jars):
+        return None
+    slf4j = next((m[1] for jar in jars if (m := re.fullmatch(r"slf4j-api-(\d+)\..*\.jar", jar))), "1")
+    core = next((m[1] for jar in jars if (m := re.fullmatch(r"log4j-core-([\d.]+)\.jar", jar))), LOG4J)
+    name = "log4j-slf4j-impl" if slf4j == "1" else "log4j-slf4j2-impl"
+    return Coordinates("org.apache.logging.log4j", name, core)
+
+
+def logging_of(jars: tuple[str, ...]) -> Logging:
+    """The log library among `jars`."""
+    return Logging.RELOAD4J if any(jar.startswith("reload4j-") for jar in jars) else Logging.LOG4J2
+
+
+LOGGING_PROPERTIES = {
+    Logging.LOG4J2: """\
+status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = [%d] %p %m (%c)%n
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = out
+""",
+    Logging.RELOAD4J: """\
+log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+""",
+}

@@ -1,0 +1,97 @@
+"""Where a Kafka comes from, as one text: a release, the path of a tarball or of a folder, or an imported build."""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from testbed.software.errors import SoftwareError
+
+OLDEST = (3, 9, 0)
+EXAMPLE = "4.3.1"
+BUILD_DIGITS = 12
+_NUMBER = r"\d{1,3}\.\d{1,3}\.\d{1,3}"
+_VERSION = rf"{_NUMBER}(-[A-Za-z0-9.]+)?"
+VERSION = re.compile(_VERSION, re.ASCII)
+BUILD = re.compile(rf"({_VERSION})\+[0-9a-f]{{{BUILD_DIGITS}}}", re.ASCII)
+_TARBALL = (".tgz", ".tar.gz")
+
+
+class Kind(StrEnum):
+    """The four ways to name a Kafka."""
+
+    RELEASE = "release"
+    """A version of Maven's registry: `4.3.1`."""
+    TARBALL = "tarball"
+    """A binary release as a file: `kafka_2.13-4.3.1.tgz`."""
+    FOLDER = "folder"
+    """An unpacked release (`libs/`), or a source checkout that has been built."""
+    BUILD = "build"
+    """What a tarball or folder was once imported as: `4.3.1+0123456789ab`, the digits being of its jars."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSource:
+    """A Kafka as somebody named it. `text` is the version, or the absolute path."""
+
+    kind: Kind
+    text: str
+
+    @property
+    def path(self) -> Path:
+        """Where it lies on this machine. Only of a tarball or folder."""
+        if self.kind not in (Kind.TARBALL, Kind.FOLDER):
+            raise ValueError(f"{self.text} is a {self.kind}, it has no path")
+        return Path(self.text)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def is_path(text: str) -> bool:
+    """Whether `text` is written as a path: it has a slash, begins with `~`, or ends as tarballs do."""
+    return "/" in text or text.startswith("~") or text in (".", "..") or text.endswith(_TARBALL)
+
+
+def parse_source(text: str, base: Path | None = None) -> KafkaSource:
+    """What `text` names. A relative path counts from `base` (None: from where the command runs).
+
+    Raises SoftwareError when it is no version, too old a one, or nothing lies at the path.
+    """
+    if BUILD.fullmatch(text):
+        return KafkaSource(Kind.BUILD, text)
+    if VERSION.fullmatch(text):
+        wrong = too_old(text)
+        if wrong:
+            raise SoftwareError(wrong)
+        return KafkaSource(Kind.RELEASE, text)
+    if not is_path(text):
+        raise SoftwareError(_no_kafka(text))
+    path = ((base or Path.cwd()) / Path(text).expanduser()).resolve()
+    if path.is_dir():
+        return KafkaSource(Kind.FOLDER, str(path))
+    if path.is_file():
+        return KafkaSource(Kind.TARBALL, str(path))
+    raise SoftwareError(f"there is no Kafka at {path}: no such file or folder")
+
+
+def too_old(version: str) -> str | None:
+    """Why a version (`3.8.1`, also `4.4.0-SNAPSHOT`) cannot be run, or None."""
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+    if numbers >= OLDEST:
+        return None
+    oldest = ".".join(map(str, OLDEST))
+    return (
+        f"Kafka {version} is too old; allowed: {oldest} or newer. {oldest} is the release that everything newer can be "
+        "upgraded from, and the first whose KRaft has a dynamic quorum (kraft.version); "
+        "formatting, features and the throttle's bound are known from there on"
+    )
+
+
+def _no_kafka(text: str) -> str:
+    short = re.fullmatch(r"[vV]?(\d{1,3})(\.\d{1,3})?(\.\d{1,3})?", text, re.ASCII)
+    meant = f"; did you mean {short[1]}{short[2] or '.0'}{short[3] or '.0'}?" if short else ""
+    return (
+        f"{text!r} is no Kafka; allowed: a release ({EXAMPLE}), the path of a tarball (./kafka_2.13-{EXAMPLE}.tgz), "
+        f"the path of a folder with a build (./kafka){meant}"
+    )

@@ -1,0 +1,188 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from testbed.software import builds
+from testbed.software.errors import SoftwareError
+from testbed.software.kafka import cached_release, kafka_release
+from testbed.software.release import JAR_TIME_S, Logging
+from tests.software.jars import checkout, clients, no_registry, packed, unpacked, write
+
+__all__ = ["no_registry"]
+pytestmark = pytest.mark.usefixtures("no_registry")
+JARS = (
+    "kafka-clients-4.3.1.jar",
+    "kafka-raft-4.3.1.jar",
+    "kafka-tools-4.3.1.jar",
+    "kafka_2.13-4.3.1.jar",
+    "log4j-core-2.25.4.jar",
+    "log4j-slf4j-impl-2.25.4.jar",
+    "slf4j-api-1.7.36.jar",
+)
+
+
+def test_a_folder_and_a_tarball_of_the_same_jars_are_the_same_build(tmp_path: Path) -> None:
+    folder = unpacked(tmp_path / "kafka_2.13-4.3.1")
+    release = kafka_release(str(folder))
+    assert release.version == f"4.3.1+{release.digest[:12]}"
+    assert release.jars == JARS
+    assert release.commit == "0123456789abcdef"
+    assert release.logging is Logging.LOG4J2
+    assert release.agent.read_bytes() == b"the agent"
+    assert "appender" in release.logging_properties.read_text()
+    assert kafka_release(str(packed(folder, tmp_path / "kafka.tgz"))) == release
+
+
+def test_a_build_is_found_again_by_its_version_also_when_its_folder_is_gone(tmp_path: Path) -> None:
+    folder = unpacked(tmp_path / "kafka")
+    release = kafka_release(str(folder))
+    folder.rename(tmp_path / "elsewhere")
+    assert kafka_release(release.version) == release == cached_release(release.version)
+
+
+def test_a_build_that_is_not_cached_is_told_how_to_be_had() -> None:
+    with pytest.raises(SoftwareError, match=r"\+0123456789ab is not in the cache .*: name the tarball or folder"):
+        kafka_release("4.3.1+0123456789ab")
+
+
+def test_a_folder_built_again_is_another_build(tmp_path: Path) -> None:
+    folder = unpacked(tmp_path / "kafka")
+    before = kafka_release(str(folder))
+    (folder / "libs" / "kafka-raft-4.3.1.jar").write_bytes(b"mended")
+    after = kafka_release(str(folder))
+    assert before.version != after.version
+    assert (before.libs / "kafka-raft-4.3.1.jar").read_bytes() == b"raft"
+
+
+def test_an_unchanged_tarball_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tarball = packed(unpacked(tmp_path / "kafka"), tmp_path / "kafka.tgz")
+    release = kafka_release(str(tarball))
+    monkeypatch.setattr(builds, "_unpack", lambda *_: pytest.fail("unpacked again"))
+    assert kafka_release(str(tarball)) == release
+
+
+def test_jars_have_the_time_that_class_data_archives_know(tmp_path: Path) -> None:
+    release = kafka_release(str(unpacked(tmp_path / "kafka")))
+    assert {int((release.libs / jar).stat().st_mtime) for jar in release.jars} == {JAR_TIME_S}
+
+
+def test_a_build_without_a_log_binding_gets_one_and_keeps_its_own_jars(tmp_path: Path, no_registry: list[str]) -> None:
+    folder = unpacked(tmp_path / "kafka")
+    (folder / "libs" / "log4j-slf4j-impl-2.25.4.jar").unlink()
+    release = kafka_release(str(folder))
+    assert "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4" in no_registry
+    assert {"log4j-slf4j-impl-2.25.4.jar", "log4j-api-2.25.4.jar", "slf4j-api-1.7.36.jar"} <= set(release.jars)
+    assert "slf4j-api-9.9.9.jar" not in release.jars
+
+
+def test_an_agent_that_is_not_the_known_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builds, "known_digests", lambda: {"4.3.1": {str(builds.AGENT): "0" * 64}})
+    with pytest.raises(SoftwareError, match="is not the one this project knows"):
+        kafka_release(str(unpacked(tmp_path / "kafka")))
+
+
+# ---- checkouts
+
+
+def test_a_built_checkout_runs_its_modules_and_what_they_need(tmp_path: Path) -> None:
+    release = kafka_release(str(checkout(tmp_path / "kafka")))
+    assert release.version == f"4.4.0-SNAPSHOT+{release.digest[:12]}"
+    assert {jar.replace("4.4.0-SNAPSHOT", "4.3.1") for jar in release.jars} == set(JARS)
+
+
+def test_a_module_built_after_its_copy_was_made_is_the_one_that_runs(tmp_path: Path) -> None:
+    folder = checkout(tmp_path / "kafka")
+    (folder / "raft" / "build" / "libs" / "kafka-raft-4.4.0-SNAPSHOT.jar").write_bytes(b"just built")
+    release = kafka_release(str(folder))
+    assert (release.libs / "kafka-raft-4.4.0-SNAPSHOT.jar").read_bytes() == b"just built"
+
+
+def test_what_an_earlier_version_left_in_a_checkout_does_not_run(tmp_path: Path) -> None:
+    folder = checkout(tmp_path / "kafka")
+    write(folder / "core" / "build" / "dependant-libs-2.13.18", {"kafka-raft-4.3.0-SNAPSHOT.jar": b"old"})
+    write(folder / "core" / "build" / "libs", {"kafka_2.13-4.3.0-SNAPSHOT.jar": b"old"})
+    assert not [jar for jar in kafka_release(str(folder)).jars if "4.3.0" in jar]
+
+
+def test_a_checkout_that_is_not_built_is_told_how_to_be(tmp_path: Path) -> None:
+    folder = checkout(tmp_path / "kafka", built=False)
+    with pytest.raises(SoftwareError) as caught:
+        kafka_release(str(folder))
+    assert f"{folder} is a checkout of Kafka 4.4.0-SNAPSHOT that is not built" in str(caught.value)
+    assert "core/build/dependant-libs-*" in str(caught.value)
+    assert "`./gradlew jar`" in str(caught.value)
+    assert "`./gradlew releaseTarGz`" in str(caught.value)
+
+
+def test_a_checkout_built_in_part_names_what_lacks(tmp_path: Path) -> None:
+    folder = checkout(tmp_path / "kafka")
+    (folder / "tools" / "build" / "libs" / "kafka-tools-4.4.0-SNAPSHOT.jar").unlink()
+    with pytest.raises(SoftwareError, match=r"\(no kafka-tools-4\.4\.0-SNAPSHOT\.jar\)"):
+        kafka_release(str(folder))
+
+
+# ---- what is no Kafka
+
+
+def test_a_folder_without_a_kafka_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "libs", {"something.jar": b""})
+    with pytest.raises(SoftwareError, match=r"is not a Kafka: allowed are an unpacked release"):
+        kafka_release(str(tmp_path))
+
+
+def test_the_folder_around_a_release_is_answered_with_the_release(tmp_path: Path) -> None:
+    folder = unpacked(tmp_path / "kafka_2.13-4.3.1")
+    with pytest.raises(SoftwareError, match=f"did you mean {folder}"):
+        kafka_release(str(tmp_path))
+
+
+def test_a_release_that_is_too_old_is_refused_by_what_its_jars_say(tmp_path: Path) -> None:
+    with pytest.raises(SoftwareError, match=r"Kafka 3\.8\.1 is too old; allowed: 3\.9\.0 or newer"):
+        kafka_release(str(unpacked(tmp_path / "kafka", "3.8.1")))
+
+
+def test_a_tarball_of_something_else_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "src" / "clients", {"build.gradle": b""})
+    with pytest.raises(SoftwareError, match=r"no kafka-clients-\*\.jar in its libs/ .* -src\.tgz has to be built"):
+        kafka_release(str(packed(tmp_path / "src", tmp_path / "kafka-4.3.1-src.tgz")))
+
+
+def test_a_file_that_is_no_tarball_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "kafka.tgz").write_bytes(b"<html>not found</html>")
+    with pytest.raises(SoftwareError, match="is not a release tarball: not a gzip'ed tar archive"):
+        kafka_release(str(tmp_path / "kafka.tgz"))
+
+
+@pytest.mark.parametrize("kept", [0.05, 0.5, 0.9, 0.999])
+def test_a_truncated_tarball_is_said_to_be_one(tmp_path: Path, kept: float) -> None:
+    folder = unpacked(tmp_path / "kafka")
+    (folder / "libs" / "kafka-raft-4.3.1.jar").write_bytes(os.urandom(300_000))
+    whole = packed(folder, tmp_path / "whole.tgz").read_bytes()
+    (tmp_path / "kafka.tgz").write_bytes(whole[: int(len(whole) * kept)])
+    with pytest.raises(SoftwareError, match="truncated or damaged .*: get it again, and compare it with the .sha512"):
+        kafka_release(str(tmp_path / "kafka.tgz"))
+    assert not list((tmp_path / "cache" / "testbed").glob("kafka*/[0-9a-f]*"))
+
+
+def test_a_tarballs_paths_lead_nowhere_else(tmp_path: Path) -> None:
+    release = kafka_release(str(packed(unpacked(tmp_path / "kafka"), tmp_path / "k.tgz", top="../../../../escaped")))
+    assert release.jars == JARS
+    assert not list(tmp_path.rglob("escaped"))
+
+
+def test_a_jar_that_is_no_jar_is_named(tmp_path: Path) -> None:
+    folder = unpacked(tmp_path / "kafka")
+    (folder / "libs" / "kafka-clients-4.3.1.jar").write_bytes(clients("4.3.1")[:40])
+    with pytest.raises(SoftwareError, match=r"is not a Kafka: .*kafka-clients-.*\.jar: not a jar that can be read"):
+        kafka_release(str(folder))
+
+
+def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+    folder = unpacked(tmp_path / "kafka")
+    (folder / "libs" / "kafka-raft-4.3.1.jar").unlink()
+    (folder / "libs" / "kafka-raft-4.3.1.jar").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(
+        SoftwareError, match=r"kafka cannot be copied into the cache: No such file .*kafka-raft-4\.3\.1"
+    ):
+        kafka_release(str(folder))

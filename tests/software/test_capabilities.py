@@ -1,0 +1,61 @@
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from testbed.kafka import capabilities
+from testbed.kafka.capabilities import DETECTED, Capability, LacksCapability, of_cluster, of_release, require
+from testbed.software.release import KafkaRelease, Logging
+
+EVERYTHING = {"group.version": 1, "share.version": 1, "streams.version": 1, "transaction.version": 2} | {
+    "eligible.leader.replicas.version": 1,
+    "metadata.version": 30,
+}
+
+
+@pytest.fixture
+def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[KafkaRelease, KafkaRelease]:
+    """An older and a newer one: what their jars and their format tools show."""
+    made = []
+    for version, logging in (("3.9.2", Logging.RELOAD4J), ("4.3.1", Logging.LOG4J2)):
+        folder = tmp_path / version
+        (folder / "libs").mkdir(parents=True)
+        jar = f"kafka-server-common-{version}.jar"
+        with zipfile.ZipFile(folder / "libs" / jar, "w") as archive:
+            archive.writestr("org/apache/kafka/server/common/KRaftVersion.class", b"")
+        made.append(KafkaRelease(version, folder, (jar,), version, logging))
+    levels = {"3.9.2": {"metadata.version": 21}, "4.3.1": EVERYTHING}
+    monkeypatch.setattr(capabilities, "_levels", lambda release: levels[release.version])
+    return made[0], made[1]
+
+
+def test_every_capability_is_detected_somehow() -> None:
+    assert set(DETECTED) == set(Capability)
+
+
+def test_a_release_has_what_its_jars_and_its_format_tool_show(releases: tuple[KafkaRelease, KafkaRelease]) -> None:
+    older, newer = releases
+    assert of_release(older) == {Capability.DYNAMIC_QUORUM}
+    assert of_release(newer) == set(Capability)
+
+
+def test_a_cluster_has_what_its_nodes_have_and_its_features_allow(
+    releases: tuple[KafkaRelease, KafkaRelease],
+) -> None:
+    older, newer = releases
+    assert Capability.SHARE_GROUPS in of_cluster([newer, newer], EVERYTHING)
+    assert Capability.SHARE_GROUPS not in of_cluster([newer], {"metadata.version": 21})
+    assert of_cluster([older, newer], {"metadata.version": 21, "kraft.version": 1}) == {Capability.DYNAMIC_QUORUM}
+    # With voters declared once and for all the level is 0, whatever the release.
+    assert Capability.DYNAMIC_QUORUM not in of_cluster([newer], EVERYTHING | {"kraft.version": 0})
+
+
+def test_what_lacks_is_named_with_how_it_would_be_seen() -> None:
+    require([Capability.LOG4J2], frozenset(Capability), "this", "Kafka 4.3.1")
+    with pytest.raises(LacksCapability) as caught:
+        require([Capability.SHARE_GROUPS], frozenset(), "a share consumer", "Kafka 3.9.2")
+    assert caught.value.missing == {Capability.SHARE_GROUPS}
+    assert str(caught.value) == (
+        "a share consumer is not possible with Kafka 3.9.2, which lacks share-groups "
+        "(seen when `kafka-storage format` of the release finalizes share.version at 1 or above)"
+    )
