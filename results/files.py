@@ -4,9 +4,11 @@ Both offer the same five operations. The difference that matters is how one file
 local file is written aside, synced and renamed; an object appears with its one put.
 """
 
+import contextlib
 import errno
 import os
 import secrets
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -37,6 +39,9 @@ class Files(Protocol):
 
     def exists(self, path: str) -> bool:
         """Whether the file is there."""
+
+    def discard(self, folder: str) -> None:
+        """Remove a folder and everything in it; one that is not there is no error."""
 
     def list(self, folder: str) -> list[Found]:
         """Every file below a folder (none when there is no such folder); temporary ones included."""
@@ -78,6 +83,11 @@ class LocalFiles:
     def exists(self, path: str) -> bool:
         """See Files."""
         return (self.root / path).is_file()
+
+    def discard(self, folder: str) -> None:
+        """See Files."""
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self.root / folder)
 
     def list(self, folder: str) -> list[Found]:
         """See Files; an empty folder counts as itself, since a dead writer may leave just that."""
@@ -123,6 +133,11 @@ class ObjectFiles:
         """See Files."""
         info = self.filesystem.get_file_info(str(self.root / path))
         return bool(info.type == fs.FileType.File)
+
+    def discard(self, folder: str) -> None:
+        """See Files."""
+        for found in self.list(folder):
+            self.filesystem.delete_file(str(self.root / found.path))
 
     def list(self, folder: str) -> list[Found]:
         """See Files."""

@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from results.document import DocumentError, decode, encode
-from results.verdict import Direction, Verdict
+from results.logs import HostLog
+from results.verdict import Criterion, Direction, Verdict
 
 SCHEMA_VERSION = 1
 RUN_ID = re.compile(r"^\d{8}T\d{6}Z-[a-z0-9]+(-[a-z0-9]+)*-[a-z0-9]{6}$")
@@ -189,6 +190,24 @@ class Facts:
     leaders: Differences | None = None
     done: Done | None = None
     in_force: InForce | None = None
+    logs: tuple[HostLog, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentRecord:
+    """A replayed incident: which practice, what it was to fail, its file with all parameters put in.
+
+    `criteria` are its expectations as they were judged: what they mean stands in the file, not in this package.
+    """
+
+    name: str
+    practice: Literal["faulty", "remedy"]
+    seed: int
+    summary: str
+    practice_summary: str
+    fails: tuple[str, ...]
+    document: Mapping[str, Any]
+    criteria: tuple[Criterion, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +239,7 @@ class Manifest:
     load: Load
     move: Move | None
     facts: Facts
+    incident: IncidentRecord | None = None
     report: str | None = None
     files: tuple[StoredFile, ...] = field(default=())
     schema: int = SCHEMA_VERSION

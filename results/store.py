@@ -7,8 +7,10 @@ The manifest is written last and makes the run exist; readers list manifests onl
 stores, too, where a rename is not atomic.
 """
 
+import contextlib
 import hashlib
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -83,7 +85,8 @@ class Store:
         """Write a run; returns its id. After a failure or a kill at any point it is there whole or not at
         all.
 
-        Raises StoreError when the id exists, or when the manifest's verdict is not that of its criteria.
+        Raises StoreError when the id exists, when the manifest's verdict is not that of its criteria, or when the
+        store cannot be written, for instance because its disk is full; then nothing of the run is left.
         """
         run_id = run.manifest.run_id
         if run.manifest.verdict != (verdict := overall(run.criteria)):
@@ -105,6 +108,18 @@ class Store:
                 f"run {run_id}: {self.location}/runs/{run_id} is left from a commit that did not finish, "
                 "or is being written; commit under a new run id"
             ) from None
+        except OSError as error:
+            raise self._unwritable(run_id, error) from error
+        try:
+            self._write(run, tables)
+        except OSError as error:
+            with contextlib.suppress(OSError):  # the first error is the one to tell; `orphans` names what stays
+                self.files.discard(f"runs/{run_id}")
+            raise self._unwritable(run_id, error) from error
+        return run_id
+
+    def _write(self, run: RunData, tables: Sequence[tuple[FileKind, pa.Table]]) -> None:
+        run_id = run.manifest.run_id
         stored = [self._put(run_id, f"{k}.parquet", k, t.num_rows, _parquet(t)) for k, t in tables]
         report = None
         if run.report_html is not None:
@@ -114,7 +129,12 @@ class Store:
         manifest = replace(run.manifest, files=tuple(stored), report=report)
         self._check_files(manifest)
         self.files.put(_manifest_path(run_id), manifest.to_json().encode())
-        return run_id
+
+    def _unwritable(self, run_id: str, error: OSError) -> StoreError:
+        return StoreError(
+            f"run {run_id} is not committed: {self.location} cannot be written: {error.strerror or error}; "
+            "make room there, or give another store with --store"
+        )
 
     def runs(self) -> list[str]:
         """The ids of all runs, oldest first, by the manifests' names alone."""

@@ -2,7 +2,7 @@
 
 from results.criteria.bounds import window_bound
 from results.criteria.measures import MoveMeasures
-from results.criteria.registry import Judgement, UnknownExperimentError, judge, register, rules_for
+from results.criteria.registry import Judgement, UnknownExperimentError, judge, register, register_family, rules_for
 
 __all__ = [
     "Judgement",
@@ -10,6 +10,7 @@ __all__ = [
     "UnknownExperimentError",
     "judge",
     "register",
+    "register_family",
     "rules_for",
     "window_bound",
 ]

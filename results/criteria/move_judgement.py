@@ -9,6 +9,7 @@ from dataclasses import replace
 from results.criteria import rate_judgement as rates
 from results.criteria.fact_judgement import judge_facts, judge_quotas
 from results.criteria.ground_judgement import judge_load, judge_nics
+from results.criteria.log_judgement import judge_logs
 from results.criteria.measures import MoveMeasures
 from results.manifest import Manifest
 from results.verdict import Criterion
@@ -31,7 +32,8 @@ def judge_move(manifest: Manifest, measures: MoveMeasures) -> list[Criterion]:
     if shaky:
         about_rates = [_not_judged(c, shaky) for c in about_rates]
     quotas = judge_quotas(measures, move)
-    return [*about_rates, *quotas, *judge_facts(manifest.facts), *ground]
+    logs = judge_logs(manifest.facts.logs, move.brokers)
+    return [*about_rates, *quotas, *judge_facts(manifest.facts), *logs, *ground]
 
 
 def _not_judged(criterion: Criterion, shaky: list[Criterion]) -> Criterion:

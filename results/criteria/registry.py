@@ -40,6 +40,7 @@ class Rules:
 
 
 _RULES: dict[str, Rules] = {}
+_FAMILIES: dict[str, Rules] = {}
 
 
 def register(experiment: str, *, measure: Measure, judge: Judge) -> None:
@@ -49,13 +50,23 @@ def register(experiment: str, *, measure: Measure, judge: Judge) -> None:
     _RULES[experiment] = Rules(measure, judge)
 
 
+def register_family(prefix: str, *, measure: Measure, judge: Judge) -> None:
+    """Say how every experiment is judged whose name begins so and has no rules of its own."""
+    if prefix in _FAMILIES:
+        raise ValueError(f"experiments {prefix}… have rules already")
+    _FAMILIES[prefix] = Rules(measure, judge)
+
+
 def rules_for(experiment: str) -> Rules:
     """The rules of an experiment; raises UnknownExperimentError."""
     package = importlib.import_module("results.criteria.experiments")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
     if experiment not in _RULES:
-        known = ", ".join(sorted(_RULES))
+        family = next((rules for prefix, rules in _FAMILIES.items() if experiment.startswith(prefix)), None)
+        if family is not None:
+            return family
+        known = ", ".join(sorted([*_RULES, *(f"{prefix}…" for prefix in _FAMILIES)]))
         raise UnknownExperimentError(f"no judgement for experiment {experiment!r}; known: {known}")
     return _RULES[experiment]
 

@@ -113,7 +113,8 @@ class SshHost:
             else:
                 return client
 
-    def _session(self) -> paramiko.Channel:
+    def session(self) -> paramiko.Channel:
+        """A new channel on the connection, for what `run` and `spawn` do not do. Raises `TestbedError`."""
         try:
             return self._transport().open_session(timeout=10.0)
         except (OSError, EOFError, paramiko.SSHException) as error:
@@ -130,7 +131,7 @@ class SshHost:
         """See `Host.run`."""
         text = _as_shell(command)
         started = time.monotonic()
-        channel = self._session()
+        channel = self.session()
         out, err = io.BytesIO(), io.BytesIO()
         timed_out = False
         try:
@@ -168,7 +169,7 @@ class SshHost:
 
     def spawn(self, command: str | Sequence[str]) -> SshProcess:
         """See `Host.spawn`."""
-        channel = self._session()
+        channel = self.session()
         channel.exec_command(_as_shell(command))
         return SshProcess(channel)
 

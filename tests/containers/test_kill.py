@@ -13,6 +13,7 @@ from tests.containers.conftest import ROOT, cli, left_of
 pytestmark = pytest.mark.containers
 SEED = int(os.environ.get("TESTBED_KILL_SEED", "73"))
 KILLS = int(os.environ.get("TESTBED_KILLS", "4"))
+DOWN_KILLS = max(2, KILLS // 2)
 
 
 @pytest.mark.parametrize("delay", [round(random.Random(SEED + n).uniform(0.3, 4.0), 2) for n in range(KILLS)])
@@ -32,6 +33,29 @@ def test_up_killed_at_any_point_leaves_nothing_that_gc_does_not_find(delay):
         assert cli("down", "ci-kill").returncode == 0
     assert left_of("ci-kill") == []
     assert not states.folder("ci-kill").exists()
+
+
+@pytest.mark.parametrize(
+    "delay", [round(random.Random(SEED - n).uniform(0.5, 1.8), 2) for n in range(1, DOWN_KILLS + 1)]
+)
+def test_down_killed_at_any_point_leaves_nothing_that_gc_and_down_do_not_find(delay):
+    told = cli("up", "two-brokers", "--name", "ci-kill-down")
+    assert told.returncode == 0, told.stderr
+    process = subprocess.Popen(
+        [sys.executable, "-m", "testbed.cli.main", "down", "ci-kill-down"],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert cli("gc").returncode == 0
+    again = cli("down", "ci-kill-down")
+    assert again.returncode == 0, again.stderr
+    assert left_of("ci-kill-down") == []
+    assert not states.folder("ci-kill-down").exists()
+    assert "ci-kill-down" not in cli("ls").stdout
 
 
 def test_up_after_a_killed_up_begins_anew():

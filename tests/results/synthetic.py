@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from results.criteria import Judgement, judge
+from results.logs import HostLog
 from results.schema import (
     Differences,
     Done,
@@ -265,6 +266,7 @@ class _Generator:
             leaders=Differences(True),
             done=Done(True, "replicas = target, ISR holds the target, old replicas gone from b1"),
             in_force=InForce(True, 0.7),
+            logs=(HostLog("b1"), HostLog("b2")),
         )
         started = EPOCH - timedelta(seconds=9)
         ended = EPOCH + timedelta(seconds=float(self.end_s) + 6)

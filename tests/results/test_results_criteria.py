@@ -6,6 +6,7 @@ import pyarrow.compute as pc
 import pytest
 
 from results.criteria import UnknownExperimentError, judge, register
+from results.logs import HostLog, LogFinding
 from results.schema import Differences, Done, Facts, Fetchers, Records
 
 RATES = {"throttled-window", "steady-mean", "control-unthrottled", "broker-rate-agrees", "nic-conservation"}
@@ -240,3 +241,25 @@ def test_rules_are_registered_once():
     rules = rules_for("kip73-two-node")
     with pytest.raises(ValueError, match="'kip73-two-node' has rules already"):
         register("kip73-two-node", measure=rules.measure, judge=rules.judge)
+
+
+def with_logs(run, *logs):
+    manifest = replace(run.manifest, facts=replace(run.manifest.facts, logs=logs))
+    return judge(manifest, run.samples, run.events)
+
+
+def test_an_error_in_a_brokers_log_fails_there_and_a_warning_is_attached(make_run):
+    warned = HostLog("b1", None, (LogFinding("b1", 1, "WARN", "a.B", "slow", 2),))
+    failed = HostLog("b2", None, (LogFinding("b2", 1, "ERROR", "a.B", "broken", 1),))
+    judgement = with_logs(make_run(), warned, failed)
+    assert judgement.verdict == "fail"
+    assert [(c.host, c.verdict, c.why) for c in named(judgement, "logs-clean")] == [
+        ("b1", "pass", "2 × WARN slow (B)"),
+        ("b2", "fail", "ERROR broken (B)"),
+    ]
+    assert with_logs(make_run(), warned, HostLog("b2")).verdict == "pass"
+
+
+def test_a_log_that_was_not_read_leaves_the_run_open(make_run):
+    judgement = with_logs(make_run(), HostLog("b1"), HostLog("b2", "gone"))
+    assert (judgement.verdict, not_passed(judgement)) == ("inconclusive", {"logs-clean"})

@@ -31,6 +31,11 @@ def test_manifest_survives_json(make_run):
     assert next(iter(json.loads(manifest.to_json()))) == "schema"
 
 
+def test_a_manifest_from_before_logs_were_watched_reads(make_run):
+    old = edited(make_run, lambda document: document["facts"].pop("logs"))
+    assert Manifest.from_json(old).facts.logs is None
+
+
 def edited(make_run, edit):
     document = json.loads(make_run().manifest.to_json())
     edit(document)
@@ -57,6 +62,10 @@ def edited(make_run, edit):
         (lambda d: d.update(run_id="../x"), "run_id '../x' is not like 20261121T181500Z-kip73-two-node-ab12cd"),
         (lambda d: d.update(schema=2), "schema 2; this version reads schema 1"),
         (lambda d: d.update(nics={}), "nics: expected a list, found dict {}"),
+        (
+            lambda d: d["facts"]["logs"][1].update(findings=[{"level": "INFO"}]),
+            "facts.logs[1].findings[0].level: found 'INFO'; allowed: 'WARN', 'ERROR', 'FATAL'",
+        ),
     ],
 )
 def test_a_wrong_manifest_is_refused_by_field(make_run, edit, message):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from results.logs import HostLog, LogFinding
 from results.report import render
 from results.report.page import answer, question, tidy
 from results.report.render import embedded
@@ -124,6 +125,18 @@ def test_the_charts_data_is_what_was_measured(make_run):
     # Each chart has its table, for those who do not see it.
     assert page.tags.count("figure") == page.tags.count("details") == 3
     assert len([a for a in page.attributes if a[1:] == ("role", "img")]) == 3
+
+
+def test_what_the_brokers_said_is_shown_in_full_and_nothing_when_they_said_nothing(make_run):
+    run = make_run()
+    said = "<b>disk</b> failed " + "x" * 300
+    log = HostLog("b2", None, (LogFinding("b2", 1_795_289_955_554_000, "ERROR", "kafka.log.LogManager", said, 2),))
+    facts = replace(run.manifest.facts, logs=(HostLog("b1"), log))
+    page = Page(report(run, facts=facts))
+    shown = [text.strip() for text in page.text if text.strip()]
+    at = shown.index("19:39:15")
+    assert shown[at : at + 6] == ["19:39:15", "b2", "ERROR", "2", said, "kafka.log.LogManager"]
+    assert "In the brokers' logs" not in "".join(Page(report(run)).text)
 
 
 def test_a_gap_breaks_the_line(make_run):

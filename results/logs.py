@@ -1,0 +1,35 @@
+"""What the brokers' logs said during a run: facts of the manifest."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Level = Literal["WARN", "ERROR", "FATAL"]
+LEVELS: tuple[Level, ...] = ("WARN", "ERROR", "FATAL")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFinding:
+    """Lines of one kind that nothing explains: `count` lines of `host` that differ in numbers and ids at most.
+
+    `ts_us` (µs since the epoch) and `text` are the first one's.
+    """
+
+    host: str
+    ts_us: int
+    level: Level
+    logger: str
+    text: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostLog:
+    """One host's log over the run. `problem` says why it was not read whole; None when it was.
+
+    `more` counts the kinds of lines that are left out of `findings`, which holds the most severe ones.
+    """
+
+    host: str
+    problem: str | None = None
+    findings: tuple[LogFinding, ...] = ()
+    more: int = 0

@@ -1,0 +1,166 @@
+"""Which lines of a broker's log are known, and why they are harmless. Pure, but for reading the file that ships."""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.probes.loglines import Entry
+from testbed.topology import TopologyError
+from testbed.topology.locate import Located, locate
+from testbed.topology.problems import Path, Problem
+
+Release = tuple[int, int, int]
+
+FILE = "log-allowlist.yaml"
+LEVELS = ("WARN", "ERROR", "FATAL")
+_FIELDS = ("logger", "pattern", "why", "levels", "since", "until")
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_ANYTHING = "Anything at all, for instance 12 of b1-c2."
+
+
+class AllowListError(TestbedError):
+    """An allow-list cannot be used; one line per mistake, each with its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """Entries of `logger` at `levels` whose whole message matches `pattern` are harmless, and `why` says why.
+
+    `since` and `until` are the first and the last Kafka release that says so; `hosts` are those it is allowed on
+    (None: all of them).
+    """
+
+    logger: str
+    pattern: re.Pattern[str]
+    why: str
+    levels: tuple[str, ...] = ("WARN",)
+    since: Release | None = None
+    until: Release | None = None
+    hosts: frozenset[str] | None = None
+
+    def explains(self, entry: Entry, host: str, version: str) -> bool:
+        """Whether it explains this entry of a host that runs Kafka `version`."""
+        return (
+            entry.level in self.levels
+            and entry.logger == self.logger
+            and (self.hosts is None or host in self.hosts)
+            and self._applies(version)
+            and self.pattern.fullmatch(entry.message) is not None
+        )
+
+    def _applies(self, version: str) -> bool:
+        release = _release(version)
+        if release is None:  # a build that is no release is taken for newer than all of them
+            return self.until is None
+        return (self.since is None or self.since <= release) and (self.until is None or release <= self.until)
+
+
+def new_replicas(topics: Collection[str], hosts: Collection[str]) -> Allowance:
+    """For a reassignment of `topics` that makes replicas on `hosts`.
+
+    A broker that is given a replica of a topic that exists says at ERROR that it should have had it (KAFKA-20118).
+    For any other topic or broker the same line may tell of a replica that was lost.
+    """
+    names = "|".join(re.escape(topic) for topic in sorted(topics))
+    return Allowance(
+        logger="state.change.logger",
+        pattern=re.compile(
+            rf"\[Broker id=\d+\] Expected partition (?:{names})-\d+ with topic id [\w-]{{22}} to exist, "
+            r"but it was missing\. Creating\.\.\."
+        ),
+        why="the replica is new on this broker because the experiment moves it there",
+        levels=("ERROR",),
+        hosts=frozenset(hosts),
+    )
+
+
+@cache
+def shipped() -> tuple[Allowance, ...]:
+    """The allow-list that comes with the testbed."""
+    return loads(resources.files("testbed.probes").joinpath(FILE).read_text(encoding="utf-8"), FILE)
+
+
+def loads(text: str, source: str) -> tuple[Allowance, ...]:
+    """The allowances of a YAML list. Raises `AllowListError` with every mistake, its line and its column."""
+    try:
+        located = locate(text, source)
+    except TopologyError as error:
+        raise AllowListError(str(error)) from error
+    problems = list(located.problems)
+    found = []
+    if not isinstance(located.values, list):
+        problems.append(located.problem((), "expected a list of entries, each with logger, pattern and why"))
+    for index, value in enumerate(located.values if isinstance(located.values, list) else ()):
+        wrong = _problems(located, (index,), value)
+        problems += wrong
+        if not wrong:
+            found.append(_allowance(value))
+    if problems:
+        raise AllowListError("\n".join(map(str, problems)))
+    return tuple(found)
+
+
+def _allowance(value: dict[str, Any]) -> Allowance:
+    return Allowance(
+        logger=value["logger"],
+        pattern=re.compile(value["pattern"]),
+        why=" ".join(value["why"].split()),
+        levels=tuple(value.get("levels", ("WARN",))),
+        since=_release(value.get("since", "")),
+        until=_release(value.get("until", "")),
+    )
+
+
+def _problems(located: Located, path: Path, value: Any) -> list[Problem]:
+    if not isinstance(value, dict):
+        return [located.problem(path, "expected an entry with logger, pattern and why")]
+    found = [
+        located.problem((*path, name), f"unknown field; known: {', '.join(_FIELDS)}", at_key=True)
+        for name in value
+        if name not in _FIELDS
+    ]
+    for name in ("logger", "pattern", "why"):
+        if name not in value:
+            found.append(located.problem(path, f"{name} is missing: every entry says what is allowed, and why"))
+        elif not isinstance(value[name], str) or not value[name].strip():
+            found.append(located.problem((*path, name), "expected text"))
+        elif name == "pattern" and (wrong := _wrong_pattern(value[name])):
+            found.append(located.problem((*path, name), wrong))
+    levels = value.get("levels", ["WARN"])
+    if not isinstance(levels, list) or not levels or any(level not in LEVELS for level in levels):
+        found.append(located.problem((*path, "levels"), f"expected a list of {', '.join(LEVELS)}"))
+    bounds = [name for name in ("since", "until") if name in value]
+    wrong_bounds = [name for name in bounds if not isinstance(value[name], str) or not _VERSION.fullmatch(value[name])]
+    found += [
+        located.problem((*path, name), "expected a Kafka release with three numbers, such as 4.3.1")
+        for name in wrong_bounds
+    ]
+    return found
+
+
+def _wrong_pattern(pattern: str) -> str | None:
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        return f"not a regular expression: {error}"
+    if compiled.fullmatch(_ANYTHING):
+        return "it matches anything; a pattern is as narrow as it can be"
+    return None
+
+
+def _release(version: str) -> Release | None:
+    found = _VERSION.match(version)  # a build of a release has more after it: 4.3.1+0123456789ab
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def unexplained(found: Sequence[Entry], host: str, version: str, allowances: Sequence[Allowance]) -> list[Entry]:
+    """The entries at WARN or above that no allowance explains."""
+    return [
+        entry
+        for entry in found
+        if entry.level in LEVELS and not any(allowed.explains(entry, host, version) for allowed in allowances)
+    ]

@@ -1,0 +1,319 @@
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from results.criteria.log_judgement import judge_logs
+from results.logs import HostLog, LogFinding
+from testbed.errors import TestbedError
+from testbed.hosts import CommandFailed, Result
+from testbed.probes.allowlist import Allowance, AllowListError, loads, new_replicas, shipped, unexplained
+from testbed.probes.loglines import Entry, entries
+from testbed.probes.logwatch import MOST_KINDS, LogWatch, kinds, read_since
+
+HEAD = "[2026-11-21 19:39:15,554]"
+MOVED = (
+    "[Broker id=2] Expected partition kip73-c5b667-{} with topic id hSibU4hLQ-esIPl86BkQ2w to exist, "
+    "but it was missing. Creating..."
+)
+TEXT = f"""\
+\tat the.end.of.another(Entry.java:1)
+{HEAD} INFO KafkaConfig values:
+\ta = 1
+\tb = (2)
+ (org.apache.kafka.common.config.AbstractConfig)
+{HEAD} WARN one thing (kafka.server.KafkaApis)
+{HEAD} ERROR [Broker id=2] it (sadly) failed (kafka.log.LogManager)
+java.io.IOException: No space left on device
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+Exception in thread "main" java.lang.OutOfMemoryError: Java heap space
+{HEAD} INFO the end (a.B$c)
+"""
+
+
+def entry(level="WARN", message="m", logger="a.B", trace=()):
+    return Entry(1, level, logger, message, trace)
+
+
+class TestLines:
+    def test_a_log_is_read_into_entries(self):
+        found = list(entries(TEXT))
+        assert [(e.level, e.logger) for e in found] == [
+            ("INFO", "org.apache.kafka.common.config.AbstractConfig"),
+            ("WARN", "kafka.server.KafkaApis"),
+            ("ERROR", "kafka.log.LogManager"),
+            ("FATAL", "jvm"),
+            ("INFO", "a.B$c"),
+        ]
+        assert found[0].message == "KafkaConfig values:\n\ta = 1\n\tb = (2)\n"
+        assert found[1].ts_us == 1_795_289_955_554_000
+
+    def test_a_stack_trace_belongs_to_its_first_line(self):
+        failed = list(entries(TEXT))[2]
+        assert failed.message == "[Broker id=2] it (sadly) failed"
+        assert failed.told == "[Broker id=2] it (sadly) failed: java.io.IOException: No space left on device"
+        assert len(failed.trace) == 2
+
+    def test_what_the_jvm_says_of_its_own_death_is_not_hidden_in_the_entry_before(self):
+        dying = list(entries(TEXT))[3]
+        assert dying.message == 'Exception in thread "main" java.lang.OutOfMemoryError: Java heap space'
+
+    @pytest.mark.parametrize("text", ["", "\n", "no head at all\n(a.B)\n"])
+    def test_without_a_head_there_is_no_entry(self, text):
+        assert list(entries(text)) == []
+
+
+class TestAllowList:
+    def test_the_shipped_list_loads_and_every_entry_says_why(self):
+        assert shipped()
+        for allowance in shipped():
+            assert len(allowance.why) > 40
+
+    @pytest.mark.parametrize(
+        ("version", "line", "known"),
+        [
+            (
+                "4.3.1",
+                "WARN [QuorumController id=1] Performing controller activation. The metadata log appears to be empty. "
+                "Appending 6 bootstrap record(s) in metadata transaction at metadata.version 4.3-IV0 from bootstrap "
+                "source 'the binary bootstrap metadata file: /var/lib/kafka/bootstrap.checkpoint'. "
+                "(org.apache.kafka.controller.QuorumController)",
+                True,
+            ),
+            (
+                "3.9.2",
+                "WARN [QuorumController id=1] Performing controller activation. The metadata log appears to be empty. "
+                "Appending 1 bootstrap record(s) in metadata transaction at metadata.version 3.9-IV0 from bootstrap "
+                "source 'the binary bootstrap metadata file: /var/lib/kafka/bootstrap.checkpoint'. Setting the ZK "
+                "migration state to NONE since this is a de-novo KRaft cluster. "
+                "(org.apache.kafka.controller.QuorumController)",
+                True,
+            ),
+            (
+                "3.9.2",
+                "WARN [NodeToControllerChannelManager id=1 name=registration] Attempting to close NetworkClient that "
+                "has already been closed. (org.apache.kafka.clients.NetworkClient)",
+                True,
+            ),
+            # Another controller takes over, or one that was away: nobody restarted it within the watch.
+            (
+                "4.3.1",
+                "WARN [QuorumController id=1] Performing controller activation. "
+                "(org.apache.kafka.controller.QuorumController)",
+                False,
+            ),
+            # While a cluster starts, and whenever its controller is gone.
+            (
+                "3.9.2",
+                "WARN [RaftManager id=2] Connection to node 1 (/198.19.0.11:9094) could not be established. Node may "
+                "not be available. (org.apache.kafka.clients.NetworkClient)",
+                False,
+            ),
+        ],
+    )
+    def test_lines_that_brokers_were_heard_to_say(self, version, line, known):
+        (heard,) = entries(f"{HEAD} {line}\n")
+        assert unexplained([heard], "b1", version, shipped()) == ([] if known else [heard])
+
+    def test_an_entry_explains_what_it_names_and_nothing_else(self):
+        (allowed,) = loads("- {logger: a.B, pattern: 'm \\d+', why: w, since: 4.0.0, until: 4.2.1}", "x")
+        assert allowed.explains(entry(message="m 1"), "b1", "4.0.0")
+        assert allowed.explains(entry(message="m 1"), "b1", "4.2.1")
+        for other, version in (
+            (entry(message="m 1 and more"), "4.0.0"),
+            (entry(message="m 1", logger="a.C"), "4.0.0"),
+            (entry(message="m 1", level="ERROR"), "4.0.0"),
+            (entry(message="m 1"), "3.9.2"),
+            (entry(message="m 1"), "4.2.2"),
+            (entry(message="m 1"), "4.10.0"),
+            (entry(message="m 1"), "a-branch"),
+        ):
+            assert not allowed.explains(other, "b1", version)
+
+    def test_a_build_without_a_release_is_newer_than_all(self):
+        (allowed,) = loads("- {logger: a.B, pattern: m, why: w, since: 4.0.0}", "x")
+        assert allowed.explains(entry(), "b1", "a-branch")
+        assert not allowed.explains(entry(), "b1", "3.9.2+0123456789ab")
+
+    def test_replicas_that_are_moved_are_expected_where_they_go_and_nowhere_else(self):
+        allowed = new_replicas(["kip73-c5b667"], ["b2"])
+        missing = entry("ERROR", MOVED.format(8), "state.change.logger")
+        other = replace(missing, message=missing.message.replace("kip73", "kip74"))
+        assert unexplained([missing], "b2", "4.3.1", [allowed]) == []
+        assert unexplained([missing], "b1", "4.3.1", [allowed]) == [missing]
+        assert unexplained([other], "b2", "4.3.1", [allowed]) == [other]
+
+    def test_info_needs_no_explanation(self):
+        assert unexplained([entry("INFO"), entry("WARN")], "b1", "4.3.1", []) == [entry("WARN")]
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ("- {logger: a.B, pattern: m}", "x:1:3: [0]: why is missing"),
+            ("- logger: a.B\n  pattern: '('\n  why: w", "x:2:12: [0].pattern: not a regular expression"),
+            ("- logger: a.B\n  pattern: .*\n  why: w", "x:2:12: [0].pattern: it matches anything"),
+            ("- {logger: a.B, pattern: m, why: ' '}", "x:1:34: [0].why: expected text"),
+            ("- {logger: a.B, pattern: m, why: w, level: [WARN]}", "x:1:37: [0].level: unknown field"),
+            ("- {logger: a.B, pattern: m, why: w, levels: [INFO]}", "x:1:45: [0].levels: expected a list of WARN"),
+            ("- {logger: a.B, pattern: m, why: w, levels: WARN}", "x:1:45: [0].levels: expected a list of WARN"),
+            ("- {logger: a.B, pattern: m, why: w, since: 4.0}", "x:1:44: [0].since: expected a Kafka release"),
+            ("- WARN", "x:1:3: [0]: expected an entry"),
+            ("a: b", "x:1:1: expected a list of entries"),
+            ("- [", "x:1:4: not valid YAML"),
+        ],
+    )
+    def test_a_mistake_is_told_with_its_place(self, text, told):
+        with pytest.raises(AllowListError, match=re.escape(told)):
+            loads(text, "x")
+
+    def test_all_mistakes_are_told_at_once(self):
+        with pytest.raises(AllowListError) as refused:
+            loads("- {logger: a.B}\n- {pattern: m, why: w}", "x")
+        assert [line.split(": ")[0] for line in str(refused.value).splitlines()] == ["x:1:3", "x:1:3", "x:2:3"]
+
+
+class FakeHost:
+    """A host whose log is a string; knows the commands of the watch."""
+
+    def __init__(self, name="b1", log=b""):
+        self.name, self.log = name, log
+
+    def run(self, command):
+        if self.log is None and "else echo 0" not in command:
+            result = Result(command, 1, "", "stat: cannot statx: No such file or directory", 0.0)
+            raise CommandFailed(self.name, result)
+        size = len(self.log or b"")
+        if "tail" not in command:
+            return SimpleNamespace(stdout=f"{size}\n")
+        begin = int(re.search(r"tail -c \+(\d+)", command)[1]) - 1
+        most = int(re.search(r"head -c (\d+)", command)[1])
+        return SimpleNamespace(stdout=f"{size}\n" + self.log[begin : begin + most].decode(errors="replace"))
+
+
+def watching(*hosts, allowances=()):
+    kafka = {host.name: "4.3.1" for host in hosts}
+    testbed = SimpleNamespace(hosts={host.name: host for host in hosts}, state=SimpleNamespace(kafka=kafka))
+    return LogWatch(testbed, allowances)
+
+
+def line(level, text):
+    return f"{HEAD} {level} {text} (a.B)\n".encode()
+
+
+class TestWatch:
+    def test_only_what_is_said_after_the_start_counts(self):
+        host = FakeHost(log="é".encode() + line("ERROR", "old"))
+        watch = watching(host)
+        watch.start()
+        host.log += line("WARN", "ünexpected") + line("INFO", "fine")
+        assert watch.logs() == (
+            HostLog("b1", None, (LogFinding("b1", 1_795_289_955_554_000, "WARN", "a.B", "ünexpected", 1),)),
+        )
+        assert watch.findings() == watch.logs()[0].findings
+
+    def test_a_log_that_begins_after_the_start_counts_from_its_beginning(self):
+        host = FakeHost(log=None)
+        watch = watching(host)
+        watch.start()
+        host.log = line("WARN", "first words")
+        assert [finding.text for finding in watch.findings()] == ["first words"]
+
+    def test_an_allowance_of_the_experiment_explains(self):
+        host = FakeHost()
+        watch = watching(host, allowances=[Allowance("a.B", re.compile("on purpose"), "w")])
+        watch.start()
+        host.log += line("WARN", "on purpose") + line("ERROR", "also on purpose")
+        assert [finding.level for finding in watch.findings()] == ["ERROR"]
+        watch.allow(Allowance("a.B", re.compile("also on purpose"), "w", levels=("ERROR",)))
+        assert watch.findings() == ()
+
+    def test_a_half_written_line_is_left_for_later(self):
+        host = FakeHost()
+        watch = watching(host)
+        watch.start()
+        host.log += line("WARN", "whole") + f"{HEAD} ERROR hal".encode()
+        assert [finding.text for finding in watch.findings()] == ["whole"]
+
+    @pytest.mark.parametrize("log", [None, b""])
+    def test_a_log_that_is_gone_or_replaced_is_not_clean(self, log):
+        host = FakeHost(log=line("INFO", "x"))
+        watch = watching(host, FakeHost("b2"))
+        watch.start()
+        host.log = log
+        one, two = watch.logs()
+        assert one.problem
+        assert two == HostLog("b2")
+        with pytest.raises(TestbedError, match="b1: the log"):
+            watch.findings()
+
+    def test_a_watch_that_was_not_started_is_not_clean(self):
+        assert watching(FakeHost()).logs()[0].problem == "the watch was not started"
+
+    def test_a_host_that_did_not_answer_at_the_start_is_told_of(self):
+        host = FakeHost()
+        host.run = lambda _command: SimpleNamespace(stdout="")
+        watch = watching(host)
+        watch.start()
+        assert "where the log ended at the start" in watch.logs()[0].problem
+
+    def test_what_is_too_much_to_read_is_said(self):
+        host = FakeHost(log=line("INFO", "x") * 10)
+        text, problem = read_since(host, 0, most_bytes=100)
+        assert text.count("\n") == 100 // len(line("INFO", "x"))
+        assert problem == "only the first 100B of 390B of the log were read"
+
+    def test_lines_that_differ_in_numbers_and_ids_are_one_finding(self):
+        found = kinds("b2", [entry("WARN", "w"), *(entry("ERROR", MOVED.format(n)) for n in range(100))])
+        assert [(finding.level, finding.count) for finding in found] == [("ERROR", 100), ("WARN", 1)]
+        assert found[0].text == MOVED.format(0)
+
+    def test_what_was_thrown_is_told_and_long_texts_are_cut(self):
+        (found,) = kinds("b1", [entry("ERROR", "it\n failed", trace=("java.io.IOException: " + "x" * 999, "\tat y"))])
+        assert found.text.startswith("it failed: java.io.IOException: xxx")
+        assert len(found.text) == 400
+
+    def test_many_kinds_are_cut_the_most_severe_kept(self):
+        host = FakeHost()
+        watch = watching(host)
+        watch.start()
+        host.log = b"".join(line("WARN", "w" * n) for n in range(1, MOST_KINDS + 11)) + line("ERROR", "e")
+        (log,) = watch.logs()
+        assert (len(log.findings), log.more, log.findings[0].text) == (MOST_KINDS, 11, "e")
+
+
+def finding(level="WARN", text="t", count=1, host="b1"):
+    return LogFinding(host, 1, level, "a.B", text, count)
+
+
+class TestJudgement:
+    def verdicts(self, *logs, brokers=("b1",)):
+        return [(c.host, c.verdict, c.observed, c.why) for c in judge_logs(logs, brokers)]
+
+    def test_a_clean_log_passes(self):
+        ((host, verdict, observed, _why),) = self.verdicts(HostLog("b1"))
+        assert (host, verdict, observed) == ("b1", "pass", "0 ERROR")
+
+    def test_a_warning_is_attached_and_an_error_fails(self):
+        warned, failed = HostLog("b1", None, (finding(count=3),)), HostLog("b2", None, (finding("ERROR", host="b2"),))
+        assert self.verdicts(warned, failed, brokers=("b1", "b2")) == [
+            ("b1", "pass", "0 ERROR, 3 WARN", "3 × WARN t (B)"),
+            ("b2", "fail", "1 ERROR", "ERROR t (B)"),
+        ]
+
+    def test_the_worst_is_told_first_and_many_are_counted(self):
+        log = HostLog("b1", None, (*(finding(text=f"w{n}") for n in range(6)), finding("FATAL", "f")), more=4)
+        ((_host, verdict, observed, why),) = self.verdicts(log)
+        assert (verdict, observed) == ("fail", "0 ERROR, 1 FATAL, 6 WARN")
+        assert why.startswith("FATAL f (B); WARN w0")
+        assert why.endswith("; and 8 more kinds of lines")
+
+    def test_a_log_that_was_not_read_is_inconclusive_unless_it_fails_already(self):
+        unread, failed = HostLog("b1", "gone"), HostLog("b1", "cut", (finding("ERROR"),))
+        assert self.verdicts(unread)[0][1:] == ("inconclusive", None, "gone")
+        assert self.verdicts(HostLog("b1", "cut", (finding(),)))[0][3] == "cut; what was read: WARN t (B)"
+        assert self.verdicts(failed)[0][1] == "fail"
+
+    def test_a_broker_that_was_not_watched_and_a_run_without_a_watch_are_inconclusive(self):
+        assert [v[1] for v in self.verdicts(HostLog("c1"), brokers=("b1",))] == ["inconclusive", "pass"]
+        assert [c.verdict for c in judge_logs(None, ("b1", "b2"))] == ["inconclusive"] * 2
