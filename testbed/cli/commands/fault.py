@@ -1,0 +1,124 @@
+"""`testbed fault add|list|clear|kinds`."""
+
+import argparse
+import time
+from typing import TYPE_CHECKING
+
+from testbed.cli.command import Command, Parser
+from testbed.errors import UsageError
+
+if TYPE_CHECKING:
+    from testbed.faults import Entry
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=Parser)
+    add = actions.add_parser("add", help="put a fault in, and see that it takes effect; it stays until it is cleared")
+    add.add_argument("name", help="the testbed")
+    add.add_argument("fault", nargs="+", help="such as: nic-rate host=b2 rate=50mbit; several one after the other")
+    listed = actions.add_parser("list", help="the active faults of a testbed")
+    listed.add_argument("name", help="the testbed")
+    listed.add_argument("--json", action="store_true", help="one JSON document")
+    clear = actions.add_parser("clear", help="heal faults: back to what the topology declares")
+    clear.add_argument("name", help="the testbed")
+    clear.add_argument("id", nargs="?", type=int, help="of one fault; left out: all but those of runs that go on")
+    kinds = actions.add_parser("kinds", help="every kind of fault and its parameters")
+    kinds.add_argument("--json", action="store_true", help="one JSON document")
+
+
+def _run(args: argparse.Namespace) -> int:
+    {"add": _add, "list": _list, "clear": _clear, "kinds": _kinds}[args.action](args)
+    return 0
+
+
+def _add(args: argparse.Namespace) -> None:
+    from testbed.faults import Faults, as_text, parse_fault
+    from testbed.faults.parse import split_faults
+    from testbed.provision.testbed import Testbed
+
+    parsed = [parse_fault(text) for text in split_faults(args.fault)]
+    testbed = Testbed.attach(args.name)
+    faults = Faults(testbed, by_hand=True)
+    for fault in parsed:
+        fault.check(testbed.topology)
+    added: list[int] = []
+    try:
+        for fault in parsed:
+            begun = time.monotonic()
+            added.append(faults.add(fault))
+            print(f"{added[-1]}: {as_text(fault)}, in effect after {time.monotonic() - begun:.1f} s", flush=True)
+    except BaseException:
+        # All or none: the last one is healed already.
+        for entry_id in reversed(added):
+            faults.clear(entry_id)
+            print(f"{entry_id}: healed, because another could not be put in")
+        raise
+
+
+def _list(args: argparse.Namespace) -> None:
+    from testbed.cli.show import document, table
+    from testbed.faults import as_text
+    from testbed.faults.journal import FaultJournal
+    from testbed.provision.state import load
+
+    if load(args.name) is None:
+        raise UsageError(f"there is no testbed {args.name}; `testbed ls` lists them")
+    entries = FaultJournal(args.name).entries()
+    if args.json:
+        print(
+            document(
+                [
+                    {"id": e.id, "fault": as_text(e.fault), "since": e.since, "owner": _owner(e), "healing": e.healing}
+                    for e in entries
+                ]
+            )
+        )
+    elif entries:
+        print(table(("ID", "FAULT", "SINCE", "BY"), [(e.id, as_text(e.fault), e.since, _owner(e)) for e in entries]))
+    else:
+        print("no faults")
+
+
+def _owner(entry: "Entry") -> str:
+    if entry.owner is None:
+        return "hand"
+    return f"process {entry.owner.pid}" + (" (dead: `testbed gc` heals it)" if entry.dead else "")
+
+
+def _clear(args: argparse.Namespace) -> None:
+    from testbed.faults import Faults, as_text
+    from testbed.provision.testbed import Testbed
+
+    faults = Faults(Testbed.attach(args.name))
+    for entry in faults.clear(args.id):
+        print(f"{entry.id}: {as_text(entry.fault)}, healed")
+    for entry in faults.list() if args.id is None else ():
+        print(f"{entry.id}: {as_text(entry.fault)}, kept: it is of {_owner(entry)}, which runs; name its id to heal it")
+
+
+def _kinds(args: argparse.Namespace) -> None:
+    from testbed.cli.show import document
+    from testbed.faults import kinds
+    from testbed.faults.parse import parameters, usage
+
+    if args.json:
+        print(
+            document(
+                {
+                    name: {
+                        "summary": kind.summary,
+                        "usage": usage(kind),
+                        "parameters": {each.name: each.metadata["help"] for each in parameters(kind)},
+                    }
+                    for name, kind in kinds().items()
+                }
+            )
+        )
+        return
+    for kind in kinds().values():
+        print(f"{usage(kind)}\n    {kind.summary}")
+        for each in parameters(kind):
+            print(f"    {each.name}: {each.metadata['help']}")
+
+
+COMMAND = Command("fault", "what goes wrong on purpose: add, list, clear, kinds", _configure, _run)

@@ -1,0 +1,1 @@
+"""Every kind of fault, one file each with one class, called FAULT."""

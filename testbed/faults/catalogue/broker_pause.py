@@ -1,0 +1,41 @@
+"""Kafka frozen: it holds its connections and answers nothing, as in a long pause of the garbage collector."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.faults.fault import parameter
+from testbed.faults.processes import Held, ProcessFault, look, require_running
+from testbed.faults.words import name
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+
+@dataclass(frozen=True)
+class BrokerPause(ProcessFault):
+    """SIGSTOP; continued (SIGCONT) when healed."""
+
+    kind: ClassVar[str] = "broker-pause"
+    summary: ClassVar[str] = "Kafka on a host is frozen (SIGSTOP): connected, and silent"
+    holds: ClassVar[Held] = Held.PAUSED
+
+    host: str = parameter("the host", name)
+
+    def prepare(self, testbed: "Testbed") -> "BrokerPause":
+        """See `Fault.prepare`."""
+        require_running(testbed, self.host)
+        return self
+
+    def apply(self, testbed: "Testbed") -> None:
+        """See `Fault.apply`."""
+        testbed.node(self.host).signal("STOP")
+
+    def verify(self, testbed: "Testbed") -> str | None:
+        """See `Fault.verify`."""
+        seen = look(testbed.node(self.host))
+        if seen is None:
+            return "Kafka does not run any more"
+        return None if seen.paused else str(seen)
+
+
+FAULT = BrokerPause

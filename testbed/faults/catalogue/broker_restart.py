@@ -1,0 +1,47 @@
+"""Kafka stopped and started again, as an operator does it in a rolling restart."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.faults.fault import noted, parameter
+from testbed.faults.processes import ProcessFault, look, require_running, start
+from testbed.faults.serving import silent
+from testbed.faults.words import name
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+
+@dataclass(frozen=True)
+class BrokerRestart(ProcessFault):
+    """A controlled shutdown and a start at once; took effect when the new process answers."""
+
+    kind: ClassVar[str] = "broker-restart"
+    summary: ClassVar[str] = "Kafka on a host is shut down (controlled) and started again"
+    deadline_s: ClassVar[float] = 90.0
+    hinders: ClassVar[bool] = False
+
+    host: str = parameter("the host", name)
+    before: int | None = noted()
+
+    def prepare(self, testbed: "Testbed") -> "BrokerRestart":
+        """See `Fault.prepare`: notes the process that is to go."""
+        return replace(self, before=require_running(testbed, self.host).pid)
+
+    def apply(self, testbed: "Testbed") -> None:
+        """See `Fault.apply`."""
+        node = testbed.node(self.host)
+        node.stop(timeout_s=60.0)
+        start(node)
+
+    def verify(self, testbed: "Testbed") -> str | None:
+        """See `Fault.verify`."""
+        seen = look(testbed.node(self.host))
+        if seen is None:
+            return "Kafka was not started again"
+        if seen.pid == self.before:
+            return f"{seen}, as before"
+        return next(iter(silent(testbed, [self.host])), None)
+
+
+FAULT = BrokerRestart

@@ -1,0 +1,40 @@
+"""Kafka asked to shut down, as for maintenance."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.faults.fault import parameter
+from testbed.faults.processes import Held, ProcessFault, look, require_running
+from testbed.faults.words import name
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+
+@dataclass(frozen=True)
+class BrokerTerm(ProcessFault):
+    """SIGTERM: a controlled shutdown, leaders move first; stays down until healed."""
+
+    kind: ClassVar[str] = "broker-term"
+    summary: ClassVar[str] = "Kafka on a host is shut down (SIGTERM, controlled) and stays down"
+    deadline_s: ClassVar[float] = 60.0
+    holds: ClassVar[Held] = Held.DOWN
+
+    host: str = parameter("the host", name)
+
+    def prepare(self, testbed: "Testbed") -> "BrokerTerm":
+        """See `Fault.prepare`."""
+        require_running(testbed, self.host)
+        return self
+
+    def apply(self, testbed: "Testbed") -> None:
+        """See `Fault.apply`."""
+        testbed.node(self.host).signal("TERM")
+
+    def verify(self, testbed: "Testbed") -> str | None:
+        """See `Fault.verify`."""
+        seen = look(testbed.node(self.host))
+        return str(seen) if seen else None
+
+
+FAULT = BrokerTerm

@@ -1,0 +1,56 @@
+"""A host with too little CPU: a noisy neighbour, a machine that throttles itself."""
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.errors import TestbedError
+from testbed.faults import cpu
+from testbed.faults.fault import parameter
+from testbed.faults.words import cpus, known_hosts, name
+from testbed.topology.model import Topology
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+
+@dataclass(frozen=True)
+class CpuLimit(cpu.CpuFault):
+    """All processes of a host together get no more than so many CPUs; of several limits the lowest holds."""
+
+    kind: ClassVar[str] = "cpu-limit"
+    summary: ClassVar[str] = "all processes of a host share fewer CPUs"
+
+    host: str = parameter("the host", name)
+    cpus: float = parameter("how many CPUs, such as 0.5", cpus, lambda number: f"{number:g}")
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        known_hosts(topology, [self.host])
+
+    def prepare(self, testbed: "Testbed") -> "CpuLimit":
+        """See `Fault.prepare`."""
+        del testbed
+        there = os.cpu_count() or 1
+        if self.cpus >= there:
+            raise TestbedError(f"cpus={self.cpus:g} would limit nothing: this machine has {there}")
+        return self
+
+    def apply(self, testbed: "Testbed") -> None:
+        """See `Fault.apply`."""
+        cpu.settle(testbed, self.host)
+
+    def verify(self, testbed: "Testbed") -> str | None:
+        """See `Fault.verify`: the limit as the kernel has it."""
+        found, want = cpu.in_force(testbed, self.host), cpu.wanted(testbed, self.host)
+        return None if found == want else f"the kernel limits {self.host} to {found or 'no number of'} CPUs"
+
+    def heal(self, testbed: "Testbed") -> None:
+        """See `Fault.heal`."""
+        cpu.settle(testbed, self.host)
+        found, want = cpu.in_force(testbed, self.host), cpu.wanted(testbed, self.host)
+        if found != want:
+            raise TestbedError(f"{self.host} is still limited to {found or 'no number of'} CPUs")
+
+
+FAULT = CpuLimit

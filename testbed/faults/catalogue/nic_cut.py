@@ -1,0 +1,82 @@
+"""Hosts that cannot reach each other while both reach all others: a partition of the network."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.errors import UsageError
+from testbed.faults.fault import parameter
+from testbed.faults.network import NetworkFault, arrives, ports_of
+from testbed.faults.words import Direction, direction, joined, known_hosts, names
+from testbed.network.addresses import AddressPlan
+from testbed.topology.model import Topology
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+THE_OTHERS = ("others",)
+
+
+@dataclass(frozen=True)
+class NicCut(NetworkFault):
+    """Packets between two sets of hosts are lost on their way into the switch, one way or both."""
+
+    kind: ClassVar[str] = "nic-cut"
+    summary: ClassVar[str] = "packets between two sets of hosts are lost, one way or both"
+
+    hosts: tuple[str, ...] = parameter("hosts on one side, such as b1,b2", names, joined)
+    peers: tuple[str, ...] = parameter(
+        "hosts on the other side; others: all that are not on the first", names, joined, default=THE_OTHERS
+    )
+    direction: Direction = parameter(  # noqa: RUF009 - a field
+        "transmit (what hosts send to peers), receive or both", direction, default=Direction.BOTH
+    )
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        known_hosts(topology, self.hosts)
+        if self.peers != THE_OTHERS:
+            known_hosts(topology, self.peers)
+        elif not self.other_side(topology):
+            raise UsageError(
+                f"{', '.join(self.hosts)} are all hosts of {topology.name}: there is nobody to cut them from"
+            )
+        both = [host for host in self.hosts if host in self.peers]
+        if both:
+            raise UsageError(f"{', '.join(both)} cannot stand on both sides of a cut")
+
+    def other_side(self, topology: Topology) -> tuple[str, ...]:
+        """The peers by name."""
+        if self.peers != THE_OTHERS:
+            return self.peers
+        return tuple(host.name for host in topology.hosts if host.name not in self.hosts)
+
+    def ways(self, topology: Topology) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Senders and receivers of what is lost."""
+        peers = self.other_side(topology)
+        ways = [(self.hosts, peers)] if self.direction.transmits else []
+        return [*ways, (peers, self.hosts)] if self.direction.receives else ways
+
+    def lost(self, topology: Topology, plan: AddressPlan) -> Mapping[str, frozenset[IPv4Address]]:
+        """See `NetworkFault.lost`."""
+        found: dict[str, frozenset[IPv4Address]] = {}
+        for senders, receivers in self.ways(topology):
+            addresses = frozenset(
+                plan.data_ip(host, number) for host in receivers for number, _ in enumerate(topology.host(host).nics)
+            )
+            for sender in senders:
+                for port in ports_of(topology, sender):
+                    found[port] = found.get(port, frozenset()) | addresses
+        return found
+
+    def probe(self, testbed: "Testbed") -> str | None:
+        """See `NetworkFault.probe`. An echo needs both ways, so it is lost with either."""
+        peers = self.other_side(testbed.topology)
+        for host, peer in sorted({(self.hosts[0], peers[0]), (self.hosts[-1], peers[-1])}):
+            if arrives(testbed, host, testbed.plan.data_ip(peer)):
+                return f"{host} still reaches {peer}"
+        return None
+
+
+FAULT = NicCut

@@ -1,0 +1,56 @@
+"""A slow NIC: a cable that negotiated less, a neighbour's traffic on the same link."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from testbed.errors import UsageError
+from testbed.faults.fault import parameter
+from testbed.faults.network import EVERY_NIC, NetworkFault, nics_of
+from testbed.faults.words import Direction, bit_rate, direction, known_nic, name, slower
+from testbed.topology.links import Nic
+from testbed.topology.model import Topology
+from testbed.units import format_bit_rate
+
+
+@dataclass(frozen=True)
+class NicRate(NetworkFault):
+    """Lower rates than declared; delay and loss stay. Of several rates the lowest holds."""
+
+    kind: ClassVar[str] = "nic-rate"
+    summary: ClassVar[str] = "a host's NIC is slower than declared, one way or both"
+    hinders: ClassVar[bool] = False
+
+    host: str = parameter("the host", name)
+    rate: int = parameter("bits per second on the wire, such as 50mbit", bit_rate, format_bit_rate)
+    direction: Direction = parameter(  # noqa: RUF009 - a field
+        "transmit, receive or both, seen from the host", direction, default=Direction.BOTH
+    )
+    nic: str = parameter("the NIC's name, or all", name, default=EVERY_NIC)
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        known_nic(topology, self.host, self.nic, EVERY_NIC)
+        nics: Sequence[Nic] = [nic for _number, nic in nics_of(topology, self.host, self.nic)]
+        declared = [nic.tx_bps for nic in nics if self.direction.transmits]
+        declared += [nic.rx_bps for nic in nics if self.direction.receives]
+        if self.rate >= min(declared):
+            raise UsageError(
+                f"rate={format_bit_rate(self.rate)} would slow nothing down: {self.host} has "
+                f"{format_bit_rate(min(declared))}"
+            )
+
+    def reshaped(self, topology: Topology) -> Topology:
+        """See `NetworkFault.reshaped`."""
+        chosen = {number for number, _nic in nics_of(topology, self.host, self.nic)}
+        nics = [
+            slower(nic, self.rate, self.direction) if number in chosen else nic
+            for number, nic in enumerate(topology.host(self.host).nics)
+        ]
+        hosts = (
+            replace(h, nic=nics[0], more_nics=tuple(nics[1:])) if h.name == self.host else h for h in topology.hosts
+        )
+        return replace(topology, hosts=tuple(hosts))
+
+
+FAULT = NicRate

@@ -1,0 +1,98 @@
+"""Somebody else changes the throttle: a second operator, a script, `--verify` at the wrong moment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.errors import TestbedError
+from testbed.faults.fault import parameter
+from testbed.faults.quotas import (
+    KEYS,
+    QuotaFault,
+    Setting,
+    altering,
+    at_rest,
+    describe,
+    read,
+    second_client,
+    settle,
+    throttled,
+)
+from testbed.faults.words import joined, known_brokers, names, one_of
+from testbed.topology.model import Topology
+from testbed.units import format_byte_rate, parse_byte_rate
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+REMOVED = "none"
+
+
+def _rate(text: str) -> int | None:
+    """Bytes per second; None: removed."""
+    if text == REMOVED:
+        return None
+    try:
+        return parse_byte_rate(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; or {REMOVED}, which removes it") from error
+
+
+def _show(rate_bytes_per_s: int | None) -> str:
+    return REMOVED if rate_bytes_per_s is None else format_byte_rate(rate_bytes_per_s)
+
+
+@dataclass(frozen=True)
+class QuotaAlter(QuotaFault):
+    """Rates of the replication throttle set or removed on some brokers, through a second admin client.
+
+    Healed, a rate is again what the throttle in force set; without one, what was there outside of any throttle.
+    """
+
+    kind: ClassVar[str] = "quota-alter"
+    summary: ClassVar[str] = "a second admin client sets or removes the rates of the replication throttle"
+    asks_brokers: ClassVar[bool] = True
+
+    brokers: tuple[str, ...] = parameter("hosts of brokers, such as b1,b2", names, joined)
+    rate: int | None = parameter("bytes per second, such as 1MB/s; none removes it", _rate, _show)
+    side: str = parameter("leader, follower or both", one_of(*KEYS), default="both")
+    rest: Mapping[str, str | None] = field(default_factory=dict, hash=False, metadata={"noted": True})
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        known_brokers(topology, self.brokers)
+
+    def prepare(self, testbed: "Testbed") -> "QuotaAlter":
+        """See `Fault.prepare`: notes what the rates are outside of throttles and faults."""
+        settings = self.settings(testbed)
+        with second_client(testbed) as admin:
+            found = read(admin, settings)
+        if found == settings:
+            raise TestbedError(f"nothing would change: {describe(found)} already")
+        others, changes = altering(testbed), throttled(testbed)
+        return replace(self, rest={str(s): at_rest(s, found[s], others, changes) for s in settings})
+
+    def settings(self, testbed: "Testbed") -> Mapping[Setting, str | None]:
+        """See `QuotaFault.settings`."""
+        value = None if self.rate is None else str(self.rate)
+        ids = [testbed.topology.host(host).node_id for host in self.brokers]
+        return {Setting(broker, key): value for broker in ids if broker is not None for key in KEYS[self.side]}
+
+    def apply(self, testbed: "Testbed") -> None:
+        """See `Fault.apply`."""
+        settle(testbed, self)
+
+    def verify(self, testbed: "Testbed") -> str | None:
+        """See `Fault.verify`: each broker says what it has in force."""
+        settings = self.settings(testbed)
+        with second_client(testbed) as admin:
+            found = read(admin, settings)
+        wrong = {setting: value for setting, value in found.items() if value != settings[setting]}
+        return describe(wrong) or None
+
+    def heal(self, testbed: "Testbed") -> None:
+        """See `Fault.heal`."""
+        settle(testbed, self)
+
+
+FAULT = QuotaAlter

@@ -1,0 +1,41 @@
+"""A rack on its own: its uplink has no link."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.faults.fault import parameter
+from testbed.faults.network import NetworkFault, arrives, uplink
+from testbed.faults.words import known_rack, name
+from testbed.topology.model import Topology
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+
+@dataclass(frozen=True)
+class UplinkCut(NetworkFault):
+    """Within the rack everything goes on; nothing leaves it, nothing comes in."""
+
+    kind: ClassVar[str] = "uplink-cut"
+    summary: ClassVar[str] = "a rack's uplink has no link: the rack is on its own"
+
+    rack: str = parameter("the rack", name)
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        known_rack(topology, self.rack)
+
+    def down(self, topology: Topology) -> frozenset[str]:
+        """See `NetworkFault.down`."""
+        _racks_end, cores_end = uplink(topology, self.rack)
+        return frozenset([cores_end])
+
+    def probe(self, testbed: "Testbed") -> str | None:
+        """See `NetworkFault.probe`."""
+        inside = next((host.name for host in testbed.topology.hosts if host.rack == self.rack), None)
+        if inside is not None and arrives(testbed, inside, testbed.plan.fabric):
+            return f"{inside} still reaches the core at {testbed.plan.fabric}"
+        return None
+
+
+FAULT = UplinkCut

@@ -1,0 +1,161 @@
+"""The faults of one testbed: put in, listed, healed."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+
+from testbed.errors import TestbedError, UsageError
+from testbed.faults.cpu import settle as settle_cpu
+from testbed.faults.fault import Fault, FaultDidNotFire
+from testbed.faults.journal import Entry, FaultJournal
+from testbed.faults.network import settle as settle_network
+from testbed.faults.parse import as_text
+from testbed.faults.processes import settle as settle_process
+from testbed.faults.serving import wait_serving
+from testbed.owner import Owner
+from testbed.provision import state as states
+from testbed.wait import WaitTimeout, wait_for
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+_LOOK_S = 0.1
+_Problems = list[str]
+SERVING_S = 90.0
+
+
+class Faults:
+    """Adds and clears faults of a testbed that is up. Safe from several threads and processes: one at a time.
+
+    Faults belong to this process, so that anybody may heal them once it is dead; with `by_hand` they belong to
+    nobody, and stay until they are cleared.
+    """
+
+    def __init__(self, testbed: "Testbed", *, by_hand: bool = False) -> None:
+        self._testbed = testbed
+        self._owner = None if by_hand else Owner.this_process()
+        self._journal = FaultJournal(testbed.name)
+
+    def add(self, fault: Fault) -> int:
+        """Put `fault` in and see that it took effect; returns its id.
+
+        Raises `UsageError` when this testbed cannot have it, `FaultDidNotFire` when it could not be seen to take
+        effect in time, `TestbedError` for anything else; whatever is raised, the fault is healed.
+        """
+        fault.check(self._testbed.topology)
+        with self._lock():
+            entry = self._journal.add(fault.prepare(self._testbed), self._owner)
+            try:
+                self._put_in(entry.fault)
+            except BaseException as error:
+                # Also on Ctrl-C. A kill -9 cannot be caught: the entry tells `gc` and the next run what to heal.
+                try:
+                    self._heal([entry])
+                except TestbedError as another:
+                    raise TestbedError(f"{error}; and it could not be healed: {another}") from error
+                raise
+        return entry.id
+
+    def list(self) -> tuple[Entry, ...]:
+        """Every fault that is not healed, oldest first."""
+        return self._journal.entries()
+
+    def clear(self, entry_id: int | None = None) -> tuple[Entry, ...]:
+        """Heal one fault, or all but those of other processes that still run; returns what was healed.
+
+        Brokers are waited for unless another fault may keep them fenced. Raises `UsageError` for an id that
+        there is not, and `TestbedError` when something could not be healed; its entry stays, for the next try.
+        """
+        with self._lock():
+            if entry_id is None:
+                if self._journal.set_aside_damaged():
+                    _put_back_everything(self._testbed)
+                chosen = [entry for entry in self.list() if not self._is_another_ones(entry)]
+            else:
+                chosen = [entry for entry in self.list() if entry.id == entry_id]
+                if not chosen:
+                    known = ", ".join(map(str, self.list())) or "none"
+                    raise UsageError(f"testbed {self._testbed.name} has no fault {entry_id}; active are: {known}")
+            self._heal(chosen)
+        return tuple(chosen)
+
+    def clear_dead(self) -> tuple[Entry, ...]:
+        """Heal the faults whose processes have died; returns them. Raises as `clear`."""
+        with self._lock():
+            chosen = [entry for entry in self.list() if entry.dead]
+            self._heal(chosen)
+        return tuple(chosen)
+
+    @contextmanager
+    def injected(self, fault: Fault) -> Iterator[int]:
+        """`add` the fault for the time of a block, then heal it; gives its id."""
+        entry_id = self.add(fault)
+        try:
+            yield entry_id
+        finally:
+            with self._lock():
+                self._heal([entry for entry in self.list() if entry.id == entry_id])
+
+    # ---- the steps; the lock is held
+
+    def _lock(self) -> AbstractContextManager[None]:
+        return states.lock(f"{self._testbed.name}.faults", wait=True)
+
+    def _is_another_ones(self, entry: Entry) -> bool:
+        return entry.owner not in (None, Owner.this_process()) and not entry.dead
+
+    def _put_in(self, fault: Fault) -> None:
+        fault.apply(self._testbed)
+        try:
+            wait_for(
+                lambda: fault.verify(self._testbed),
+                lambda instead: instead is None,
+                timeout_s=fault.deadline_s,
+                interval_s=_LOOK_S,
+                what=as_text(fault),
+            )
+        except WaitTimeout as error:
+            raise FaultDidNotFire(
+                f"{as_text(fault)} did not take effect within {fault.deadline_s:g} s: {error.last_seen}"
+            ) from error
+
+    def _heal(self, entries: Sequence[Entry]) -> None:
+        """Heal `entries`; those that ask brokers come after the brokers are back."""
+        for entry in entries:
+            self._journal.healing(entry)
+        problems: _Problems = []
+        before = [entry for entry in entries if not entry.fault.asks_brokers]
+        healed = _heal_each(self._testbed, before, problems)
+        if before and not any(each.fault.hinders and not each.healing for each in self.list()):
+            try:
+                wait_serving(self._testbed, timeout_s=SERVING_S)
+            except TestbedError as error:
+                healed = [entry for entry in healed if not entry.fault.hinders]
+                problems.append(str(error))
+        healed += _heal_each(self._testbed, [entry for entry in entries if entry.fault.asks_brokers], problems)
+        for entry in healed:
+            self._journal.healed(entry)
+        if problems:
+            raise TestbedError(
+                f"testbed {self._testbed.name} is not back to what its topology declares:\n  " + "\n  ".join(problems)
+            )
+
+
+def _heal_each(testbed: "Testbed", entries: Sequence[Entry], problems: _Problems) -> list[Entry]:
+    healed = []
+    for entry in entries:
+        try:
+            entry.fault.heal(testbed)
+            healed.append(entry)
+        except TestbedError as error:
+            problems.append(f"fault {entry}: {error}")
+    return healed
+
+
+def _put_back_everything(testbed: "Testbed") -> None:
+    """For faults of which nobody knows any more what they were: all that faults can change, but quotas."""
+    settle_network(testbed)
+    for host in testbed.topology.hosts:
+        settle_cpu(testbed, host.name)
+        if host.node_id is not None:
+            settle_process(testbed, host.name)

@@ -1,0 +1,143 @@
+"""Which faults a testbed has: one file each in its state folder, on disk before the fault is put in.
+
+These files are the one truth about active faults: what a NIC, a process or a quota must look like is computed
+from the topology and them, so that a fault can be healed by anybody at any time, in any order.
+"""
+
+import json
+import os
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from testbed.errors import TestbedError
+from testbed.faults.fault import Fault
+from testbed.faults.parse import as_text, notes, parse_fault, with_notes
+from testbed.owner import Owner
+from testbed.provision import state as states
+
+_SCHEMA = 1
+_ACTIVE, _HEALED = ".json", ".healed"
+F = TypeVar("F", bound=Fault)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One fault of a testbed. `owner` None: put in by hand, to stay until somebody clears it."""
+
+    id: int
+    fault: Fault
+    owner: Owner | None
+    since: str
+    healing: bool = False
+
+    @property
+    def dead(self) -> bool:
+        """Whether the process that answers for it has died."""
+        return self.owner is not None and not self.owner.alive()
+
+    def __str__(self) -> str:
+        return f"{self.id} ({as_text(self.fault)})"
+
+
+class JournalError(TestbedError):
+    """An entry cannot be written or read."""
+
+
+class FaultJournal:
+    """The entries of one testbed, by its name."""
+
+    def __init__(self, testbed: str) -> None:
+        self._testbed = testbed
+        self._folder = states.folder(testbed) / "faults"
+
+    def add(self, fault: Fault, owner: Owner | None) -> Entry:
+        """Write a new entry; on return it is on disk. An id is never used twice."""
+        used = [int(path.stem) for path in self._files(_ACTIVE, _HEALED)]
+        entry = Entry(max(used, default=0) + 1, fault, owner, datetime.now(UTC).isoformat(timespec="milliseconds"))
+        self._write(entry)
+        return entry
+
+    def healing(self, entry: Entry) -> None:
+        """Note that it is being healed: from now on it no longer counts as active."""
+        self._write(replace(entry, healing=True))
+
+    def healed(self, entry: Entry) -> None:
+        """Note that it is over; the entry is kept beside the others for whoever wonders what has happened."""
+        path = self._path(entry.id)
+        if path.exists():
+            path.replace(path.with_suffix(_HEALED))
+            self._sync_folder()
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Every fault that is not healed, oldest first. Raises `JournalError`."""
+        return tuple(self._read(path) for path in self._files(_ACTIVE))
+
+    def set_aside_damaged(self) -> list[Path]:
+        """Take away the entries that cannot be read (they are renamed); returns where they are now."""
+        moved = []
+        for path in self._files(_ACTIVE):
+            try:
+                self._read(path)
+            except JournalError:
+                moved.append(path.replace(path.with_suffix(".damaged")))
+        return moved
+
+    def _files(self, *suffixes: str) -> list[Path]:
+        found = self._folder.glob("*") if self._folder.is_dir() else []
+        return sorted((p for p in found if p.suffix in suffixes and p.stem.isdigit()), key=lambda p: int(p.stem))
+
+    def _path(self, entry_id: int) -> Path:
+        return self._folder / f"{entry_id}{_ACTIVE}"
+
+    def _write(self, entry: Entry) -> None:
+        document = {
+            "schema": _SCHEMA,
+            "fault": as_text(entry.fault),
+            "notes": notes(entry.fault),
+            "owner": str(entry.owner) if entry.owner else None,
+            "since": entry.since,
+            "healing": entry.healing,
+        }
+        path = self._path(entry.id)
+        temporary = path.with_suffix(".partial")
+        try:
+            # Not its parents: the folder of a testbed that has gone must not come back.
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            with temporary.open("w", encoding="utf-8") as file:
+                json.dump(document, file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            self._sync_folder()
+        except OSError as error:
+            raise JournalError(f"{path}: cannot be written ({error}); is testbed {self._testbed} still up?") from error
+
+    def _read(self, path: Path) -> Entry:
+        try:
+            document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if document["schema"] != _SCHEMA:
+                raise ValueError(f"schema {document['schema']}, not {_SCHEMA}: written by another version")
+            fault = with_notes(parse_fault(document["fault"]), document["notes"])
+            owner = Owner.parse(document["owner"]) if document["owner"] else None
+            return Entry(int(path.stem), fault, owner, str(document["since"]), bool(document["healing"]))
+        except (OSError, ValueError, KeyError, TypeError, TestbedError) as error:
+            raise JournalError(
+                f"{path}: not a fault of this testbed ({error}); "
+                f"`testbed fault clear {self._testbed}` sets it aside and heals everything"
+            ) from error
+
+    def _sync_folder(self) -> None:
+        # A rename is only sure to survive once the folder itself is written.
+        descriptor = os.open(self._folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def active(testbed: str, kind: type[F]) -> tuple[F, ...]:
+    """The faults of this class (or a class beneath it) that are to be in effect, oldest first."""
+    entries = FaultJournal(testbed).entries()
+    return tuple(each.fault for each in entries if not each.healing and isinstance(each.fault, kind))

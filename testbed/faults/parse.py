@@ -1,0 +1,109 @@
+"""Faults as words: `broker-kill host=b2`."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, replace
+from functools import cache
+from typing import Any, cast
+
+from testbed.errors import UsageError
+from testbed.faults.fault import Fault
+from testbed.topology.problems import did_you_mean
+
+
+@cache
+def kinds() -> Mapping[str, type[Fault]]:
+    """Every kind of fault by name: each module of `testbed.faults.catalogue` has one, called FAULT."""
+    package = importlib.import_module("testbed.faults.catalogue")
+    found: dict[str, type[Fault]] = {}
+    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda each: each.name):
+        fault: type[Fault] = importlib.import_module(f"{package.__name__}.{module.name}").FAULT
+        found[fault.kind] = fault
+    return found
+
+
+def parameters(kind: type[Fault]) -> tuple["Field[Any]", ...]:
+    """The fields of a kind that are written as `name=VALUE`."""
+    return tuple(each for each in fields(cast(Any, kind)) if "parse" in each.metadata)
+
+
+def usage(kind: type[Fault]) -> str:
+    """How it is written: `nic-rate host=… rate=… [direction=both]`."""
+    words = [
+        f"{each.name}=…" if each.default is MISSING else f"[{each.name}={each.metadata['show'](each.default)}]"
+        for each in parameters(kind)
+    ]
+    return " ".join([kind.kind, *words])
+
+
+def parse_fault(text: str) -> Fault:
+    """The fault that a text says. Raises `UsageError` with every mistake in it."""
+    words = text.split()
+    if not words:
+        raise UsageError(f"no fault given; there are {', '.join(kinds())}")
+    name, *settings = words
+    kind = kinds().get(name)
+    if kind is None:
+        raise UsageError(f"no fault {name!r}; there are {', '.join(kinds())}{did_you_mean(name, list(kinds()))}")
+    known = {each.name: each for each in parameters(kind)}
+    values: dict[str, object] = {}
+    problems = []
+    for word in settings:
+        key, equals, value = word.partition("=")
+        if not equals:
+            problems.append(f"{word}: expected NAME=VALUE")
+        elif key not in known:
+            problems.append(f"{word}: there is no parameter {key!r}{did_you_mean(key, list(known))}")
+        elif key in values:
+            problems.append(f"{word}: {key} is given twice")
+        else:
+            try:
+                values[key] = known[key].metadata["parse"](value)
+            except ValueError as error:
+                values[key] = None
+                problems.append(f"{word}: {error}")
+    problems += [
+        f"{each.name} is missing: {each.metadata['help']}"
+        for each in known.values()
+        if each.default is MISSING and each.name not in values
+    ]
+    if problems:
+        raise UsageError("\n  ".join([f"{text.strip()}: written as `{usage(kind)}`", *problems]))
+    return kind(**values)
+
+
+def split_faults(words: Sequence[str]) -> list[str]:
+    """The texts of several faults in one row of words: a word without `=` begins the next one."""
+    return [" ".join(group) for group in _groups(" ".join(words).split())]
+
+
+def _groups(words: Sequence[str]) -> Iterator[list[str]]:
+    group: list[str] = []
+    for word in words:
+        if "=" not in word and group:
+            yield group
+            group = []
+        group.append(word)
+    if group:
+        yield group
+
+
+def as_text(fault: Fault) -> str:
+    """The inverse of `parse_fault`; what is at its default is left out, and so is what was noted."""
+    words = [fault.kind]
+    for each in parameters(type(fault)):
+        value = getattr(fault, each.name)
+        if each.default is MISSING or value != each.default:
+            words.append(f"{each.name}={each.metadata['show'](value)}")
+    return " ".join(words)
+
+
+def notes(fault: Fault) -> dict[str, Any]:
+    """What `prepare` noted; with `as_text` all of a fault."""
+    return {each.name: getattr(fault, each.name) for each in fields(cast(Any, fault)) if "noted" in each.metadata}
+
+
+def with_notes(fault: Fault, noted: Mapping[str, Any]) -> Fault:
+    """The fault with what was noted. Raises TypeError for a note that it does not have."""
+    return cast(Fault, replace(cast(Any, fault), **noted))

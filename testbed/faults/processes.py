@@ -1,0 +1,117 @@
+"""Kafka's processes under faults: what each must be, given the active faults, and making it so."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.errors import TestbedError
+from testbed.faults.fault import Fault
+from testbed.faults.journal import active
+from testbed.faults.words import kafka_host
+from testbed.kafka.node import Node
+from testbed.topology.model import Topology
+from testbed.wait import wait_for
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+START_S = 5.0
+
+
+class Held(IntEnum):
+    """How a fault holds a process while it lasts; of several the greatest counts."""
+
+    RUNNING = 0
+    PAUSED = 1
+    DOWN = 2
+
+
+class ProcessFault(Fault):
+    """A fault of Kafka's process on one host. A kind adds `apply` and `verify`."""
+
+    hinders: ClassVar[bool] = True
+    holds: ClassVar[Held] = Held.RUNNING
+    host: str
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        kafka_host(topology, self.host)
+
+    def heal(self, testbed: "Testbed") -> None:
+        """See `Fault.heal`: starts or continues Kafka. `Faults` waits until it is unfenced."""
+        settle(testbed, self.host)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A process as the kernel tells it: its number on its host, and its state's letter (T: stopped)."""
+
+    pid: int
+    state: str
+
+    @property
+    def paused(self) -> bool:
+        """Whether it is stopped."""
+        return self.state in ("T", "t")
+
+    def __str__(self) -> str:
+        return f"process {self.pid} is there, in state {self.state}"
+
+
+def look(node: Node) -> Seen | None:
+    """The Kafka process of a host; None when there is none (or only one that nobody has reaped yet)."""
+    pid = node.pid()
+    if pid is None:
+        return None
+    stat = node.host.run(["cat", f"/proc/{pid}/stat"], check=False).stdout
+    # The second field, the command in parentheses, may itself hold blanks and parentheses.
+    _, _, rest = stat.rpartition(")")
+    state = rest.split()[0] if rest.split() else "X"
+    return None if state in ("Z", "X") else Seen(pid, state)
+
+
+def require_running(testbed: "Testbed", host: str) -> Seen:
+    """The process of `host`. Raises `TestbedError` when it does not run, or is paused."""
+    seen = look(testbed.node(host))
+    if seen is None:
+        raise TestbedError(f"Kafka on {host} does not run{_because(testbed, host)}")
+    if seen.paused:
+        raise TestbedError(f"Kafka on {host} is paused{_because(testbed, host)}")
+    return seen
+
+
+def _faults(testbed: "Testbed", host: str) -> list[ProcessFault]:
+    found = active(testbed.name, ProcessFault)  # type: ignore[type-abstract]
+    return [fault for fault in found if fault.host == host]
+
+
+def _because(testbed: "Testbed", host: str) -> str:
+    found = [fault.kind for fault in _faults(testbed, host) if fault.holds]
+    return f": it has {' and '.join(found)} already" if found else f"; `testbed logs {testbed.name} {host}` may say why"
+
+
+def settle(testbed: "Testbed", host: str) -> None:
+    """Start, pause or continue Kafka on `host` as the topology and the active faults have it."""
+    node = testbed.node(host)
+    held = max((fault.holds for fault in _faults(testbed, host)), default=Held.RUNNING)
+    if held is Held.DOWN:
+        return
+    seen = look(node)
+    if seen is None:
+        start(node)
+    if held is Held.PAUSED and not (seen and seen.paused):
+        node.signal("STOP")
+    elif held is Held.RUNNING and seen and seen.paused:
+        node.signal("CONT")
+
+
+def start(node: Node) -> None:
+    """Start Kafka, and see that the process is there."""
+    node.start()
+    wait_for(
+        node.pid,
+        lambda pid: pid is not None,
+        timeout_s=START_S,
+        interval_s=0.05,
+        what=f"Kafka's process on {node.host.name}",
+    )

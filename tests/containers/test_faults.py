@@ -1,0 +1,240 @@
+"""Every fault on real brokers: its effect is looked at by other means than its own, and nothing of it remains."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from testbed.faults import Faults, parse_fault
+from testbed.hosts.namespace import NamespaceShell
+from testbed.kafka.types import ConfigResource
+from testbed.provision.remove import remove
+from testbed.provision.status import status
+from testbed.provision.testbed import Testbed
+from testbed.topology import loads
+from tests.containers.conftest import ROOT, cli
+
+pytestmark = pytest.mark.containers
+NAME = "ci-faults"
+TOPOLOGY = """
+name: three-controllers
+racks: {r1: {}, r2: {uplink: {rate: 200mbit}}}
+kafka:
+  version: 4.3.1
+  # A killed broker may register anew once its session is over: 9 s by default.
+  properties: {broker.session.timeout.ms: 5000, broker.heartbeat.interval.ms: 1000}
+defaults: {nic: {rate: 400mbit}}
+hosts:
+  b1: {role: both, rack: r1}
+  b2: {role: both, rack: r2}
+  b3: {role: both, rack: r1}
+"""
+
+
+@pytest.fixture(scope="module")
+def up(own_state, engine):
+    testbed = Testbed.up(loads(TOPOLOGY), name=NAME)
+    yield testbed
+    testbed.close()
+    remove(engine, NAME)
+
+
+@pytest.fixture
+def put(up):
+    """Put a fault in; when the test ends it is healed, and the testbed is as declared again."""
+    faults = Faults(up)
+    begun = time.monotonic()
+
+    def add(text):
+        fault_id = faults.add(parse_fault(text))
+        print(f"{text}: in effect after {time.monotonic() - begun:.1f} s")
+        return fault_id
+
+    yield add
+    healing = time.monotonic()
+    faults.clear()
+    print(f"healed in {time.monotonic() - healing:.1f} s")
+    as_declared(up)
+
+
+def as_declared(testbed):
+    found = status(testbed)
+    assert found["ok"], found
+    fabric, _pids = testbed.pids()
+    shell = NamespaceShell("fabric", fabric)
+    links = json.loads(shell.run(["ip", "-j", "link", "show"]).stdout)
+    assert [link["ifname"] for link in links if "UP" not in link["flags"]] == []
+    assert "clsact" not in shell.run(["tc", "qdisc", "show"]).stdout
+    assert set(qdiscs(shell, "up0")) <= {"noqueue"}
+    assert reached(testbed, "b1") == {"b2", "b3"}
+    with testbed.admin() as admin:
+        assert len(admin.cluster().brokers) == 3
+
+
+def qdiscs(shell, device):
+    return [qdisc["kind"] for qdisc in json.loads(shell.run(["tc", "-j", "qdisc", "show", "dev", device]).stdout)]
+
+
+def java(testbed, host):
+    """The processes of Kafka on a host: number and state."""
+    told = testbed.hosts[host].run("ps -C java -o pid=,stat=", check=False).stdout
+    return [(int(line.split()[0]), line.split()[1]) for line in told.splitlines()]
+
+
+def reached(testbed, source):
+    """The hosts that answer an echo request from `source`."""
+    others = [host for host in testbed.hosts if host != source]
+    pings = " & ".join(f"ping -qnc1 -W1 {testbed.plan.data_ip(h)} >/dev/null && echo {h}" for h in others)
+    return set(testbed.hosts[source].run(f"{{ {pings} & wait; }}", check=False).stdout.split())
+
+
+def echoes(testbed, host):
+    """How many echo requests have arrived on a host."""
+    rows = [line.split() for line in testbed.hosts[host].run("grep ^Icmp: /proc/net/snmp").stdout.splitlines()]
+    return int(dict(zip(*rows, strict=True))["InEchos"])
+
+
+def carried_mbit(testbed, source, target):
+    """Payload from `source` to `target` in 1 s, in Mbit/s."""
+    address = str(testbed.plan.data_ip(target))
+    testbed.hosts[target].run(f"iperf3 -s -1 -D -B {address} -I /run/test-iperf.pid && sleep 0.2")
+    told = testbed.hosts[source].run(["iperf3", "-c", address, "-t", "1", "-J"], check=False).stdout
+    return json.loads(told)["end"]["sum_received"]["bits_per_second"] / 1e6
+
+
+def test_broker_kill(up, put):
+    put("broker-kill host=b2")
+    assert java(up, "b2") == []
+    assert len(java(up, "b1")) == 1
+
+
+def test_broker_term(up, put):
+    put("broker-term host=b3")
+    assert java(up, "b3") == []
+    assert "App info kafka.server for 3 unregistered" in up.node("b3").log_tail(50)
+
+
+def test_broker_pause(up, put):
+    (process,) = java(up, "b2")
+    put("broker-pause host=b2")
+    (paused,) = java(up, "b2")
+    assert (paused[0], paused[1][0]) == (process[0], "T")
+
+
+def test_broker_restart(up, put):
+    (before,) = java(up, "b3")
+    put("broker-restart host=b3")
+    (after,) = java(up, "b3")
+    assert after[0] != before[0]
+
+
+def test_controller_failover(up, put):
+    with up.admin() as admin:
+        before = admin.cluster().controller_id
+    put("controller-failover")
+    with up.admin() as admin:
+        assert admin.cluster().controller_id not in (None, before)
+
+
+def test_nic_rate_one_way_and_two_of_them(up, put):
+    put("nic-rate host=b1 rate=40mbit direction=receive")
+    first = put("nic-rate host=b1 rate=20mbit")
+    assert 15 < carried_mbit(up, "b3", "b1") < 20
+    Faults(up).clear(first)
+    assert 30 < carried_mbit(up, "b3", "b1") < 40
+    assert 300 < carried_mbit(up, "b1", "b3") < 400
+
+
+def test_nic_down(up, put):
+    put("nic-down host=b2")
+    assert "NO-CARRIER" in up.hosts["b2"].run("ip link show data0").stdout
+    assert reached(up, "b1") == {"b3"}
+    assert len(java(up, "b2")) == 1
+
+
+def test_nic_cut_both_ways(up, put):
+    put("nic-cut hosts=b1 peers=b2")
+    assert reached(up, "b1") == {"b3"}
+    assert reached(up, "b3") == {"b1", "b2"}
+
+
+def test_nic_cut_one_way(up, put):
+    put("nic-cut hosts=b1 peers=b3 direction=transmit")
+    arrived = echoes(up, "b3"), echoes(up, "b1")
+    assert reached(up, "b1") == {"b2"}
+    assert reached(up, "b3") == {"b2"}
+    assert (echoes(up, "b3"), echoes(up, "b1")) == (arrived[0], arrived[1] + 1)
+
+
+def test_uplink_cut(up, put):
+    put("uplink-cut rack=r2")
+    assert reached(up, "b1") == {"b3"}
+
+
+@pytest.mark.parametrize("rack", ["r1", "r2"], ids=["none declared", "declared"])
+def test_uplink_rate(up, put, rack):
+    put(f"uplink-rate rack={rack} rate=20mbit")
+    assert 15 < carried_mbit(up, "b1", "b2") < 20
+    if rack == "r1":
+        assert 300 < carried_mbit(up, "b1", "b3") < 400
+
+
+def test_quota_alter(up, put):
+    key = "follower.replication.throttled.rate"
+    with up.admin() as admin:
+        admin.alter_configs(ConfigResource.broker(2), {key: "5000000"})
+        fault = put("quota-alter brokers=b1,b2 rate=1MB/s side=follower")
+        assert [dict(admin.broker_configs(broker).broker) for broker in (1, 2)] == [{key: "1000000"}] * 2
+        Faults(up).clear(fault)
+        assert dict(admin.broker_configs(1).broker) == {}
+        fault = put("quota-alter brokers=b2 rate=none side=follower")
+        assert dict(admin.broker_configs(2).broker) == {}
+        Faults(up).clear(fault)
+        assert dict(admin.broker_configs(2).broker) == {key: "5000000"}
+        admin.alter_configs(ConfigResource.broker(2), {}, [key])
+
+
+def test_cpu_limit(up, put):
+    burn = "import time; e = time.monotonic() + 1\nwhile time.monotonic() < e: pass\nprint(time.process_time())"
+    put("cpu-limit host=b3 cpus=0.2")
+    assert float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) < 0.3
+    Faults(up).clear()
+    assert float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) > 0.4
+
+
+def test_from_the_command_line(up, put):
+    told = cli("fault", "add", NAME, "nic-rate", "host=b1", "rate=20mbit", "cpu-limit", "host=b2", "cpus=0.5")
+    assert told.returncode == 0, told.stderr
+    listed = json.loads(cli("fault", "list", NAME, "--json").stdout)
+    assert [each["fault"] for each in listed] == ["nic-rate host=b1 rate=20mbit", "cpu-limit host=b2 cpus=0.5"]
+    assert "20mbit; declared is 400mbit" in cli("status", NAME).stdout
+    assert cli("gc").stdout == "nothing to collect\n"
+    refused = cli("fault", "add", NAME, "nic-rate", "host=b9", "rate=20mbit")
+    assert (refused.returncode, "has no host 'b9'" in refused.stderr) == (64, True)
+    cleared = cli("fault", "clear", NAME)
+    assert (cleared.returncode, len(cleared.stdout.splitlines())) == (0, 2), cleared.stderr
+
+
+def test_a_killed_holders_faults_are_healed_by_gc(up, put):
+    texts = ["quota-alter brokers=b1 rate=1MB/s", "nic-rate host=b1 rate=20mbit", "cpu-limit host=b1 cpus=0.5"]
+    texts += ["nic-cut hosts=b1 peers=b3", "broker-kill host=b3"]
+    code = (
+        "import signal\nfrom testbed.faults import Faults, parse_fault\nfrom testbed.provision.testbed import Testbed\n"
+        f"faults = Faults(Testbed.attach({NAME!r}))\n"
+        f"for text in {texts!r}: faults.add(parse_fault(text))\n"
+        "print('held', flush=True)\nsignal.pause()"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout.readline() == "held\n"
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert java(up, "b3") == []
+    told = cli("gc")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.startswith(f"{NAME}: healed of {', '.join(texts)}, whose")
+    with up.admin() as admin:
+        assert dict(admin.broker_configs(1).broker) == {}
+    assert Faults(up).list() == ()

@@ -1,0 +1,53 @@
+import json
+
+import pytest
+
+from testbed.cli.main import main
+from testbed.faults import kinds, parse_fault
+from testbed.faults.journal import FaultJournal
+from tests.faults.fakes import DEAD
+
+
+def test_kinds_are_told_with_their_parameters(capsys):
+    assert main(["fault", "kinds"]) == 0
+    told = capsys.readouterr().out
+    assert "nic-rate host=… rate=… [direction=both] [nic=all]\n    a host's NIC is slower" in told
+    assert main(["fault", "kinds", "--json"]) == 0
+    assert sorted(json.loads(capsys.readouterr().out)) == sorted(kinds())
+
+
+def test_faults_are_listed_with_whose_they_are(one, capsys):
+    journal = FaultJournal("one")
+    journal.add(parse_fault("nic-down host=b1"), None)
+    journal.add(parse_fault("broker-kill host=b2"), DEAD)
+    assert main(["fault", "list", "one"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("1   nic-down host=b1") and lines[1].endswith("hand")
+    assert lines[2].endswith("process 1 (dead: `testbed gc` heals it)")
+    assert main(["fault", "list", "one", "--json"]) == 0
+    assert [each["id"] for each in json.loads(capsys.readouterr().out)] == [1, 2]
+
+
+def test_no_faults_is_said(one, capsys):
+    assert main(["fault", "list", "one"]) == 0
+    assert capsys.readouterr().out == "no faults\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["fault", "list", "nowhere"], "there is no testbed nowhere"),
+        (["fault", "add", "one", "broker-kil", "host=b1"], "did you mean broker-kill?"),
+        (["fault", "add", "one", "nic-rate", "host=b1"], "rate is missing"),
+    ],
+)
+def test_wrong_usage_is_64(one, capsys, words, told):
+    assert main(words) == 64
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["fault"], ["fault", "heal", "one"], ["fault", "clear", "one", "first"]])
+def test_wrong_words_are_64(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 64

@@ -1,0 +1,44 @@
+import pytest
+
+from testbed.errors import TestbedError
+from testbed.faults import parse_fault
+from testbed.faults.cpu import read_limit
+
+
+def test_the_lowest_limit_counts_and_the_end_of_all_is_none(one, faults):
+    first = faults.add(parse_fault("cpu-limit host=b2 cpus=0.5"))
+    second = faults.add(parse_fault("cpu-limit host=b2 cpus=0.25"))
+    assert one.engine.limits == {"id-b2": 0.25}
+    faults.clear(second)
+    assert one.engine.limits == {"id-b2": 0.5}
+    faults.clear(first)
+    assert one.engine.limits == {"id-b2": None}
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "files", "cpus"),
+    [
+        (
+            "3:cpuset:/docker/x\n2:cpu,cpuacct:/docker/x\n0::/",
+            {"cpu/docker/x/cpu.cfs_quota_us": "25000", "cpu/docker/x/cpu.cfs_period_us": "100000"},
+            0.25,
+        ),
+        (
+            "2:cpu:/docker/x\n0::/system",
+            {"cpu/docker/x/cpu.cfs_quota_us": "-1", "cpu/docker/x/cpu.cfs_period_us": "100000"},
+            None,
+        ),
+        ("0::/system.slice/docker-x.scope", {"system.slice/docker-x.scope/cpu.max": "50000 100000"}, 0.5),
+        ("0::/system.slice/docker-x.scope", {"system.slice/docker-x.scope/cpu.max": "max 100000"}, None),
+    ],
+)
+def test_the_limit_is_read_from_either_version_of_cgroups(tmp_path, cgroup, files, cpus):
+    for path, content in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(content + "\n")
+    assert read_limit(cgroup, tmp_path) == cpus
+
+
+def test_a_process_without_a_cgroup_is_an_error(tmp_path):
+    with pytest.raises(TestbedError, match="no cgroup limits the CPUs"):
+        read_limit("4:memory:/docker/x", tmp_path)

@@ -1,0 +1,56 @@
+import pytest
+
+from testbed.faults import Faults, parse_fault
+from testbed.faults.catalogue.broker_restart import BrokerRestart
+
+
+def test_a_broker_that_was_paused_when_it_was_killed_is_paused_again(one, faults):
+    faults.add(parse_fault("broker-pause host=b2"))
+    killed = faults.add(parse_fault("broker-kill host=b2"))
+    assert one.nodes["b2"].state is None
+    faults.clear(killed)
+    assert one.nodes["b2"].state == "T"
+    faults.clear()
+    assert one.nodes["b2"].state == "S"
+
+
+def test_the_other_brokers_are_not_touched(one, faults):
+    with faults.injected(parse_fault("broker-kill host=b2")):
+        pass
+    assert [change for change in one.kernel.changes if "b2" not in change] == []
+
+
+def test_a_restart_is_seen_by_another_process(one, faults):
+    faults.add(parse_fault("broker-restart host=b2"))
+    assert one.nodes["b2"].pid() == 101
+    assert BrokerRestart("b2", before=101).verify(one) == "process 101 is there, in state S, as before"
+
+
+def test_what_runs_already_is_not_started_again(one, faults):
+    faults.add(parse_fault("broker-kill host=b2"))
+    one.nodes["b2"].start()  # by somebody else
+    faults.clear()
+    assert one.kernel.changes.count("start b2") == 1
+
+
+def test_a_process_that_nobody_has_reaped_is_gone(one, faults):
+    from testbed.faults.processes import look
+
+    one.nodes["b2"].state = "Z"
+    assert look(one.node("b2")) is None
+
+
+def test_leadership_moves_and_the_node_comes_back(racks):
+    faults = Faults(racks)
+    faults.add(parse_fault("controller-failover"))
+    assert racks.leader == 2
+    assert racks.nodes["b1"].state == "S"
+    assert racks.kernel.changes == ["SIGKILL b1", "start b1"]
+    assert faults.list()[0].fault.host == "b1"
+
+
+def test_a_leader_that_stays_is_an_error(racks, monkeypatch):
+    racks.kernel.deaf = True
+    with pytest.raises(Exception, match="another controller than b1 to become active"):
+        Faults(racks).add(parse_fault("controller-failover"))
+    assert Faults(racks).list() == ()

@@ -1,0 +1,77 @@
+"""What a topology cannot have is refused before anything is changed, and says why."""
+
+import re
+
+import pytest
+
+from testbed.errors import TestbedError, UsageError
+from testbed.faults import Faults, parse_fault
+from tests.faults.fakes import RACKS, THREE
+
+KAFKA = "Kafka runs on b1, b2 or b3"
+
+
+@pytest.mark.parametrize(
+    ("topology", "text", "told"),
+    [
+        (THREE, "broker-kill host=b9", "three has no host 'b9'; it has b1, b2, b3 or load"),
+        (THREE, "broker-term host=load", f"load runs no Kafka, its role is client; {KAFKA}"),
+        (THREE, "broker-pause host=laod", "no host 'laod'; it has b1, b2, b3 or load; did you mean load?"),
+        (THREE, "broker-restart host=load", f"load runs no Kafka, its role is client; {KAFKA}"),
+        (THREE, "controller-failover", "three has 1 controller, b1: without one of them there is no majority"),
+        (THREE, "nic-rate host=b9 rate=1mbit", "no host 'b9'"),
+        (THREE, "nic-rate host=b1 rate=400mbit", "rate=400mbit would slow nothing down: b1 has 400mbit"),
+        (RACKS, "nic-rate host=b4 rate=100mbit", "would slow nothing down: b4 has 100mbit"),
+        (THREE, "nic-rate host=b1 rate=1mbit nic=data1", "b1 has no NIC 'data1'; it has data0; did you mean data0?"),
+        (THREE, "nic-down host=b1 nic=x", "b1 has no NIC 'x'; it has data0"),
+        (THREE, "nic-cut hosts=b1 peers=b7", "no host 'b7'"),
+        (THREE, "nic-cut hosts=b1,b2 peers=b2,b3", "b2 cannot stand on both sides of a cut"),
+        (THREE, "nic-cut hosts=b1,b2,b3,load", "are all hosts of three: there is nobody to cut them from"),
+        (THREE, "uplink-cut rack=r1", "three has one rack: no host's traffic passes its uplink"),
+        (RACKS, "uplink-cut rack=r3", "racks has no rack 'r3'; it has r1 or r2"),
+        (RACKS, "uplink-rate rack=r1 rate=1gbit", "would slow nothing down: the uplink of r1 has 200mbit"),
+        (THREE, "quota-alter brokers=load rate=1MB/s", "load is no broker, it is a client; b1, b2 or b3 are"),
+        (THREE, "cpu-limit host=b9 cpus=0.5", "no host 'b9'"),
+    ],
+)
+def test_what_a_topology_cannot_have(topology, text, told):
+    with pytest.raises(UsageError, match=re.escape(told)):
+        parse_fault(text).check(topology)
+
+
+@pytest.mark.parametrize(
+    ("first", "text", "told"),
+    [
+        ("broker-kill host=b2", "broker-kill host=b2", "Kafka on b2 does not run: it has broker-kill already"),
+        ("broker-kill host=b2", "broker-pause host=b2", "Kafka on b2 does not run: it has broker-kill already"),
+        ("broker-pause host=b2", "broker-term host=b2", "Kafka on b2 is paused: it has broker-pause already"),
+        ("broker-pause host=b2", "broker-restart host=b2", "Kafka on b2 is paused: it has broker-pause already"),
+        (
+            None,
+            "quota-alter brokers=b1 rate=none",
+            "nothing would change: broker 1 leader.replication.throttled.rate=not",
+        ),
+        (None, "cpu-limit host=b1 cpus=4000", "cpus=4000 would limit nothing: this machine has"),
+    ],
+)
+def test_what_could_not_take_effect_now(one, faults, first, text, told):
+    if first:
+        faults.add(parse_fault(first))
+    before = one.kernel.changes[:]
+    with pytest.raises(TestbedError, match=told):
+        faults.add(parse_fault(text))
+    assert one.kernel.changes == before
+    assert len(faults.list()) == (1 if first else 0)
+
+
+def test_what_died_by_itself_is_refused_with_a_hint(one, faults):
+    one.nodes["b2"].state = None
+    with pytest.raises(TestbedError, match="Kafka on b2 does not run; `testbed logs one b2` may say why"):
+        faults.add(parse_fault("broker-kill host=b2"))
+
+
+def test_a_failover_needs_a_majority_that_is_left(racks):
+    faults = Faults(racks)
+    faults.add(parse_fault("broker-kill host=b3"))
+    with pytest.raises(TestbedError, match=r"only b1, b2 of 3 controllers run: without b1 there is no majority \(2\)"):
+        faults.add(parse_fault("controller-failover"))
