@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from results.criteria.measures import MoveMeasures
 from results.criteria.rate_judgement import bound_of
@@ -23,6 +23,7 @@ TITLES = {
     "leaders-as-planned": "Leaders as planned",
     "move-done": "The move is done",
     "quota-before-move": "Quota first, then the move",
+    "logs-clean": "Nothing unexpected in the log",
     "nic-measured": "NIC as declared",
     "machine-load": "Machine idle enough",
 }
@@ -30,7 +31,15 @@ SECTIONS = (
     ("Rates", ("throttled-window", "steady-mean", "control-unthrottled", "broker-rate-agrees", "nic-conservation")),
     (
         "Facts",
-        ("quota-in-force", "quota-before-move", "records-intact", "move-done", "leaders-as-planned", "config-restored"),
+        (
+            "quota-in-force",
+            "quota-before-move",
+            "records-intact",
+            "move-done",
+            "leaders-as-planned",
+            "config-restored",
+            "logs-clean",
+        ),
     ),
     ("Ground", ("nic-measured", "machine-load")),
 )
@@ -264,6 +273,22 @@ def tidy(text: str) -> str:
     """Numbers stay with their units at the end of a line, and a minus is one."""
     bound = re.sub(r"(\d) (s|B|kB|MB|GB|MB/s|kB/s|GB/s|%)(?=\W|$)", "\\1\N{NO-BREAK SPACE}\\2", text)
     return re.sub(r"(?<![\w.\-])-(?=\d)", "\N{MINUS SIGN}", bound)
+
+
+def log_rows(manifest: Manifest) -> list[tuple[str, ...]]:
+    """What the brokers' logs said and nothing explains, in the order of time."""
+    findings = [f for log in manifest.facts.logs or () for f in log.findings]
+    return [
+        (
+            f"{datetime.fromtimestamp(f.ts_us / 1e6, UTC):%H:%M:%S}" if f.ts_us else "",
+            f.host,
+            f.level,
+            str(f.count),
+            f.text,
+            f.logger,
+        )
+        for f in sorted(findings, key=lambda f: f.ts_us)
+    ]
 
 
 def when(text: str) -> str:

@@ -15,27 +15,22 @@ from results.criteria.words import rate, size
 from results.manifest import Manifest
 from results.report import page
 from results.report.charts import charts
+from results.report.incident import render_incident
 from results.verdict import Criterion, overall
 
 
 def render(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Criterion], measures: MoveMeasures) -> str:
     """The report as HTML text; `samples` and `events` as Arrow tables or pandas DataFrames.
 
-    Raises ValueError when the manifest has no move.
+    Raises ValueError when the manifest has neither a move nor an incident.
     """
+    if manifest.incident is not None:
+        return _incident(manifest, samples, events, criteria)
     move = manifest.move
     if move is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no move to report")
     panels = charts(move, measures, RunSeries(samples, events), page.summaries(measures, move))
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("results.report", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(rate=rate, size=size, when=page.when, tidy=page.tidy)
-    return environment.get_template("report.html.j2").render(
+    return _template("report.html.j2").render(
         manifest=manifest,
         move=move,
         measures=measures,
@@ -46,11 +41,35 @@ def render(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Cri
         figures=page.figures(manifest, measures, move),
         sections=page.sections(criteria),
         measured=page.measured_rows(measures, move),
+        logs=page.log_rows(manifest),
         charts=panels,
         data=embedded([asdict(p) for p in panels]),
         style=_inline("vendor/uPlot.min.css") + _inline("templates/report.css"),
         script=_inline("vendor/uPlot.iife.min.js") + Markup("\n") + _inline("templates/report.js"),
     )
+
+
+def _incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Criterion]) -> str:
+    filled = render_incident(manifest, samples, events, criteria)
+    charts_of_it = filled.pop("charts")
+    return _template("incident.html.j2").render(
+        **filled,
+        data=embedded(charts_of_it),
+        style=_inline("vendor/uPlot.min.css") + _inline("templates/report.css"),
+        script=_inline("vendor/uPlot.iife.min.js") + Markup("\n") + _inline("templates/incident.js"),
+    )
+
+
+def _template(name: str) -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("results.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(rate=rate, size=size, when=page.when, tidy=page.tidy)
+    return environment.get_template(name)
 
 
 def embedded(document: Any) -> Markup:

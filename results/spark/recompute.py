@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from results.criteria.registry import Judgement, UnknownExperimentError, rules_for
+from results.criteria.registry import Judgement, UnknownExperimentError, judge, rules_for
 from results.manifest import Manifest
 from results.spark.move_measures import measure_moves
 from results.spark.sources import views
@@ -36,9 +36,14 @@ def recompute(spark: SparkSession, store: Store, run_ids: Sequence[str] | None =
             manifests.append(manifest)
     if not manifests:
         return Recomputed({}, tuple(problems))
+    # An incident was judged by its file's own sentences: there is nothing to measure again.
+    judgements = {m.run_id: judge(m, None, None) for m in manifests if m.incident is not None}
+    manifests = [m for m in manifests if m.incident is None]
+    if not manifests:
+        return Recomputed(judgements, tuple(problems))
     with views(spark, store, manifests):
         measures = measure_moves(spark, manifests)
-    judgements = {
+    judgements |= {
         m.run_id: Judgement(tuple(rules_for(m.experiment).judge(m, measures[m.run_id])), measures[m.run_id])
         for m in manifests
     }
@@ -51,4 +56,6 @@ def _problem(store: Store, manifest: Manifest) -> str | None:
         store.verify(manifest.run_id)
     except (UnknownExperimentError, StoreError) as error:
         return f"run {manifest.run_id}: {error}"
+    if manifest.incident is not None:
+        return None
     return None if manifest.move is not None else f"run {manifest.run_id}: its manifest has no move"

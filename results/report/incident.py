@@ -1,0 +1,267 @@
+"""The report of a replayed incident: the timeline drawn over the signals, and what was expected."""
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from results.criteria.series import RunSeries
+from results.criteria.windows import US
+from results.manifest import IncidentRecord, Manifest
+from results.report import page
+from results.schema import EVENTS, SAMPLES, conform
+from results.verdict import Criterion, overall
+
+DRIVER = "driver"
+QUIET_BYTES = 500_000
+"""A log that grew by less is left out of the picture."""
+BEFORE_S, AFTER_S = 2.0, 3.0
+
+TITLES = {
+    "timeline": "It happened as written",
+    "move-done": "The move is done",
+    "quota-before-move": "Quota first, then the move",
+    "throttle-removed": "No throttle is left",
+    "isr": "In-sync replicas",
+    "fully-replicated": "Fully replicated",
+    "rate": "Rate",
+    "nic-bound": "The NIC's limit",
+    "uplink-bound": "The uplink's limit",
+    "records-intact": "Every record is there",
+    "produce-latency": "Produce latency",
+    "all-acknowledged": "Every record acknowledged",
+}
+"""Of expectations; what is not here goes by its name."""
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One curve; `style` is a name the page's script knows: line, step, dashed."""
+
+    label: str
+    values: tuple[float | None, ...]
+    style: str = "line"
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A chart of curves on common instants (seconds after the beginning)."""
+
+    id: str
+    title: str
+    unit: str
+    t: tuple[float, ...]
+    lines: tuple[Line, ...]
+    start: float
+    stop: float
+
+    @property
+    def rows(self) -> list[tuple[float | None, ...]]:
+        """The chart as table rows."""
+        return [(t, *(line.values[i] for line in self.lines)) for i, t in enumerate(self.t)]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An entry of the timeline that acted; seconds after the beginning."""
+
+    name: str
+    trigger: str
+    did: str
+    planned: float
+    actual: float
+
+    @property
+    def late_ms(self) -> float:
+        """How much later than planned."""
+        return (self.actual - self.planned) * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An entry on the time axis."""
+
+    t: float
+    label: str
+
+
+class _Signals:
+    """A run's samples and events by what they are of, on the incident's own time."""
+
+    def __init__(self, samples: Any, events: Any) -> None:
+        self._samples = conform(samples, SAMPLES, "samples").to_pandas()
+        self._samples["us"] = self._samples["ts"].astype("int64")
+        self._events = conform(events, EVENTS, "events").to_pylist()
+        self.run = RunSeries(samples, events)
+        self.start_us = self.run.event_us("incident.started")
+        self.stop_us = self.run.event_us("incident.ended")
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        return [{**e, "detail": json.loads(e["detail"])} for e in self._events if e["kind"] == kind]
+
+    def keys(self, metric: str) -> list[tuple[str, str | None]]:
+        """Host and topic of every series of a metric."""
+        chosen = self._samples[self._samples["metric"] == metric]
+        return sorted({(host, topic or "") for host, topic in zip(chosen["host"], chosen["topic"], strict=True)})
+
+    def points(self, metric: str, host: str, topic: str | None = None) -> list[Point]:
+        """Readings on the incident's time; values of one instant are summed."""
+        frame = self._samples
+        chosen = frame[(frame["metric"] == metric) & (frame["host"] == host)]
+        if topic:
+            chosen = chosen[chosen["topic"] == topic]
+        summed = chosen.groupby("us")["value"].sum()
+        start, stop = self.start_us or 0, self.stop_us or 0
+        return [
+            ((us - start) / US, float(value))
+            for us, value in summed.items()
+            if start - BEFORE_S * US <= us <= stop + AFTER_S * US
+        ]
+
+
+def steps(events: Sequence[dict[str, Any]]) -> tuple[Step, ...]:
+    """What acted, in order of time."""
+    found = [
+        Step(
+            e["name"],
+            e["detail"]["trigger"],
+            "; ".join(e["detail"]["do"]),
+            float(e["detail"]["planned_s"]),
+            float(e["detail"]["actual_s"]),
+        )
+        for e in events
+    ]
+    return tuple(sorted(found, key=lambda step: step.actual))
+
+
+def rates(points: Sequence[Point]) -> list[Point]:
+    """Growth per second between readings, each at the later one."""
+    return [(b[0], max(0.0, (b[1] - a[1]) / (b[0] - a[0]))) for a, b in itertools.pairwise(points)]
+
+
+def panel(key: str, title: str, unit: str, curves: Sequence[tuple[str, Sequence[Point], str]]) -> Panel | None:
+    """Curves on the union of their instants; None when there are no points."""
+    instants = sorted({round(t, 3) for _, points, _ in curves for t, _ in points})
+    if not instants:
+        return None
+    lines = []
+    for label, points, style in curves:
+        at = {round(t, 3): value for t, value in points}
+        lines.append(Line(label, tuple(at.get(t) for t in instants), style))
+    return Panel(key, title, unit, tuple(instants), tuple(lines), instants[0], instants[-1])
+
+
+def _panels(signals: _Signals) -> list[Panel]:
+    grown = []
+    for host, topic in signals.keys("log.bytes"):
+        points = signals.points("log.bytes", host, topic)
+        if points and max(v for _, v in points) - points[0][1] > QUIET_BYTES:
+            first = points[0][0]
+            # A log that did not exist yet was empty.
+            zeros = [(t, 0.0) for t, _ in signals.points("nic.rx.bytes", host) if t < first]
+            grown.append((f"{topic} on {host}", [(t, v / 1e6) for t, v in rates([*zeros, *points])], "line"))
+    quota: dict[float, float] = {}
+    for host, _ in signals.keys("quota.follower.rate"):
+        for t, value in signals.points("quota.follower.rate", host):
+            if value >= 0:
+                quota[round(t, 3)] = value / 1e6
+    if quota:
+        grown.append(("throttle", sorted(quota.items()), "dashed"))
+    shares = [
+        (topic or "", [(t, v * 100) for t, v in signals.points("move.moved", DRIVER, topic)], "line")
+        for _, topic in signals.keys("move.moved")
+    ]
+    uplinks = [
+        (f"{rack} {way}", [(t, v * 8 / 1e6) for t, v in rates(signals.points(metric, rack))], "line")
+        for metric, way in (("uplink.tx.bytes", "out"), ("uplink.rx.bytes", "in"))
+        for rack, _ in signals.keys(metric)
+    ]
+    replicas = [
+        (topic or "", signals.points("topic.isr", DRIVER, topic), "step") for _, topic in signals.keys("topic.isr")
+    ]
+    found = [
+        panel("rates", "Logs growing", "MB/s", grown),
+        panel("moved", "Moved", "%", shares),
+        panel("uplinks", "Uplinks", "Mbit/s", uplinks),
+        panel("latency", "Produce latency, per second", "ms", _latency(signals)),
+        panel("isr", "Fewest in-sync replicas of a partition", "replicas", replicas),
+    ]
+    return [each for each in found if each is not None]
+
+
+def _latency(signals: _Signals) -> list[tuple[str, list[Point], str]]:
+    by_second: dict[int, list[float]] = {}
+    for _, topic in signals.keys("load.latency"):
+        for t, value in signals.points("load.latency", DRIVER, topic):
+            by_second.setdefault(int(t // 1), []).append(value * 1000)
+    if not by_second:
+        return []
+    seconds = sorted(by_second.items())
+    return [
+        ("slowest", [(s + 0.5, max(found)) for s, found in seconds], "line"),
+        ("99 %", [(s + 0.5, float(np.percentile(found, 99))) for s, found in seconds], "line"),
+        ("median", [(s + 0.5, float(np.median(found))) for s, found in seconds], "line"),
+    ]
+
+
+def _row(criterion: Criterion) -> page.Row:
+    value = criterion.observed
+    known = isinstance(value, str | None) or criterion.unit == "bytes/s"
+    observed = page.observed(criterion) if known else f"{value:g} {criterion.unit}".strip()
+    return page.Row(
+        verdict=criterion.verdict,
+        word=page.WORDS[criterion.verdict],
+        title=TITLES.get(criterion.name, criterion.name),
+        name=criterion.name,
+        where=" ".join(word for word in (criterion.host, criterion.direction) if word),
+        expected=criterion.expected,
+        observed=observed,
+        tolerance=criterion.tolerance,
+        why=criterion.why,
+    )
+
+
+def answer(record: IncidentRecord, criteria: Sequence[Criterion]) -> str:
+    """The verdict in one sentence, against what the file foretells."""
+    failed = sorted({c.name for c in criteria if c.verdict == "fail"})
+    unknown = [c for c in criteria if c.verdict == "inconclusive"]
+    if unknown:
+        return f"Cannot say: {unknown[0].name}: {unknown[0].why}."
+    if not failed:
+        wrong = " The faulty practice was expected to fail." if record.fails else ""
+        return f"Everything that was expected came true.{wrong}"
+    foretold = "as the file foretells" if set(failed) == set(record.fails) else "not as the file foretells"
+    first = next(c for c in criteria if c.verdict == "fail")
+    return f"It fails {', '.join(failed)}, {foretold}: expected was {first.expected}; {first.why}."
+
+
+def render_incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Criterion]) -> dict[str, Any]:
+    """What the template `incident.html.j2` is filled with. Raises ValueError when the run is no incident."""
+    record = manifest.incident
+    if record is None:
+        raise ValueError(f"run {manifest.run_id}: its manifest has no incident to report")
+    signals = _Signals(samples, events)
+    acted = steps(signals.events("incident.entry"))
+    panels = _panels(signals)
+    marks = [Mark(step.actual, step.name) for step in acted if step.did]
+    marks += [
+        Mark((round(e["ts"].timestamp() * US) - (signals.start_us or 0)) / US, f"{e['name']} moved")
+        for e in signals.events("move.done")
+    ]
+    return {
+        "manifest": manifest,
+        "record": record,
+        "verdict": overall(criteria),
+        "word": page.WORDS[overall(criteria)],
+        "answer": answer(record, criteria),
+        "steps": acted,
+        "panels": panels,
+        "rows": [_row(each) for each in criteria],
+        "document": json.dumps(record.document, indent=2, ensure_ascii=False),
+        "charts": {"panels": [asdict(each) for each in panels], "marks": [asdict(mark) for mark in marks]},
+    }

@@ -1,0 +1,186 @@
+"""Looking at a cluster while an incident is played: in-sync replicas, moves, quotas, uplinks."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from results.schema import Sample
+from testbed.hosts.host import Shell
+from testbed.incidents.evidence import DRIVER
+from testbed.incidents.trigger import Observations
+from testbed.kafka.errors import KafkaError
+from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
+from testbed.probes.recorder import Recorder, now_us
+from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE
+from testbed.reassignment.plan import Move
+from testbed.reassignment.progress import not_placed
+
+LOOK_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A move that was asked for: its partitions, and how large each was then."""
+
+    moves: tuple[Move, ...]
+    bytes: Mapping[TopicPartition, float] = field(default_factory=dict)
+
+
+def moved_share(
+    asked: Asked, states: Mapping[TopicPartition, PartitionState], size: Callable[[int, TopicPartition], float | None]
+) -> float:
+    """How much of a move's bytes has arrived, 0 to 1; `size` is of a broker's replica. Pure.
+
+    A partition that is where it should be has arrived. Empty partitions count as a byte each.
+    """
+    total = arrived = 0.0
+    for move in asked.moves:
+        each = max(1.0, asked.bytes.get(move.tp, 0.0))
+        state = states.get(move.tp)
+        for broker in move.adding or move.target[:1]:
+            total += each
+            if state is not None and (state.replicas == move.target or broker in state.isr):
+                arrived += each
+            else:
+                arrived += min(each, size(broker, move.tp) or 0.0)
+    return arrived / total if total else 1.0
+
+
+def observations(
+    states: Mapping[TopicPartition, PartitionState],
+    listed: Mapping[TopicPartition, Reassignment],
+    asked: Mapping[str, Asked],
+    size: Callable[[int, TopicPartition], float | None],
+) -> Observations:
+    """What the conditions of a timeline ask for. Pure."""
+    topics = sorted({tp.topic for tp in states})
+    of = {topic: [state for tp, state in states.items() if tp.topic == topic] for topic in topics}
+    return Observations(
+        isr={topic: min(len(s.isr) for s in found) for topic, found in of.items()},
+        # A replica that is being added is no replica yet: it is missing from nothing.
+        under_replicated={t: sum(_missing(s, listed) > 0 for s in found) for t, found in of.items()},
+        leaderless={topic: sum(s.leader is None for s in found) for topic, found in of.items()},
+        in_flight={topic: sum(tp.topic == topic for tp in listed) for topic in topics},
+        moved={topic: moved_share(each, states, size) for topic, each in asked.items()},
+        done=frozenset(t for t, each in asked.items() if not not_placed(each.moves, listed, states)),
+    )
+
+
+def _missing(state: PartitionState, listed: Mapping[TopicPartition, Reassignment]) -> int:
+    running = listed.get(state.tp)
+    adding = set(running.adding) if running else set()
+    return len(set(state.replicas) - adding - set(state.isr))
+
+
+def as_samples(ts_us: int, seen: Observations) -> Iterable[Sample]:
+    """The same as samples."""
+    for metric, by_topic in (
+        ("topic.isr", seen.isr),
+        ("topic.under_replicated", seen.under_replicated),
+        ("topic.leaderless", seen.leaderless),
+        ("move.in_flight", seen.in_flight),
+        ("move.moved", seen.moved),
+    ):
+        for topic, value in by_topic.items():
+            yield Sample(ts_us, DRIVER, metric, float(value), topic)
+
+
+class Watch:
+    """Keeps the newest observations. `asked` is what moves were asked for, by topic; a newer one replaces an older."""
+
+    def __init__(self, admin: AdminApi, topics: Sequence[str], hosts: Mapping[int, str], recorder: Recorder) -> None:
+        self._admin, self._topics, self._hosts, self._recorder = admin, list(topics), hosts, recorder
+        self._lock = threading.Lock()
+        self._asked: dict[str, Asked] = {}
+        self._done: set[str] = set()
+        self._newest = Observations()
+
+    def newest(self) -> Observations:
+        """What was seen last."""
+        with self._lock:
+            return self._newest
+
+    def moving(self) -> bool:
+        """Whether a move was asked for that was not seen to be done."""
+        with self._lock:
+            return bool(self._asked.keys() - self._done)
+
+    def ask(self, moves: Mapping[str, tuple[Move, ...]]) -> None:
+        """Follow these moves from now on, by topic; to be called just before they are asked for."""
+        sized = {
+            topic: Asked(each, {move.tp: self.size(move.current[0], move.tp) or 0.0 for move in each})
+            for topic, each in moves.items()
+        }
+        with self._lock:
+            self._asked |= sized
+            self._done -= sized.keys()
+            self._newest = Observations()  # older than the move: whoever waits for its end must not see it
+
+    def forget(self) -> None:
+        """Follow no move any more: they were cancelled."""
+        with self._lock:
+            self._asked.clear()
+
+    def asked(self) -> dict[str, tuple[Move, ...]]:
+        """The moves that are followed, by topic."""
+        with self._lock:
+            return {topic: each.moves for topic, each in self._asked.items()}
+
+    def size(self, broker: int, tp: TopicPartition) -> float | None:
+        """Bytes of a replica's log as its host's probe read them last."""
+        host = self._hosts.get(broker)
+        return None if host is None else self._recorder.latest(host, "log.bytes", tp.topic, tp.partition)
+
+    def look(self) -> Iterable[Sample]:
+        """Look once; for `Recorder.poll`. Raises `KafkaError` when nobody answers."""
+        with self._lock:
+            asked = dict(self._asked)
+        listed = self._admin.reassignments(self._topics)
+        states = self._admin.partitions(self._topics)
+        seen = observations(states, listed, asked, self.size)
+        ts_us = now_us()
+        with self._lock:
+            if asked != self._asked:
+                return ()  # a move was asked for meanwhile: this look is about the time before
+            self._newest = seen
+            new = sorted(seen.done - self._done)
+            self._done |= seen.done
+        for topic in new:
+            self._recorder.event("move.done", topic)
+        return list(as_samples(ts_us, seen))
+
+
+def quota_look(admin: AdminApi, host: str, broker: int) -> Callable[[], Iterable[Sample]]:
+    """For `Recorder.poll`: which quota a broker has in force; nothing while it does not answer."""
+
+    def look() -> Iterable[Sample]:
+        asked = now_us()
+        try:
+            configs = admin.broker_configs(broker)
+        except KafkaError:
+            return ()
+        rates = {"leader": configs.in_force(LEADER_RATE), "follower": configs.in_force(FOLLOWER_RATE)}
+        return [
+            Sample(asked, host, f"quota.{side}.rate", -1.0 if rate is None else float(rate))
+            for side, rate in rates.items()
+        ]
+
+    return look
+
+
+def uplink_look(fabric: Shell, devices: Mapping[str, tuple[str, str]]) -> Callable[[], Iterable[Sample]]:
+    """For `Recorder.poll`: bytes that each rack's uplink has carried, by its devices (out of the rack, into it)."""
+    wanted = [
+        (rack, way, device) for rack, pair in devices.items() for way, device in zip(("tx", "rx"), pair, strict=True)
+    ]
+    files = [f"/sys/class/net/{device}/statistics/tx_bytes" for _rack, _way, device in wanted]
+
+    def look() -> Iterable[Sample]:
+        ts_us = now_us()
+        values = fabric.run(["cat", *files], timeout_s=5.0).stdout.split()
+        return [
+            Sample(ts_us, rack, f"uplink.{way}.bytes", float(value), label=device)
+            for (rack, way, device), value in zip(wanted, values, strict=True)
+        ]
+
+    return look

@@ -1,0 +1,62 @@
+"""`testbed replay`, as far as it needs no engine."""
+
+import pytest
+
+from testbed.cli.main import main
+from tests.incidents.files import SMALL
+
+
+@pytest.fixture(autouse=True)
+def no_engine(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent")
+    for variable in ("XDG_STATE_HOME", "XDG_DATA_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path))
+
+
+def test_a_dry_run_says_what_would_happen_when(capsys):
+    assert main(["replay", "move-before-quota", "--dry-run", "--practice", "faulty", "--vary", "throttle=8MB/s"]) == 0
+    told = capsys.readouterr().out
+    assert "  at 2s: move\n      do move orders to b2\n      expect throttle in force before the move\n" in told
+    assert "  at 4s: throttle\n      do throttle set 8MB/s for orders\n" in told
+    assert "the remedy practice" not in told
+
+
+def test_a_dry_run_of_a_file_shows_both_practices(capsys, tmp_path):
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL)
+    assert main(["replay", str(file), "--dry-run"]) == 0
+    told = capsys.readouterr().out
+    assert "  when isr of clicks < 2, 2s later (may not come): alarm" in told
+    assert "  after move 50% (by 30s): lost" in told
+    assert "load: 1MB/s to clicks, in records of 4KiB" in told
+    assert told.count("the file foretells") == 2
+
+
+def test_every_mistake_of_a_file_is_told_with_its_place(capsys, tmp_path):
+    file = tmp_path / "small.yaml"
+    file.write_text(SMALL.replace("at: 2s", "at: 2").replace("host=b3", "host=b8"))
+    assert main(["replay", str(file), "--dry-run"]) == 64
+    told = capsys.readouterr().err
+    assert f"{file}:15:9: timeline[0].at: 2 has no unit" in told
+    assert f"{file}:24:9: timeline[2].do: broker-kill host=b8: " in told
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["replay", "move-befor-quota"], "did you mean move-before-quota?"),
+        (["replay", "move-before-quota", "--vary", "throttle"], "expected NAME=VALUE, such as throttle=5MB/s"),
+        (["replay", "move-before-quota", "--vary", "throtle=5MB/s"], "there is no parameter throtle"),
+        (["replay", "move-before-quota", "--vary", "throttle=5"], "5 has no unit"),
+        (["replay", "move-before-quota", "--seed", "-1"], "allowed: 0 or more"),
+        (["replay", "move-before-quota", "--dry-run", "--json"], "--dry-run prints text"),
+    ],
+)
+def test_refusals_say_what_is_allowed(words, told, capsys):
+    assert main(words) == 64
+    assert told in capsys.readouterr().err
+
+
+def test_without_an_engine_nothing_is_begun(capsys):
+    assert main(["replay", "move-before-quota"]) == 70
+    assert "testbed doctor --fix" in capsys.readouterr().err

@@ -1,0 +1,104 @@
+"""The operator's hands, on a cluster in memory."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from testbed.errors import TestbedError
+from testbed.incidents.operator import ClusterOperator
+from testbed.incidents.throttling import OperatorThrottle
+from testbed.incidents.watch import Watch
+from testbed.kafka.errors import UnreachableError
+from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.probes.recorder import Recorder
+from testbed.reassignment.changes import FOLLOWER_REPLICAS, LEADER_RATE
+from testbed.reassignment.journal import JournalFolder
+from testbed.topology.find import find
+from tests.fakes.admin import FakeAdmin
+
+TP = TopicPartition("orders", 0)
+
+
+@dataclass
+class FakeTestbed:
+    name: str = "fake"
+    topology: object = field(default_factory=lambda: find("three-brokers"))
+    started: int = 0
+    refuses: bool = False
+
+    def start_kafka(self):
+        self.started += 1
+        if self.refuses:
+            raise TestbedError("b3 does not start")
+
+
+@pytest.fixture
+def scene(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    admin = FakeAdmin({TP: (1, 2)})
+    testbed, recorder = FakeTestbed(), Recorder()
+    watch = Watch(admin, ["orders"], {1: "b1", 2: "b2", 3: "b3"}, recorder)
+    throttle = OperatorThrottle(admin, JournalFolder(), recorder.event)
+    operator = ClusterOperator(testbed, admin, ("orders",), watch, throttle, recorder.event)
+    return admin, testbed, operator, recorder
+
+
+def kinds(recorder):
+    return [event.kind for event in recorder.events()]
+
+
+def test_a_throttled_move_begins_when_the_quota_is_in_force(scene):
+    admin, _testbed, operator, recorder = scene
+    operator.move(("orders",), ("b1", "b3"), 5_000_000)
+    assert kinds(recorder) == ["throttle.set", "throttle.in_force", "move.started"]
+    assert admin.running == {TP: (1, 3)}
+    assert admin.configs[ConfigResource.topic("orders")][FOLLOWER_REPLICAS] == "0:3"
+    assert {admin.configs[ConfigResource.broker(b)][LEADER_RATE] for b in (1, 2, 3)} == {"5000000"}
+
+
+def test_a_move_without_a_throttle_sets_none(scene):
+    admin, _testbed, operator, recorder = scene
+    operator.move(("orders",), ("b3",), None)
+    assert (admin.configs, kinds(recorder)) == ({}, ["move.started"])
+
+
+def test_a_move_to_where_everything_is_already_is_refused(scene):
+    _admin, _testbed, operator, _recorder = scene
+    with pytest.raises(TestbedError, match="every partition is on b1, b2 already"):
+        operator.move(("orders",), ("b1", "b2"), None)
+
+
+def test_a_throttle_set_late_lists_what_moves_and_can_be_raised_and_removed(scene):
+    admin, _testbed, operator, _recorder = scene
+    operator.move(("orders",), ("b3",), None)
+    operator.set_throttle(5_000_000, ())
+    assert admin.configs[ConfigResource.topic("orders")][FOLLOWER_REPLICAS] == "0:3"
+    operator.raise_throttle(9_000_000)
+    assert admin.configs[ConfigResource.broker(2)][LEADER_RATE] == "9000000"
+    operator.remove_throttle()
+    assert admin.configs == {}
+
+
+def test_whatever_was_left_is_put_back(scene):
+    admin, testbed, operator, recorder = scene
+    operator.move(("orders",), ("b3",), 5_000_000)
+    assert operator.put_back() == []
+    assert (admin.running, admin.configs, testbed.started) == ({}, {}, 1)
+    assert kinds(recorder)[-2:] == ["move.cancelled", "throttle.restored"]
+    assert JournalFolder().ids() == []
+
+
+def test_what_cannot_be_put_back_is_told_and_the_rest_is_put_back_all_the_same(scene):
+    admin, testbed, operator, _recorder = scene
+    operator.move(("orders",), ("b3",), 5_000_000)
+    testbed.refuses = True
+
+    def refuse(call, _args):
+        if call == "reassignments":
+            raise UnreachableError("list reassignments", "NETWORK_EXCEPTION")
+
+    admin.hook = refuse
+    problems = operator.put_back()
+    assert problems[0] == "b3 does not start"
+    assert "list reassignments" in problems[1]
+    assert (len(problems), admin.configs) == (2, {})

@@ -1,0 +1,96 @@
+"""An incident's run in a store: judged as it was, and reported on one page of its own."""
+
+import json
+import re
+from dataclasses import replace
+
+from results.criteria import judge
+from results.manifest import IncidentRecord, Manifest
+from results.report import render
+from results.schema import Event, Sample, events_table, samples_table
+from results.spark.recompute import recompute
+from results.store import RunData, Store
+from results.verdict import Criterion, overall
+from tests.results.synthetic import synthetic_run
+
+T0 = 1_700_000_000_000_000
+S = 1_000_000
+CRITERIA = (
+    Criterion("timeline", None, None, "all", 0.3, "ms late", "none", "pass", "fine", ("incident.entry",)),
+    Criterion("rate", "b2", "receive", "slow <b>", 13e6, "bytes/s", "none", "fail", "fast & wrong", ("log.bytes",)),
+)
+
+
+def a_run() -> Manifest:
+    record = IncidentRecord(
+        "small", "faulty", 7, "It </script> happens.", "Wrongly.", ("rate",), {"name": "small"}, CRITERIA
+    )
+    run_id = "20261121T181500Z-incident-small-ab12cd"
+    return replace(
+        synthetic_run().manifest,
+        run_id=run_id,
+        experiment="incident-small",
+        move=None,
+        incident=record,
+        verdict=overall(CRITERIA),
+    )
+
+
+def recorded():
+    samples = [
+        sample
+        for t in range(20)
+        for sample in (
+            Sample(T0 + t * S, "b2", "nic.rx.bytes", 0.0),
+            Sample(T0 + t * S, "b2", "log.bytes", max(0, t - 3) * 4e6, "orders", 0),
+            Sample(T0 + t * S, "driver", "topic.isr", 2.0, "orders"),
+            Sample(T0 + t * S, "driver", "move.moved", t / 20, "orders"),
+            Sample(T0 + t * S, "driver", "load.latency", 0.02 * t, "clicks"),
+            Sample(T0 + t * S, "right", "uplink.rx.bytes", t * 1e6),
+            Sample(T0 + t * S, "b2", "quota.follower.rate", -1.0 if t < 5 else 5e6),
+        )
+    ]
+    acted = {"planned_s": 3.0, "actual_s": 3.004, "trigger": "at 3s", "do": ["move orders to b2"], "expect": []}
+    events = [
+        Event(T0, "incident.started", "small"),
+        Event(T0 + 3 * S, "incident.entry", "move", None, acted),
+        Event(T0 + 15 * S, "move.done", "orders"),
+        Event(T0 + 18 * S, "incident.ended", "small"),
+    ]
+    return samples_table(samples), events_table(events)
+
+
+def test_it_goes_through_the_store_with_its_criteria_as_they_were(tmp_path):
+    store = Store.open(tmp_path)
+    run_id = store.commit(RunData(a_run(), *recorded(), list(CRITERIA)))
+    again = store.manifest(run_id)
+    assert again.incident == a_run().incident
+    assert judge(again, store.samples(run_id), store.events(run_id)).criteria == CRITERIA
+
+
+def test_judged_again_from_a_store_it_is_what_it_was(tmp_path):
+    store = Store.open(tmp_path)
+    run_id = store.commit(RunData(a_run(), *recorded(), list(CRITERIA)))
+    again = recompute(None, store)  # nothing is measured again, so no Spark is needed
+    assert again.problems == ()
+    assert again.judgements[run_id].criteria == CRITERIA
+
+
+def test_its_page_draws_the_timeline_over_the_signals():
+    page = render(a_run(), *recorded(), CRITERIA, judge(a_run(), *recorded()).measures)
+    (data,) = re.findall(r'<script type="application/json" id="charts">(.*?)</script>', page, re.DOTALL)
+    charts = json.loads(data)
+    assert [panel["id"] for panel in charts["panels"]] == ["rates", "moved", "uplinks", "latency", "isr"]
+    assert charts["marks"] == [{"t": 3.004, "label": "move"}, {"t": 15.0, "label": "orders moved"}]
+    lines = {line["label"]: line["values"] for line in charts["panels"][0]["lines"]}
+    assert max(v for v in lines["orders on b2"] if v is not None) == 4.0
+    assert {v for v in lines["throttle"] if v is not None} == {5.0}
+    assert "It fails rate, as the file foretells" in page
+    assert re.search(r"\b13\sMB/s", page)
+    assert "slow &lt;b&gt;" in page
+    assert "It &lt;/script&gt; happens." in page
+
+
+def test_a_page_without_signals_is_a_page_all_the_same():
+    page = render(a_run(), samples_table([]), events_table([]), CRITERIA, judge(a_run(), *recorded()).measures)
+    assert "What happened" in page

@@ -1,0 +1,143 @@
+"""The state machine, and two replays that act at the same times."""
+
+import threading
+
+import pytest
+
+from testbed.errors import TestbedError
+from testbed.incidents.engine import play
+from testbed.incidents.timeline import Timeline
+from testbed.incidents.trigger import At, Moved, Observations, When
+from tests.incidents.files import small
+
+NOTHING = Observations()
+
+
+def names(dues):
+    return [due.entry.name for due in dues]
+
+
+def test_entries_act_once_at_their_time_in_order():
+    timeline = Timeline(small().faulty.entries)
+    assert names(timeline.due(0.0, NOTHING)) == ["entry 5"]
+    assert timeline.due(1.99, NOTHING) == ()
+    assert timeline.next_s() == 2.0
+    (due,) = timeline.due(2.001, NOTHING)
+    assert (due.entry.name, due.triggered_s, due.planned_s) == ("move", 2.0, 2.0)
+    assert timeline.due(2.1, NOTHING) == ()
+    assert names(Timeline(small().faulty.entries).due(10.0, NOTHING)) == ["entry 5", "move", "throttle"]
+
+
+def test_a_condition_with_a_delay_acts_so_long_after_it_was_seen_even_if_it_passes():
+    timeline = Timeline([small().faulty.entries[3]])
+    assert timeline.due(1.0, Observations(isr={"clicks": 2})) == ()
+    assert timeline.due(5.0, Observations(isr={"clicks": 1})) == ()
+    (due,) = timeline.due(7.05, Observations(isr={"clicks": 2}))
+    assert (due.triggered_s, due.planned_s) == (5.0, 7.0)
+    assert timeline.open == timeline.missed() == ()
+
+
+def test_a_trigger_that_does_not_come_in_time_is_missed_and_never_acts():
+    timeline = Timeline(small().faulty.entries[2:4])
+    assert [entry.name for entry in timeline.open] == ["lost"]
+    timeline.due(30.0, Observations(moved={"orders": 0.49}))
+    assert timeline.due(30.1, Observations(moved={"orders": 0.51})) == ()
+    assert [entry.name for entry in timeline.missed()] == ["lost"]
+
+
+def test_an_optional_trigger_that_does_not_come_is_not_missed():
+    timeline = Timeline([small().faulty.entries[3]])
+    timeline.due(61.0, NOTHING)
+    assert timeline.missed() == ()
+
+
+@pytest.mark.parametrize(
+    ("trigger", "seen", "met"),
+    [
+        (When("isr", "<", 2), Observations(isr={"a": 3, "b": 1}), True),
+        (When("isr", "<", 2, "a"), Observations(isr={"a": 3, "b": 1}), False),
+        (When("isr", "<", 2), NOTHING, False),
+        (When("under_replicated", ">", 0), Observations(under_replicated={"a": 0, "b": 4}), True),
+        (When("in_flight", "==", 0, "a"), NOTHING, False),
+        (Moved(0.5), Observations(moved={"a": 0.5}), True),
+        (Moved(0.5), Observations(moved={"a": 0.9, "b": 0.4}), False),
+        (Moved(0.5), NOTHING, False),
+        (Moved(0.5, "b"), Observations(moved={"a": 0.9}), False),
+        (Moved(1.0), Observations(moved={"a": 1.0}), False),
+        (Moved(1.0), Observations(moved={"a": 1.0}, done=frozenset({"a"})), True),
+        (At(3.0), NOTHING, False),
+    ],
+)
+def test_conditions(trigger, seen, met):
+    assert (trigger.met_s(2.0, seen) is not None) == met
+
+
+class FakeClock:
+    """Time passes only when it is slept through, a little longer than asked for."""
+
+    def __init__(self, lag_s=0.004):
+        self.time_s, self.lag_s = 0.0, lag_s
+
+    def now_s(self):
+        return self.time_s
+
+    def sleep(self, seconds):
+        self.time_s += seconds + self.lag_s
+
+
+def replayed(*, lag_s=0.004, incident=None, observe=None, perform=None):
+    clock = FakeClock(lag_s)
+    seen = observe or (lambda now_s: Observations(moved={"orders": max(0.0, (now_s - 2) / 20)}))
+    return play(
+        incident or small().faulty,
+        clock,
+        lambda: seen(clock.now_s()),
+        perform or (lambda _due, _at: None),
+        lambda: clock.now_s() < 25,
+    )
+
+
+def test_two_replays_act_at_the_same_times():
+    first, second = (
+        sorted((each.due.entry.name, each.due.planned_s, each.actual_s) for each in replayed(lag_s=lag).acted)
+        for lag in (0.001, 0.02)
+    )
+    assert [name for name, *_ in first] == ["entry 5", "lost", "move", "throttle"]
+    for one, other in zip(first, second, strict=True):
+        assert one[0] == other[0]
+        assert abs(one[2] - other[2]) <= 0.1
+        assert all(abs(actual - planned) <= 0.1 for _, planned, actual in (one, other))
+
+
+def test_a_replay_ends_when_all_is_quiet_and_says_what_never_came():
+    played = replayed()
+    assert played.missed == ()
+    assert 28.0 <= played.ended_s <= 28.3  # nothing moves from 25 s on, and 3 s are watched
+    stuck = replayed(observe=lambda _now: Observations(moved={"orders": 0.3}))
+    assert stuck.missed == ("lost",)
+
+
+def test_a_replay_that_does_not_become_quiet_ends_at_lasts():
+    incident = small().faulty
+    clock = FakeClock()
+    played = play(incident, clock, lambda: NOTHING, lambda _due, _at: None, lambda: True)
+    assert 60.0 <= played.ended_s <= 60.1
+
+
+def test_a_slow_action_holds_up_no_other_entry_and_a_failed_one_is_told():
+    release = threading.Event()
+
+    def perform(due, _actual_s):
+        if due.entry.name == "throttle":
+            release.set()
+            raise TestbedError("refused")
+        if due.entry.name == "move":
+            assert release.wait(20)
+
+    played = replayed(perform=perform)
+    assert {each.due.entry.name: each.error for each in played.acted} == {
+        "entry 5": None,
+        "move": None,
+        "throttle": "refused",
+        "lost": None,
+    }
