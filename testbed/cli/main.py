@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import errno
 import os
 import signal
 import sys
@@ -69,6 +70,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = f" ({error.filename})" if error.filename else ""
+        print(f"testbed {command.name}: {error.strerror}{where}; make room and try again", file=sys.stderr)
+        return FAILED
 
 
 if __name__ == "__main__":

@@ -10,10 +10,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from testbed.faults.leftovers import collect_faults
     from testbed.provision.collect import garbage
     from testbed.provision.containers import Engine
     from testbed.provision.remove import remove
     from testbed.provision.state import lock
+    from testbed.provision.testbed import Testbed
 
     engine = Engine()
     found = garbage(engine)
@@ -23,9 +25,14 @@ def _run(args: argparse.Namespace) -> int:
             continue
         with lock(name, wait=True):
             print(f"{name}: {why}; removed {', '.join(remove(engine, name))}")
-    if not found:
+    healed = collect_faults(Testbed.attach, dry_run=args.dry_run)
+    for line in healed:
+        print(line)
+    if not found and not healed:
         print("nothing to collect")
     return 0
 
 
-COMMAND = Command("gc", "remove what interrupted commands left behind", _configure, _run)
+COMMAND = Command(
+    "gc", "remove what interrupted commands left behind, and heal the faults of dead runs", _configure, _run
+)

@@ -11,7 +11,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", default="ci", help="smoke, ci (default) or release")
     parser.add_argument("--on", metavar="NAME", help="a testbed that is up; left up afterwards")
     parser.add_argument("--topology", help="a topology to bring up for the run, instead of the experiment's own")
-    parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka release")
+    parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka: a release, or the path of a build")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.epilog = "exit codes: 0 pass, 1 fail, 2 inconclusive"

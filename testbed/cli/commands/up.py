@@ -8,17 +8,18 @@ from testbed.cli.command import Command
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topology", help="a topology file, or the name of a ready one")
     parser.add_argument("--name", help="what to call the testbed (default: the topology's name)")
-    parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka release on every host")
+    parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka on every host: a release or a build's path")
 
 
 def _run(args: argparse.Namespace) -> int:
     from testbed.cli.show import Steps
     from testbed.provision.testbed import Testbed
+    from testbed.software.source import parse_source
     from testbed.topology.find import find
 
     topology = find(args.topology)
     if args.kafka:
-        topology = topology.with_kafka_version(args.kafka)
+        topology = topology.with_kafka_version(str(parse_source(args.kafka)))
     testbed = Testbed.up(topology, name=args.name, progress=Steps())
     print(f"{testbed.name} is up: {', '.join(testbed.bootstrap)}")
     testbed.close()

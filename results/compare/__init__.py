@@ -1,0 +1,27 @@
+"""Comparing variants: the effect of one against another from paired runs, and what may be said about it.
+
+Pure functions of numbers (numpy at most); nothing here knows of testbeds. The maths is in `docs/comparing.md`.
+"""
+
+from results.compare.drift import Moved, moved
+from results.compare.effect import Effect, paired_effect
+from results.compare.judgement import Comparison, Finding, Pair, Rule, Verdict, judge, worst
+from results.compare.measures import Measure, find_measure, measures, values_of
+
+__all__ = [
+    "Comparison",
+    "Effect",
+    "Finding",
+    "Measure",
+    "Moved",
+    "Pair",
+    "Rule",
+    "Verdict",
+    "find_measure",
+    "judge",
+    "measures",
+    "moved",
+    "paired_effect",
+    "values_of",
+    "worst",
+]

@@ -1,0 +1,168 @@
+"""From pairs to a verdict: what may be said about a candidate against a baseline. Pure; the rule is on one page."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from results.compare.effect import CONFIDENCE, Effect, log_ratios, p_above, p_below, paired_effect, walsh_averages
+from results.compare.measures import Measure
+
+Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "ENV-CHANGED", "NO-DATA"]
+WORST_FIRST: tuple[Verdict, ...] = ("REGRESSED", "ENV-CHANGED", "NO-DATA", "NOISY", "IMPROVED", "OK")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What counts. A fraction of 0.03 is a threshold of 3 %.
+
+    `family` is the chance, over all comparisons judged together, that any of them is called REGRESSED although none
+    is; the same for IMPROVED.
+    """
+
+    threshold: float = 0.03
+    confidence: float = CONFIDENCE
+    family: float = 0.05
+    fewest_pairs: int = 5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.threshold < 1:
+            raise ValueError(f"threshold {self.threshold}: expected a fraction above 0 and below 1, as 0.03 for 3 %")
+        if self.fewest_pairs < 5:
+            raise ValueError(f"{self.fewest_pairs} pairs: fewer than 5 carry no interval of about 95 %")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two runs beside each other; a value is None when that run has none, `moved` says what else changed."""
+
+    baseline: float | None
+    candidate: float | None
+    moved: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A candidate against a baseline in one measure."""
+
+    baseline: str
+    candidate: str
+    measure: Measure
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What may be said about a comparison, and why; `effect` is None when there are too few pairs for one."""
+
+    comparison: Comparison
+    verdict: Verdict
+    effect: Effect | None
+    why: str
+    detectable: float | None = None
+    """The slowdown, as a fraction, that would be found in 80 % of such series."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sided:
+    """A comparison that has an effect, turned so that up is worse: chances to be worse, or better, by luck."""
+
+    effect: Effect
+    beyond: bool
+    p_worse: float
+    p_better: float
+    not_worse: bool
+    """A slowdown of the threshold is excluded."""
+
+
+def judge(comparisons: Sequence[Comparison], rule: Rule | None = None) -> tuple[Finding, ...]:
+    """A finding for each comparison; they are one family, whose false alarms are held down together (Holm)."""
+    rule = rule or Rule()
+    sided = [_sided(comparison, rule) for comparison in comparisons]
+    judged = [side for side in sided if isinstance(side, _Sided)]
+    worse = iter(_holm([side.p_worse for side in judged], rule.family))
+    better = iter(_holm([side.p_better for side in judged], rule.family))
+    found = []
+    for comparison, side in zip(comparisons, sided, strict=True):
+        if isinstance(side, Finding):
+            found.append(side)
+        else:
+            found.append(_finding(comparison, side, next(worse), next(better), rule))
+    return tuple(found)
+
+
+def worst(findings: Sequence[Finding]) -> Verdict:
+    """The verdict of all together; nothing judged is NO-DATA."""
+    verdicts = {finding.verdict for finding in findings}
+    return next((verdict for verdict in WORST_FIRST if verdict in verdicts), "NO-DATA")
+
+
+def _sided(comparison: Comparison, rule: Rule) -> "_Sided | Finding":
+    """The comparison's chances, or why it has none."""
+    complete, clean, changes = [], [], []
+    for pair in comparison.pairs:
+        if not (_usable(pair.baseline) and _usable(pair.candidate)):
+            continue
+        assert pair.baseline is not None and pair.candidate is not None
+        complete.append((pair.baseline, pair.candidate))
+        if pair.moved:
+            changes.append(pair.moved)
+        else:
+            clean.append((pair.baseline, pair.candidate))
+    need = rule.fewest_pairs
+    if len(complete) < need:
+        lost = len(comparison.pairs) - len(complete)
+        without = f"; {lost} of {len(comparison.pairs)} have no value on one side" if lost else ""
+        return Finding(comparison, "NO-DATA", None, f"{_pairs(len(complete))}, at least {need} are needed{without}")
+    if len(clean) < need or len(clean) < len(changes):
+        effect = paired_effect(clean, rule.confidence) if clean else None
+        why = f"the machine changed in {len(changes)} of {_pairs(len(complete))}: {changes[0]}"
+        return Finding(comparison, "ENV-CHANGED", effect, why)
+    slower, faster = math.log1p(rule.threshold), math.log1p(-rule.threshold)
+    effect = paired_effect(clean, rule.confidence)
+    averages, n = walsh_averages(log_ratios(clean)), len(clean)
+    above, below = p_above(averages, n, slower), p_below(averages, n, faster)
+    low, high = math.log(effect.low), math.log(effect.high)
+    up, down = low > slower, high < faster
+    if comparison.measure.better == "lower":
+        return _Sided(effect, up or down, above, below, high < slower)
+    return _Sided(effect, up or down, below, above, low > faster)
+
+
+def _finding(comparison: Comparison, side: _Sided, worse: bool, better: bool, rule: Rule) -> Finding:
+    limit, effect = f"{rule.threshold * 100:.3g} %", side.effect
+    dropped = sum(1 for pair in comparison.pairs if pair.moved)
+    note = f"; {_pairs(dropped)} left out: the machine changed" if dropped else ""
+    detectable = effect.detectable(rule.threshold)
+    verdict: Verdict
+    if side.beyond and worse:
+        verdict, why = "REGRESSED", f"worse by more than {limit}"
+    elif side.beyond and better:
+        verdict, why = "IMPROVED", f"better by more than {limit}"
+    elif side.not_worse:
+        verdict, why = "OK", f"not worse by {limit} or more"
+    elif side.beyond:
+        verdict, why = "NOISY", f"beyond {limit}, but among so many comparisons luck reaches that, too: more pairs"
+    else:
+        needed = max(effect.pairs_for(math.log1p(rule.threshold) / 2), effect.pairs + 1)
+        verdict, why = "NOISY", f"the interval holds {limit}; about {_pairs(needed)} would tell"
+    return Finding(comparison, verdict, effect, why + note, detectable)
+
+
+def _holm(chances: Sequence[float], level: float) -> list[bool]:
+    """Which of the hypotheses are rejected so that the chance of any false rejection is at most `level`."""
+    order = sorted(range(len(chances)), key=lambda index: chances[index])
+    rejected = [False] * len(chances)
+    for rank, index in enumerate(order):
+        if chances[index] > level / (len(chances) - rank):
+            break
+        rejected[index] = True
+    return rejected
+
+
+def _usable(value: float | None) -> bool:
+    return value is not None and 0 < value < math.inf
+
+
+def _pairs(count: int) -> str:
+    return f"{count} pair{'' if count == 1 else 's'}"

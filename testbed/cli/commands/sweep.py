@@ -1,0 +1,73 @@
+"""`testbed sweep EXPERIMENT`."""
+
+import argparse
+
+from testbed.cli.command import Command
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    from testbed.cli.series import add_options
+
+    parser.add_argument("experiment", nargs="?", help="its name; may be left out with --resume")
+    parser.add_argument(
+        "--set",
+        metavar="NAME=VALUE,…",
+        action="append",
+        default=[],
+        help="a parameter's values; each is combined with each of the others",
+    )
+    parser.add_argument("--repeats", type=int, default=1, metavar="N", help="runs of each combination (default: 1)")
+    parser.add_argument("--topology", help="instead of the experiment's own")
+    parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka release")
+    add_options(parser)
+    parser.epilog = "exit codes: 0 every run passed, 1 one failed, 2 one was inconclusive or could not be made"
+
+
+def _run(args: argparse.Namespace) -> int:
+    from testbed.cli.series import as_json, ending, findings_table, variants_table
+    from testbed.cli.show import Steps
+    from testbed.errors import UsageError
+    from testbed.runner.limits import parse_budget
+    from testbed.runner.run import Result, begin, new_series, resume
+    from testbed.runner.variant import Variant, product
+
+    def code(result: Result) -> int:
+        rows = result.outcome.rows
+        if any(row.runs.get("fail") for row in rows):
+            return 1
+        made = sum(row.runs.get("pass", 0) for row in rows)
+        return 0 if made == len(result.series.slots) else 2
+
+    asked = None
+    if args.experiment:
+        base = Variant(args.experiment, args.experiment, args.profile, (), args.kafka, args.topology)
+        asked = new_series(
+            "sweep",
+            product(base, args.set),
+            args.repeats,
+            args.seed,
+            store=args.store,
+            measure_names=args.measure,
+            threshold=args.threshold / 100,
+        )
+    elif not args.resume:
+        raise UsageError("name an experiment, or a series to go on with: --resume ID")
+    budget_s = parse_budget(args.budget) if args.budget else None
+    progress = Steps()
+    if args.resume:
+        result = resume(args.resume, asked, "sweep", budget_s, progress, stop_early=False)
+    else:
+        assert asked is not None
+        result = begin(asked, budget_s, progress, stop_early=False)
+    status = code(result)
+    if args.json:
+        print(as_json(result, ("pass", "fail", "inconclusive")[status]))
+    else:
+        print(variants_table(result))
+        if result.outcome.findings and result.series.repeats > 1:
+            print(f"\nagainst {result.series.variants[0].label}:\n{findings_table(result.outcome)}")
+        print(f"\n{result.series.id}: {ending(result)}")
+    return status
+
+
+COMMAND = Command("sweep", "run an experiment with every combination of settings", _configure, _run)

@@ -1,0 +1,121 @@
+"""What `sweep` and `compare` have in common: options, and how a series is told."""
+
+import argparse
+from typing import Any
+
+from results.compare import Finding
+from testbed.cli.show import document, table
+from testbed.runner.outcome import Outcome
+from testbed.runner.run import Result
+
+EXIT = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}
+
+
+def findings_table(outcome: Outcome) -> str:
+    """A line per candidate and measure, and why where it is not plain."""
+    rows = []
+    for finding in outcome.findings:
+        effect, comparison = finding.effect, finding.comparison
+        change = interval = p = ""
+        if effect is not None:
+            change = _change(effect.ratio)
+            interval = f"{_change(effect.low)} to {_change(effect.high)}"
+            p = f"{effect.p:.3g}"
+        rows.append((finding.verdict, comparison.candidate, comparison.measure.name, change, interval, p, finding.why))
+    rows += [
+        ("REGRESSED", each.candidate, each.criterion, "", "", "", f"fails in {each.runs} of {each.of} runs")
+        for each in outcome.broken
+    ]
+    return table(("VERDICT", "VARIANT", "MEASURE", "CHANGE", "95 % INTERVAL", "P", "WHY"), rows)
+
+
+def variants_table(result: Result) -> str:
+    """A line per variant: its runs' verdicts and each measure's median; then a line per run that did not pass."""
+    names = result.series.measures
+    rows = [
+        (
+            row.variant,
+            *(row.runs.get(verdict, 0) for verdict in ("pass", "fail", "inconclusive")),
+            *(f"{row.medians[name]:.4g}" if name in row.medians else "–" for name in names),
+        )
+        for row in result.outcome.rows
+    ]
+    told = table(("VARIANT", "PASS", "FAIL", "INCONCLUSIVE", *names), rows)
+    bad = [words for row in result.outcome.rows for words in row.not_passed]
+    if not bad:
+        return told
+    return "\n".join([told, "", *bad, "`testbed results show RUN` says why; what is inconclusive is in no figure"])
+
+
+def ending(result: Result) -> str:
+    """Why the series ended, and how to go on with it where that is possible."""
+    more = "" if result.complete else f"; `testbed {result.series.door} --resume {result.series.id}` goes on"
+    return f"{result.why_ended}{more}"
+
+
+def as_json(result: Result, verdict: str) -> str:
+    """One document: series, verdict, variants, findings, broken criteria."""
+    series = result.series
+    return document(
+        {
+            "series": series.id,
+            "verdict": verdict,
+            "ended": result.why_ended,
+            "complete": result.complete,
+            "seed": series.seed,
+            "threshold": series.threshold,
+            "store": series.store,
+            "variants": [
+                {
+                    "label": row.variant,
+                    "runs": dict(row.runs),
+                    "medians": dict(row.medians),
+                    "run_ids": list(row.ids),
+                }
+                for row in result.outcome.rows
+            ],
+            "findings": [_finding(finding) for finding in result.outcome.findings],
+            "broken": [
+                {"candidate": each.candidate, "criterion": each.criterion, "runs": each.runs, "of": each.of}
+                for each in result.outcome.broken
+            ],
+        }
+    )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of every series."""
+    parser.add_argument("--profile", default="ci", help="smoke, ci (default) or release")
+    parser.add_argument("--seed", type=int, default=1, help="draws the order of the runs (default: 1)")
+    parser.add_argument("--budget", metavar="TIME", help="begin nothing that would not be done in this time, as 30m")
+    parser.add_argument("--resume", metavar="ID", help="go on with an interrupted series; repeats nothing")
+    parser.add_argument("--measure", metavar="NAME", action="append", default=[], help="compare only these")
+    parser.add_argument("--threshold", type=float, default=3.0, metavar="PERCENT", help="a change that counts (3)")
+    parser.add_argument("--all", action="store_true", help="make every run, also when the answer is known before")
+    parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
+    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+
+
+def _change(ratio: float) -> str:
+    return f"{(ratio - 1) * 100:+.1f} %"
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    comparison, effect = finding.comparison, finding.effect
+    return {
+        "baseline": comparison.baseline,
+        "candidate": comparison.candidate,
+        "measure": comparison.measure.name,
+        "unit": comparison.measure.unit,
+        "better": comparison.measure.better,
+        "verdict": finding.verdict,
+        "why": finding.why,
+        "pairs": [
+            {"baseline": pair.baseline, "candidate": pair.candidate, "moved": pair.moved} for pair in comparison.pairs
+        ],
+        "ratio": effect and effect.ratio,
+        "interval": effect and [effect.low, effect.high],
+        "confidence": effect and effect.confidence,
+        "p": effect and effect.p,
+        "detectable": finding.detectable,
+    }

@@ -1,0 +1,101 @@
+"""A short look at the machine that Kafka has no part in: CPU, fsync, network. What it means is judged elsewhere.
+
+Taken with every Kafka stopped, so that an idle broker is no part of it either.
+"""
+
+import hashlib
+import json
+import os
+import statistics
+import time
+
+from testbed.errors import TestbedError
+from testbed.kafka.properties import DATA_DIR
+from testbed.network.shape import payload_bytes_per_s
+from testbed.provision.testbed import Testbed
+from testbed.runner.transfer import transfer
+from testbed.topology.model import Host
+
+CPU_ROUNDS, CPU_BLOCKS = 15, 96
+NIC_S = 1.0
+TRANSFER_S = 1.0
+"""So many seconds' worth of the declared rate is transferred."""
+UNSHAPED_BYTES_PER_S = 200_000_000
+
+# Runs on a host as it is. At most a second: a slow disk shall not make the look a long one.
+_FSYNC = """
+import json, os, sys, time
+path, block, times = sys.argv[1], bytes(4096), []
+descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+end = time.monotonic() + 1
+while len(times) < 100 and time.monotonic() < end:
+    os.write(descriptor, block)
+    begun = time.perf_counter()
+    os.fsync(descriptor)
+    times.append(time.perf_counter() - begun)
+os.close(descriptor)
+os.unlink(path)
+print(json.dumps(sorted(times)[len(times) // 2]))
+"""
+
+
+def cpu_s() -> float:
+    """Seconds that a fixed piece of work takes on one core: the median of several rounds."""
+    block = bytes(range(256)) * 4096
+    rounds = []
+    for _ in range(CPU_ROUNDS):
+        digest, begun = hashlib.sha256(), time.perf_counter()
+        for _ in range(CPU_BLOCKS):
+            digest.update(block)
+        rounds.append(time.perf_counter() - begun)
+    return statistics.median(rounds)
+
+
+def fsync_s(testbed: Testbed) -> float:
+    """Seconds of one fsync after 4 KiB, where the first broker keeps its data: the median of up to 100."""
+    host = testbed.hosts[testbed.topology.brokers[0].name]
+    # Appending, as a log does.
+    told = host.run(["python3", "-c", _FSYNC, f"{DATA_DIR}/.canary"]).stdout
+    try:
+        return float(json.loads(told))
+    except ValueError as error:
+        raise TestbedError(f"{host.name}: the fsync canary said {told!r}") from error
+
+
+def ends(testbed: Testbed) -> tuple[Host, Host]:
+    """Between which hosts the network is looked at: two brokers, of one rack if there are such."""
+    first, *others = testbed.topology.brokers
+    if not others:
+        raise TestbedError(f"{testbed.name} has one broker only: there is no network to look at")
+    return first, next((host for host in others if host.rack == first.rack), others[0])
+
+
+def ideal_bytes_per_s(source: Host, target: Host) -> float:
+    """The payload that the slower end declares to carry."""
+    rates = [rate for rate in (source.nic.tx_bps, target.nic.rx_bps) if rate]
+    return payload_bytes_per_s(min(rates)) if rates else float(UNSHAPED_BYTES_PER_S)
+
+
+def network(testbed: Testbed) -> tuple[float, float]:
+    """(nic, transfer): a second of sending one way as a share of the declared rate, and a fixed number of bytes the
+    other way as a multiple of the time they should take.
+    """
+    first, second = ends(testbed)
+    hosts, plan = testbed.hosts, testbed.plan
+    back, there = ideal_bytes_per_s(second, first), ideal_bytes_per_s(first, second)
+    nic = transfer(
+        hosts[second.name], hosts[first.name], str(plan.data_ip(first.name)), at_most_bytes=10**12, at_most_s=NIC_S
+    )
+    size = int(there * TRANSFER_S)
+    fixed = transfer(
+        hosts[first.name], hosts[second.name], str(plan.data_ip(second.name)), at_most_bytes=size, at_most_s=30.0
+    )
+    return nic.bytes_per_s / back, fixed.seconds / (fixed.bytes / there)
+
+
+def look(testbed: Testbed) -> dict[str, float]:
+    """All canaries, one after the other, some 4 s. Raises `TestbedError` when one could not be read."""
+    os.sync()  # what the last run wrote is not to be paid for by the canary
+    cpu, fsync = cpu_s(), fsync_s(testbed)
+    nic, fixed = network(testbed)
+    return {"cpu": cpu, "fsync": fsync, "nic": nic, "transfer": fixed}

@@ -1,0 +1,160 @@
+"""Going through a series' slots: what is done is journaled at once, so that a kill loses one run at most."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from results.verdict import Verdict
+from testbed.errors import TestbedError
+from testbed.runner.journal import Journal
+from testbed.runner.limits import out_of_time
+from testbed.runner.schedule import Slot
+from testbed.runner.series import Begun, Canary, Done, Failed, SoFar, so_far
+from testbed.runner.variant import Variant
+
+Progress = Callable[[str], None]
+FAILURES_IN_A_ROW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run that is in the store: see `Done`, of which this is what the executor knows."""
+
+    verdict: Verdict
+    values: Mapping[str, float]
+    failed: tuple[str, ...]
+    software: str
+
+
+class Executor(Protocol):
+    """What makes the runs; a fake one in tests."""
+
+    def new_run_id(self, variant: Variant) -> str:
+        """An id for a run that is about to be made."""
+
+    def canary(self, variant: Variant) -> Canary:
+        """Get a testbed ready for `variant`, with no Kafka running anywhere, and look at the machine."""
+
+    def run(self, variant: Variant, run_id: str) -> Measured:
+        """Make the run on that testbed and commit it to the store under this id."""
+
+    def committed(self, run_id: str) -> Measured | None:
+        """The run of an interrupted slot, when it is in the store all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What ends a series early. `enough` is asked after each block and says why it is enough, or None."""
+
+    budget_s: float | None = None
+    enough: Callable[[SoFar], str | None] = lambda _state: None
+    clock: Callable[[], float] = time.monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Why the series ended; `complete` when nothing is left for `--resume`."""
+
+    why: str
+    complete: bool
+
+
+def execute(journal: Journal, executor: Executor, limits: Limits, progress: Progress) -> Ended:
+    """Make every run that the journal does not have yet.
+
+    Raises `TestbedError` when several runs in a row could not be made; what is done stays done.
+    """
+    return _Execution(journal, executor, limits, progress).go()
+
+
+class _Execution:
+    """One going through; everything that lasts is in the journal."""
+
+    def __init__(self, journal: Journal, executor: Executor, limits: Limits, progress: Progress) -> None:
+        self.journal, self.executor, self.limits, self.progress = journal, executor, limits, progress
+        self.series = journal.series
+        self.began = limits.clock()
+        self.failures: list[str] = []
+        """Why the last runs could not be made; empty again after one that was."""
+
+    @property
+    def state(self) -> SoFar:
+        return so_far(self.journal.entries)
+
+    def go(self) -> Ended:
+        self._adopt()
+        why, last = None, self.series.variants[0]
+        for slot in self.series.slots:
+            if slot.index in self.state.ran:
+                continue
+            if why := self._known(slot) or self._late(slot):
+                break
+            last = self.series.variant(slot.variant)
+            if why := self._slot(slot, last):
+                break
+            if len(self.failures) == FAILURES_IN_A_ROW:
+                raise TestbedError(
+                    f"{FAILURES_IN_A_ROW} runs in a row could not be made, the last one because: {self.failures[-1]}\n"
+                    f"mend that, then go on with --resume {self.series.id}"
+                )
+        self._close(last)
+        left = len(self.series.slots) - len(self.state.ran)
+        if why is None:
+            why = f"{left} runs could not be made" if left else "all runs are made"
+        return Ended(why, left == 0)
+
+    def _slot(self, slot: Slot, variant: Variant) -> str | None:
+        """Make one run, or journal why it could not be made; returns why no more are needed, if that is so."""
+        began = self.limits.clock()
+        self.progress(f"slot {slot.index + 1} of {len(self.series.slots)}: {variant.label}")
+        try:
+            self.journal.append(self.executor.canary(variant))
+            # Only now the last run has a canary after it and counts.
+            if why := self._known(slot):
+                return why
+            run_id = self.executor.new_run_id(variant)
+            self.journal.append(Begun(slot.index, run_id))
+            measured = self.executor.run(variant, run_id)
+        except TestbedError as error:
+            self.progress(f"slot {slot.index + 1} could not be made: {error}")
+            self.failures.append(str(error))
+            self.journal.append(Failed(slot.index, str(error), self.limits.clock() - began))
+        else:
+            self.failures.clear()
+            self.journal.append(_done(slot.index, run_id, measured, self.limits.clock() - began))
+        return None
+
+    def _known(self, slot: Slot) -> str | None:
+        """Why no more blocks are needed; asked between blocks only."""
+        state = self.state
+        if any(each.block == slot.block and each.index in state.ran for each in self.series.slots):
+            return None
+        return self.limits.enough(state)
+
+    def _late(self, slot: Slot) -> str | None:
+        if self.limits.budget_s is None:
+            return None
+        left_s = self.limits.budget_s - (self.limits.clock() - self.began)
+        return out_of_time(slot, self.series, self.state, left_s)
+
+    def _adopt(self) -> None:
+        """Take over the runs that were committed when a kill came before the journal knew."""
+        for begun in self.state.unfinished:
+            measured = self.executor.committed(begun.run_id)
+            if measured is not None:
+                self.progress(f"run {begun.run_id} was committed before the interruption")
+                self.journal.append(_done(begun.slot, begun.run_id, measured, 0.0))
+
+    def _close(self, variant: Variant) -> None:
+        """A last look at the machine, unless there is one after every run."""
+        if self.state.closed:
+            return
+        try:
+            self.journal.append(self.executor.canary(variant))
+        except TestbedError as error:
+            self.progress(f"the machine could not be looked at after the last run: {error}")
+
+
+def _done(slot: int, run_id: str, measured: Measured, seconds: float) -> Done:
+    return Done(slot, run_id, measured.verdict, measured.values, measured.failed, measured.software, seconds)

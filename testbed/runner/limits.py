@@ -1,0 +1,75 @@
+"""When a series ends before its last slot: no time left, or known well enough. Pure."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from results.compare import Finding, Rule
+from testbed.errors import UsageError
+from testbed.runner.schedule import Slot
+from testbed.runner.series import Series, SoFar
+from testbed.units import UnitError, parse_duration
+
+ENOUGH_PAIRS = 8
+"""An interval is not asked whether it is narrow enough before: with fewer pairs it may be so by luck."""
+
+
+def parse_budget(text: str) -> float:
+    """Seconds of `30m`, `2h`, `90s`, …; a bare `m` is minutes here. Raises `UsageError`."""
+    try:
+        seconds = parse_duration(re.sub(r"(?<=[0-9])m$", "min", text.strip()))
+    except UnitError as error:
+        raise UsageError(f"--budget {text}: {error}") from error
+    if seconds <= 0:
+        raise UsageError(f"--budget {text}: there must be some time, for instance 30m")
+    return seconds
+
+
+def durations(series: Series, state: SoFar) -> Mapping[str, float]:
+    """Variant → how long its longest slot took so far, canary included."""
+    labels = {slot.index: slot.variant for slot in series.slots}
+    found: dict[str, float] = {}
+    for index, ran in state.ran.items():
+        found[labels[index]] = max(found.get(labels[index], 0.0), ran.done.seconds)
+    for failure in state.failures:
+        found[labels[failure.slot]] = max(found.get(labels[failure.slot], 0.0), failure.seconds)
+    return found
+
+
+def needed_s(slots: Sequence[Slot], seen: Mapping[str, float]) -> float:
+    """How long these slots will take: as long as each variant's longest; one not seen yet as the longest of all."""
+    unseen = max(seen.values(), default=0.0)
+    return sum(seen.get(slot.variant, unseen) for slot in slots)
+
+
+def out_of_time(slot: Slot, series: Series, state: SoFar, left_s: float) -> str | None:
+    """Why `slot` is not begun: what is open of its block would not be done in `left_s`; None when it would.
+
+    A pair that is not finished says nothing, so a block is begun only when all of it fits.
+    """
+    rest = [each for each in series.slots if each.block == slot.block and each.index not in state.ran]
+    needed = needed_s(rest, durations(series, state))
+    if left_s > 0 and needed <= left_s:
+        return None
+    return f"the time budget: {max(left_s, 0):.0f} s are left, {len(rest)} slots of a block take about {needed:.0f} s"
+
+
+def narrow_enough(findings: Sequence[Finding], threshold: float) -> str | None:
+    """Why no more pairs are needed: every interval is at most the threshold wide, after `ENOUGH_PAIRS` pairs.
+
+    Only widths are looked at, never on which side of anything an interval lies: stopping says nothing of the effect.
+    """
+    effects = [finding.effect for finding in findings]
+    if not effects or any(
+        effect is None or effect.pairs < ENOUGH_PAIRS or effect.half_width > threshold / 2 for effect in effects
+    ):
+        return None
+    widest = max(effect.half_width for effect in effects if effect is not None)
+    return f"known well enough: the widest interval is ± {widest * 100:.2g} %"
+
+
+def fewest_pairs_to_tell(comparisons: int, rule: Rule | None = None) -> int:
+    """How many pairs are needed so that the clearest possible regression is beyond luck among so many comparisons."""
+    rule = rule or Rule()
+    # When all n pairs agree, luck has a chance of 2⁻ⁿ.
+    return max(rule.fewest_pairs, math.ceil(math.log2(max(comparisons, 1) / rule.family)))

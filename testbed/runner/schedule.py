@@ -1,0 +1,51 @@
+"""Which variant runs when: a function of how many variants and repeats there are, and of a seed. Pure.
+
+A *block* runs every variant once; the runs of a block are compared with each other. Two blocks make a round: the second
+is the first in reverse (A B, B A), so that whatever drifts steadily favours nobody. Where a round begins is drawn
+from the seed, and turned on from round to round, so that within as many rounds as there are variants each of them has
+stood at each place equally often.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One run to be made; `index` counts from 0 over the whole series, `block` from 0, `place` within the block."""
+
+    index: int
+    block: int
+    place: int
+    variant: str
+
+
+def schedule(variants: Sequence[str], repeats: int, seed: int) -> tuple[Slot, ...]:
+    """All slots in order. More repeats only append: a longer schedule begins with the shorter one.
+
+    Raises ValueError without variants, with two of one name, and for less than one repeat.
+    """
+    if not variants:
+        raise ValueError("no variants: there is nothing to schedule")
+    if len(set(variants)) != len(variants):
+        raise ValueError(f"variants {', '.join(variants)}: every label may be there once")
+    if repeats < 1:
+        raise ValueError(f"{repeats} repeats: at least 1 is needed")
+    slots: list[Slot] = []
+    for block, order in zip(range(repeats), _blocks(variants, seed), strict=False):
+        slots += [Slot(len(slots) + place, block, place, variant) for place, variant in enumerate(order)]
+    return tuple(slots)
+
+
+def _blocks(variants: Sequence[str], seed: int) -> Iterator[tuple[str, ...]]:
+    """The order within each block, without end."""
+    count, turn = len(variants), 0
+    while True:
+        # A text as seed: the same in every process and on every machine.
+        order = random.Random(f"{seed}/{turn}").sample(list(variants), count)
+        for shift in range(count):
+            there = (*order[shift:], *order[:shift])
+            yield there
+            yield there[::-1]
+        turn += 1

@@ -1,0 +1,76 @@
+"""The real executor: each slot is an experiment's run on a testbed of the series."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+
+from results.compare import values_of
+from results.criteria import Judgement, judge
+from results.manifest import Manifest, new_run_id
+from results.store import Store
+from testbed.experiments.runner import run_on
+from testbed.runner.canary import look
+from testbed.runner.environment import environment
+from testbed.runner.execute import Measured
+from testbed.runner.grounds import Grounds
+from testbed.runner.series import Canary, Series
+from testbed.runner.variant import Resolved, Variant, resolve
+
+Progress = Callable[[str], None]
+
+
+class Slots(AbstractContextManager["Slots"]):
+    """Makes the runs of one series; leaves no testbed behind."""
+
+    def __init__(self, series: Series, store: Store, progress: Progress) -> None:
+        self._resolved: Mapping[str, Resolved] = {each.label: resolve(each) for each in series.variants}
+        self._store = store
+        self._progress = progress
+        self._grounds = Grounds(series.id[-6:], progress)
+
+    def __exit__(self, *_error: object) -> None:
+        self._grounds.close()
+
+    def new_run_id(self, variant: Variant) -> str:
+        """See `Executor.new_run_id`."""
+        return new_run_id(variant.experiment, datetime.now(UTC), secrets.token_hex(3))
+
+    def canary(self, variant: Variant) -> Canary:
+        """See `Executor.canary`."""
+        testbed = self._grounds.ready(self._resolved[variant.label])
+        reading = look(testbed)
+        found = environment(testbed, reading["nic"])
+        return Canary(reading, found.key, found.fields)
+
+    def run(self, variant: Variant, run_id: str) -> Measured:
+        """See `Executor.run`."""
+        wanted = self._resolved[variant.label]
+        testbed = self._grounds.start(wanted)
+        try:
+            judgement = run_on(
+                testbed, wanted.experiment, wanted.settings, variant.profile, run_id, self._store, self._progress
+            )
+        except BaseException:
+            # In whatever state the run left it, the next one shall not begin there.
+            self._grounds.drop(wanted.ground)
+            raise
+        return measured(self._store.manifest(run_id), judgement)
+
+    def committed(self, run_id: str) -> Measured | None:
+        """See `Executor.committed`."""
+        if run_id not in self._store.runs():
+            return None
+        run = self._store.manifest(run_id)
+        return measured(run, judge(run, self._store.samples(run_id), self._store.events(run_id)))
+
+
+def measured(run: Manifest, judgement: Judgement) -> Measured:
+    """What the journal keeps of a run. Pure."""
+    failed = dict.fromkeys(_where(c.name, c.host, c.direction) for c in judgement.criteria if c.verdict == "fail")
+    software = run.versions.jars_digest or ""
+    return Measured(judgement.verdict, values_of(run, judgement.measures), tuple(failed), software)
+
+
+def _where(*parts: str | None) -> str:
+    return " ".join(part for part in parts if part)

@@ -1,0 +1,127 @@
+"""What is compared: variants of an experiment, each with its settings, its Kafka and its topology."""
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from testbed.errors import UsageError
+from testbed.experiments.experiment import PROFILES, Experiment, Value, find_experiment, read_settings
+from testbed.software.source import parse_source
+from testbed.topology.find import find
+from testbed.topology.model import Topology
+
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._,/=+-]{0,79}")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to run an experiment; what is None is the experiment's own, or the topology's."""
+
+    label: str
+    experiment: str
+    profile: str = "ci"
+    settings: tuple[str, ...] = ()
+    """`NAME=VALUE` each."""
+    kafka: str | None = None
+    """A version, or whatever else `testbed up --kafka` takes."""
+    topology: str | None = None
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "Variant":
+        """The inverse of `dataclasses.asdict`, after JSON."""
+        return cls(**{**document, "settings": tuple(document["settings"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A variant with everything looked up."""
+
+    variant: Variant
+    experiment: Experiment
+    settings: Mapping[str, Value]
+    topology: Topology = field(repr=False)
+    overlay: Mapping[str, str]
+
+    @property
+    def ground(self) -> str:
+        """What a testbed must be made for: two variants with the same one can run on the same testbed."""
+        return self.topology.digest()
+
+
+def resolve(variant: Variant) -> Resolved:
+    """Look everything up. Raises `UsageError` (or a topology's own error) for what cannot be run."""
+    experiment = find_experiment(variant.experiment)
+    if variant.profile not in PROFILES:
+        raise UsageError(f"profile {variant.profile!r}: there are {', '.join(PROFILES)}")
+    settings = read_settings(experiment, variant.profile, variant.settings)
+    topology = find(variant.topology or experiment.topology)
+    if variant.kafka:
+        topology = topology.with_kafka_version(str(parse_source(variant.kafka)))
+    experiment.check(topology)
+    return Resolved(variant, experiment, settings, topology, experiment.overlay(settings))
+
+
+def product(base: Variant, sets: Sequence[str]) -> tuple[Variant, ...]:
+    """The cartesian product of `NAME=VALUE,VALUE,…` each; the first variant has the first value of every one.
+
+    A name with one value belongs to every variant and to no label. Raises `UsageError`.
+    """
+    axes: dict[str, list[str]] = {}
+    for word in sets:
+        name, equals, text = word.partition("=")
+        given = [value.strip() for value in text.split(",")]
+        if not equals or not all(given):
+            raise UsageError(f"--set {word}: expected NAME=VALUE or NAME=VALUE,VALUE,…")
+        if name in axes:
+            raise UsageError(f"--set {word}: {name} is given twice; its values belong into one --set, with commas")
+        if len(set(given)) != len(given):
+            raise UsageError(f"--set {word}: a value is there twice")
+        axes[name] = given
+    found = []
+    for values in itertools.product(*axes.values()):
+        chosen = [f"{name}={value}" for name, value in zip(axes, values, strict=True)]
+        shown = [word for word, axis in zip(chosen, axes.values(), strict=True) if len(axis) > 1]
+        found.append(_with(base, " ".join(shown) or base.label, chosen))
+    return tuple(found)
+
+
+def parse_variant(text: str, base: Variant) -> Variant:
+    """`LABEL: NAME=VALUE …`, over what `base` has; `kafka=` and `topology=` are the variant's own.
+
+    Raises `UsageError`.
+    """
+    label, colon, rest = text.partition(":")
+    if not colon:
+        raise UsageError(f"--variant {text!r}: expected 'LABEL: NAME=VALUE …', for instance 'tuned: fetch=tuned'")
+    return _with(base, label.strip(), rest.replace(",", " ").split())
+
+
+def check_labels(variants: Sequence[Variant]) -> None:
+    """Raises `UsageError` when a label is not fit to be one, or is there twice."""
+    for variant in variants:
+        if not _LABEL.fullmatch(variant.label):
+            raise UsageError(
+                f"variant {variant.label!r}: a label begins with a letter or digit and has at most 80 of "
+                "letters, digits, blanks and . _ , / = + -"
+            )
+    labels = [variant.label for variant in variants]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice:
+        raise UsageError(f"variant {twice[0]!r} is there twice; give each its own label: --variant 'LABEL: NAME=VALUE'")
+
+
+def _with(base: Variant, label: str, words: Sequence[str]) -> Variant:
+    kafka, topology, settings = base.kafka, base.topology, list(base.settings)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not value:
+            raise UsageError(f"variant {label}: {word!r}: expected NAME=VALUE")
+        if name == "kafka":
+            kafka = value
+        elif name == "topology":
+            topology = value
+        else:
+            settings.append(word)
+    return Variant(label, base.experiment, base.profile, tuple(settings), kafka, topology)

@@ -1,0 +1,141 @@
+import math
+
+import pytest
+
+from results.compare import Comparison, Pair, Rule, find_measure, judge, moved, worst
+from results.compare.drift import usual_change
+from results.compare.judgement import _holm
+
+TIME, RATE = find_measure("move-seconds"), find_measure("steady-mean")
+
+
+def comparison(ratio, spread=0.004, count=8, measure=TIME, moved=lambda n: ""):
+    """Pairs whose ratios lie evenly around `ratio`."""
+    steps = [(2 * n - count + 1) / (count - 1) for n in range(count)]
+    return Comparison(
+        "a", "b", measure, tuple(Pair(50.0, 50.0 * ratio * (1 + spread * s), moved(n)) for n, s in enumerate(steps))
+    )
+
+
+def verdict(*args, **named):
+    [finding] = judge([comparison(*args, **named)])
+    return finding.verdict
+
+
+@pytest.mark.parametrize(
+    ("ratio", "measure", "expected"),
+    [
+        (1.05, TIME, "REGRESSED"),
+        (1.02, TIME, "OK"),
+        (1.00, TIME, "OK"),
+        (0.98, TIME, "OK"),
+        (0.94, TIME, "IMPROVED"),
+        (0.95, RATE, "REGRESSED"),
+        (0.98, RATE, "OK"),
+        (1.05, RATE, "IMPROVED"),
+        (1.03, TIME, "NOISY"),
+        (0.97, RATE, "NOISY"),
+    ],
+)
+def test_the_rule(ratio, measure, expected):
+    assert verdict(ratio, measure=measure) == expected
+
+
+def test_an_interval_that_holds_the_threshold_is_noisy_and_says_what_would_tell():
+    [finding] = judge([comparison(1.01, spread=0.1)])
+    assert finding.verdict == "NOISY"
+    assert "the interval holds 3 %; about " in finding.why
+    assert finding.detectable > 0.05
+
+
+def test_a_wide_interval_that_lies_on_the_good_side_is_ok():
+    assert verdict(0.95, spread=0.08) == "OK"
+
+
+def test_too_few_pairs_are_no_data_and_say_how_many():
+    [finding] = judge([comparison(1.5, count=4)])
+    assert (finding.verdict, finding.effect, finding.why) == ("NO-DATA", None, "4 pairs, at least 5 are needed")
+    assert verdict(1.5, count=5) == "REGRESSED"
+
+
+def test_values_that_are_missing_or_not_positive_make_no_pair():
+    pairs = [Pair(50.0, None), Pair(None, 50.0), Pair(0.0, 50.0), Pair(50.0, math.nan), *comparison(1.0).pairs[:4]]
+    [finding] = judge([Comparison("a", "b", TIME, tuple(pairs))])
+    assert finding.why == "4 pairs, at least 5 are needed; 4 of 8 have no value on one side"
+
+
+def test_pairs_on_moved_ground_are_left_out_while_enough_others_are_there():
+    assert verdict(1.0, count=8, moved=lambda n: "cpu" if n < 3 else "") == "OK"
+    assert verdict(1.0, count=8, moved=lambda n: "cpu" if n < 4 else "") == "ENV-CHANGED"
+    assert verdict(1.5, count=20, moved=lambda n: "cpu" if n < 11 else "") == "ENV-CHANGED"
+    [finding] = judge([comparison(1.5, moved=lambda n: "cpu +30%")])
+    assert (finding.effect, finding.why) == (None, "the machine changed in 8 of 8 pairs: cpu +30%")
+
+
+def test_among_many_comparisons_a_regression_must_be_clearer():
+    """With 5 pairs luck has a chance of 1 in 32 to agree: enough for one comparison, not for four."""
+    one = comparison(1.2, count=5)
+    assert [f.verdict for f in judge([one])] == ["REGRESSED"]
+    [first, *_rest] = judge([one, *[comparison(1.0, count=5)] * 3])
+    assert (first.verdict, first.why[:26]) == ("NOISY", "beyond 3 %, but among so m")
+    assert [f.verdict for f in judge([comparison(1.2, count=7)] * 4)] == ["REGRESSED"] * 4
+
+
+def test_holm_lets_the_next_one_pass_more_easily_after_each():
+    assert _holm([0.04, 0.01, 0.02], 0.05) == [True, True, True]
+    assert _holm([0.04, 0.03, 0.01], 0.05) == [False, False, True]
+    assert _holm([0.02, 0.02, 0.02], 0.05) == [False, False, False]
+    assert _holm([], 0.05) == []
+
+
+def test_the_worst_finding_is_the_verdict():
+    good, bad, noisy = comparison(1.0), comparison(1.1), comparison(1.0, spread=0.1)
+    assert worst(judge([good, good])) == "OK"
+    assert worst(judge([good, comparison(0.9)])) == "IMPROVED"
+    assert worst(judge([good, noisy])) == "NOISY"
+    assert worst(judge([good, noisy, bad])) == "REGRESSED"
+    assert worst([]) == "NO-DATA"
+
+
+def test_a_threshold_of_ones_own():
+    [finding] = judge([comparison(1.05)], Rule(threshold=0.10))
+    assert (finding.verdict, finding.why) == ("OK", "not worse by 10 % or more")
+
+
+@pytest.mark.parametrize("wrong", [{"threshold": 3.0}, {"threshold": 0.0}, {"fewest_pairs": 4}])
+def test_a_rule_that_cannot_be_meant_is_refused(wrong):
+    with pytest.raises(ValueError):
+        Rule(**wrong)
+
+
+class TestCanaries:
+    CALM = tuple({"cpu": 0.05 * (1 + 0.002 * (n % 3)), "fsync": 0.001 * (1 + 0.2 * (n % 2))} for n in range(12))
+
+    def test_calm_ones_have_not_moved(self):
+        assert moved(self.CALM[3:6], self.CALM) == ()
+
+    def test_one_that_moved_is_told_with_how_far(self):
+        [found] = moved([*self.CALM[3:5], {"cpu": 0.06, "fsync": 0.001}], self.CALM)
+        assert str(found) == "cpu +20% between readings (allowed 10%)"
+
+    def test_a_blip_between_two_runs_counts_although_both_have_it_beside_them(self):
+        assert moved([{"cpu": 0.05}, {"cpu": 0.09}, {"cpu": 0.05}], self.CALM)
+
+    def test_a_canary_that_jitters_by_itself_is_allowed_more_but_not_everything(self):
+        jittery = [{"cpu": 0.05 * (1 + 0.04 * (n % 2))} for n in range(20)]
+        assert moved([{"cpu": 0.05}, {"cpu": 0.058}], jittery) == ()
+        assert moved([{"cpu": 0.05}, {"cpu": 0.062}], jittery)
+        wild = [{"cpu": 0.05 * (1 + 0.5 * (n % 2))} for n in range(20)]
+        assert moved(wild[:2], wild)
+
+    def test_with_few_readings_the_limit_alone_counts(self):
+        assert usual_change([1.0, 1.5, 1.0]) is None
+        assert moved([{"cpu": 1.0}, {"cpu": 1.5}], [{"cpu": 1.0}, {"cpu": 1.5}])
+
+    def test_one_that_could_not_be_read_once_is_no_good_sign(self):
+        [found] = moved([{"cpu": 0.05, "nic": 1.0}, {"cpu": 0.05}], self.CALM)
+        assert str(found) == "nic could not be read every time"
+
+    def test_a_canary_nobody_knows_has_a_limit_too(self):
+        assert moved([{"moon": 1.0}, {"moon": 1.2}], [])
+        assert moved([{"moon": 1.0}, {"moon": 1.05}], []) == ()

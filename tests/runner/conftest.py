@@ -1,0 +1,43 @@
+import contextlib
+
+import pytest
+
+from testbed.runner import run as module
+from tests.runner.fakes import FakeExecutor
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    """Journals of these tests' own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+class Doors:
+    """What the doors were given, and what they find."""
+
+    def __init__(self):
+        self.value = lambda variant, number: 50.0 * (1 + 0.001 * (number % 3))
+        self.fail = lambda variant, number: None
+        self.verdict = "pass"
+        self.executors, self.confirmed = [], []
+
+    def slots(self, series, store, progress):
+        executor = FakeExecutor(value=self.value, fail=self.fail, verdict=self.verdict)
+        self.executors.append(executor)
+        return contextlib.nullcontext(executor)
+
+    def confirm(self, journal, store, progress):
+        self.confirmed.append(len(journal.entries))
+
+
+@pytest.fixture
+def doors(monkeypatch):
+    found = Doors()
+    monkeypatch.setattr(module, "Slots", found.slots)
+    monkeypatch.setattr(module, "_confirm", found.confirm)
+    limits = module.Limits
+    monkeypatch.setattr(
+        module, "Limits", lambda budget_s, enough: limits(budget_s, enough, clock=lambda: found.executors[-1].now)
+    )
+    return found

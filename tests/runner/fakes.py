@@ -1,0 +1,69 @@
+"""A slot executor that makes nothing, counts everything, and can be killed at any point."""
+
+from testbed.runner.execute import Measured
+from testbed.runner.series import Canary, Series
+from testbed.runner.variant import Variant
+
+
+class Killed(BaseException):
+    """As kill -9: nothing of ours catches it."""
+
+
+def series(labels="AB", repeats=3, seed=7, **other):
+    variants = tuple(Variant(label, "kip73-two-node") for label in labels)
+    fields = {
+        "id": "20261121T200000Z-sweep-0a1b2c",
+        "door": "sweep",
+        "store": "/nowhere",
+        "measures": ("move-seconds",),
+        "threshold": 0.03,
+        "grounds": tuple("0" for _ in labels),
+        **other,
+    }
+    return Series(variants=variants, repeats=repeats, seed=seed, **fields)
+
+
+class FakeExecutor:
+    """Runs take `seconds` of a clock that only they advance; `store` survives a kill, as a store does."""
+
+    def __init__(
+        self, store=None, value=lambda variant, number: 10.0, fail=lambda variant, number: None, verdict="pass"
+    ):
+        self.store = {} if store is None else store
+        self.made = []
+        self.canaries = 0
+        self.now = 0.0
+        self.seconds = {"A": 10.0, "B": 20.0}
+        self.value, self.fail, self.verdict = value, fail, verdict
+        self.reading = {"cpu": 1.0, "fsync": 0.001, "nic": 1.0, "transfer": 1.0}
+        self.point = lambda name: None
+
+    def clock(self):
+        return self.now
+
+    def new_run_id(self, variant):
+        return f"run-{len(self.store)}-{len(self.made)}-{variant.label}"
+
+    def canary(self, variant):
+        self.point("canary begins")
+        self.canaries += 1
+        self.point("canary ends")
+        return Canary(dict(self.reading), "class-1", {"cores": 2})
+
+    def run(self, variant, run_id):
+        self.point("run begins")
+        number = len(self.made)
+        self.made.append(variant.label)
+        self.now += self.seconds.get(variant.label, 10.0)
+        error = self.fail(variant.label, number)
+        if error is not None:
+            raise error
+        self.point("run is measured")
+        failed = ("records-intact",) if self.verdict == "fail" else ()
+        values = {"move-seconds": self.value(variant.label, number)}
+        self.store[run_id] = Measured(self.verdict, values, failed, "jars")
+        self.point("run is committed")
+        return self.store[run_id]
+
+    def committed(self, run_id):
+        return self.store.get(run_id)

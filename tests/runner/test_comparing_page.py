@@ -1,0 +1,48 @@
+"""docs/comparing.md says what the code does."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from results.compare import Rule, measures
+from results.compare.drift import LIMITS
+from results.compare.judgement import WORST_FIRST
+from results.compare.signed_rank import confidence, cut
+from testbed.cli.main import main
+from testbed.runner.canary import CPU_BLOCKS, CPU_ROUNDS
+from testbed.runner.grounds import MOST_KEPT
+from testbed.runner.limits import ENOUGH_PAIRS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text()
+COMMANDS = [line for line in PAGE.split("```")[1].splitlines() if line.startswith("testbed ")]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_the_examples_are_understood(doors, line, capsys):
+    code, told = main(shlex.split(line)[1:]), capsys.readouterr()
+    if "--resume" in line:
+        assert "there is no series" in told.err
+    else:
+        assert code in (0, 2), told.err  # the fake runs have one measure only
+
+
+def test_canaries_measures_and_verdicts_are_all_there():
+    for canary, limit in LIMITS.items():
+        [row] = [line for line in PAGE.splitlines() if line.startswith(f"| `{canary}` |")]
+        assert row.endswith(f"| {limit * 100:.0f} % |")
+    for measure in measures():
+        assert f"| `{measure.name}` | {measure.better} |" in PAGE
+    for verdict in WORST_FIRST:
+        assert f"| {verdict} |" in PAGE
+    assert f"sha256 over {CPU_BLOCKS} MiB on one core, median of {CPU_ROUNDS} rounds" in PAGE
+    assert f"from {ENOUGH_PAIRS} pairs on" in PAGE
+    assert (MOST_KEPT, Rule().threshold, Rule().family, Rule().fewest_pairs) == (4, 0.03, 0.05, 5)
+
+
+def test_the_confidences_are_those_of_the_code():
+    told = ", ".join(f"{confidence(n, cut(n, 0.05)) * 100:.1f}" for n in range(6, 11))
+    assert f"93.8 % for 5 pairs (the widest there is), {told} % for 6 to 10" in PAGE
+    assert confidence(5, cut(5, 0.05)) == 0.9375
+    later = [confidence(n, cut(n, 0.05)) for n in range(11, 101)]
+    assert min(later) >= 0.95 and max(later) < 0.9585

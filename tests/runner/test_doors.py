@@ -1,0 +1,150 @@
+"""`testbed sweep` and `testbed compare`, whole, with an executor that makes nothing."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from testbed.cli.main import main
+from testbed.errors import TestbedError
+from testbed.runner.journal import known
+from testbed.topology.find import READY
+
+ID = "20261121T200000Z"
+
+
+COMPARE = ["compare", "--variant", "old: fetch=default", "--variant", "new: fetch=tuned", "--measure", "move-seconds"]
+
+
+def slower(label, factor):
+    return lambda variant, number: 50.0 * (1 + 0.001 * (number % 3)) * (factor if variant == label else 1)
+
+
+@pytest.mark.parametrize(("factor", "code", "word"), [(1.0, 0, "OK"), (1.1, 1, "REGRESSED"), (0.9, 0, "IMPROVED")])
+def test_compare_says_what_became_of_the_second(doors, capsys, factor, code, word):
+    doors.value = slower("new", factor)
+    assert main([*COMPARE, "--pairs", "8"]) == code
+    told = capsys.readouterr().out
+    assert told.splitlines()[-1].startswith(f"{word}  ")
+    assert "against old:" in told
+
+
+def test_compare_that_cannot_tell_is_two(doors, capsys):
+    doors.value = lambda variant, number: 50.0 * (1 + 0.3 * ((number * 7) % 5 - 2))
+    assert main([*COMPARE, "--pairs", "8"]) == 2
+    assert "NOISY" in capsys.readouterr().out
+
+
+def test_compare_in_json(doors, capsys):
+    doors.value = slower("new", 1.1)
+    assert main([*COMPARE, "--pairs", "8", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdict"], told["series"]) == ("REGRESSED", known()[0])
+    [finding] = told["findings"]
+    assert finding["interval"][0] < 1.1 < finding["interval"][1] * 1.01
+    assert len(finding["pairs"]) == 8
+    assert told["variants"][1]["runs"] == {"pass": 8}
+
+
+def test_compare_ends_early_when_the_answer_is_known_and_not_with_all(doors, capsys):
+    assert main([*COMPARE, "--pairs", "12"]) == 0
+    assert len(doors.executors[0].made) == 16
+    assert "known well enough" in capsys.readouterr().out
+    assert main([*COMPARE, "--pairs", "12", "--all"]) == 0
+    assert len(doors.executors[1].made) == 24
+
+
+def test_an_interrupted_series_is_gone_on_with(doors, capsys):
+    doors.fail = lambda variant, number: TestbedError("no disk") if number >= 3 else None
+    assert main([*COMPARE, "--pairs", "8"]) == 70
+    assert f"go on with --resume {known()[0]}" in capsys.readouterr().err
+    doors.fail = lambda variant, number: None
+    assert main(["compare", "--resume", known()[0]]) == 0
+    assert len(doors.executors[1].made) == 13
+    assert main([*COMPARE, "--pairs", "8", "--resume", known()[0]]) == 0
+    assert len(doors.executors[2].made) == 0
+
+
+def test_a_series_is_not_gone_on_with_as_another_one(doors, capsys):
+    assert main([*COMPARE, "--pairs", "8"]) == 0
+    assert main([*COMPARE, "--pairs", "9", "--resume", known()[0]]) == 64
+    assert "repeats: 8 there, 9 here" in capsys.readouterr().err
+    assert main(["sweep", "--resume", known()[0]]) == 64
+    assert "was begun by `testbed compare`" in capsys.readouterr().err
+
+
+def test_a_topology_that_was_changed_since_is_noticed_and_found_from_everywhere(doors, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (READY / "two-brokers.yaml").read_text()
+    Path("mine.yaml").write_text(text)
+    assert main([*COMPARE, "--pairs", "8", "--topology", "mine.yaml", "--store", "here"]) == 0
+    monkeypatch.chdir("/")
+    capsys.readouterr()
+    assert main(["compare", "--resume", known()[0], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["store"] == str(tmp_path / "here")
+    (tmp_path / "mine.yaml").write_text(text.replace("400mbit", "200mbit"))
+    assert main(["compare", "--resume", known()[0]]) == 64
+    assert "the topology has changed since" in capsys.readouterr().err
+
+
+def test_sweep_tells_each_combination_and_its_code_is_of_the_runs(doors, capsys):
+    words = ["sweep", "kip73-two-node", "--set", "rate=5MB/s,10MB/s", "--set", "fetch=default,tuned"]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert [line.split("  ")[0] for line in told.splitlines()[1:5]] == [
+        "rate=5MB/s fetch=default",
+        "rate=5MB/s fetch=tuned",
+        "rate=10MB/s fetch=default",
+        "rate=10MB/s fetch=tuned",
+    ]
+    assert len(doors.executors[0].made) == 4
+    doors.fail = lambda variant, number: TestbedError("x") if number == 0 else None
+    assert main(words) == 2
+    told = capsys.readouterr().out
+    assert any(f"testbed sweep --resume {series}` goes on" in told for series in known())
+
+
+def test_sweep_within_a_budget(doors, capsys):
+    assert main(["sweep", "kip73-two-node", "--set", "fetch=default,tuned", "--repeats", "50", "--budget", "2m"]) == 2
+    assert len(doors.executors[0].made) == 12  # 10 s each
+    assert "the time budget" in capsys.readouterr().out
+
+
+def test_runs_that_did_not_pass_are_named_with_what_failed(doors, capsys):
+    doors.verdict = "fail"
+    assert main(["sweep", "kip73-two-node", "--set", "fetch=default,tuned"]) == 1
+    told = capsys.readouterr().out
+    assert "fail: records-intact" in told
+    assert "`testbed results show RUN` says why" in told
+
+
+def test_every_run_is_confirmed_before_anything_is_told(doors):
+    main([*COMPARE, "--pairs", "8"])
+    assert doors.confirmed == [16 * 3 + 1]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["sweep"], "name an experiment"),
+        (["sweep", "kip73-twonode"], "did you mean kip73-two-node?"),
+        (["sweep", "kip73-two-node", "--set", "rate=5MB/s,10"], "--set rate=10"),
+        (["sweep", "kip73-two-node", "--repeats", "0"], "at least 1"),
+        (["sweep", "kip73-two-node", "--budget", "soon"], "--budget soon"),
+        (["sweep", "kip73-two-node", "--measure", "speed"], "no measure 'speed'"),
+        (["sweep", "kip73-two-node", "--store", "ftp://x"], "scheme 'ftp' is not known"),
+        (["sweep", "--resume", f"{ID}-sweep-0a1b2c"], "there is no series"),
+        (["compare"], "what is compared?"),
+        (["compare", "--kafka", "4.3.1"], "nothing to compare it with"),
+        (["compare", "--kafka", "4.3.1", "--kafka", "4.3.1"], "there twice"),
+        (["compare", "--kafka", "4.3.1", "--kafka", "4.2.1", "--pairs", "5"], "take at least 7 pairs"),
+        (["compare", "--kafka", "4.3.1", "--kafka", "4.2.1", "--threshold", "300"], "threshold 3.0"),
+        (["compare", "--kafka", "4.3.1", "--variant", "a: fetch=tuned"], "either --kafka A --kafka B, or --variant"),
+        (["compare", "--variant", "a: fetch=tunned", "--variant", "b: fetch=default"], "did you mean tuned?"),
+    ],
+)
+def test_refusals_come_before_anything_is_made(doors, words, told, capsys):
+    assert main(words) == 64
+    assert told in capsys.readouterr().err
+    assert known() == []
+    assert doors.executors == []

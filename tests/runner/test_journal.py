@@ -1,0 +1,165 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import TestbedError, UsageError
+from testbed.runner.journal import created, folder, known, opened
+from testbed.runner.series import Begun, Canary, Confirmed, Done, Failed, Series, decode, encode, so_far
+from testbed.runner.variant import Variant
+from testbed.wait import wait_until
+from tests.runner.fakes import series
+
+ENTRIES = (
+    Canary({"cpu": 0.05}, "abc", {"cores": 2}),
+    Begun(0, "run-1"),
+    Done(0, "run-1", "pass", {"move-seconds": 52.5}, ("throttled-window b2 receive",), "jars", 90.0),
+    Failed(1, "no disk", 3.0),
+    Confirmed(("run-1",)),
+)
+
+
+def test_series_and_entries_survive_the_way_through_json():
+    asked = Series(
+        "20261121T200000Z-compare-0a1b2c",
+        "compare",
+        (Variant("a", "x", "ci", ("rate=5MB/s",)), Variant("b", "x", kafka="4.2.1")),
+        3,
+        1,
+        "/s",
+        ("move-seconds",),
+        0.03,
+        ("0a", "0b"),
+    )
+    assert Series.from_document(json.loads(json.dumps(asked.document()))) == asked
+    for entry in ENTRIES:
+        assert decode(json.loads(json.dumps(encode(entry)))) == entry
+
+
+def test_what_was_appended_is_read_again():
+    asked = series()
+    with created(asked) as journal:
+        for entry in ENTRIES:
+            journal.append(entry)
+    with opened(asked.id) as journal:
+        assert (journal.series, journal.entries) == (asked, ENTRIES)
+    assert known() == [asked.id]
+
+
+def test_a_line_cut_short_is_dropped_and_not_continued():
+    asked = series()
+    with created(asked) as journal:
+        journal.append(ENTRIES[0])
+        path = journal.path
+    for cut in range(1, 30):
+        whole = path.read_bytes()
+        path.write_bytes(whole + json.dumps(encode(ENTRIES[1])).encode()[:cut])
+        with opened(asked.id) as journal:
+            assert journal.entries == (ENTRIES[0],)
+            journal.append(ENTRIES[1])
+        with opened(asked.id) as journal:
+            assert journal.entries == ENTRIES[:2]
+        path.write_bytes(whole)
+
+
+def test_damage_elsewhere_is_told_with_file_and_line():
+    asked = series()
+    with created(asked) as journal:
+        journal.append(ENTRIES[0])
+        path = journal.path
+    path.write_bytes(path.read_bytes() + b'{"entry":"done"}\n' + json.dumps(encode(ENTRIES[1])).encode() + b"\n")
+    with pytest.raises(TestbedError, match=r"0a1b2c\.jsonl, line 3: not a series"), opened(asked.id):
+        pass
+
+
+def test_one_command_at_a_time_works_on_a_series():
+    asked = series()
+    with created(asked):
+        with pytest.raises(TestbedError, match="another command works on series"), opened(asked.id):
+            pass
+        with pytest.raises(TestbedError, match="there already"), created(asked):
+            pass
+    with opened(asked.id):
+        pass
+
+
+@pytest.mark.parametrize("name", ["nope", "../../etc/passwd", "20261121T200000Z-sweep-ffffff"])
+def test_there_is_no_such_series(name):
+    with pytest.raises(UsageError, match="there is no series"), opened(name):
+        pass
+
+
+def test_a_full_disk_leaves_no_half_line(monkeypatch):
+    asked = series()
+    with created(asked) as journal:
+        journal.append(ENTRIES[0])
+        before = journal.path.read_bytes()
+        real = os.fsync
+
+        def full(descriptor):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(TestbedError, match="No space left.*--resume"):
+            journal.append(ENTRIES[1])
+        monkeypatch.setattr(os, "fsync", real)
+        assert journal.path.read_bytes() == before
+        journal.append(ENTRIES[1])
+    with opened(asked.id) as journal:
+        assert journal.entries == ENTRIES[:2]
+
+
+WORKER = """
+import sys, time
+from pathlib import Path
+from testbed.runner.execute import Limits, Measured, execute
+from testbed.runner.journal import created, opened
+sys.path.insert(0, "tests/runner")
+from fakes import FakeExecutor, series
+
+class Slow(FakeExecutor):
+    def run(self, variant, run_id):
+        time.sleep(0.05)
+        path = Path(sys.argv[1]) / run_id
+        path.write_text(variant.label)
+        return Measured("pass", {"move-seconds": 1.0}, (), "jars")
+    def committed(self, run_id):
+        path = Path(sys.argv[1]) / run_id
+        return Measured("pass", {"move-seconds": 1.0}, (), "jars") if path.exists() else None
+    def new_run_id(self, variant):
+        return f"run-{time.time_ns()}"
+
+asked = series(repeats=10)
+with (created(asked) if sys.argv[2] == "new" else opened(asked.id)) as journal:
+    execute(journal, Slow(), Limits(), lambda text: None)
+"""
+
+
+def test_a_process_killed_dead_is_resumed_by_another(tmp_path):
+    """kill -9, three times at whatever point it is: nothing is repeated, nothing is lost."""
+    store = tmp_path / "runs"
+    store.mkdir()
+    asked, path = series(repeats=10), folder() / "20261121T200000Z-sweep-0a1b2c.jsonl"
+    root = Path(__file__).parents[2]
+
+    def start(how):
+        return subprocess.Popen([sys.executable, "-c", WORKER, str(store), how], cwd=root)
+
+    for kill in range(3):
+        process = start("again" if kill else "new")
+        enough = (kill + 1) * 4
+        wait_until(lambda wanted=enough: len(list(store.iterdir())) >= wanted, 60, 0.01, "some runs")
+        time.sleep(0.013 * kill)  # not always at the same point
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert path.exists()
+    assert start("again").wait(timeout=60) == 0
+    with opened(asked.id) as journal:
+        state = so_far(journal.entries)
+    assert sorted(state.ran) == list(range(20))
+    assert sorted(ran.done.run_id for ran in state.ran.values()) == sorted(p.name for p in store.iterdir())

@@ -1,0 +1,40 @@
+import pytest
+
+from results.compare import Comparison, Pair, judge
+from results.compare.measures import find_measure
+from testbed.errors import UsageError
+from testbed.runner.limits import ENOUGH_PAIRS, fewest_pairs_to_tell, narrow_enough, parse_budget
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30m", 1800), ("30min", 1800), ("1.5h", 5400), ("90s", 90)])
+def test_a_budget_is_a_time(text, seconds):
+    assert parse_budget(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["30", "0s", "-5m", "soon"])
+def test_what_is_no_budget_is_refused(text):
+    with pytest.raises(UsageError, match="--budget"):
+        parse_budget(text)
+
+
+def findings(count, spread):
+    pairs = tuple(Pair(10.0, 10.0 * (1 + spread * (-1) ** n)) for n in range(count))
+    return judge([Comparison("a", "b", find_measure("move-seconds"), pairs)])
+
+
+def test_narrow_intervals_end_a_series_after_some_pairs_and_wide_ones_never():
+    assert "± 0.1 %" in narrow_enough(findings(ENOUGH_PAIRS, 0.001), 0.03)
+    assert narrow_enough(findings(ENOUGH_PAIRS - 1, 0.001), 0.03) is None
+    assert narrow_enough(findings(20, 0.05), 0.03) is None
+    assert narrow_enough(findings(2, 0.001), 0.03) is None
+    assert narrow_enough((), 0.03) is None
+
+
+def test_one_wide_interval_keeps_the_series_going():
+    assert narrow_enough((*findings(10, 0.001), *findings(10, 0.05)), 0.03) is None
+
+
+@pytest.mark.parametrize(("comparisons", "pairs"), [(1, 5), (2, 6), (4, 7), (12, 8)])
+def test_the_more_is_compared_the_more_pairs_are_needed(comparisons, pairs):
+    assert fewest_pairs_to_tell(comparisons) == pairs
+    assert comparisons * 0.5**pairs <= 0.05

@@ -1,0 +1,138 @@
+from testbed.runner.outcome import mixed_software, outcome
+from testbed.runner.series import Begun, Canary, Done, so_far
+from tests.runner.fakes import series
+
+GOOD = {"cpu": 0.05, "nic": 1.0}
+
+
+def entries(asked, value, *, reading=lambda index: GOOD, verdict=lambda slot: "pass", failed=lambda slot: (), **other):
+    """A journal of a whole series; `value`, `verdict` and `failed` are of a slot, `reading` of what comes before it."""
+    found = []
+    for slot in asked.slots:
+        found.append(Canary(reading(slot.index), other.get("environment", lambda index: "one")(slot.index)))
+        found.append(Begun(slot.index, f"run-{slot.index}"))
+        software = other.get("software", lambda slot: "jars")(slot)
+        values = {"move-seconds": value(slot)}
+        found.append(Done(slot.index, f"run-{slot.index}", verdict(slot), values, failed(slot), software, 90.0))
+    return [*found, Canary(reading(len(asked.slots)), "one")]
+
+
+def noise(slot):
+    return 1 + 0.004 * ((slot.index * 7) % 5 - 2)
+
+
+def told(asked, journal):
+    return outcome(asked, so_far(journal))
+
+
+def test_a_slower_candidate_is_a_regression_with_its_effect():
+    asked = series(repeats=8)
+    found = told(asked, entries(asked, lambda slot: (50 if slot.variant == "A" else 55) * noise(slot)))
+    assert found.verdict == "REGRESSED"
+    [finding] = found.findings
+    assert finding.effect.low < 1.1 < finding.effect.high
+    assert [(row.variant, row.runs) for row in found.rows] == [("A", {"pass": 8}), ("B", {"pass": 8})]
+    assert 54 < found.rows[1].medians["move-seconds"] < 56
+
+
+def test_the_same_is_ok_and_faster_is_improved():
+    asked = series(repeats=8)
+    assert told(asked, entries(asked, lambda slot: 50 * noise(slot))).verdict == "OK"
+    faster = entries(asked, lambda slot: (50 if slot.variant == "A" else 45) * noise(slot))
+    assert told(asked, faster).verdict == "IMPROVED"
+
+
+def test_each_candidate_is_compared_with_the_first_variant_and_has_a_verdict_of_its_own():
+    asked = series("ABC", repeats=8)
+    found = told(asked, entries(asked, lambda slot: (56 if slot.variant == "C" else 50) * noise(slot)))
+    assert [(f.comparison.candidate, f.verdict) for f in found.findings] == [("B", "OK"), ("C", "REGRESSED")]
+    assert (found.verdict_of("B"), found.verdict_of("C"), found.verdict) == ("OK", "REGRESSED", "REGRESSED")
+
+
+def test_pairs_around_a_moved_canary_are_left_out():
+    asked = series(repeats=8)
+    journal = entries(
+        asked,
+        lambda slot: 50 * noise(slot) * (2 if slot.index in (5, 6) else 1),
+        reading=lambda index: {"cpu": 0.10, "nic": 1.0} if index == 6 else GOOD,
+    )
+    [finding] = told(asked, journal).findings
+    assert [bool(pair.moved) for pair in finding.comparison.pairs] == [n in (2, 3) for n in range(8)]
+    assert finding.verdict == "OK"
+    assert finding.why.endswith("2 pairs left out: the machine changed")
+    assert "cpu +100% between readings" in finding.comparison.pairs[2].moved
+
+
+def test_a_machine_that_keeps_changing_is_told_as_that():
+    asked = series(repeats=8)
+    journal = entries(
+        asked,
+        lambda slot: 50 * (1.5 if slot.variant == "B" else 1),
+        reading=lambda index: {"cpu": 0.05 * (1.3 if index in (1, 5, 9, 13) else 1), "nic": 1.0},
+    )
+    found = told(asked, journal)
+    assert found.verdict == "ENV-CHANGED"
+    assert "the machine changed in" in found.findings[0].why
+
+
+def test_another_class_of_environment_is_a_change():
+    asked = series(repeats=8)
+    journal = entries(asked, lambda slot: 50.0, environment=lambda index: "one" if index < 9 else "two")
+    [finding] = told(asked, journal).findings
+    assert [n for n, pair in enumerate(finding.comparison.pairs) if pair.moved] == [4, 7]
+    assert finding.comparison.pairs[4].moved == "environment one and two"
+
+
+def test_a_run_without_a_look_at_the_machine_after_it_is_not_taken_for_a_good_one():
+    asked = series(repeats=8)
+    [finding] = told(asked, entries(asked, lambda slot: 50.0)[:-1]).findings
+    assert finding.comparison.pairs[7].moved == "no look at the machine before and after each run"
+
+
+def test_inconclusive_runs_have_no_values_and_too_few_pairs_are_no_data():
+    asked = series(repeats=8)
+    journal = entries(
+        asked,
+        lambda slot: 50.0,
+        verdict=lambda slot: "inconclusive" if slot.variant == "B" and slot.block < 4 else "pass",
+    )
+    found = told(asked, journal)
+    assert found.verdict == "NO-DATA"
+    assert found.findings[0].why == "4 pairs, at least 5 are needed; 4 of 8 have no value on one side"
+    assert found.rows[1].runs == {"inconclusive": 4, "pass": 4}
+
+
+def test_a_series_that_has_not_begun_says_nothing():
+    asked = series(repeats=8)
+    assert told(asked, []).verdict == "NO-DATA"
+    assert told(asked, []).broken == ()
+
+
+def test_criteria_that_fail_for_the_candidate_alone_are_a_regression_whatever_the_figures_say():
+    asked = series(repeats=8)
+    journal = entries(
+        asked,
+        lambda slot: 50.0,
+        verdict=lambda slot: "fail" if slot.variant == "B" and slot.block in (1, 5) else "pass",
+        failed=lambda slot: ("records-intact",) if slot.variant == "B" and slot.block in (1, 5) else (),
+    )
+    found = told(asked, journal)
+    assert found.verdict == "REGRESSED"
+    [broken] = found.broken
+    assert (broken.candidate, broken.criterion, broken.runs, broken.of) == ("B", "records-intact", 2, 8)
+    once = entries(
+        asked, lambda slot: 50.0, failed=lambda slot: ("x",) if (slot.variant, slot.block) == ("B", 1) else ()
+    )
+    assert told(asked, once).verdict == "OK"
+    both = entries(asked, lambda slot: 50.0, failed=lambda slot: ("x",) if slot.block in (1, 5) else ())
+    assert told(asked, both).verdict == "OK"
+
+
+def test_a_folder_that_was_built_anew_within_the_series_is_noticed():
+    asked = series(repeats=2)
+    journal = entries(
+        asked,
+        lambda slot: 50.0,
+        software=lambda slot: f"jars {slot.index > 2}" if slot.variant == asked.slots[3].variant else "x",
+    )
+    assert mixed_software(asked, so_far(journal)) == [asked.slots[3].variant]

@@ -1,0 +1,63 @@
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.runner.schedule import schedule
+
+labels = st.integers(1, 6).map(lambda count: [f"v{n}" for n in range(count)])
+
+
+def orders(slots):
+    """The variants of each block, in order."""
+    found = {}
+    for slot in slots:
+        found.setdefault(slot.block, []).append(slot.variant)
+    return list(found.values())
+
+
+def test_two_variants_are_interleaved_abba():
+    text = "".join(slot.variant for slot in schedule("AB", 8, seed=1))
+    rounds = [text[i : i + 4] for i in range(0, len(text), 4)]
+    assert set(rounds) == {"ABBA", "BAAB"}
+
+
+@given(labels, st.integers(1, 20), st.integers())
+def test_every_block_has_every_variant_once_and_every_second_is_the_mirror_of_the_one_before(variants, repeats, seed):
+    found = orders(schedule(variants, repeats, seed))
+    assert len(found) == repeats
+    assert all(sorted(order) == sorted(variants) for order in found)
+    for first, second in zip(found[::2], found[1::2], strict=False):
+        assert second == first[::-1]
+
+
+@given(labels, st.integers())
+def test_over_whole_turns_each_variant_stands_at_each_place_equally_often(variants, seed):
+    slots = schedule(variants, 2 * len(variants), seed)
+    assert set(Counter((slot.variant, slot.place) for slot in slots).values()) == {2}
+
+
+@given(labels, st.integers(1, 12), st.integers(0, 12), st.integers())
+def test_more_repeats_only_append(variants, repeats, more, seed):
+    short, long = schedule(variants, repeats, seed), schedule(variants, repeats + more, seed)
+    assert long[: len(short)] == short
+
+
+def test_the_schedule_is_a_function_of_its_arguments_and_the_seed_matters():
+    assert schedule("ABC", 6, 3) == schedule("ABC", 6, 3)
+    assert len({tuple(s.variant for s in schedule("ABCD", 4, seed)) for seed in range(20)}) > 5
+    # Written down: a change of the order would make a resumed series a different one.
+    assert "".join(slot.variant for slot in schedule("ABC", 4, 73)) == "CBAABCBACCAB"
+
+
+def test_a_steady_drift_favours_nobody_over_whole_rounds():
+    slots = schedule("AB", 10, 5)
+    mean = {label: sum(s.index for s in slots if s.variant == label) / 10 for label in "AB"}
+    assert mean["A"] == mean["B"]
+
+
+@pytest.mark.parametrize(("variants", "repeats"), [([], 1), (["A", "A"], 1), (["A"], 0)])
+def test_refusals(variants, repeats):
+    with pytest.raises(ValueError):
+        schedule(variants, repeats, 1)

@@ -1,0 +1,82 @@
+import pytest
+
+from testbed.errors import UsageError
+from testbed.runner.variant import Variant, check_labels, parse_variant, product, resolve
+
+BASE = Variant("kip73-two-node", "kip73-two-node", settings=("preload=20s",))
+
+
+def test_a_sweep_is_the_product_of_all_values_and_the_first_values_are_the_baseline():
+    found = product(BASE, ["rate=5MB/s,10MB/s", "fetch=default,tuned", "partitions=50"])
+    assert [variant.label for variant in found] == [
+        "rate=5MB/s fetch=default",
+        "rate=5MB/s fetch=tuned",
+        "rate=10MB/s fetch=default",
+        "rate=10MB/s fetch=tuned",
+    ]
+    assert found[3].settings == ("preload=20s", "rate=10MB/s", "fetch=tuned", "partitions=50")
+    assert resolve(found[3]).settings == {"rate": 10_000_000, "fetch": "tuned", "preload": 20.0, "partitions": 50}
+
+
+def test_without_values_to_vary_there_is_one_variant_named_as_the_experiment():
+    assert product(BASE, []) == (BASE,)
+
+
+def test_kafka_and_topology_can_be_swept_too():
+    found = product(BASE, ["kafka=4.2.1,4.3.1"])
+    assert [variant.kafka for variant in found] == ["4.2.1", "4.3.1"]
+
+
+@pytest.mark.parametrize("word", ["rate", "rate=", "rate=1MB/s,,2MB/s", "rate=1MB/s,1MB/s"])
+def test_a_wrong_set_is_refused(word):
+    with pytest.raises(UsageError, match="--set rate"):
+        product(BASE, [word])
+
+
+def test_a_name_given_twice_is_refused():
+    with pytest.raises(UsageError, match="given twice"):
+        product(BASE, ["rate=1MB/s", "rate=2MB/s"])
+
+
+def test_a_variant_by_hand():
+    found = parse_variant("tuned, new: fetch=tuned, rate=5MB/s kafka=4.2.1", BASE)
+    assert found == Variant(
+        "tuned, new", "kip73-two-node", "ci", ("preload=20s", "fetch=tuned", "rate=5MB/s"), "4.2.1", None
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("fetch=tuned", "expected 'LABEL: NAME=VALUE"), ("a: tuned", "expected NAME=VALUE"), ("a: x=", "NAME=VALUE")],
+)
+def test_a_wrong_variant_is_refused(text, told):
+    with pytest.raises(UsageError, match=told):
+        parse_variant(text, BASE)
+
+
+def test_labels_are_checked():
+    with pytest.raises(UsageError, match="there twice"):
+        check_labels([BASE, BASE])
+    with pytest.raises(UsageError, match="a label begins"):
+        check_labels([Variant("", "kip73-two-node")])
+
+
+def test_variants_on_one_ground_are_those_with_the_same_topology_and_kafka():
+    one, two = resolve(parse_variant("a: fetch=default", BASE)), resolve(parse_variant("b: fetch=tuned", BASE))
+    other = resolve(parse_variant("c: kafka=4.2.1", BASE))
+    assert one.ground == two.ground != other.ground
+    assert one.overlay != two.overlay
+
+
+@pytest.mark.parametrize(
+    ("variant", "told"),
+    [
+        (Variant("a", "kip73-twonode"), "did you mean kip73-two-node"),
+        (Variant("a", "kip73-two-node", "fast"), "there are smoke, ci, release"),
+        (Variant("a", "kip73-two-node", settings=("rate=10",)), "--set rate=10"),
+        (Variant("a", "kip73-two-node", topology="three-brokers"), "exactly 2 brokers"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is_made(variant, told):
+    with pytest.raises(UsageError, match=told):
+        resolve(variant)
