@@ -25,6 +25,8 @@ from testbed.experiments.experiment import Context, Outcome
 from testbed.kafka.admin import Admin
 from testbed.kafka.properties import DATA_DIR
 from testbed.kafka.types import TopicPartition
+from testbed.probes.allowlist import new_replicas
+from testbed.probes.logwatch import LogWatch
 from testbed.probes.machine import cpu_probe
 from testbed.probes.recorder import now_us
 from testbed.reassignment.changes import ThrottleError
@@ -223,6 +225,9 @@ def run_move(context: Context, setup: MoveSetup) -> Outcome:
     """Prepare, measure, move, restore, read back; what did not succeed is a fact, not an exception."""
     with context.testbed.admin() as admin:
         mover = _Mover(context, setup, admin)
+        moved = new_replicas([fill.topic for fill in mover.fills], [setup.placement.target])
+        watch = LogWatch(context.testbed, [moved])
+        watch.start()
         with context.recorder.step("prepare"):
             mover.prepare()
             leaders = mover.leaders()
@@ -248,6 +253,7 @@ def run_move(context: Context, setup: MoveSetup) -> Outcome:
         context.recorder.stop()
         context.measured()
         records = mover.audit()
+        logs = watch.logs()
     place = setup.placement
     move = Move(
         quota_bytes_per_s=setup.quota_bytes_per_s,
@@ -264,7 +270,7 @@ def run_move(context: Context, setup: MoveSetup) -> Outcome:
         window_samples=WINDOW_SAMPLES,
         sample_s=SAMPLE_S,
     )
-    facts = Facts(records=records, restored=restored, leaders=leaders, done=done, in_force=in_force)
+    facts = Facts(records=records, restored=restored, leaders=leaders, done=done, in_force=in_force, logs=logs)
     return Outcome(nics, move, facts)
 
 

@@ -1,7 +1,7 @@
 """Running one experiment: bring up, run, judge, commit, judge again in Spark from what was committed, report."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from results.manifest import new_run_id
 from results.schema import Criterion, Verdict, events_table, samples_table
 from results.spark.recompute import recompute
 from results.spark.session import session
-from results.store import RunData, Store
+from results.store import RunData, Store, StoreError
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import (
     PROFILES,
@@ -29,8 +29,10 @@ from testbed.experiments.experiment import (
 from testbed.experiments.figures import Figure, figures
 from testbed.experiments.record import Header, manifest
 from testbed.experiments.reports import default_store, write_report
+from testbed.faults.leftovers import heal_leftovers
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
+from testbed.software.source import parse_source
 from testbed.topology.find import find
 
 Progress = Callable[[str], None]
@@ -75,19 +77,18 @@ def run(request: Request, progress: Progress) -> Finished:
     with SparkAhead() as spark:
         with ExitStack() as stack:
             testbed = _testbed(request, experiment, settings, run_id, stack, progress)
-            data, judgement = _measure(testbed, experiment, request, settings, run_id, spark, progress)
-            store.commit(data)
-            progress(f"committed {run_id} to {store.location}")
+            run_on(testbed, experiment, settings, request.profile, run_id, store, progress, measured=spark.start)
         # The testbed is gone (or left as it was): from here on only the store is looked at.
-        recomputed = _recompute(spark.session(), store, run_id, judgement)
+        recomputed = confirm(spark.session(), store, [run_id])[run_id]
         progress("judged again from the store, in Spark: the same verdict")
-        report = write_report(store, store.manifest(run_id), recomputed)
+        run_manifest = store.manifest(run_id)
+        report = write_report(store, run_manifest, recomputed)
     return Finished(
         run_id,
         experiment.name,
         recomputed.verdict,
         recomputed.criteria,
-        figures(data.manifest, recomputed.measures),
+        figures(run_manifest, recomputed.measures),
         report,
         store.location,
     )
@@ -106,53 +107,65 @@ def _testbed(
         testbed = Testbed.attach(request.on)
         stack.callback(testbed.close)
         experiment.check(testbed.topology)
+        heal_leftovers(testbed, progress)
         testbed.reconfigure(overlay, progress=progress)
         return testbed
     topology = find(request.topology or experiment.topology)
     if request.kafka:
-        topology = topology.with_kafka_version(request.kafka)
+        topology = topology.with_kafka_version(str(parse_source(request.kafka)))
     experiment.check(topology)
     testbed = Testbed.up(topology, name=f"run-{run_id[-6:]}", overlay=overlay, ephemeral=True, progress=progress)
     stack.callback(testbed.down)
     return testbed
 
 
-def _measure(
+def run_on(
     testbed: Testbed,
     experiment: Experiment,
-    request: Request,
-    settings: dict[str, Value],
+    settings: Mapping[str, Value],
+    profile: str,
     run_id: str,
-    spark: "SparkAhead",
+    store: Store,
     progress: Progress,
-) -> tuple[RunData, Judgement]:
+    *,
+    measured: Callable[[], None] = lambda: None,
+) -> Judgement:
+    """Run an experiment on a testbed that is ready for it, judge it and commit it; the testbed is left as it is then.
+
+    `measured` is called when what would have been load may begin. Raises `TestbedError` when there is no run.
+    """
     recorder = Recorder()
     started = datetime.now(UTC)
     try:
-        outcome: Outcome = experiment.run(Context(testbed, settings, recorder, progress, run_id, measured=spark.start))
+        outcome: Outcome = experiment.run(Context(testbed, settings, recorder, progress, run_id, measured))
     finally:
         recorder.stop()
-    header = Header(run_id, experiment.name, request.profile, started, datetime.now(UTC), settings)
+    header = Header(run_id, experiment.name, profile, started, datetime.now(UTC), settings)
     samples = recorder.samples()
     tables = samples_table(samples), events_table(recorder.events())
     unjudged = manifest(header, testbed, outcome, samples)
     judgement = judge(unjudged, *tables)
-    judged = replace(unjudged, verdict=judgement.verdict)
-    return RunData(judged, *tables, list(judgement.criteria)), judgement
+    data = RunData(replace(unjudged, verdict=judgement.verdict), *tables, list(judgement.criteria))
+    try:
+        store.commit(data)
+    except StoreError as error:
+        raise TestbedError(str(error)) from error
+    progress(f"committed {run_id} to {store.location}")
+    return judgement
 
 
-def _recompute(spark: SparkSession, store: Store, run_id: str, recorded: Judgement) -> Judgement:
-    """The judgement from the store. Raises `TestbedError` when it is not the one that was recorded."""
-    again = recompute(spark, store, [run_id])
-    if run_id not in again.judgements:
-        raise TestbedError(f"run {run_id} could not be judged from the store: {'; '.join(again.problems)}")
-    found = again.judgements[run_id]
-    before = [(c.name, c.host, c.direction, c.verdict) for c in recorded.criteria]
-    after = [(c.name, c.host, c.direction, c.verdict) for c in found.criteria]
-    if before != after:
-        differing = [f"{was} became {now}" for was, now in zip(before, after, strict=False) if was != now]
-        raise TestbedError(f"run {run_id}: Spark judges otherwise than the recorder did: {'; '.join(differing)}")
-    return found
+def confirm(spark: SparkSession, store: Store, run_ids: Sequence[str]) -> dict[str, Judgement]:
+    """The judgements from the store alone. Raises `TestbedError` when one is not what was recorded with its run."""
+    again = recompute(spark, store, run_ids)
+    for run_id in run_ids:
+        if run_id not in again.judgements:
+            raise TestbedError(f"run {run_id} could not be judged from the store: {'; '.join(again.problems)}")
+        before = [(c.name, c.host, c.direction, c.verdict) for c in store.criteria(run_id)]
+        after = [(c.name, c.host, c.direction, c.verdict) for c in again.judgements[run_id].criteria]
+        if before != after:
+            differing = [f"{was} became {now}" for was, now in zip(before, after, strict=False) if was != now]
+            raise TestbedError(f"run {run_id}: Spark judges otherwise than the recorder did: {'; '.join(differing)}")
+    return again.judgements
 
 
 class SparkAhead(AbstractContextManager["SparkAhead"]):
