@@ -9,7 +9,7 @@ import pytest
 
 from tests.containers.guest import Guest
 
-pytestmark = pytest.mark.containers
+pytestmark = [pytest.mark.containers, pytest.mark.nightly]
 
 LIMIT_BYTES_PER_S = 10_000_000
 WRITTEN_BYTES = 60 * 1024 * 1024

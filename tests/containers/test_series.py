@@ -14,7 +14,7 @@ from testbed.runner.series import so_far
 from testbed.wait import wait_until
 from tests.containers.conftest import ROOT, cli, left_of
 
-pytestmark = [pytest.mark.containers, pytest.mark.spark]
+pytestmark = [pytest.mark.containers, pytest.mark.spark, pytest.mark.nightly]
 SWEEP = ("sweep", "kip73-two-node", "--set", "fetch=default,tuned", "--set", "rate=5MB/s", "--set", "preload=5s")
 
 

@@ -27,7 +27,12 @@ for place in sys.argv[1:]:
 PINGS, PING_BYTES = 300, 1400
 
 
-@pytest.fixture(scope="module", params=ready())
+# The largest takes as long as all others together.
+LARGE = ("ten-brokers",)
+EACH = [pytest.param(name, marks=pytest.mark.nightly) if name in LARGE else name for name in ready()]
+
+
+@pytest.fixture(scope="module", params=EACH)
 def up(request, own_state):
     """Each ready topology in turn, up."""
     name = f"ci-{request.param}"
