@@ -104,6 +104,7 @@ def test_racks_meet_in_the_core_and_nowhere_else(up):
         assert {device for device in grown if device[:2] in ("up", "dn")} == expected, (source, target)
 
 
+@pytest.mark.nightly
 def test_a_shaped_uplink_binds_and_the_nics_do_not(up):
     if not up.topology.uplinks:
         return  # nothing is declared that could bind
