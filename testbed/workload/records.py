@@ -1,93 +1,140 @@
-"""Records that can be told apart: each carries its partition, its place, and a checksum. Pure.
+"""Records that can be told apart: each carries its partition, its producer, its place, and a checksum. Pure.
 
-The payload is incompressible and depends on partition and place, so that no two records of a topic are alike and
-no layer can make the bytes fewer.
+A *place* counts a producer's records of one partition: 0, 1, … without gaps. The payload is incompressible (unless a
+recipe asks for redundancy) and changes from place to place, so that no layer can make the bytes fewer.
 """
 
 import random
 import struct
-import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from zlib import crc32
 
-_HEADER = struct.Struct(">4sIQI")
-_MAGIC = b"tbr1"
-HEADER_BYTES = _HEADER.size
+import numpy as np
+import numpy.typing as npt
+
+_FRONT = struct.Struct(">4sI")
+_IDENTITY = struct.Struct(">IIQq")
+_MAGIC = b"tbr2"
+HEADER_BYTES = _FRONT.size + _IDENTITY.size
+_HEADER = np.dtype(
+    [
+        ("magic", "S4"),
+        ("checksum", ">u4"),
+        ("partition", ">u4"),
+        ("producer", ">u4"),
+        ("place", ">u8"),
+        ("due_us", ">i8"),
+    ]
+)
 _POOL_BYTES = 1 << 20
+_CUTS_BYTES = 4 << 20
+_MOST_CUTS = 4096
+_BLOCK_BYTES = 64
+
+PRELOAD = 0
+"""The producer of what is written before a run's load; a load's producers are 1, 2, …"""
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
 class Flaw(StrEnum):
     """What can be wrong with a record by itself."""
 
-    NOT_OURS = "not a record of this preload"
-    WRONG_PARTITION = "a record of another partition"
+    NOT_OURS = "not a record of the testbed"
     CHECKSUM = "its checksum does not match"
+    WRONG_PARTITION = "a record of another partition"
+
+
+class Payloads:
+    """The payloads of one recipe with their checksums, made once: a record then costs a copy, not a checksum."""
+
+    def __init__(self, recipe: "Recipe") -> None:
+        size = recipe.record_bytes - HEADER_BYTES
+        pool = recipe.pool()
+        count = max(16, min(_MOST_CUTS, _CUTS_BYTES // size))
+        begins = (cut * max(7919, size | 1) % (len(pool) - size) for cut in range(count))
+        self._cuts = [(part, crc32(part)) for part in (pool[begin : begin + size] for begin in begins)]
+
+    def record(self, partition: int, place: int, producer: int = PRELOAD, due_us: int = 0) -> bytes:
+        """The record at `place` of `producer` in `partition`; `due_us` is when it was due, 0 when at no time."""
+        payload, checksum = self._cuts[(place + 97 * partition) % len(self._cuts)]
+        identity = _IDENTITY.pack(partition, producer, place, due_us)
+        return _FRONT.pack(_MAGIC, crc32(identity, checksum)) + identity + payload
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How the records of a topic are made: the same recipe gives the same bytes."""
+    """How records are made: the same recipe gives the same bytes. `redundancy` is the share a codec can save."""
 
     record_bytes: int
     seed: int
+    redundancy: float = 0.0
 
     def pool(self) -> bytes:
-        """Random bytes that payloads are cut from: one record longer than a whole number of places."""
+        """The bytes that payloads are cut from. Raises ValueError when a record has no room for its header."""
         if self.record_bytes <= HEADER_BYTES:
             raise ValueError(
                 f"a record of {self.record_bytes} bytes has no room for its {HEADER_BYTES} bytes of header"
             )
-        return random.Random(self.seed).randbytes(_POOL_BYTES + self.record_bytes)
+        size = max(_POOL_BYTES, 4 * self.record_bytes)
+        drawn = random.Random(self.seed).randbytes(size - size % _BLOCK_BYTES)
+        if not self.redundancy:
+            return drawn
+        blocks = np.frombuffer(drawn, np.uint8).reshape(-1, _BLOCK_BYTES).copy()
+        blocks[:, : round(self.redundancy * _BLOCK_BYTES)] = 0
+        return blocks.tobytes()
 
-    def record(self, pool: bytes, partition: int, place: int) -> bytes:
-        """The record at `place` (0, 1, …) of `partition`; `pool` is this recipe's."""
-        # An odd stride visits every byte of the pool before it repeats.
-        begin = ((partition << 20) + place) * 7919 % _POOL_BYTES
-        payload = pool[begin : begin + self.record_bytes - HEADER_BYTES]
-        header = _HEADER.pack(_MAGIC, partition, place, 0)
-        return _HEADER.pack(_MAGIC, partition, place, zlib.crc32(payload, zlib.crc32(header))) + payload
-
-
-def inspect(value: bytes | None, partition: int) -> int | Flaw:
-    """The place a record says it has, or what is wrong with it."""
-    if value is None or len(value) < HEADER_BYTES or value[:4] != _MAGIC:
-        return Flaw.NOT_OURS
-    magic, written_to, place, checksum = _HEADER.unpack_from(value)
-    blank = _HEADER.pack(magic, written_to, place, 0)
-    if zlib.crc32(value[HEADER_BYTES:], zlib.crc32(blank)) != checksum:
-        return Flaw.CHECKSUM
-    return Flaw.WRONG_PARTITION if written_to != partition else int(place)
+    def payloads(self) -> Payloads:
+        """See `Payloads`."""
+        return Payloads(self)
 
 
-@dataclass(slots=True)
-class Tally:
-    """What was found of one partition, record by record."""
+def identity(value: bytes) -> tuple[int, int, int, int]:
+    """Partition, producer, place and due time (µs) of a record that is known to be one, unchecked."""
+    return _IDENTITY.unpack_from(value, _FRONT.size)
 
-    expected: int
-    found: int = 0
-    duplicated: int = 0
-    corrupt: int = 0
-    _seen: bytearray | None = None
 
-    def add(self, value: bytes | None, partition: int) -> None:
-        """Count one record."""
-        if self._seen is None:
-            self._seen = bytearray(self.expected)
-        place = inspect(value, partition)
-        if isinstance(place, Flaw) or place >= self.expected:
-            self.corrupt += 1
-        elif self._seen[place]:
-            self.duplicated += 1
-        else:
-            self._seen[place] = 1
-            self.found += 1
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """What many records of one partition say of themselves, in their order. A flawed one may say anything."""
 
-    @property
-    def lost(self) -> int:
-        """Records that were written and never found whole."""
-        return self.expected - self.found
+    producers: Ints
+    places: Ints
+    due_us: Ints
+    flaws: dict[int, Flaw]
+    """Which of them are flawed."""
 
-    def missing(self, most: int = 5) -> list[int]:
-        """The first places that were never found."""
-        seen = self._seen or bytes(self.expected)
-        return [place for place, was in enumerate(seen) if not was][:most]
+    def sound(self) -> Flags:
+        """A mask of those without a flaw."""
+        mask = np.ones(len(self.places), np.bool_)
+        mask[list(self.flaws)] = False
+        return mask
+
+
+_FOREIGN = bytes(HEADER_BYTES)
+
+
+def read_headers(values: Sequence[bytes | None]) -> npt.NDArray[np.void]:
+    """All headers in one array, unchecked; a value too short for one has a header of zeros."""
+    heads = [v[:HEADER_BYTES] if v is not None and len(v) > HEADER_BYTES else _FOREIGN for v in values]
+    return np.frombuffer(b"".join(heads), _HEADER)
+
+
+def inspect(values: Sequence[bytes | None], partition: int) -> Headers:
+    """Read and check records that were found in `partition`."""
+    heads = read_headers(values)
+    begin, end = _FRONT.size, HEADER_BYTES
+    sums = [0 if v is None else crc32(v[begin:end], crc32(v[end:])) for v in values]
+    foreign = heads["magic"] != _MAGIC
+    broken = heads["checksum"] != np.array(sums, np.uint32)
+    elsewhere = heads["partition"] != partition
+    flaws: dict[int, Flaw] = {}
+    for number in np.flatnonzero(foreign | broken | elsewhere):
+        changed = Flaw.CHECKSUM if broken[number] else Flaw.WRONG_PARTITION
+        flaws[int(number)] = Flaw.NOT_OURS if foreign[number] else changed
+    return Headers(
+        heads["producer"].astype(np.int64), heads["place"].astype(np.int64), heads["due_us"].astype(np.int64), flaws
+    )

@@ -1,0 +1,242 @@
+"""The account of every record: what was acknowledged against what is found, per producer and partition. Pure.
+
+Records are added as they lie in their partition, in any number at a time; nothing is kept of them but one byte each.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import groupby
+
+import numpy as np
+
+from testbed.workload.records import Flags, Flaw, Ints, inspect
+from testbed.workload.written import Span, Written, count
+
+_NAMED = 5
+"""So many records of a kind and partition are named."""
+_COMPLAINTS = 10
+
+LOST, TWICE, DISORDER, REFUSED = "lost", "twice", "out of order", "refused and yet there"
+NEVER_SENT = "corrupt (never sent)"
+_WORST_FIRST = (LOST, REFUSED, TWICE, DISORDER)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerAudit:
+    """What was found of one producer's records.
+
+    `lost` were acknowledged and are not there; `duplicated` are there once more; `reordered` come after a later one
+    of their producer and partition; `corrupt` say that they are this producer's and are not as it wrote them.
+    `refused_found` are there although the producer was told that they are not. Those in doubt are neither lost nor
+    proof of anything, found or not. `first` names the first flaws by topic, partition, producer and place.
+    """
+
+    name: str
+    acked: int
+    found: int
+    lost: int
+    duplicated: int
+    reordered: int
+    corrupt: int
+    refused_found: int
+    in_doubt: int
+    in_doubt_found: int
+    first: tuple[str, ...]
+
+    def __add__(self, other: "ProducerAudit") -> "ProducerAudit":
+        """Both together, under this one's name."""
+        return ProducerAudit(
+            self.name,
+            self.acked + other.acked,
+            self.found + other.found,
+            self.lost + other.lost,
+            self.duplicated + other.duplicated,
+            self.reordered + other.reordered,
+            self.corrupt + other.corrupt,
+            self.refused_found + other.refused_found,
+            self.in_doubt + other.in_doubt,
+            self.in_doubt_found + other.in_doubt_found,
+            (self.first + other.first)[:_COMPLAINTS],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What was found of everything that was written; `complaints` names the first flaws.
+
+    `expected` were acknowledged, and `found` are those of them that are there. `corrupt` also counts what nobody in
+    this audit wrote.
+    """
+
+    expected: int
+    found: int
+    lost: int
+    duplicated: int
+    corrupt: int
+    complaints: tuple[str, ...]
+    reordered: int = 0
+    refused_found: int = 0
+    in_doubt: int = 0
+    in_doubt_found: int = 0
+    producers: tuple[ProducerAudit, ...] = ()
+
+
+@dataclass(slots=True)
+class _Flaws:
+    """How many records have each flaw, and the first of them."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    named: dict[str, list[int]] = field(default_factory=dict)
+
+    def add(self, what: str, places: Ints | Sequence[int]) -> None:
+        if len(places):
+            self.counts[what] = self.counts.get(what, 0) + len(places)
+            named = self.named.setdefault(what, [])
+            named.extend(int(place) for place in places[: _NAMED - len(named)])
+
+    def corrupt(self) -> int:
+        return sum(number for what, number in self.counts.items() if what.startswith("corrupt"))
+
+    def words(self, where: str, whose: str) -> tuple[str, ...]:
+        order = [
+            *(what for what in _WORST_FIRST if what in self.counts),
+            *sorted(self.counts.keys() - set(_WORST_FIRST)),
+        ]
+        return tuple(f"{where}: {self.counts[w]} of {whose} {w}, first at {self.named[w]}" for w in order)
+
+
+class Tally:
+    """One producer's records of one partition, as they are found."""
+
+    def __init__(self, written: Written) -> None:
+        self._written = written
+        self._seen = np.zeros(max(written.settled, written.sent or 0), np.bool_)
+        self._highest = -1
+        self._flaws = _Flaws()
+
+    def add(self, places: Ints) -> None:
+        """Sound records of this producer, in the order of their offsets."""
+        places = self._sent(places)
+        if not len(places):
+            return
+        before = np.maximum.accumulate(np.concatenate(([self._highest], places)))[:-1]
+        if not (places > before).all():
+            new = np.zeros(len(places), np.bool_)
+            new[np.unique(places, return_index=True)[1]] = True
+            new &= ~self._seen[places]
+            self._flaws.add(TWICE, places[~new])
+            self._flaws.add(DISORDER, places[new & (places < before)])
+        self._highest = max(self._highest, int(places.max()))
+        self._seen[places] = True
+
+    def add_flawed(self, place: int, flaw: Flaw) -> None:
+        """A record that says it is this producer's."""
+        self._flaws.add(f"corrupt ({flaw})", [place])
+
+    def _sent(self, places: Ints) -> Ints:
+        """Without those that were never sent; where nobody knows how far the producer came, all were."""
+        beyond = places >= len(self._seen)
+        if not beyond.any():
+            return places
+        if self._written.sent is None:
+            room = np.zeros(max(int(places.max()) + 1, 2 * len(self._seen)), np.bool_)
+            room[: len(self._seen)] = self._seen
+            self._seen = room
+            return places
+        self._flaws.add(NEVER_SENT, places[beyond])
+        return places[~beyond]
+
+    def result(self) -> ProducerAudit:
+        """The account as it stands; to be asked for once."""
+        written, seen, flaws = self._written, self._seen, self._flaws
+        refused, doubtful = _mask(written.refused, len(seen)), _mask(written.doubtful, len(seen))
+        doubtful[written.settled :] = True
+        lost = np.flatnonzero(~(seen | refused | doubtful))
+        risen = np.flatnonzero(seen & refused)
+        flaws.add(LOST, lost)
+        flaws.add(REFUSED, risen)
+        doubtful_found = int(np.count_nonzero(seen & doubtful))
+        return ProducerAudit(
+            name=written.name,
+            acked=written.acked,
+            found=written.acked - len(lost),
+            lost=len(lost),
+            duplicated=flaws.counts.get(TWICE, 0),
+            reordered=flaws.counts.get(DISORDER, 0),
+            corrupt=flaws.corrupt(),
+            refused_found=len(risen),
+            in_doubt=max(written.in_doubt, count(written.doubtful) + int(np.count_nonzero(seen[written.settled :]))),
+            in_doubt_found=doubtful_found,
+            first=flaws.words(f"{written.topic}-{written.partition}", written.name),
+        )
+
+
+def _mask(spans: Iterable[Span], size: int) -> Flags:
+    mask = np.zeros(size, np.bool_)
+    for begin, end in spans:
+        mask[begin:end] = True
+    return mask
+
+
+class Ledger:
+    """All partitions of an audit. Raises ValueError when a producer's records of a partition are declared twice."""
+
+    def __init__(self, written: Iterable[Written]) -> None:
+        self._tallies: dict[tuple[str, int], dict[int, Tally]] = {}
+        self._foreign: dict[tuple[str, int], _Flaws] = {}
+        for each in written:
+            of_partition = self._tallies.setdefault((each.topic, each.partition), {})
+            if each.producer in of_partition:
+                raise ValueError(f"{each.topic}-{each.partition}: producer {each.producer} ({each.name}) twice")
+            of_partition[each.producer] = Tally(each)
+
+    def partitions(self) -> list[tuple[str, int]]:
+        """Topic and partition of all that is accounted for."""
+        return sorted(self._tallies)
+
+    def add(self, topic: str, partition: int, values: Sequence[bytes | None]) -> None:
+        """The next records of a partition, in the order of their offsets. KeyError when nobody wrote to it."""
+        tallies, heads = self._tallies[topic, partition], inspect(values, partition)
+        sound = heads.sound()
+        for producer in np.unique(heads.producers[sound]).tolist():
+            places = heads.places[sound & (heads.producers == producer)]
+            if producer in tallies:
+                tallies[producer].add(places)
+            else:
+                self._stray(topic, partition).add(f"corrupt (of producer {producer}, which this audit has not)", places)
+        for number, flaw in heads.flaws.items():
+            claimed, place = int(heads.producers[number]), int(heads.places[number])
+            if flaw is not Flaw.NOT_OURS and claimed in tallies:
+                tallies[claimed].add_flawed(place, flaw)
+            else:
+                self._stray(topic, partition).add(f"corrupt ({flaw})", [place])
+
+    def _stray(self, topic: str, partition: int) -> _Flaws:
+        return self._foreign.setdefault((topic, partition), _Flaws())
+
+    def result(self) -> Audit:
+        """The whole account; to be asked for once."""
+        found = [tally.result() for _where, of in sorted(self._tallies.items()) for _id, tally in sorted(of.items())]
+        by_name = {
+            name: reduce(ProducerAudit.__add__, each)
+            for name, each in groupby(sorted(found, key=lambda one: one.name), key=lambda one: one.name)
+        }
+        stray = [
+            line
+            for (topic, partition), flaws in sorted(self._foreign.items())
+            for line in flaws.words(f"{topic}-{partition}", "nobody")
+        ]
+        return Audit(
+            expected=sum(each.acked for each in found),
+            found=sum(each.found for each in found),
+            lost=sum(each.lost for each in found),
+            duplicated=sum(each.duplicated for each in found),
+            corrupt=sum(each.corrupt for each in found) + sum(f.corrupt() for f in self._foreign.values()),
+            complaints=tuple([*(line for each in found for line in each.first), *stray][:_COMPLAINTS]),
+            reordered=sum(each.reordered for each in found),
+            refused_found=sum(each.refused_found for each in found),
+            in_doubt=sum(each.in_doubt for each in found),
+            in_doubt_found=sum(each.in_doubt_found for each in found),
+            producers=tuple(by_name.values()),
+        )

@@ -1,0 +1,217 @@
+"""What became of a load: every process's figures, and whether it was what it was declared to be. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from results.live import LiveAudit, LiveLoad, LoadProcess
+from testbed.workload.audit import Audit
+from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
+from testbed.workload.written import Span, Written
+
+LATEST_S = 1.0
+"""A producer all of whose records were handed over no later than this after they were due kept its rate, if of no more
+than so many seconds' worth it was not told that they were taken."""
+BEHIND_S = 2.0
+"""So many seconds' worth of records may lack an answer when the load ends; more, and the brokers took less than was
+declared."""
+
+
+@dataclass(slots=True)
+class Heard:
+    """What a process has told so far, added up."""
+
+    spec: Spec
+    producer: int
+    newest: dict[str, Any] = field(default_factory=dict)
+    latest_s: float = 0.0
+    cpu_s: float = 0.0
+    final: bool = False
+    error: str = ""
+    _begun_us: int = 0
+    _settled: dict[int, int] = field(default_factory=dict)
+    _refused: dict[int, list[Span]] = field(default_factory=dict)
+    _doubtful: dict[int, list[Span]] = field(default_factory=dict)
+
+    def hear(self, said: Mapping[str, Any]) -> None:
+        """One line of what the process tells."""
+        for partition, place in said.get("settled", ()):
+            self._settled[partition] = place
+        for found, key in ((self._refused, "refused"), (self._doubtful, "doubtful")):
+            for partition, begin, end in said.get(key, ()):
+                found.setdefault(partition, []).append((begin, end))
+        self.error = self.error or str(said.get("error") or "")
+        if "t" in said:
+            since_us = said["t"] - self.newest.get("t", said["t"])
+            self.cpu_s += float(said["cpu"]) * since_us / 1e6
+            self._begun_us = self._begun_us or said["t"]
+            self.newest = dict(said)
+            self.latest_s = max(self.latest_s, float(said.get("late_s", 0.0)))
+        self.final = self.final or bool(said.get("final"))
+
+    def written(self) -> tuple[Written, ...]:
+        """For the audit; nothing for a consumer."""
+        if not isinstance(self.spec, ProducerSpec):
+            return ()
+        sent = dict(self.newest["sent_places"]) if self.final else {}
+        return tuple(
+            Written(
+                self.producer,
+                self.spec.name,
+                self.spec.topic,
+                partition,
+                self._settled.get(partition, 0),
+                sent.get(partition),
+                tuple(self._refused.get(partition, ())),
+                tuple(self._doubtful.get(partition, ())),
+            )
+            for partition in self.spec.partitions
+        )
+
+    def result(self) -> "ProcessResult":
+        """The figures, the process being over."""
+        spec, newest = self.spec, self.newest
+        ran_s, why = (newest.get("t", 0) - self._begun_us) / 1e6, ""
+        if not self.final:
+            why = "it ended before it was told to" + (f": {self.error}" if self.error else "")
+        elif newest.get("fatal"):
+            why = f"it could not go on: {self.error}"
+        elif isinstance(spec, ProducerSpec):
+            why = not_held(spec, newest, self.latest_s)
+        return ProcessResult(
+            spec=spec,
+            due=newest.get("due", 0),
+            sent=newest.get("sent", 0),
+            acked=newest.get("acked", 0),
+            failed=newest.get("failed", 0),
+            in_doubt=newest.get("in_doubt", 0),
+            read=newest.get("records", 0),
+            latest_s=self.latest_s,
+            cpu_cores=self.cpu_s / ran_s if ran_s > 0 else None,
+            held=not why,
+            why=why,
+            error=self.error,
+            ended=self.final,
+            written=self.written(),
+        )
+
+
+def not_held(spec: ProducerSpec, last: Mapping[str, Any], latest_s: float) -> str:
+    """Why a producer did not keep its declared rate; empty when it did."""
+    missing, behind_s = last["due"] - last["sent"], last["waiting_at_stop"] / spec.records_per_s
+    if latest_s > LATEST_S or missing > LATEST_S * spec.records_per_s:
+        left = f", {missing} were never sent" if missing > 0 else ""
+        return (
+            f"a record was handed over {latest_s:.2f} s after it was due{left}: "
+            f"this process had too little CPU, or its buffer of {spec.buffer_bytes / 1e6:.0f} MB was full"
+        )
+    refused = last["failed"] + last["in_doubt"]
+    if refused > LATEST_S * spec.records_per_s:
+        return (
+            f"{last['failed']} of {last['due']} records were refused and {last['in_doubt']} had no answer at all: "
+            f"the brokers took less than was declared"
+        )
+    if behind_s > BEHIND_S:
+        return f"{behind_s:.1f} s of records had no answer when the load ended: the brokers took less than was declared"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessResult:
+    """One process. Counts are records, those that opened the connections included; `read` is a consumer's.
+
+    `latest_s` is how late the process itself handed a record over at worst. `ended` is False for one that died; its
+    counts are as far as it told.
+    """
+
+    spec: Spec
+    due: int
+    sent: int
+    acked: int
+    failed: int
+    in_doubt: int
+    read: int
+    latest_s: float
+    cpu_cores: float | None
+    held: bool
+    why: str
+    error: str
+    ended: bool
+    written: tuple[Written, ...]
+
+    @property
+    def name(self) -> str:
+        """The process's name."""
+        return self.spec.name
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadResult:
+    """A load that is over."""
+
+    processes: tuple[ProcessResult, ...]
+
+    @property
+    def held(self) -> bool:
+        """Whether every process did what it was declared to do."""
+        return all(process.held for process in self.processes)
+
+    @property
+    def written(self) -> tuple[Written, ...]:
+        """What the audit is to find."""
+        return tuple(each for process in self.processes for each in process.written)
+
+    def process(self, name: str) -> ProcessResult:
+        """One of them; KeyError when there is none of this name."""
+        for process in self.processes:
+            if process.name == name:
+                return process
+        raise KeyError(name)
+
+    def live(self, audit: Audit | None) -> LiveLoad:
+        """As a run's manifest has it; `audit` is None when nothing was read back."""
+        return LiveLoad(
+            tuple(_process(process) for process in self.processes),
+            None if audit is None else _audits(self.processes, audit),
+        )
+
+
+def _process(found: ProcessResult) -> LoadProcess:
+    spec = found.spec
+    return LoadProcess(
+        name=spec.name,
+        kind="consumer" if isinstance(spec, ConsumerSpec) else "producer",
+        declared_bytes_per_s=0.0 if isinstance(spec, ConsumerSpec) else spec.rate_bytes_per_s,
+        # Of a consumer: what it read. Nothing else was due from it.
+        due=found.read if isinstance(spec, ConsumerSpec) else found.due,
+        sent=found.read if isinstance(spec, ConsumerSpec) else found.sent,
+        acked=found.acked,
+        failed=found.failed,
+        in_doubt=found.in_doubt,
+        held=found.held,
+        why=found.why,
+        cpu_cores=None if found.cpu_cores is None else round(found.cpu_cores, 3),
+    )
+
+
+def _audits(processes: Sequence[ProcessResult], audit: Audit) -> tuple[LiveAudit, ...]:
+    by_name = {each.name: each for each in audit.producers}
+    found = []
+    for process in processes:
+        one = by_name.get(process.name)
+        if one is not None and isinstance(process.spec, ProducerSpec):
+            found.append(
+                LiveAudit(
+                    one.name,
+                    one.acked,
+                    one.found,
+                    one.lost,
+                    one.duplicated,
+                    one.reordered,
+                    # What is there although it was refused was not sent as far as anybody was told.
+                    one.corrupt + one.refused_found,
+                    process.spec.exactly_once,
+                    one.first,
+                )
+            )
+    return tuple(found)

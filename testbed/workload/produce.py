@@ -1,0 +1,281 @@
+"""One producer of a load, as a process: `python -m testbed.workload.produce`.
+
+A record is due at its time, and its latency counts from then, sent late or not: when the brokers are slow, records
+wait and their latency says so (no coordinated omission). A record costs some 4 µs of Python.
+"""
+
+import gc
+import time
+from itertools import cycle
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from results.document import decode
+from testbed.workload.child import Orders, Reporter, now_us, run
+from testbed.workload.outbox import Outbox
+from testbed.workload.records import Payloads, Recipe, identity
+from testbed.workload.schedule import Schedule, schedule
+from testbed.workload.spec import ProducerSpec
+
+AT_ONCE = 128
+"""So many records are handed over before answers are looked at."""
+READY_S = 45.0
+_LINGER_AFTER_S = 5.0
+
+REFUSALS = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.INVALID_MSG_SIZE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.POLICY_VIOLATION,
+    }
+)
+"""A broker's answers that mean: not written. Any other failure may follow an attempt that was."""
+
+
+class _Producing:
+    def __init__(self, spec: ProducerSpec, orders: Orders, reporter: Reporter) -> None:
+        self.spec, self.orders, self.reporter = spec, orders, reporter
+        self.schedule: Schedule = schedule(spec, orders.seed)
+        self.payloads = {
+            size: Payloads(Recipe(size, orders.seed, spec.redundancy)) for size in set(self.schedule.sizes)
+        }
+        self.outbox = Outbox(dict.fromkeys(spec.partitions, 0))
+        self.times: list[int] = []
+        self.uncommitted: list[tuple[int, int, int]] = []
+        self.number = self.warm = 0
+        self.late_us = 0
+        self.error = ""
+        self.fatal = False
+        self.next_report_us = self.next_commit_us = 0
+        self.client = Producer(_settings(spec, orders))
+
+    # What is sent.
+
+    def warm_up(self) -> None:
+        """One record to each partition, acknowledged: connections are no part of anybody's latency."""
+        if self.spec.transaction_s is not None:
+            self.client.init_transactions(READY_S)
+            self.client.begin_transaction()
+        for partition in self.spec.partitions:
+            self.send(partition, self.schedule.sizes[0], 0)
+            self.warm += 1
+        deadline = time.monotonic() + READY_S
+        while self.unheard() and time.monotonic() < deadline and not self.orders.stopping.is_set():
+            self.client.poll(0.05)
+        if self.spec.transaction_s is not None:
+            self.commit(begin=True)
+        if self.outbox.acked < self.warm and not self.orders.stopping.is_set():
+            raise RuntimeError(
+                f"only {self.outbox.acked} of {self.warm} partitions acknowledged a record within {READY_S:g} s"
+                + (f": {self.error}" if self.error else "")
+            )
+
+    def unheard(self) -> int:
+        """Records whose delivery is not reported."""
+        return self.outbox.waiting - len(self.uncommitted)
+
+    def send(self, partition: int, size: int, due_us: int) -> bool:
+        """Hand a record over; False when the buffer is full, and nothing has happened."""
+        outbox = self.outbox
+        place = outbox.sent[partition]
+        value = self.payloads[size].record(partition, place, self.orders.producer, due_us)
+        keys = self.spec.keys
+        key = b"%d-%d" % (partition, place % max(1, keys // len(self.spec.partitions))) if keys else None
+        try:
+            self.client.produce(self.spec.topic, value, key, partition, self.delivered)
+        except BufferError:
+            return False
+        except KafkaException as error:
+            # Refused by the client itself: it was never sent.
+            self.heard_error(error.args[0])
+            outbox.sent[partition] = place + 1
+            outbox.refuse(partition, place)
+            return True
+        outbox.sent[partition] = place + 1
+        return True
+
+    def delivered(self, error: KafkaError | None, message: Any) -> None:
+        """librdkafka's report of one record."""
+        partition, _producer, place, due_us = identity(message.value())
+        if self.spec.transaction_s is not None:
+            # Also one that failed: its transaction is going to be aborted.
+            self.uncommitted.append((partition, place, due_us))
+            if error is not None:
+                self.heard_error(error)
+            return
+        if due_us:
+            self.times.append(due_us)
+            self.times.append(now_us())
+        if error is None:
+            self.outbox.ack(partition, place)
+            return
+        self.heard_error(error)
+        if error.code() in REFUSALS:
+            self.outbox.refuse(partition, place)
+        else:
+            self.outbox.doubt(partition, place)
+
+    def heard_error(self, error: KafkaError) -> None:
+        """Keep the first error; one that ends this producer ends the load."""
+        self.error = self.error or f"{error.name()}: {error.str()}"
+        if error.fatal():
+            self.fatal = True
+            self.orders.stopping.set()
+
+    # Transactions.
+
+    def commit(self, *, begin: bool) -> None:
+        """End the transaction; its records are acknowledged now, or refused when it had to be aborted."""
+        settle = self.outbox.ack
+        try:
+            self.client.flush(self.spec.give_up_s)
+            self.committed()
+        except KafkaException as error:
+            failure = error.args[0]
+            self.heard_error(failure)
+            settle = self.outbox.doubt
+            if failure.txn_requires_abort():
+                self.client.abort_transaction(self.spec.give_up_s)
+                settle = self.outbox.refuse
+        now = now_us()
+        for partition, place, due_us in self.uncommitted:
+            settle(partition, place)
+            if due_us:
+                self.times += (due_us, now)
+        self.uncommitted.clear()
+        if begin and not self.orders.stopping.is_set():
+            self.client.begin_transaction()
+
+    def committed(self) -> None:
+        """Commit, and again as long as that is allowed."""
+        deadline = time.monotonic() + self.spec.give_up_s
+        while True:
+            try:
+                self.client.commit_transaction(max(0.1, deadline - time.monotonic()))
+                return
+            except KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() > deadline:
+                    raise
+
+    # The load.
+
+    def produce(self, began_us: int) -> int:
+        """From `began_us` until told to stop; returns how many records were due by then."""
+        plan, stopping = self.schedule, self.orders.stopping
+        turns, sizes = cycle(plan.partitions), cycle(plan.sizes)
+        left, partition, size = 0, 0, next(sizes)
+        while not stopping.is_set():
+            now = now_us()
+            due, number = plan.due(now, began_us), self.number
+            if number < due:
+                self.late_us = max(self.late_us, now - began_us - round(number * plan.interval_us))
+            for each in range(number, min(due, number + AT_ONCE)):
+                if not left:
+                    left, partition = plan.turn, next(turns)
+                if not self.send(partition, size, began_us + round(each * plan.interval_us)):
+                    self.client.poll(0.01)
+                    break
+                left -= 1
+                size = next(sizes)
+                self.number = each + 1
+            self.client.poll(0)
+            now = now_us()
+            if self.spec.transaction_s is not None and now >= self.next_commit_us:
+                self.next_commit_us = now + int(self.spec.transaction_s * 1e6)
+                self.commit(begin=True)
+            if now >= self.next_report_us:
+                self.report(due)
+            wait_us = began_us + round(self.number * plan.interval_us) - now
+            if wait_us > 0:
+                # A tick of a millisecond at least: waking up for each record would cost more than sending it.
+                self.client.poll(min(0.05, max(0.001, wait_us / 1e6)))
+        return plan.due(now_us(), began_us)
+
+    def finish(self, due: int) -> None:
+        """Wait for what is under way until it is acknowledged or given up."""
+        waiting = self.outbox.waiting
+        if self.spec.transaction_s is not None and self.outbox.waiting:
+            self.commit(begin=False)
+        deadline = time.monotonic() + self.spec.give_up_s + _LINGER_AFTER_S
+        while self.outbox.waiting and time.monotonic() < deadline:
+            self.client.poll(0.05)
+            if now_us() >= self.next_report_us:
+                self.report(due)
+        self.outbox.doubt_the_rest()
+        self.report(due, final=True, sent_places=sorted(self.outbox.sent.items()), waiting_at_stop=waiting)
+
+    def report(self, due: int, **more: Any) -> None:
+        """The second's figures. Counts go on from the beginning; latencies and news are the second's."""
+        now = now_us()
+        self.next_report_us = (now // 1_000_000 + 1) * 1_000_000
+        times, self.times = self.times, []
+        self.reporter.tell(
+            {
+                "t": now,
+                "due": due + self.warm,
+                "sent": self.number + self.warm,
+                "acked": self.outbox.acked,
+                "failed": self.outbox.refused,
+                "in_doubt": self.outbox.in_doubt,
+                "late_s": round(self.late_us / 1e6, 6),
+                "cpu": self.reporter.cpu_cores(),
+                "error": self.error,
+                "fatal": self.fatal,
+                **self.outbox.news(),
+                **more,
+            },
+            times,
+        )
+        self.late_us = 0
+
+
+def _settings(spec: ProducerSpec, orders: Orders) -> dict[str, Any]:
+    settings: dict[str, Any] = {
+        "bootstrap.servers": orders.bootstrap,
+        "client.id": spec.name,
+        "acks": "all",
+        "enable.idempotence": spec.idempotence,
+        "compression.type": spec.compression,
+        "linger.ms": spec.linger_ms,
+        "batch.size": spec.batch_bytes,
+        "message.timeout.ms": int(spec.give_up_s * 1000),
+        "queue.buffering.max.kbytes": max(1, spec.buffer_bytes >> 10),
+        "queue.buffering.max.messages": max(1000, int(spec.buffer_bytes / spec.mean_bytes)),
+        # As Java's clients do it; librdkafka's own would be 10 s, and a restarted broker without load for that long.
+        "reconnect.backoff.max.ms": 1000,
+        "socket.nagle.disable": True,
+        # What it warns of while brokers come and go belongs to the run, not on the terminal.
+        "log_level": 3,
+        **spec.client,
+    }
+    if spec.transaction_s is not None:
+        settings["transactional.id"] = transactional_id(spec.name, orders.seed)
+        settings["transaction.timeout.ms"] = int(spec.give_up_s * 1000)
+    return settings
+
+
+def transactional_id(name: str, seed: int) -> str:
+    """Of a producer that uses transactions; whoever has it can end what a dead one left open."""
+    return f"testbed-{name}-{seed}"
+
+
+def main(orders: Orders, reporter: Reporter) -> None:
+    """See `testbed.workload.child.run`."""
+    # A collection in the middle is a pause that is nobody's latency; nothing here makes cycles.
+    gc.disable()
+    producing = _Producing(decode(ProducerSpec, orders.spec, "the producer's specification"), orders, reporter)
+    producing.warm_up()
+    reporter.tell({"ready": True, **producing.outbox.news()})
+    orders.going.wait()
+    reporter.cpu_cores()
+    due = producing.produce(orders.began_us) if orders.began_us else 0
+    producing.finish(due)
+
+
+if __name__ == "__main__":
+    run(main)

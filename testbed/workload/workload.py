@@ -1,0 +1,261 @@
+"""A load: its processes, started together, listened to, and stopped.
+
+with Workload(bootstrap, [ProducerSpec(…), ConsumerSpec(…)], seed, recorder.add, recorder.event) as load:
+    load.start()
+    …
+    result = load.stop()
+found = audit(bootstrap, fills, result.written)
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from results.document import encode
+from results.schema import Sample
+from testbed.errors import TestbedError
+from testbed.wait import WaitTimeout, wait_until
+from testbed.workload.outcome import Heard, ProcessResult, WorkloadResult
+from testbed.workload.produce import transactional_id
+from testbed.workload.samples import samples
+from testbed.workload.spec import ProducerSpec, Spec, check
+
+AddSamples = Callable[[list[Sample]], None]
+OnEvent = Callable[[str, str, Mapping[str, Any]], None]
+"""Kind, name, detail; `Recorder.event` is one."""
+
+START_S = 60.0
+_BEGIN_IN_S = 0.1
+_ENDS_S = 15.0
+_ROOT = Path(__file__).parents[2]
+
+
+class _Process:
+    """One process of the load, and what it has told."""
+
+    def __init__(self, order: Mapping[str, Any], spec: Spec, add: AddSamples, on_event: OnEvent) -> None:
+        self.spec, self._add, self._on_event = spec, add, on_event
+        self.heard = Heard(spec, order["producer"])
+        self.ready = False
+        self._stopping = False
+        self._said: deque[str] = deque(maxlen=5)
+        self._lock = threading.Lock()
+        module = "produce" if isinstance(spec, ProducerSpec) else "consume"
+        self.popen = subprocess.Popen(
+            [sys.executable, "-m", f"testbed.workload.{module}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            bufsize=1,
+            # Ctrl-C is the parent's to answer: it stops the load in order.
+            start_new_session=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(_ROOT), os.getenv("PYTHONPATH"))))},
+        )
+        self._reader = threading.Thread(target=self._read, name=f"hears {spec.name}", daemon=True)
+        self._reader.start()
+        self.tell(order)
+
+    def tell(self, order: Mapping[str, Any]) -> None:
+        """Say something to the process; nothing happens when it is gone (its end is noticed elsewhere)."""
+        assert self.popen.stdin is not None
+        with contextlib.suppress(BrokenPipeError, ValueError), self._lock:
+            self.popen.stdin.write(json.dumps(order) + "\n")
+            self.popen.stdin.flush()
+
+    def _read(self) -> None:
+        assert self.popen.stdout is not None
+        for line in self.popen.stdout:
+            if not line.startswith("{"):
+                self._said.append(line.strip())
+                continue
+            said = json.loads(line)
+            with self._lock:
+                self.heard.hear(said)
+            self.ready = self.ready or bool(said.get("ready"))
+            found = samples(self.spec, said)
+            if found:
+                self._add(found)
+        status = self.popen.wait()
+        if not self.heard.final and not self._stopping:
+            self._on_event("load.died", self.spec.name, {"status": status, "error": self.trouble()})
+
+    def trouble(self) -> str:
+        """What it said of its end, as far as it said anything."""
+        with self._lock:
+            return self.heard.error or "; ".join(self._said)
+
+    def gone(self) -> bool:
+        """Whether it has ended."""
+        return self.popen.poll() is not None
+
+    def newest(self) -> dict[str, Any]:
+        """Its last figures."""
+        with self._lock:
+            return dict(self.heard.newest)
+
+    def close_stdin(self) -> None:
+        """Have it stop."""
+        self._stopping = True
+        assert self.popen.stdin is not None
+        with contextlib.suppress(BrokenPipeError, ValueError), self._lock:
+            self.popen.stdin.close()
+
+    def end(self, timeout_s: float) -> None:
+        """Wait for its end, and force it after `timeout_s`."""
+        try:
+            self.popen.wait(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+        self._reader.join(timeout=_ENDS_S)
+
+    def result(self) -> ProcessResult:
+        """Its figures, once it has ended."""
+        with self._lock:
+            self.heard.error = self.heard.error or ("" if self.heard.final else "; ".join(self._said))
+            return self.heard.result()
+
+
+class Workload:
+    """Start once, stop once. Raises `UsageError` with every mistake of the specifications.
+
+    Every process's figures go to `add_samples` once a second, under its name; what happens goes to `on_event`. When
+    this process dies, all of the load's processes end at once. `first_producer` is the number of the first producer:
+    two loads that write to the same topic need different ones.
+    """
+
+    def __init__(
+        self,
+        bootstrap: Sequence[str],
+        specs: Sequence[Spec],
+        seed: int,
+        add_samples: AddSamples,
+        on_event: OnEvent = lambda _kind, _name, _detail: None,
+        *,
+        first_producer: int = 1,
+    ) -> None:
+        check(specs)
+        self._bootstrap, self._specs, self._seed = list(bootstrap), list(specs), seed
+        self._add, self._on_event = add_samples, on_event
+        self._first = first_producer
+        self._processes: list[_Process] = []
+        self._result: WorkloadResult | None = None
+
+    def __enter__(self) -> "Workload":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.stop()
+
+    def start(self, timeout_s: float = START_S) -> None:
+        """Begin; returns once every producer was acknowledged in each partition and every consumer is in its group.
+
+        Nothing is left running when it raises: `TestbedError` naming the process that could not begin.
+        """
+        try:
+            for number, spec in enumerate(self._specs):
+                order = {
+                    "spec": encode(spec),
+                    "bootstrap": ",".join(self._bootstrap),
+                    "producer": self._first + number,
+                    "seed": self._seed + number,
+                    "parent": os.getpid(),
+                }
+                self._processes.append(_Process(order, spec, self._add, self._on_event))
+            self._await_ready(timeout_s)
+        except BaseException:
+            self.stop()
+            raise
+        begin_us = time.time_ns() // 1000 + int(_BEGIN_IN_S * 1e6)
+        for process in self._processes:
+            process.tell({"do": "go", "begin_us": begin_us})
+        self._on_event("load.started", "", {"processes": [spec.name for spec in self._specs]})
+
+    def _await_ready(self, timeout_s: float) -> None:
+        def all_ready() -> bool:
+            for process in self._processes:
+                if process.gone() and not process.ready:
+                    raise TestbedError(f"load: {process.spec.name} could not begin: {process.trouble()}")
+            return all(process.ready for process in self._processes)
+
+        try:
+            wait_until(all_ready, timeout_s, 0.02, "the load's processes")
+        except WaitTimeout as error:
+            missing = ", ".join(process.spec.name for process in self._processes if not process.ready)
+            raise TestbedError(f"load: not ready within {timeout_s:g} s: {missing}") from error
+
+    def mark(self, name: str) -> None:
+        """Note an instant, with every process's counts as they were told last."""
+        counts = ("due", "sent", "acked", "failed", "in_doubt", "records")
+        detail = {
+            process.spec.name: {key: value for key, value in process.newest().items() if key in counts}
+            for process in self._processes
+        }
+        self._on_event("load.mark", name, detail)
+
+    def pause(self, consumer: str) -> None:
+        """Have a consumer stand still, in its group: it lags from now on. KeyError when there is none."""
+        self._named(consumer).tell({"do": "pause"})
+
+    def resume(self, consumer: str) -> None:
+        """Have it go on, and catch up."""
+        self._named(consumer).tell({"do": "resume"})
+
+    def pid(self, name: str) -> int:
+        """The number of a process of the load. KeyError when there is none of this name."""
+        return self._named(name).popen.pid
+
+    def _named(self, name: str) -> _Process:
+        for process in self._processes:
+            if process.spec.name == name:
+                return process
+        raise KeyError(name)
+
+    def stop(self) -> WorkloadResult:
+        """End; waits for what is under way until it is acknowledged or given up. The second call returns the same."""
+        if self._result is not None:
+            return self._result
+        for process in self._processes:
+            process.close_stdin()
+        patience_s = _ENDS_S + max((s.give_up_s for s in self._specs if isinstance(s, ProducerSpec)), default=0.0)
+        deadline = time.monotonic() + patience_s
+        for process in self._processes:
+            process.end(max(0.1, deadline - time.monotonic()))
+        self._result = WorkloadResult(tuple(process.result() for process in self._processes))
+        self._end_open_transactions()
+        if self._processes:
+            self._on_event("load.stopped", "", {p.name: _told(p) for p in self._result.processes})
+        return self._result
+
+    def _end_open_transactions(self) -> None:
+        """A producer that died in a transaction holds up every reader until that is aborted."""
+        for number, process in enumerate(self._processes):
+            spec = process.spec
+            if not isinstance(spec, ProducerSpec) or spec.transaction_s is None or process.heard.final:
+                continue
+            settings = {
+                "bootstrap.servers": ",".join(self._bootstrap),
+                "transactional.id": transactional_id(spec.name, self._seed + number),
+                "log_level": 3,
+                **spec.client,
+            }
+            try:
+                Producer(settings).init_transactions(_ENDS_S)
+            except KafkaException as error:
+                self._on_event("note", f"{spec.name}: its transaction was not ended", {"error": str(error)})
+
+
+def _told(process: ProcessResult) -> dict[str, Any]:
+    names: Iterable[str] = ("due", "sent", "acked", "failed", "in_doubt", "read", "held", "why", "error")
+    return {name: getattr(process, name) for name in names}

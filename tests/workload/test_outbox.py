@@ -1,0 +1,63 @@
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from testbed.workload.outbox import Outbox
+from testbed.workload.outcome import Heard
+from testbed.workload.spec import ProducerSpec
+from testbed.workload.written import Written, count, spans
+
+SPEC = ProducerSpec("producer-1", "t", (0, 1), 1000.0)
+
+
+def told(outbox, heard, **more):
+    heard.hear({"t": 1, "cpu": 0.1, **outbox.news(), **more})
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from("ardn"), max_size=80), st.integers(0, 1 << 30))
+def test_what_a_parent_heard_is_what_became_of_each_record(outcomes, seed):
+    """`n`: no answer ever came. Answers come in any order, and reports at any time."""
+    rng, outbox, heard = random.Random(seed), Outbox({0: 0, 1: 0}), Heard(SPEC, 7)
+    fates = {}
+    for outcome in outcomes:
+        partition = rng.randrange(2)
+        fates[partition, outbox.sent[partition]] = outcome
+        outbox.sent[partition] += 1
+    answered = [key for key, outcome in fates.items() if outcome != "n"]
+    rng.shuffle(answered)
+    for key in answered:
+        {"a": outbox.ack, "r": outbox.refuse, "d": outbox.doubt}[fates[key]](*key)
+        if rng.random() < 0.2:
+            told(outbox, heard)
+    assert outbox.waiting == list(fates.values()).count("n")
+    outbox.doubt_the_rest()
+    assert outbox.waiting == 0
+    told(outbox, heard, final=True, sent_places=list(outbox.sent.items()))
+    for partition, written in enumerate(heard.written()):
+        mine = {place: outcome for (where, place), outcome in fates.items() if where == partition}
+        assert written.settled == written.sent == len(mine)
+        assert sorted(p for b, e in written.refused for p in range(b, e)) == [p for p, o in mine.items() if o == "r"]
+        assert sorted(p for b, e in written.doubtful for p in range(b, e)) == [p for p, o in mine.items() if o in "dn"]
+        assert (written.producer, written.acked) == (7, list(mine.values()).count("a"))
+
+
+def test_of_a_dead_producer_only_what_it_told_is_settled():
+    outbox, heard = Outbox({0: 3, 1: 0}), Heard(SPEC, 1)
+    outbox.ack(0, 0)
+    told(outbox, heard)
+    outbox.ack(0, 1)  # it died before it could tell
+    assert heard.written() == (
+        Written(1, "producer-1", "t", 0, settled=1, sent=None),
+        Written(1, "producer-1", "t", 1, settled=0, sent=None),
+    )
+    result = heard.result()
+    assert not result.held
+    assert "ended before" in result.why
+
+
+def test_places_become_spans():
+    assert spans([5, 3, 4, 9]) == ((3, 6), (9, 10))
+    assert count(spans([5, 3, 4, 9])) == 4
+    assert spans([]) == ()
