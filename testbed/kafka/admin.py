@@ -12,8 +12,9 @@ from typing import Any
 from kafka import TopicPartition as ClientTopicPartition
 from kafka.admin import AlterConfigOp, ConfigResourceType, OffsetSpec
 from kafka.errors import NotControllerError
-from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
+from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest, IncrementalAlterConfigsRequest
 
+from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.connection import Connection
 from testbed.kafka.errors import (
     NOT_CONTROLLER,
@@ -37,6 +38,7 @@ from testbed.kafka.types import (
 from testbed.wait import WaitTimeout, wait_for
 
 _REASSIGNMENT_CHUNK = 1000
+_CONFIG_CHUNK = 500
 _RETRY_INTERVAL_S = 0.1
 # DescribeConfigs' sources of a value.
 _TOPIC_LEVEL, _BROKER_LEVEL, _DEFAULT_LEVEL = 1, 2, 3
@@ -49,13 +51,21 @@ class Admin:
 
     Safe to use from several threads at once: the I/O happens on one thread of the client's own, and this
     class keeps no state between calls. Every request has ``timeout_s`` to connect and ``timeout_s`` to be
-    answered. Failures are `KafkaError` with the protocol's name of the error; `UnreachableError` when there
-    was no answer.
+    answered, or what ``security`` (a `--command-config`) says. Failures are `KafkaError` with the protocol's
+    name of the error; `UnreachableError` when there was no answer.
     """
 
-    def __init__(self, bootstrap: Sequence[str] | str, *, timeout_s: float = 10, client_id: str = "testbed") -> None:
-        self._timeout_s = timeout_s
-        self._connection = Connection(bootstrap, timeout_s, client_id)
+    def __init__(
+        self,
+        bootstrap: Sequence[str] | str,
+        *,
+        timeout_s: float = 10,
+        client_id: str = "testbed",
+        security: CommandConfig | None = None,
+    ) -> None:
+        self._timeout_s = (security and security.request_timeout_s) or timeout_s
+        client_id = (security and security.client_id) or client_id
+        self._connection = Connection(bootstrap, self._timeout_s, client_id, security)
         self._client = self._connection.client
 
     def __enter__(self) -> "Admin":
@@ -139,6 +149,11 @@ class Admin:
             what, self._client.delete_topics, [name], timeout_ms=self._timeout_ms, raise_errors=False
         )
         _raise_first(what, told["topics"])
+
+    def topics(self) -> tuple[str, ...]:
+        """Return the names of all topics that this user may see, in order."""
+        told = self._connection.call("describe all topics", self._client.describe_topics)
+        return tuple(sorted(topic["name"] for topic in told if not topic["error_code"]))
 
     def partitions(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
         """Return every partition of the topics; a topic that does not exist is an error."""
@@ -282,6 +297,39 @@ class Admin:
         told = self._describe(ConfigResource.topic(topic), from_broker)
         return {c["name"]: c["value"] for c in told if c["config_source"] == _TOPIC_LEVEL and c["value"] is not None}
 
+    def topic_setting(self, topic: str, key: str) -> str | None:
+        """Return the value that a topic goes by, whoever set it: the topic, a broker, or Kafka's own default."""
+        told = self._describe(ConfigResource.topic(topic), None)
+        return next((config["value"] for config in told if config["name"] == key), None)
+
+    def topics_configs(
+        self, topics: Sequence[str], keys: Sequence[str], from_broker: int | None = None
+    ) -> dict[str, dict[str, str]]:
+        """Return of these keys what is set on each topic itself, as `topic_configs`; topics without any are left out.
+
+        A topic that no longer exists has none.
+        """
+        where = "" if from_broker is None else f" from broker {from_broker}"
+        what = f"describe the configuration of topics{where}"
+        found: dict[str, dict[str, str]] = {}
+        waiting = iter(topics)
+        while chunk := list(islice(waiting, _CONFIG_CHUNK)):
+            request = DescribeConfigsRequest(
+                resources=[(_resource_type(ConfigResource.topic(topic)), topic, list(keys)) for topic in chunk],
+                include_synonyms=False,
+                min_version=1,
+            )
+            for result in self._connection.send(what, request, from_broker).to_dict()["results"]:
+                name = protocol_name(result["error_code"])
+                if name == UNKNOWN_TOPIC_OR_PARTITION:
+                    continue
+                if result["error_code"]:
+                    raise KafkaError(f"{what}: {result['resource_name']}", name, result["error_message"])
+                for config in result["configs"]:
+                    if config["config_source"] == _TOPIC_LEVEL and config["value"] is not None:
+                        found.setdefault(result["resource_name"], {})[config["name"]] = config["value"]
+        return found
+
     def _describe(self, resource: ConfigResource, from_broker: int | None) -> list[dict[str, Any]]:
         where = "" if from_broker is None else f" from broker {from_broker}"
         what = f"describe the configuration of {resource}{where}"
@@ -324,9 +372,12 @@ class Admin:
         found: dict[int, dict[TopicPartition, ReplicaLog]] = {}
         for broker in brokers:
             what = f"describe the log folders of broker {broker}"
-            answer = self._connection.call(what, self._client.describe_log_dirs, brokers=[broker])[0]
+            # The client's own function drops the error of the whole answer: without the right to ask it says "none".
+            answer = self._connection.send(what, DescribeLogDirsRequest(topics=None), broker).to_dict()
+            if answer.get("error_code"):
+                raise KafkaError(what, protocol_name(answer["error_code"]))
             replicas = found.setdefault(broker, {})
-            for folder in answer["log_dirs"]:
+            for folder in answer["results"]:
                 if folder["error_code"]:
                     raise KafkaError(f"{what}, {folder['log_dir']}", protocol_name(folder["error_code"]))
                 for topic in folder["topics"]:

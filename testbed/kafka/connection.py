@@ -11,21 +11,56 @@ from typing import Any, TypeVar
 import kafka.errors as client_errors
 from kafka.admin import KafkaAdminClient
 from kafka.net.compat import KafkaNetClient
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
 
+from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.errors import KafkaError, UnreachableError, protocol_name
 
 _T = TypeVar("_T")
 _RETRY_INTERVAL_S = 0.05
+_LOGIN_REFUSED = (client_errors.SaslAuthenticationFailedError, client_errors.UnsupportedSaslMechanismError)
+
+
+class _NotSentError(client_errors.KafkaConnectionError):  # type: ignore[misc]
+    """No connection came to be: whatever was to be asked has not been sent."""
+
+
+class _Manager(KafkaConnectionManager):  # type: ignore[misc]
+    """Tells a broker that could not be connected to from a connection that was lost with a request on its way.
+
+    And tells a login that was refused, which the client's own manager would try again until the timeout.
+    """
+
+    refusal: str | None = "nothing answers at that address"
+    """Why the last connection could not be set up; None when it could."""
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        try:
+            transport = await super()._build_transport(node, timeout_at=timeout_at)
+        except client_errors.KafkaConnectionError as error:
+            self.refusal = f"broker {node.node_id} at {node.host}:{node.port}: {error.args[0] if error.args else error}"
+            raise _NotSentError(self.refusal) from error
+        self.refusal = None
+        return transport
+
+    async def _connect(self, node: Any, conn: Any, **named: Any) -> None:
+        await super()._connect(node, conn, **named)
+        refused = conn.init_future.exception if conn.init_future.is_done else None
+        if isinstance(refused, _LOGIN_REFUSED):
+            self._auth_failures[node.node_id] = refused
 
 
 class Connection:
     """A started admin client, and the one place where its exceptions become ours.
 
     No request takes longer than ``timeout_s`` to connect plus ``timeout_s`` to be answered.
-    Raises `UnreachableError` when no bootstrap server answers in time.
+    Raises `UnreachableError` when no bootstrap server answers in time, `KafkaError` when the login is refused.
     """
 
-    def __init__(self, bootstrap: str | Sequence[str], timeout_s: float, client_id: str) -> None:
+    def __init__(
+        self, bootstrap: str | Sequence[str], timeout_s: float, client_id: str, security: CommandConfig | None = None
+    ) -> None:
         servers = bootstrap.split(",") if isinstance(bootstrap, str) else list(bootstrap)
         self.bootstrap = ",".join(servers)
         self.timeout_s = timeout_s
@@ -34,11 +69,12 @@ class Connection:
 
         def net_client(**configs: Any) -> Any:
             # The admin client has no setting for how long a connection may take to be set up (10 to 30 s).
-            client = KafkaNetClient(
-                **configs,
-                socket_connection_setup_timeout_ms=timeout_ms,
-                socket_connection_setup_timeout_max_ms=timeout_ms,
-            )
+            configs |= {
+                "socket_connection_setup_timeout_ms": timeout_ms,
+                "socket_connection_setup_timeout_max_ms": timeout_ms,
+            }
+            selector = NetworkSelector(**configs)
+            client = KafkaNetClient(net=selector, manager=_Manager(selector, **configs), **configs)
             started.append(client)
             return client
 
@@ -51,14 +87,20 @@ class Connection:
                 reconnect_backoff_max_ms=1000,
                 metadata_max_age_ms=30_000,
                 kafka_client=net_client,
+                **(security.kafka_python() if security else {}),
             )
         except client_errors.KafkaError as error:
             for client in started:  # its I/O thread would go on trying for ever
                 client.close()
                 client._net.stop()
-            raise UnreachableError(
-                f"cluster at {self.bootstrap} within {timeout_s:g} s", "NO_ANSWER", str(error)
-            ) from error
+            if isinstance(error, _LOGIN_REFUSED):
+                why = str(error.args[0]).removeprefix(f"{type(error).__name__}: ") if error.args else None
+                raise KafkaError(
+                    f"log in to the cluster at {self.bootstrap}", protocol_name(error.errno), why
+                ) from error
+            whys = [client._manager.refusal or _unanswered(security) for client in started]
+            why = "; ".join([str(error), *whys])
+            raise UnreachableError(f"cluster at {self.bootstrap} within {timeout_s:g} s", "NO_ANSWER", why) from error
 
     def close(self) -> None:
         """End the connection and its thread."""
@@ -67,17 +109,37 @@ class Connection:
     def call(self, what: str, function: Callable[..., _T], *args: Any, **named: Any) -> _T:
         """Call one of the client's functions; ``what`` says in an error what was being done.
 
-        While the client waits to reconnect to a broker it refuses at once, without having sent anything: that
-        is tried again until the timeout.
+        Which broker is asked is the client's choice. While that one cannot be connected to, or is not tried because
+        it could not be a moment ago, nothing has been sent: another one is asked, until the timeout.
         """
+        return self._call(what, None, lambda: function(*args, **named))
+
+    def ask(self, broker_id: int, what: str, function: Callable[..., _T], *args: Any, **named: Any) -> _T:
+        """As `call`, for a function that asks this very broker: one that cannot be connected to is an error at once."""
+        return self._call(what, broker_id, lambda: function(*args, **named))
+
+    def send(self, what: str, request: Any, broker_id: int | None) -> Any:
+        """Send a protocol message to a given broker (None: any) and return its response.
+
+        The client's public functions choose the broker themselves and drop the error code of DescribeConfigs;
+        to ask one broker what *it* has in force there is only its connection manager.
+        """
+        manager = self.client._manager
+        return self._call(what, broker_id, lambda: manager.run(manager.send, request, broker_id))
+
+    def _call(self, what: str, broker_id: int | None, function: Callable[[], _T]) -> _T:
         deadline = time.monotonic() + self.timeout_s
         refreshed = False
         while True:
             try:
-                return function(*args, **named)
-            except client_errors.NodeNotReadyError as error:
-                if time.monotonic() >= deadline:
-                    raise UnreachableError(what, "BROKER_NOT_AVAILABLE", f"{self.timeout_s:g} s") from error
+                return function()
+            except (_NotSentError, client_errors.NodeNotReadyError) as error:
+                refused = isinstance(error, _NotSentError)
+                if (refused and broker_id is not None) or time.monotonic() >= deadline:
+                    why = str(error.args[0]) if refused else f"{self.timeout_s:g} s"
+                    raise UnreachableError(what, "BROKER_NOT_AVAILABLE", why) from error
+                # The client would go on asking the one that it takes for the controller.
+                self.client._controller_id = None
                 time.sleep(_RETRY_INTERVAL_S)
             except client_errors.UnknownBrokerIdError as error:
                 if refreshed:  # the second time it is the cluster that says so, not an old answer
@@ -92,15 +154,6 @@ class Connection:
             except client_errors.KafkaError as error:
                 raise UnreachableError(what, "NETWORK_EXCEPTION", repr(error)) from error
 
-    def send(self, what: str, request: Any, broker_id: int | None) -> Any:
-        """Send a protocol message to a given broker (None: any) and return its response.
-
-        The client's public functions choose the broker themselves and drop the error code of DescribeConfigs;
-        to ask one broker what *it* has in force there is only its connection manager.
-        """
-        manager = self.client._manager
-        return self.call(what, manager.run, manager.send, request, broker_id)
-
     def _refresh(self) -> None:
         """Have the client learn the brokers anew (a broker may have joined since)."""
         manager = self.client._manager
@@ -109,3 +162,8 @@ class Connection:
             await manager.wait_for(manager.cluster.request_update(), self.timeout_s * 1000)
 
         manager.run(update)
+
+
+def _unanswered(security: CommandConfig | None) -> str:
+    protocol = security.protocol if security else "PLAINTEXT"
+    return f"something listens there but does not answer as a {protocol} listener does; see --command-config"

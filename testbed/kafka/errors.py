@@ -18,6 +18,23 @@ _RENAMED = {
 }
 _SHOWN_PARTITIONS = 5
 
+# What is asked for → the right that Kafka's authorizer wants for it; the longest beginning that fits counts.
+_RIGHTS = {
+    "describe the quorum": ("Describe", "--cluster"),
+    "describe the log folders": ("Describe", "--cluster"),
+    "list reassignments": ("Describe", "--cluster"),
+    "alter reassignments": ("Alter", "--cluster"),
+    "elect preferred leaders": ("Alter", "--cluster"),
+    "describe topic": ("Describe", "--topic …"),
+    "list end offsets": ("Describe", "--topic …"),
+    "create topic": ("Create", "--topic …"),
+    "delete topic": ("Delete", "--topic …"),
+    "describe the configuration of topic": ("DescribeConfigs", "--topic …"),
+    "describe the configuration of broker": ("DescribeConfigs", "--cluster"),
+    "alter the configuration of topic": ("AlterConfigs", "--topic …"),
+    "alter the configuration of": ("AlterConfigs", "--cluster"),
+}
+
 NOT_CONTROLLER = "NOT_CONTROLLER"
 UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
 
@@ -33,6 +50,8 @@ class KafkaError(TestbedError):
 
     def __init__(self, what: str, name: str, message: str | None = None) -> None:
         self.name = name
+        if name.endswith("_AUTHORIZATION_FAILED"):
+            message = _wanted_right(what)
         super().__init__(f"{what}: {name}" + (f" ({message})" if message else ""))
 
 
@@ -61,3 +80,14 @@ class ReassignmentError(PartitionErrors):
 
 class ElectionError(PartitionErrors):
     """The preferred leader of some partitions could not be elected."""
+
+
+def _wanted_right(what: str) -> str:
+    fits = [begin for begin in _RIGHTS if what.startswith(begin)]
+    if not fits:
+        return "the user of this connection has not the right to do this"
+    operation, on = _RIGHTS[max(fits, key=len)]
+    return (
+        f"the user of this connection lacks a right; it is granted by `kafka-acls --add --allow-principal User:… "
+        f"--operation {operation} {on}`"
+    )

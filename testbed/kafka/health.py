@@ -1,4 +1,7 @@
-"""Whether a cluster is whole right now: who serves, what is under-replicated, how far each node follows."""
+"""Whether what a cluster holds is whole right now: what is under-replicated, how far each node follows.
+
+Whether its nodes serve is asked of each node itself: see `testbed.provision.serving`.
+"""
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
@@ -13,8 +16,6 @@ from testbed.kafka.types import TopicPartition
 class Health:
     """One observation of a cluster, by whichever broker answered."""
 
-    unfenced: frozenset[int]
-    """Ids of the brokers that are registered and serve."""
     controller: int | None
     """The active controller's id; None while none is elected."""
     high_watermark: int
@@ -30,7 +31,7 @@ class Health:
         shown = ", ".join(map(str, self.under_replicated[:5]))
         more = f" and {len(self.under_replicated) - 5} more" if len(self.under_replicated) > 5 else ""
         return (
-            f"unfenced {sorted(self.unfenced)}, controller {self.controller}, metadata log {self.high_watermark} "
+            f"controller {self.controller}, metadata log {self.high_watermark} "
             f"(followed {dict(self.followed)}), under-replicated: {shown or 'none'}{more}"
         )
 
@@ -39,7 +40,6 @@ def health(bootstrap: Sequence[str], *, timeout_s: float = 5.0) -> Health:
     """Observe the cluster once. Raises `KafkaError`, as `UnreachableError` when nobody answers."""
     with closing(Connection(bootstrap, timeout_s, "testbed-health")) as connection:
         client, call = connection.client, connection.call
-        brokers = call("describe the cluster", client.describe_cluster)["brokers"]
         quorum = call("describe the quorum", client.describe_metadata_quorum)["topics"][0]["partitions"][0]
         topics = call("describe all topics", client.describe_topics)
         moving = call("list reassignments", client.list_partition_reassignments, timeout_ms=int(timeout_s * 1000))
@@ -47,7 +47,6 @@ def health(bootstrap: Sequence[str], *, timeout_s: float = 5.0) -> Health:
     leader: int = quorum["leader_id"]
     partitions = [(TopicPartition(t["name"], p["partition_index"]), p) for t in topics for p in t["partitions"]]
     return Health(
-        unfenced=frozenset(broker["broker_id"] for broker in brokers if not broker.get("is_fenced", False)),
         controller=None if leader < 0 else leader,
         high_watermark=quorum["high_watermark"],
         followed={

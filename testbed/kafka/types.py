@@ -116,6 +116,9 @@ class AdminApi(Protocol):
     def cluster(self) -> Cluster:
         """See `Admin.cluster`."""
 
+    def topics(self) -> tuple[str, ...]:
+        """See `Admin.topics`."""
+
     def partitions(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
         """See `Admin.partitions`."""
 
@@ -130,6 +133,11 @@ class AdminApi(Protocol):
 
     def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
         """See `Admin.topic_configs`."""
+
+    def topics_configs(
+        self, topics: Sequence[str], keys: Sequence[str], from_broker: int | None = None
+    ) -> dict[str, dict[str, str]]:
+        """See `Admin.topics_configs`."""
 
     def alter_configs(self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()) -> None:
         """See `Admin.alter_configs`."""

@@ -13,6 +13,7 @@ from testbed.kafka.connection import Connection
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.health import Health, health
 from testbed.provision import state as states
+from testbed.provision.serving import configure, silence
 from testbed.provision.software import KafkaSoftware
 from testbed.provision.testbed import Testbed
 from testbed.software.features import METADATA
@@ -183,6 +184,7 @@ def _start(testbed: Testbed, host: Host, target: KafkaSoftware) -> None:
     # Recorded before the start: whatever happens now, it is the new one that would be started again.
     testbed.state = replace(testbed.state, kafka={**testbed.state.kafka, host.name: target.version})
     states.save(testbed.state)
+    configure(testbed, host)
     testbed.node(host.name).start()
 
 
@@ -205,16 +207,18 @@ def _upgrade(testbed: Testbed, host: Host, target: KafkaSoftware, timeout_s: flo
 
 
 def _wait_whole(testbed: Testbed, timeout_s: float, when: str, *, back: Host | None = None, beyond: int = -1) -> Health:
-    """Wait until every broker serves and nothing is under-replicated.
+    """Wait until every node serves and nothing is under-replicated.
 
     `back` has just been restarted: it must have followed the metadata log beyond offset `beyond`, which that had
     reached when the node was down (so that nothing known of its earlier life counts); that it died is an error at once.
     """
-    brokers = {host.node_id for host in testbed.topology.brokers}
+    nodes = [host.name for host in testbed.topology.hosts if host.node_id is not None]
 
     def observe() -> Health | str:
         if back is not None and testbed.node(back.name).pid() is None:
             raise TestbedError("its process ended")
+        if mute := silence(testbed, nodes):
+            return ", ".join(f"{name}: {why}" for name, why in mute.items())
         try:
             return health(testbed.bootstrap, timeout_s=2.0)
         except KafkaError as error:
@@ -223,7 +227,6 @@ def _wait_whole(testbed: Testbed, timeout_s: float, when: str, *, back: Host | N
     def whole(seen: Health | str) -> bool:
         return (
             isinstance(seen, Health)
-            and seen.unfenced >= brokers
             and not seen.under_replicated
             and seen.controller is not None
             and (back is None or seen.followed.get(back.node_id or 0, -1) > beyond)

@@ -14,6 +14,7 @@ from testbed.kafka.types import (
     ReplicaLog,
     TopicPartition,
 )
+from testbed.reassignment.changes import EVERY_BROKER
 
 Hook = Callable[[str, tuple[object, ...]], None]
 
@@ -39,6 +40,7 @@ class FakeAdmin:
     running: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     stale_logs: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     isr_lacks: frozenset[int] = frozenset()
+    size_of: Callable[[int, TopicPartition], int] = lambda _broker, _tp: 1
 
     @property
     def bootstrap(self) -> str:
@@ -57,6 +59,10 @@ class FakeAdmin:
     def cluster(self) -> Cluster:
         self._note("cluster")
         return Cluster(self.cluster_id, 1, tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in self.broker_ids))
+
+    def topics(self) -> tuple[str, ...]:
+        self._note("topics")
+        return tuple(sorted({tp.topic for tp in self.assignment}))
 
     def partitions(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
         self._note("partitions", tuple(topics))
@@ -101,13 +107,24 @@ class FakeAdmin:
         self._note("broker_configs", broker_id)
         if broker_id in self.deaf_brokers:
             return BrokerConfigs({}, {})
-        return BrokerConfigs(dict(self.configs.get(ConfigResource.broker(broker_id), {})), {})
+        own, default = (dict(self.configs.get(each, {})) for each in (ConfigResource.broker(broker_id), EVERY_BROKER))
+        return BrokerConfigs(own, default)
 
     def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
         self._note("topic_configs", topic, from_broker)
         if topic not in {tp.topic for tp in self.assignment}:
             raise KafkaError(f"describe topic {topic}", "UNKNOWN_TOPIC_OR_PARTITION")
         return {} if from_broker in self.deaf_brokers else dict(self.configs.get(ConfigResource.topic(topic), {}))
+
+    def topics_configs(
+        self, topics: Sequence[str], keys: Sequence[str], from_broker: int | None = None
+    ) -> dict[str, dict[str, str]]:
+        self._note("topics_configs", tuple(topics), tuple(keys), from_broker)
+        if from_broker in self.deaf_brokers:
+            return {}
+        there = {topic: self.configs.get(ConfigResource.topic(topic), {}) for topic in topics}
+        found = {topic: {key: set_[key] for key in keys if key in set_} for topic, set_ in there.items()}
+        return {topic: set_ for topic, set_ in found.items() if set_}
 
     def alter_configs(self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()) -> None:
         self._note("alter_configs", resource, dict(set), tuple(delete))
@@ -127,7 +144,7 @@ class FakeAdmin:
             self.stale_logs.clear()
         return {
             broker: {
-                tp: ReplicaLog(1, 0, False)
+                tp: ReplicaLog(self.size_of(broker, tp), 0, False)
                 for tp in self.assignment
                 if broker in self.assignment[tp] or broker in self.stale_logs.get(tp, ())
             }

@@ -33,7 +33,7 @@ class StubConnection:
     response: Any = None
     sent: list[tuple[Any, int | None]]
 
-    def __init__(self, bootstrap: str, timeout_s: float, client_id: str) -> None:
+    def __init__(self, bootstrap: str, timeout_s: float, client_id: str, security: object) -> None:
         self.sent = []
 
     def call(self, what: str, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
@@ -144,3 +144,27 @@ def test_nothing_to_alter_asks_nothing(connection: type[StubConnection]) -> None
     admin.alter_configs(ConfigResource.topic("t"), {}, [])
     stub: Any = admin._connection
     assert stub.sent == []
+
+
+def test_log_folders_that_may_not_be_seen_are_an_error_and_not_none(connection: type[StubConnection]) -> None:
+    connection.response = {"error_code": 31, "results": []}
+    with pytest.raises(KafkaError, match=r"broker 7: CLUSTER_AUTHORIZATION_FAILED .*--operation Describe --cluster"):
+        Admin("b").log_dirs([7])
+
+
+def test_topics_configurations_are_asked_together_and_only_what_is_set_there_is_told(
+    connection: type[StubConnection],
+) -> None:
+    def topic(name: str, code: int, *configs: tuple[str, str | None, int]) -> dict[str, Any]:
+        named = [{"name": key, "value": value, "config_source": source} for key, value, source in configs]
+        return {"error_code": code, "error_message": "", "resource_name": name, "configs": named}
+
+    connection.response = {"results": [topic("a", 0, ("k", "1", 1), ("l", "2", 5)), topic("gone", 3), topic("b", 0)]}
+    admin = Admin("b")
+    assert admin.topics_configs(["a", "gone", "b"], ["k", "l"], 4) == {"a": {"k": "1"}}
+    stub: Any = admin._connection
+    [(request, broker)] = stub.sent
+    assert (broker, request.resources) == (4, [(2, name, ["k", "l"]) for name in ("a", "gone", "b")])
+    connection.response = {"results": [topic("a", 29)]}
+    with pytest.raises(KafkaError, match=r"topics: a: TOPIC_AUTHORIZATION_FAILED .*--operation DescribeConfigs"):
+        admin.topics_configs(["a"], ["k"])

@@ -1,7 +1,7 @@
 import pytest
 
 from testbed.kafka.admin import Admin
-from testbed.kafka.errors import ReassignmentError, UnreachableError, protocol_name
+from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError, protocol_name
 from testbed.kafka.types import BrokerConfigs, ConfigResource, TopicPartition
 
 
@@ -47,3 +47,27 @@ def test_a_broker_s_own_level_wins_over_the_default() -> None:
 def test_an_unknown_resource_is_refused(kind: str, name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ConfigResource(kind, name)
+
+
+@pytest.mark.parametrize(
+    ("what", "right"),
+    [
+        ("list reassignments", "--operation Describe --cluster"),
+        ("describe the log folders of broker 3", "--operation Describe --cluster"),
+        ("describe the configuration of broker 1 from broker 1", "--operation DescribeConfigs --cluster"),
+        ("describe the configuration of topic t", "--operation DescribeConfigs --topic …"),
+        ("alter the configuration of topic t", "--operation AlterConfigs --topic …"),
+        ("alter the configuration of default of all brokers", "--operation AlterConfigs --cluster"),
+        ("alter reassignments", "--operation Alter --cluster"),
+    ],
+)
+def test_a_right_that_is_lacking_is_named_with_the_command_that_grants_it(what: str, right: str) -> None:
+    told = str(KafkaError(what, "CLUSTER_AUTHORIZATION_FAILED", "Cluster authorization failed."))
+    assert told.startswith(f"{what}: CLUSTER_AUTHORIZATION_FAILED (the user of this connection lacks a right")
+    assert right in told
+
+
+def test_an_unknown_request_without_the_right_says_so() -> None:
+    assert str(KafkaError("dance", "TOPIC_AUTHORIZATION_FAILED")) == (
+        "dance: TOPIC_AUTHORIZATION_FAILED (the user of this connection has not the right to do this)"
+    )

@@ -1,0 +1,103 @@
+"""Which broker is asked when one refuses connections: over real sockets, with brokers that know a few answers."""
+
+import socket
+import time
+from contextlib import closing
+
+import pytest
+from kafka.protocol.admin import DescribeConfigsRequest
+
+from testbed.kafka.connection import Connection
+from testbed.kafka.errors import UnreachableError
+from tests.fakes.broker import FakeBroker
+
+TIMEOUT_S = 2.0
+
+
+@pytest.fixture
+def brokers():
+    cluster = {}
+    made = [FakeBroker(node_id, cluster) for node_id in (1, 2)]
+    yield made
+    for broker in made:
+        broker.stop()
+
+
+@pytest.fixture
+def connection(brokers):
+    """Bootstrapped by the first broker alone, so that no connection to the second one is left from it."""
+    with closing(Connection(f"127.0.0.1:{brokers[0].port}", TIMEOUT_S, "test")) as connection:
+        yield connection
+
+
+def request():
+    return DescribeConfigsRequest(resources=[], include_synonyms=True, min_version=1)
+
+
+def test_any_broker_means_another_one_when_one_refuses(brokers, connection, monkeypatch):
+    brokers[1].stop()
+    manager = connection.client._manager
+    chosen = []
+
+    def the_dead_one_first():
+        chosen.append(1 if manager.connection_delay(2) > 0 else 2)
+        return chosen[-1]
+
+    monkeypatch.setattr(manager, "least_loaded_node", the_dead_one_first)
+    begun = time.monotonic()
+    connection.send("describe", request(), None)
+    # The client, too, learns the brokers anew when it finds one dead.
+    assert (chosen[0], chosen[-1], brokers[0].asked) == (2, 1, 1)
+    assert time.monotonic() - begun < 1.0
+
+
+def test_one_given_broker_that_refuses_is_told_at_once_and_by_its_address(brokers, connection):
+    brokers[1].stop()
+    begun = time.monotonic()
+    with pytest.raises(UnreachableError) as refused:
+        connection.send("describe", request(), 2)
+    assert time.monotonic() - begun < 1.0
+    assert str(refused.value) == (
+        f"describe: BROKER_NOT_AVAILABLE (broker 2 at 127.0.0.1:{brokers[1].port}: 111 ECONNREFUSED)"
+    )
+    assert brokers[0].asked == 0
+
+
+def test_when_all_refuse_it_is_tried_for_as_long_as_there_is_time(brokers, connection):
+    for broker in brokers:
+        broker.stop()
+    begun = time.monotonic()
+    with pytest.raises(UnreachableError, match="BROKER_NOT_AVAILABLE"):
+        connection.send("describe", request(), None)
+    assert TIMEOUT_S <= time.monotonic() - begun < 2 * TIMEOUT_S
+
+
+def test_what_has_been_sent_is_not_sent_again(brokers, connection):
+    for broker in brokers:
+        broker.hang_up = True
+    with pytest.raises(UnreachableError, match="NETWORK_EXCEPTION"):
+        connection.send("describe", request(), None)
+    assert sum(broker.asked for broker in brokers) == 1
+
+
+def test_a_controller_that_refuses_is_looked_for_anew(brokers, connection):
+    connection.client._controller_id = 2
+    brokers[1].stop()
+
+    def ask_the_controller():
+        manager = connection.client._manager
+        return manager.run(manager.send, request(), connection.client._controller_id or 1)
+
+    connection.call("ask", ask_the_controller)
+    assert brokers[0].asked == 1
+
+
+def test_what_listens_but_does_not_answer_is_told_from_what_is_not_there():
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        place = f"127.0.0.1:{mute.getsockname()[1]}"
+        with pytest.raises(
+            UnreachableError, match="something listens there but does not answer as a PLAINTEXT listener"
+        ):
+            Connection(place, 0.3, "test")
+    with pytest.raises(UnreachableError, match=f"broker bootstrap-0 at {place}: 111 ECONNREFUSED"):
+        Connection(place, 0.3, "test")
