@@ -19,10 +19,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from testbed.network.addresses import AddressPlan
-from testbed.network.shape import Shape, offload_command, tc_lines_for
+from testbed.network.shape import Shape, frames_line, offload_command, sends_frames, tc_lines_for
 from testbed.topology.model import Host, Topology
 
 CORE = "core"
+DRIVER = "driver"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,8 @@ def wire(
     """
     prefix = plan.network().prefixlen
     ip = ["link set dev lo up", *_bridge(CORE), f"addr add {plan.fabric}/{prefix} dev {CORE}"]
-    commands: list[tuple[str, ...]] = []
+    # What the switches themselves send, to measure a link, is to be frames as well.
+    commands = [offload_command(CORE)]
     shaped = shaped_devices(topology)
     for number, rack in enumerate(topology.racks):
         bridge, up, down = f"rack{number}", f"up{number}", f"dn{number}"
@@ -117,7 +119,7 @@ def wire(
             f"link set dev {up} up",
             f"link set dev {down} up",
         ]
-        commands += [offload_command(up), offload_command(down)]
+        commands += [offload_command(device) for device in (bridge, up, down)]
     hosts: dict[str, Script] = {}
     for number, host in enumerate(topology.hosts):
         for index, nic in enumerate(host.nics):
@@ -132,15 +134,17 @@ def wire(
         hosts[host.name] = _host_script(host, plan, shaped)
     device = driver_device(testbed)
     ip += [
-        f"link add name driver type veth peer name {device} netns {machine_pid}",
-        f"link set dev driver master {CORE}",
-        "link set dev driver up",
+        f"link add name {DRIVER} type veth peer name {device} netns {machine_pid}",
+        f"link set dev {DRIVER} master {CORE}",
+        f"link set dev {DRIVER} up",
     ]
     machine = Script(
         ip=(
             f"link set dev {device} alias testbed={testbed}",
             f"addr add {plan.driver}/{prefix} dev {device}",
             f"link set dev {device} up",
+            # Its packets must not come to a short queue of the fabric as more than a frame each.
+            *([frames_line(device)] if any(sends_frames(each.shape) for each in shaped) else []),
         )
     )
     tc = [line for each in shaped if each.host is None for line in tc_lines_for(each.device, each.shape)]
@@ -154,8 +158,10 @@ def _host_script(host: Host, plan: AddressPlan, shaped: Sequence[Shaped]) -> Scr
             f"addr add {plan.data_ip(host.name, index)}/{plan.network(index).prefixlen} dev {nic.name}",
             f"link set dev {nic.name} up",
         ]
+    own = [each for each in shaped if each.host == host.name]
+    ip += [frames_line(each.device) for each in own if sends_frames(each.shape)]
     return Script(
         ip=tuple(ip),
         commands=tuple(offload_command(nic.name) for nic in host.nics),
-        tc=tuple(line for each in shaped if each.host == host.name for line in tc_lines_for(each.device, each.shape)),
+        tc=tuple(line for each in own for line in tc_lines_for(each.device, each.shape)),
     )

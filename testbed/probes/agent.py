@@ -23,10 +23,13 @@ BROKER = "kafka.server:type=BrokerTopicMetrics,name="
 REPLICAS = "kafka.server:type=ReplicaManager,name="
 COUNTS = {
     BROKER + "BytesInPerSec": "broker.bytes_in",
+    BROKER + "BytesOutPerSec": "broker.bytes_out",
     BROKER + "ReplicationBytesInPerSec": "broker.replication.bytes_in",
     BROKER + "ReplicationBytesOutPerSec": "broker.replication.bytes_out",
     BROKER + "ReassignmentBytesInPerSec": "broker.reassignment.bytes_in",
     BROKER + "ReassignmentBytesOutPerSec": "broker.reassignment.bytes_out",
+    REPLICAS + "IsrShrinksPerSec": "broker.isr_shrinks",
+    REPLICAS + "IsrExpandsPerSec": "broker.isr_expands",
 }
 VALUES = {
     REPLICAS + "UnderReplicatedPartitions": "broker.under_replicated",
@@ -36,6 +39,8 @@ RATES = {
     "kafka.server:type=LeaderReplication": "broker.leader_replication.byte_rate",
     "kafka.server:type=FollowerReplication": "broker.follower_replication.byte_rate",
 }
+NOT_FOUND = 404
+"""Jolokia's status, in its JSON, of an MBean or attribute that does not exist."""
 REPLICA_DIR = re.compile(r"(.+)-(\d+)$")  # not `…-delete`, `…-future`, `…-stray`
 
 
@@ -86,8 +91,9 @@ def metrics(port: int, topics: list[str]) -> list[Value]:
     for request, reply in zip(requests, answers):
         metric = names.get(request["mbean"])
         if reply.get("status") != 200:
-            # A rate that was never used does not exist yet: nothing was throttled, the rate is 0.
-            if request["mbean"] in RATES:
+            # A rate that was never used does not exist yet (404): nothing was throttled, the rate is 0. Anything else
+            # says nothing of the rate: a gap.
+            if request["mbean"] in RATES and reply.get("status") == NOT_FOUND:
                 found.append([metric, None, None, None, 0.0])
         elif metric:
             if reply["value"] is not None:

@@ -17,7 +17,7 @@ Release = tuple[int, int, int]
 
 FILE = "log-allowlist.yaml"
 LEVELS = ("WARN", "ERROR", "FATAL")
-_FIELDS = ("logger", "pattern", "why", "levels", "since", "until")
+_FIELDS = ("logger", "pattern", "why", "levels", "thrown", "during", "since", "until")
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _ANYTHING = "Anything at all, for instance 12 of b1-c2."
 
@@ -30,8 +30,9 @@ class AllowListError(TestbedError):
 class Allowance:
     """Entries of `logger` at `levels` whose whole message matches `pattern` are harmless, and `why` says why.
 
-    `since` and `until` are the first and the last Kafka release that says so; `hosts` are those it is allowed on
-    (None: all of them).
+    `thrown` is what the first line of the stack trace below it must match, too. `during` are the kinds of faults
+    (put in on purpose) that it belongs to: without one of them it is not allowed. `since` and `until` are the first
+    and the last Kafka release that says so; `hosts` are those it is allowed on (None: all of them).
     """
 
     logger: str
@@ -41,6 +42,8 @@ class Allowance:
     since: Release | None = None
     until: Release | None = None
     hosts: frozenset[str] | None = None
+    thrown: re.Pattern[str] | None = None
+    during: frozenset[str] = frozenset()
 
     def explains(self, entry: Entry, host: str, version: str) -> bool:
         """Whether it explains this entry of a host that runs Kafka `version`."""
@@ -50,6 +53,7 @@ class Allowance:
             and (self.hosts is None or host in self.hosts)
             and self._applies(version)
             and self.pattern.fullmatch(entry.message) is not None
+            and (self.thrown is None or self.thrown.fullmatch("".join(entry.trace[:1])) is not None)
         )
 
     def _applies(self, version: str) -> bool:
@@ -78,9 +82,18 @@ def new_replicas(topics: Collection[str], hosts: Collection[str]) -> Allowance:
     )
 
 
-@cache
 def shipped() -> tuple[Allowance, ...]:
-    """The allow-list that comes with the testbed."""
+    """The allow-list that comes with the testbed: what is harmless whatever happens."""
+    return tuple(allowance for allowance in _shipped() if not allowance.during)
+
+
+def during(faults: Collection[str]) -> tuple[Allowance, ...]:
+    """What brokers may say, beside that, while faults of these kinds are put in on purpose."""
+    return tuple(allowance for allowance in _shipped() if not allowance.during.isdisjoint(faults))
+
+
+@cache
+def _shipped() -> tuple[Allowance, ...]:
     return loads(resources.files("testbed.probes").joinpath(FILE).read_text(encoding="utf-8"), FILE)
 
 
@@ -112,6 +125,8 @@ def _allowance(value: dict[str, Any]) -> Allowance:
         levels=tuple(value.get("levels", ("WARN",))),
         since=_release(value.get("since", "")),
         until=_release(value.get("until", "")),
+        thrown=re.compile(value["thrown"]) if "thrown" in value else None,
+        during=frozenset(value.get("during", ())),
     )
 
 
@@ -123,13 +138,17 @@ def _problems(located: Located, path: Path, value: Any) -> list[Problem]:
         for name in value
         if name not in _FIELDS
     ]
-    for name in ("logger", "pattern", "why"):
+    for name in ("logger", "pattern", "why", "thrown"):
         if name not in value:
-            found.append(located.problem(path, f"{name} is missing: every entry says what is allowed, and why"))
+            if name != "thrown":
+                found.append(located.problem(path, f"{name} is missing: every entry says what is allowed, and why"))
         elif not isinstance(value[name], str) or not value[name].strip():
             found.append(located.problem((*path, name), "expected text"))
-        elif name == "pattern" and (wrong := _wrong_pattern(value[name])):
+        elif name in ("pattern", "thrown") and (wrong := _wrong_pattern(value[name])):
             found.append(located.problem((*path, name), wrong))
+    kinds = value.get("during", ["a fault"])
+    if not isinstance(kinds, list) or not kinds or any(not isinstance(kind, str) for kind in kinds):
+        found.append(located.problem((*path, "during"), "expected a list of kinds of faults"))
     levels = value.get("levels", ["WARN"])
     if not isinstance(levels, list) or not levels or any(level not in LEVELS for level in levels):
         found.append(located.problem((*path, "levels"), f"expected a list of {', '.join(LEVELS)}"))

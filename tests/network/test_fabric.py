@@ -59,6 +59,18 @@ def test_segmentation_offload_is_off_on_every_link_so_that_counters_see_frames()
     assert all(script.commands[0][2] == "data0" for script in wiring.hosts.values())
 
 
+def test_what_a_short_queue_would_drop_whole_is_sent_as_frames():
+    """A queue of 30 ms holds less than four times 64 KiB below 70 mbit."""
+    slow = loads(TWO_RACKS.replace("tx_rate: 100mbit", "tx_rate: 60mbit"))
+    wiring = wire("mine", slow, AddressPlan(3, ("b1", "b2")), {"b1": 11, "b2": 22}, 99)
+    line = "link set dev {} gso_max_segs 1"
+    assert line.format("data0") in wiring.hosts["b1"].ip
+    assert line.format("data0") not in wiring.hosts["b2"].ip
+    assert line.format(driver_device("mine")) in wiring.machine.ip
+    _topology, _plan, fast = rendered()
+    assert not [text for script in (fast.machine, *fast.hosts.values()) for text in script.ip if "gso" in text]
+
+
 def test_the_machines_own_link_carries_the_testbeds_label():
     _topology, _plan, wiring = rendered()
     assert f"link set dev {driver_device('mine')} alias testbed=mine" in wiring.machine.ip

@@ -26,6 +26,7 @@ hosts:
   b1: {role: both, rack: left}
   b2: {role: broker, rack: left}
   b3: {role: broker, rack: right}
+  slow: {role: client, rack: right, nics: {data0: {rate: 10mbit}}}
 """
 RECEIVE = """
 import socket, sys, time
@@ -147,6 +148,7 @@ def test_the_driver_reaches_every_host(fabric: Fabric) -> None:
     ("source", "target", "nic", "rate_bps"),
     [
         ("b1", "b2", 0, 50_000_000),  # in one rack: the NICs
+        ("slow", "b3", 0, 10_000_000),  # a queue that holds no more than the kernel hands over at once
         ("b1", "b3", 0, 10_000_000),  # out of the rack: its uplink, upwards
         ("b3", "b2", 0, 20_000_000),  # into it: downwards
         ("b1", "b2", 1, 30_000_000),  # the second NIC has a rate of its own

@@ -66,3 +66,14 @@ def test_what_one_tcp_connection_could_not_fill_is_filled_with_datagrams():
     far = transfers(topology("{rate: 100mbit, delay: 20ms, loss: 50%}", "{rate: 100mbit}"))
     assert [transfer.offered_bps for transfer in far] == [220_000_000, 220_000_000]
     assert all(transfer.offered_bps == 0 for transfer in transfers(topology("{rate: 100mbit}", "{rate: 100mbit}")))
+
+
+def test_what_may_pass_at_once_is_no_part_of_what_is_measured():
+    found = transfers(topology("{rate: 100mbit}", "{rate: 3mbit}", "{tx_rate: 50mbit, rx_rate: 200mbit, burst: 1MB}"))
+    times = {end: (transfer.seconds, transfer.before_s) for transfer in found for end in transfer.measures}
+    assert set(times.values()) == {(2.0, 1)}
+
+
+def test_a_slow_nic_is_measured_for_a_hundred_frames():
+    (there, back) = transfers(topology("{rate: 64kbit}", "{rate: 64kbit}"))
+    assert there.seconds == back.seconds == 8 * 100 * 1514 / 64_000

@@ -1,3 +1,5 @@
+import functools
+import io
 import json
 import subprocess
 import sys
@@ -31,6 +33,18 @@ def test_it_needs_nothing_but_the_standard_library_and_prints_json_lines():
     assert process.wait(timeout=10) in (0, 120, 1)  # it ends by itself once nobody listens
     assert [name for name, *_rest in first["v"]] == ["nic.rx.bytes", "nic.tx.bytes"]
     assert 40_000 <= second["t"] - first["t"] <= 2_000_000
+
+
+def test_a_rate_that_was_never_used_is_0_and_one_that_could_not_be_read_is_a_gap(monkeypatch):
+    def answer(status, call, **_other):
+        asked = json.loads(call.data)
+        rates = [n for n, each in enumerate(asked) if each["attribute"] == "byte-rate"]
+        replies = [{"status": status if n in rates else 200, "value": 7} for n in range(len(asked))]
+        return io.BytesIO(json.dumps(replies).encode())
+
+    for status, expected in ((404, [0.0, 0.0]), (500, []), (403, []), (200, [7, 7])):
+        monkeypatch.setattr("urllib.request.urlopen", functools.partial(answer, status))
+        assert [value for name, *_rest, value in agent.metrics(1, []) if name.endswith("byte_rate")] == expected
 
 
 def test_a_silent_broker_gives_no_values_rather_than_wrong_ones():

@@ -7,8 +7,9 @@ import pytest
 from results.criteria.log_judgement import judge_logs
 from results.logs import HostLog, LogFinding
 from testbed.errors import TestbedError
+from testbed.faults.parse import kinds as fault_kinds
 from testbed.hosts import CommandFailed, Result
-from testbed.probes.allowlist import Allowance, AllowListError, loads, new_replicas, shipped, unexplained
+from testbed.probes.allowlist import Allowance, AllowListError, during, loads, new_replicas, shipped, unexplained
 from testbed.probes.loglines import Entry, entries
 from testbed.probes.logwatch import MOST_KINDS, LogWatch, kinds, read_since
 
@@ -115,6 +116,46 @@ class TestAllowList:
     def test_lines_that_brokers_were_heard_to_say(self, version, line, known):
         (heard,) = entries(f"{HEAD} {line}\n")
         assert unexplained([heard], "b1", version, shipped()) == ([] if known else [heard])
+
+    NOT_ACTIVE = (
+        "ERROR [ControllerApis nodeId=2] Unexpected error handling request RequestHeader(apiKey=BROKER_HEARTBEAT, "
+        "apiVersion=2, clientId=2, correlationId=19, headerVersion=2) -- BrokerHeartbeatRequestData(brokerId=2, "
+        "brokerEpoch=10, currentMetadataOffset=49, wantFence=false, wantShutDown=false, offlineLogDirs=[], "
+        "cordonedLogDirs=[]) with context RequestContext(header=RequestHeader(apiKey=BROKER_HEARTBEAT, apiVersion=2, "
+        "clientId=2, correlationId=19, headerVersion=2), connectionId='198.19.0.12:9094-198.19.0.12:60512-1-4', "
+        "clientAddress=/198.19.0.12, principal=User:ANONYMOUS, listenerName=ListenerName(CONTROLLER), "
+        "securityProtocol=PLAINTEXT, clientInformation=ClientInformation(softwareName=apache-kafka-java, "
+        "softwareVersion=4.3.1), fromPrivilegedListener=false, principalSerde=Optional[a.b.C$D@67884041]) "
+        "(kafka.server.ControllerApis)\norg.apache.kafka.common.errors.{}\n"
+    )
+
+    @pytest.mark.parametrize(
+        ("line", "known_during"),
+        [
+            (NOT_ACTIVE.format("NotControllerException: The active controller appears to be node 2."), True),
+            (NOT_ACTIVE.format("UnknownServerException: The server experienced an unexpected error."), False),
+            (
+                "ERROR [QuorumController id=3] Exceptionally slow controller event writeNoOpRecord took 3504 ms. "
+                "(org.apache.kafka.controller.EventPerformanceMonitor)\n",
+                True,
+            ),
+        ],
+        ids=["not the active controller", "another error", "a controller without its quorum"],
+    )
+    def test_what_belongs_to_a_fault_is_known_while_there_is_one(self, line, known_during):
+        (heard,) = entries(f"{HEAD} {line}")
+        assert unexplained([heard], "b1", "4.3.1", shipped()) == [heard]
+        assert unexplained([heard], "b1", "4.3.1", [*shipped(), *during(["quota-alter"])]) == [heard]
+        with_fault = unexplained([heard], "b1", "4.3.1", [*shipped(), *during(["nic-cut"])])
+        assert with_fault == ([] if known_during else [heard])
+
+    def test_the_faults_that_lines_belong_to_are_faults(self):
+        kinds = set(fault_kinds())
+        belonging = during(kinds)
+        assert belonging
+        for allowance in belonging:
+            assert allowance.during <= kinds
+            assert len(allowance.why) > 40
 
     def test_an_entry_explains_what_it_names_and_nothing_else(self):
         (allowed,) = loads("- {logger: a.B, pattern: 'm \\d+', why: w, since: 4.0.0, until: 4.2.1}", "x")
