@@ -30,9 +30,13 @@ class Owner:
         ticks, _, boot = rest.partition("@")
         return cls(int(pid), int(ticks), boot) if pid.isdigit() and ticks.isdigit() and boot else None
 
+    def of_this_boot(self) -> bool:
+        """Whether the machine has not been restarted since."""
+        return self.boot_id == _boot_id()
+
     def alive(self) -> bool:
         """Whether that very process still runs."""
-        return self.boot_id == _boot_id() and _started_ticks(self.pid) == self.started_ticks
+        return self.of_this_boot() and _started_ticks(self.pid) == self.started_ticks
 
     def __str__(self) -> str:
         return f"{self.pid}@{self.started_ticks}@{self.boot_id}"

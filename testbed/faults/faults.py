@@ -11,7 +11,6 @@ from testbed.faults.journal import Entry, FaultJournal
 from testbed.faults.network import settle as settle_network
 from testbed.faults.parse import as_text
 from testbed.faults.processes import settle as settle_process
-from testbed.faults.serving import wait_serving
 from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.wait import WaitTimeout, wait_for
@@ -128,7 +127,7 @@ class Faults:
         healed = _heal_each(self._testbed, before, problems)
         if before and not any(each.fault.hinders and not each.healing for each in self.list()):
             try:
-                wait_serving(self._testbed, timeout_s=SERVING_S)
+                self._testbed.wait_serving(timeout_s=SERVING_S)
             except TestbedError as error:
                 healed = [entry for entry in healed if not entry.fault.hinders]
                 problems.append(str(error))

@@ -37,6 +37,23 @@ class Entry:
         """Whether the process that answers for it has died."""
         return self.owner is not None and not self.owner.alive()
 
+    @property
+    def by(self) -> str:
+        """Who put it in, in words."""
+        if self.owner is None:
+            return "hand"
+        return f"process {self.owner.pid}" + (" (dead: `testbed gc` heals it)" if self.dead else "")
+
+    def document(self) -> dict[str, Any]:
+        """What there is to know of it, as plain data."""
+        return {
+            "id": self.id,
+            "fault": as_text(self.fault),
+            "since": self.since,
+            "owner": self.by,
+            "healing": self.healing,
+        }
+
     def __str__(self) -> str:
         return f"{self.id} ({as_text(self.fault)})"
 

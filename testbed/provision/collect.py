@@ -1,7 +1,8 @@
 """What there is, and what of it is garbage: decided by labels, owners and state together."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from testbed.errors import TestbedError
 from testbed.owner import Owner
@@ -9,6 +10,10 @@ from testbed.paths import state_dir
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
 from testbed.provision.labels import NAME, OWNER, STATE
+from testbed.provision.remove import remove
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +51,10 @@ def known_here(engine: Engine) -> list[str]:
 def garbage(engine: Engine) -> dict[str, str]:
     """Testbed → why it is garbage. Never one that is up to stay, being made right now, or somebody else's."""
     labelled = _labelled(engine)
+    ran: dict[str, bool] = {}
+    """Whether any of its containers still runs."""
+    for container in engine.containers():
+        ran[container.labels[NAME]] = ran.get(container.labels[NAME], False) or container.running
     found: dict[str, str] = {}
     for name in known_here(engine):
         try:
@@ -65,9 +74,41 @@ def garbage(engine: Engine) -> dict[str, str]:
             found[name] = "its `up` was interrupted"
         elif state.ephemeral:
             found[name] = "the run it was made for is dead"
-        elif name not in labelled:
+        elif name not in ran:
             found[name] = "its containers are gone"
+        elif not ran[name]:
+            found[name] = "all its containers have ended"
     return found
+
+
+def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
+    """Remove every testbed that is garbage; a line for each."""
+    for name, why in garbage(engine).items():
+        if dry_run:
+            yield f"{name}: would be removed, {why}"
+            continue
+        with states.lock(name, wait=True):
+            removed = remove(engine, name)
+        yield f"{name}: {why}; removed {', '.join(removed)}"
+
+
+def finish_restarts(attach: Callable[[str], "Testbed"], *, dry_run: bool) -> Iterator[str]:
+    """Start Kafka where a command that was restarting it has died; a line for each."""
+    for name in states.names():
+        try:
+            state = states.load(name)
+        except TestbedError:
+            continue  # damaged: it is garbage
+        owner = Owner.parse(state.restarting) if state else None
+        if state is None or state.status != "up" or owner is None or owner.alive():
+            continue
+        if not dry_run:
+            testbed = attach(name)
+            try:
+                testbed.reconfigure(state.overlay)
+            finally:
+                testbed.close()
+        yield f"{name}: Kafka {'would be ' if dry_run else ''}restarted, which a command was doing that is dead"
 
 
 def overview(engine: Engine) -> list[Row]:

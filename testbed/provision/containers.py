@@ -5,16 +5,19 @@ import tarfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from ipaddress import IPv4Network
 from typing import Any
 
 import docker
 import docker.errors
 import docker.utils
+import requests
 from docker.types import IPAMConfig, IPAMPool
 
 from testbed.errors import TestbedError
 from testbed.provision.labels import HOST, NAME, ROLE
+from testbed.wait import WaitTimeout, wait_for
 
 SYSCTLS: Mapping[str, str] = {
     "net.ipv6.conf.all.disable_ipv6": "1",
@@ -26,6 +29,8 @@ SYSCTLS: Mapping[str, str] = {
     "net.ipv4.conf.default.rp_filter": "0",
 }
 CPU_PERIOD_US = 100_000
+BACK_S = 30.0
+"""How long an engine that is being restarted is waited for."""
 
 
 class NetworkTaken(TestbedError):
@@ -71,6 +76,33 @@ class Spec:
     """Volume of the engine → path in the container, writable."""
     bandwidths: Mapping[str, int] = field(default_factory=dict)
     """Device of the machine → bytes/s that may be read from it, and written to it."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Name → address, for its /etc/hosts. Who looks for the name of an address finds it there, and asks no DNS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A container that has run and does not any more. `host` is empty for the fabric's."""
+
+    host: str
+    exit_code: int
+    at: datetime
+
+
+class EngineGone(TestbedError):
+    """The engine stopped answering: it was stopped, or is being restarted."""
+
+
+class _Api(docker.APIClient):
+    """The engine's interface, over which a request that the engine does not answer is an error of ours."""
+
+    def send(self, *args: Any, **named: Any) -> requests.Response:
+        """See `requests.Session.send`."""
+        try:
+            return super().send(*args, **named)
+        except (requests.exceptions.ConnectionError, requests.exceptions.Timeout) as error:
+            why = f"the container engine stopped answering ({error}); was it stopped or restarted?"
+            raise EngineGone(why) from error
 
 
 class Engine:
@@ -78,7 +110,7 @@ class Engine:
 
     def __init__(self) -> None:
         try:
-            self._api = docker.APIClient(version="auto", timeout=60, **docker.utils.kwargs_from_env())
+            self._api = _Api(version="auto", timeout=60, **docker.utils.kwargs_from_env())
         except docker.errors.DockerException as error:
             raise TestbedError(
                 f"the container engine does not answer ({error}); `testbed doctor --fix` installs and starts one"
@@ -87,6 +119,23 @@ class Engine:
     def close(self) -> None:
         """Let go of the connection."""
         self._api.close()
+
+    def wait_answering(self, timeout_s: float = BACK_S) -> None:
+        """Wait until the engine answers, as it does at once unless it is just being restarted. Raises `EngineGone`."""
+
+        def answer() -> str:
+            try:
+                self._api.ping()
+            except EngineGone as error:
+                return str(error)
+            except docker.errors.APIError as error:
+                return str(error.explanation)  # it answers, but is not ready yet
+            return ""
+
+        try:
+            wait_for(answer, lambda trouble: not trouble, timeout_s, 0.1, "the container engine to answer again")
+        except WaitTimeout as error:
+            raise EngineGone(str(error)) from error
 
     def info(self) -> dict[str, Any]:
         """What the engine says of itself."""
@@ -158,6 +207,7 @@ class Engine:
                     device_read_bps=limits,
                     device_write_bps=limits,
                     sysctls=dict(SYSCTLS),
+                    extra_hosts=dict(spec.names),
                 ),
             )
             if spec.files:
@@ -177,6 +227,16 @@ class Engine:
                 f"{self._api.logs(container, tail=10).decode(errors='replace').strip()}"
             )
         return int(state["Pid"])
+
+    def ended(self, container: str, host: str) -> Ended | None:
+        """When and how a container of `host` ended; None for one that runs, never ran, or is gone."""
+        try:
+            state = self._api.inspect_container(container)["State"]
+        except docker.errors.NotFound:
+            return None
+        if state["Running"] or state["Status"] == "created":
+            return None
+        return Ended(host, int(state["ExitCode"]), datetime.fromisoformat(state["FinishedAt"]))
 
     def limit_cpus(self, container: str, cpus: float | None) -> None:
         """Let all processes of a running container share so many CPUs; None: as many as there are."""

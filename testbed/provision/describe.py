@@ -1,6 +1,7 @@
 """`testbed plan`: everything `up` would make, in words; a pure function of the topology."""
 
-from testbed.kafka.properties import render, server_properties
+from testbed.kafka.capabilities import Capability
+from testbed.kafka.properties import properties_of, render, server_properties
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import Script, port, wire
 from testbed.provision.requirements import asked_for
@@ -68,4 +69,8 @@ def describe(topology: Topology) -> str:
         if host.node_id is not None:
             lines += ["", f"server.properties of {host.name}"]
             lines += [f"  {line}" for line in render(server_properties(topology, host, plan)).splitlines()]
+            # What a release can do is asked of its jars, which need not be here yet.
+            for capability in Capability:
+                more = properties_of(capability, topology).items()
+                lines += [f"  where its release has {capability.value}: {key}={value}" for key, value in sorted(more)]
     return "\n".join(lines)

@@ -93,7 +93,7 @@ def host_spec(
         "/run/sshd/.keep": b"",
     }
     if software is not None and host.node_id is not None:
-        properties = server_properties(topology, host, plan, overlay)
+        properties = server_properties(topology, host, plan, overlay, able=software.capabilities)
         meta = meta_properties(identity.cluster_id, host.node_id, new_id())
         files |= node_files(properties, meta, software.checkpoint)
     return Spec(
@@ -109,4 +109,17 @@ def host_spec(
         private_files=(HOST_KEY, AUTHORIZED_KEYS),
         volumes={disk.volume: DATA_DIR} if disk else {},
         bandwidths={disk.device: disk.bandwidth_bytes_per_s} if disk and disk.bandwidth_bytes_per_s else {},
+        names=_names(topology, plan),
     )
+
+
+def _names(topology: Topology, plan: AddressPlan) -> dict[str, str]:
+    """The data addresses of all hosts, by host and NIC.
+
+    A broker looks for the name of its own address at each SASL login: where no DNS answers, that takes 10 s and more.
+    """
+    return {
+        f"{host.name}.{nic.name}": str(plan.data_ip(host.name, index))
+        for host in topology.hosts
+        for index, nic in enumerate(host.nics)
+    }

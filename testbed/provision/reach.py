@@ -10,7 +10,9 @@ from testbed.provision.state import TestbedState
 from testbed.topology import Topology
 
 
-def ssh_hosts(state: TestbedState, topology: Topology, plan: AddressPlan) -> Mapping[str, SshHost]:
+def ssh_hosts(
+    state: TestbedState, topology: Topology, plan: AddressPlan, *, connect_timeout_s: float = 15.0
+) -> Mapping[str, SshHost]:
     """Every host by its name: over the management network, with the testbed's key and the host's pinned one."""
     return {
         host.name: SshHost(
@@ -22,6 +24,7 @@ def ssh_hosts(state: TestbedState, topology: Topology, plan: AddressPlan) -> Map
                 private_key=states.private_key_path(state.name),
                 host_key=state.host_keys[host.name],
             ),
+            connect_timeout_s=connect_timeout_s,
         )
         for host in topology.hosts
     }

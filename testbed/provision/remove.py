@@ -7,7 +7,7 @@ from testbed.errors import TestbedError
 from testbed.network.apply import devices_with_alias
 from testbed.network.fabric import driver_device
 from testbed.provision import state as states
-from testbed.provision.containers import Engine, Found
+from testbed.provision.containers import Engine, EngineGone, Found
 from testbed.provision.disks import remove_disks
 from testbed.provision.state import TestbedState
 from testbed.reassignment.journal import JournalFolder
@@ -22,23 +22,35 @@ def remove(engine: Engine, name: str) -> list[str]:
     Removing what is not there is no error, so it can be repeated after a failure. What could not be removed is
     raised as one `TestbedError` after everything else has gone; the state stays then, for the next try.
     """
+    engine.wait_answering()
+    try:
+        return _remove(engine, name)
+    except EngineGone:
+        engine.wait_answering()  # it went away in the middle: what it had still done is not known
+        return _remove(engine, name)
+
+
+def _remove(engine: Engine, name: str) -> list[str]:
     containers = _all_containers(engine, name)
     with ThreadPoolExecutor(max_workers=16) as pool:
         removals = [pool.submit(engine.remove_container, found.id) for found in containers]
-    problems = [str(error) for error in (removal.exception() for removal in removals) if error]
+    problems = [error for error in (removal.exception() for removal in removals) if error]
     removed = [f"container {found.host or found.role}" for found in containers]
     for network, _labels in engine.networks(name):
         try:
             engine.remove_network(network)
             removed.append("management network")
         except TestbedError as error:
-            problems.append(str(error))
+            problems.append(error)
     try:
         removed += remove_disks(engine, name)
     except TestbedError as error:
-        problems.append(str(error))
+        problems.append(error)
+    for problem in problems:
+        if isinstance(problem, EngineGone):
+            raise problem
     if problems:
-        raise TestbedError(f"testbed {name} is not wholly removed:\n  " + "\n  ".join(problems))
+        raise TestbedError(f"testbed {name} is not wholly removed:\n  " + "\n  ".join(map(str, problems)))
     device = driver_device(name)
     # The kernel takes the fabric's links down some 100 ms after its last process.
     wait_for(

@@ -1,24 +1,34 @@
-"""Starting Kafka on all hosts of a testbed, waiting until it serves, restarting it with other properties."""
+"""Whether a cluster serves; starting Kafka on all hosts, and restarting it with other properties.
 
+Every node is asked itself. The metadata alone does not tell: a broker that was killed and started again within its
+session is still listed as unfenced, by the registration of the process that is dead.
+"""
+
+import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from testbed.errors import TestbedError
-from testbed.kafka.properties import server_properties
+from testbed.kafka.admin import Admin
+from testbed.kafka.properties import CONTROLLER_PORT, server_properties
+from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.parallel import each
+from testbed.topology.model import Host
 from testbed.wait import wait_for
 
 if TYPE_CHECKING:
     from testbed.provision.testbed import Progress, Testbed
 
+ASK_S = 2.0
+_LOOK_S = 0.1
+
 
 def start_kafka(testbed: "Testbed", *, timeout_s: float, progress: "Progress") -> None:
     """See `Testbed.start_kafka`."""
-    kafka = [host.name for host in testbed.topology.hosts if host.node_id is not None]
-    each(kafka, lambda host: testbed.node(host).start())
+    each(_nodes(testbed), lambda host: testbed.node(host).start())
     begun = time.monotonic()
     wait_serving(testbed, timeout_s=timeout_s)
     progress(f"{len(testbed.topology.brokers)} brokers unfenced after {time.monotonic() - begun:.1f} s")
@@ -26,52 +36,94 @@ def start_kafka(testbed: "Testbed", *, timeout_s: float, progress: "Progress") -
 
 def wait_serving(testbed: "Testbed", *, timeout_s: float) -> None:
     """See `Testbed.wait_serving`."""
-    expected = {host.node_id for host in testbed.topology.brokers}
-    waiter = Serving(testbed)
     wait_for(
-        waiter.brokers,
-        lambda brokers: brokers >= expected,
+        lambda: silent(testbed, _nodes(testbed)),
+        lambda found: not found,
         timeout_s=timeout_s,
-        interval_s=0.1,
-        what=f"brokers {sorted(filter(None, expected))} of {testbed.name} to be unfenced",
+        interval_s=_LOOK_S,
+        what=f"every Kafka node of {testbed.name} to serve",
     )
+
+
+def silent(testbed: "Testbed", nodes: Collection[str]) -> list[str]:
+    """Those of `nodes` (hosts' names) that do not serve, and why; empty when all do.
+
+    Raises `TestbedError` for one whose process has died, with the end of its log.
+    """
+    found = silence(testbed, nodes)
+    for name in found:
+        node = testbed.node(name)
+        if node.pid() is None:
+            raise TestbedError(f"Kafka on {name} does not run; the end of its log:\n{node.log_tail()}")
+    return [f"{name}: {why}" for name, why in found.items()]
+
+
+def silence(testbed: "Testbed", nodes: Collection[str]) -> dict[str, str]:
+    """Host → why it does not serve, of those of `nodes` that do not.
+
+    A broker serves that is unfenced and answers for itself; a node that is only a controller, that listens.
+    """
+    hosts = [host for host in testbed.topology.hosts if host.name in nodes]
+    found: dict[str, str] = {}
+    brokers = [host for host in hosts if host.is_broker]
+    if brokers:
+        try:
+            with testbed.admin(timeout_s=ASK_S) as admin:
+                unfenced = {broker.id for broker in admin.cluster().brokers}
+                found |= {host.name: _broker_silence(admin, host, unfenced) for host in brokers}
+        except TestbedError as error:
+            found |= {host.name: str(error) for host in brokers}
+    for host in hosts:
+        if not host.is_broker:
+            found[host.name] = _port_silence(str(testbed.plan.data_ip(host.name)), CONTROLLER_PORT)
+    return {name: why for name, why in found.items() if why}
 
 
 def reconfigure(testbed: "Testbed", overlay: Mapping[str, str], progress: "Progress") -> None:
     """See `Testbed.reconfigure`."""
-    if dict(overlay) == dict(testbed.state.overlay):
+    if dict(overlay) == dict(testbed.state.overlay) and not testbed.state.restarting:
         return
     progress("restarting Kafka with other properties")
+    # Noted first: after a kill at any point it is known that Kafka may be down, or run with either.
+    testbed.state = replace(testbed.state, overlay=dict(overlay), restarting=str(Owner.this_process()))
+    states.save(testbed.state)
     kafka = [host for host in testbed.topology.hosts if host.node_id is not None]
     for host in kafka:
-        testbed.node(host.name).configure(server_properties(testbed.topology, host, testbed.plan, overlay))
+        configure(testbed, host)
     # Brokers first: a controlled shutdown needs the controller.
     each([h.name for h in kafka if not h.is_controller], lambda host: testbed.node(host).stop())
     each([h.name for h in kafka if h.is_controller], lambda host: testbed.node(host).stop())
-    testbed.state = replace(testbed.state, overlay=dict(overlay))
-    states.save(testbed.state)
     testbed.start_kafka(progress=progress)
+    testbed.state = replace(testbed.state, restarting="")
+    states.save(testbed.state)
 
 
-class Serving:
-    """Asks a starting cluster which brokers are unfenced, and notices when a node has died instead."""
+def configure(testbed: "Testbed", host: Host) -> None:
+    """Give a node the properties that its release, the topology and the overlay make; in force from its next start."""
+    able = testbed.software.kafka(testbed.state.kafka[host.name]).capabilities
+    properties = server_properties(testbed.topology, host, testbed.plan, testbed.state.overlay, able=able)
+    testbed.node(host.name).configure(properties)
 
-    def __init__(self, testbed: "Testbed") -> None:
-        self._testbed = testbed
 
-    def brokers(self) -> set[int | None]:
-        """The node ids of the unfenced brokers; empty while nobody answers."""
-        try:
-            with self._testbed.admin(timeout_s=2.0) as admin:
-                return {broker.id for broker in admin.cluster().brokers}
-        except TestbedError:
-            self._check_alive()
-            return set()
+def _nodes(testbed: "Testbed") -> list[str]:
+    return [host.name for host in testbed.topology.hosts if host.node_id is not None]
 
-    def _check_alive(self) -> None:
-        for host in self._testbed.topology.hosts:
-            if host.node_id is None:
-                continue
-            node = self._testbed.node(host.name)
-            if node.pid() is None:
-                raise TestbedError(f"Kafka on {host.name} ended while starting; the end of its log:\n{node.log_tail()}")
+
+def _broker_silence(admin: Admin, host: Host, unfenced: Collection[int]) -> str:
+    assert host.node_id is not None
+    if host.node_id not in unfenced:
+        return "not registered, or fenced"
+    try:
+        # Answered by that broker alone, and by no broker before it has registered anew.
+        admin.broker_configs(host.node_id)
+    except TestbedError as error:
+        return str(error)
+    return ""
+
+
+def _port_silence(address: str, port: int) -> str:
+    try:
+        socket.create_connection((address, port), timeout=ASK_S).close()
+    except OSError as error:
+        return f"{address}:{port}: {error}"
+    return ""

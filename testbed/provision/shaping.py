@@ -25,10 +25,16 @@ def make_fabric(
         raise TestbedError("the kernel did not take the declared shaping:\n  " + "\n  ".join(problems))
 
 
-def differences(topology: Topology, fabric_pid: int, host_pids: Mapping[str, int]) -> list[str]:
-    """Where the shaping in force differs from the declared one, in words; empty when it is as declared."""
+def differences(topology: Topology, fabric_pid: int | None, host_pids: Mapping[str, int]) -> list[str]:
+    """Where the shaping in force differs from the declared one, in words; empty when it is as declared.
+
+    What does not run (None; a host that is not among `host_pids`) differs.
+    """
     found = []
     for each in shaped_devices(topology):
-        actual = read_shape(each.device, fabric_pid if each.host is None else host_pids[each.host])
-        found += [f"{each.what}: {difference}" for difference in compare(each.shape, actual)]
+        pid = fabric_pid if each.host is None else host_pids.get(each.host)
+        if pid is None:
+            found.append(f"{each.what}: {each.host or 'the fabric'} does not run")
+        else:
+            found += [f"{each.what}: {difference}" for difference in compare(each.shape, read_shape(each.device, pid))]
     return found

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from testbed.kafka.capabilities import Capability, of_release
 from testbed.kafka.node import PROPERTIES
 from testbed.software.cds import cds_archive
 from testbed.software.features import feature_levels, lowest
@@ -35,6 +36,11 @@ class KafkaSoftware:
     def digest(self) -> str:
         """Over all jars."""
         return self.release.digest
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the release can do, whatever cluster it runs in."""
+        return of_release(self.release)
 
     @property
     def features(self) -> dict[str, int]:

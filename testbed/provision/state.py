@@ -54,6 +54,8 @@ class TestbedState:
     """Host → pinned public host key."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """Of what it runs: image, jars per version."""
+    restarting: str = ""
+    """The process that is restarting Kafka with `overlay` (see `Owner`); empty while nobody is."""
 
 
 def folder(name: str) -> Path:

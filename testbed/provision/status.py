@@ -1,56 +1,185 @@
-"""What a testbed is doing now."""
+"""What a testbed is doing now: what runs, what answers, what is not as declared."""
 
-from typing import Any
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from testbed.errors import TestbedError
+from testbed.network.links import FABRIC, Fallen, fallen
+from testbed.provision.ended import why_not_whole
+from testbed.provision.reach import ssh_hosts
+from testbed.provision.shaping import differences
 from testbed.provision.testbed import Testbed
+from testbed.topology.links import Link
+from testbed.topology.model import Host
 from testbed.units import format_bit_rate
+
+if TYPE_CHECKING:
+    from testbed.faults.journal import Entry
+
+ANSWER_S = 5.0
+"""A host that takes longer does not answer."""
+BROKERS_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was found of a testbed."""
+
+    kafka: Mapping[str, int | None] = field(default_factory=dict)
+    """Host → the number of its Kafka process, if it has one; only hosts that answered."""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Host → why it did not answer."""
+    unfenced: frozenset[int] = frozenset()
+    """Node ids of the brokers that serve."""
+    shaping: tuple[str, ...] = ()
+    links: tuple[Fallen, ...] = ()
+    faults: "tuple[Entry, ...]" = ()
+    problems: tuple[str, ...] = ()
+    """What could not be looked at, and why."""
 
 
 def status(testbed: Testbed) -> dict[str, Any]:
-    """Per host what runs on it; where the shaping differs; `ok` when everything is as declared."""
+    """What there is to know of a testbed, which need not be whole; `ok` when everything is as declared."""
+    return describe(testbed, look(testbed))
+
+
+def look(testbed: Testbed) -> Seen:
+    """Look at a testbed; what cannot be looked at is told, too. Takes 20 s at most where nothing answers."""
+    pids = _pids(testbed)
+    kafka, silent = _ask_hosts(testbed, pids)
+    ended = why_not_whole(testbed.engine, testbed.state)
+    problems = [ended] if ended else []
+    unfenced: frozenset[int] = frozenset()
+    with suppress(TestbedError), testbed.admin(timeout_s=BROKERS_S) as admin:
+        # Brokers that nobody answers for are told as fenced.
+        unfenced = frozenset(broker.id for broker in admin.cluster().brokers)
+    shaping: list[str] = []
+    links: tuple[Fallen, ...] = ()
+    faults: tuple[Entry, ...] = ()
     try:
-        with testbed.admin() as admin:
-            unfenced = {broker.id for broker in admin.cluster().brokers}
-    except TestbedError:
-        unfenced = set()
-    hosts: list[dict[str, Any]] = []
-    ok = True
-    for host in testbed.topology.hosts:
-        pid = testbed.node(host.name).pid() if host.node_id is not None else None
-        serving = host.node_id in unfenced if host.is_broker else None
-        ok = ok and (host.node_id is None or pid is not None) and serving is not False
-        hosts.append(
-            {
-                "name": host.name,
-                "role": host.role.value,
-                "rack": host.rack,
-                "management": str(testbed.plan.management_ip(host.name)),
-                "data": str(testbed.plan.data_ip(host.name)),
-                "nic": {"transmit_bps": host.nic.tx_bps, "receive_bps": host.nic.rx_bps},
-                "kafka": testbed.state.kafka.get(host.name),
-                "running": pid is not None,
-                "unfenced": serving,
-            }
-        )
-    shaping = testbed.shaping_differences()
+        links = fallen(testbed.name, testbed.topology, pids)
+        shaping = differences(testbed.topology, pids.get(FABRIC), {host: pids[host] for host in pids if host})
+    except TestbedError as error:
+        problems.append(f"the network could not be read: {error}")
+    try:
+        faults = testbed.faults.list()
+    except TestbedError as error:
+        problems.append(str(error))
+    return Seen(kafka, silent, unfenced, tuple(shaping), links, faults, tuple(problems))
+
+
+def _pids(testbed: Testbed) -> dict[str, int]:
+    """A process of each host that runs, and of the fabric."""
+    found = {}
+    for each in testbed.engine.containers(testbed.name):
+        if each.role in ("host", "fabric"):
+            with suppress(TestbedError):  # one that does not run has none
+                found[each.host] = testbed.engine.pid(each.id)
+    return found
+
+
+def _ask_hosts(testbed: Testbed, running: Collection[str]) -> tuple[dict[str, int | None], dict[str, str]]:
+    """The Kafka process of each host that answers, and why the others do not; only those `running` are asked."""
+    hosts = ssh_hosts(testbed.state, testbed.topology, testbed.plan, connect_timeout_s=ANSWER_S)
+    kafka: dict[str, int | None] = {}
+    silent: dict[str, str] = {}
+
+    def ask(host: Host) -> None:
+        if host.name not in running:
+            silent[host.name] = "its container does not run"
+            return
+        try:
+            hosts[host.name].run(["true"], timeout_s=ANSWER_S)
+            kafka[host.name] = testbed.node(host.name).pid() if host.node_id is not None else None
+        except TestbedError as error:
+            silent[host.name] = str(error)
+        finally:
+            hosts[host.name].close()
+
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        list(pool.map(ask, testbed.topology.hosts))
+    return kafka, silent
+
+
+def describe(testbed: Testbed, seen: Seen) -> dict[str, Any]:
+    """What was seen, beside what is declared, as plain data. Pure."""
+    hosts = [_host(testbed, host, seen) for host in testbed.topology.hosts]
+    whole = all(host["answers"] and host["running"] is not False and host["unfenced"] is not False for host in hosts)
+    wrong = (*seen.shaping, *seen.links, *seen.faults, *seen.problems)
     return {
         "name": testbed.name,
-        "ok": ok and not shaping,
+        "ok": whole and not wrong,
         "bootstrap": list(testbed.bootstrap),
         "hosts": hosts,
-        "shaping": shaping,
-        "hosts_table": [
-            (
-                host["name"],
-                host["role"],
-                host["rack"],
-                f"{host['data']} {format_bit_rate(host['nic']['transmit_bps'])} tx"
-                f" {format_bit_rate(host['nic']['receive_bps'])} rx",
-                host["kafka"] or "-",
-                "yes" if host["running"] else "no",
-                {True: "unfenced", False: "fenced", None: "-"}[host["unfenced"]],
-            )
-            for host in hosts
-        ],
+        "uplinks": [{"rack": rack, **_rates(link)} for rack, link in testbed.topology.uplinks.items()],
+        "shaping": list(seen.shaping),
+        "links": [str(each) for each in seen.links],
+        "faults": [entry.document() for entry in seen.faults],
+        "silent": dict(sorted(seen.silent.items())),
+        "problems": list(seen.problems),
     }
+
+
+def _rates(link: Link) -> dict[str, int]:
+    return {"transmit_bps": link.tx_bps, "receive_bps": link.rx_bps}
+
+
+def _host(testbed: Testbed, host: Host, seen: Seen) -> dict[str, Any]:
+    runs_kafka = host.node_id is not None and host.name not in seen.silent
+    return {
+        "name": host.name,
+        "role": host.role.value,
+        "rack": host.rack,
+        "management": str(testbed.plan.management_ip(host.name)),
+        "answers": host.name not in seen.silent,
+        "nics": [
+            {
+                "name": nic.name,
+                "use": nic.use.value,
+                "address": str(testbed.plan.data_ip(host.name, number)),
+                **_rates(nic),
+            }
+            for number, nic in enumerate(host.nics)
+        ],
+        "kafka": testbed.state.kafka.get(host.name),
+        "running": seen.kafka.get(host.name) is not None if runs_kafka else None,
+        "unfenced": host.node_id in seen.unfenced if host.is_broker else None,
+    }
+
+
+def rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """What `status` found of each host, in words: host, role, rack, NICs, Kafka, does it run, is the broker there."""
+    return [
+        (
+            host["name"],
+            host["role"],
+            host["rack"],
+            "; ".join(_nic(nic, named=len(host["nics"]) > 1) for nic in host["nics"]),
+            host["kafka"] or "-",
+            ("?" if host["kafka"] else "-") if host["running"] is None else "yes" if host["running"] else "no",
+            {True: "unfenced", False: "fenced", None: "-"}[host["unfenced"]],
+        )
+        for host in found["hosts"]
+    ]
+
+
+def _nic(nic: Mapping[str, Any], *, named: bool) -> str:
+    words = f"{nic['name']} {nic['address']}" if named else nic["address"]
+    return f"{words} {rates_in_words(nic)}"
+
+
+def rates_in_words(link: Mapping[str, Any]) -> str:
+    """`400mbit tx 100mbit rx`, of a NIC or an uplink in what `status` found."""
+    return f"{format_bit_rate(link['transmit_bps'])} tx {format_bit_rate(link['receive_bps'])} rx"
+
+
+def remarks(found: Mapping[str, Any]) -> list[str]:
+    """Everything that is not as declared, in words, a line each."""
+    told = [f"{host} does not answer: {why}" for host, why in found["silent"].items()]
+    told += [f"shaping differs: {difference}" for difference in found["shaping"]]
+    told += found["links"]
+    told += [f"fault {f['id']}: {f['fault']}, since {f['since']}, by {f['owner']}" for f in found["faults"]]
+    return told + list(found["problems"])

@@ -14,13 +14,15 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.node import Node
 from testbed.kafka.properties import bootstrap_servers
 from testbed.network.addresses import AddressPlan
-from testbed.network.measure import NicRate, measure
+from testbed.network.measure import LinkRate, measure
+from testbed.network.uplinks import measure_uplinks
 from testbed.owner import Owner
 from testbed.provision import serving
 from testbed.provision import state as states
 from testbed.provision.allocate import allocate
 from testbed.provision.containers import Engine
 from testbed.provision.disks import make_disk
+from testbed.provision.ended import NotWhole, explained, why_not_whole
 from testbed.provision.labels import Labels
 from testbed.provision.parallel import each
 from testbed.provision.plan import Identity, host_spec
@@ -81,7 +83,10 @@ class Testbed:
         with states.lock(name):
             known = states.load(name)
             engine = Engine()
-            if known is not None and known.status == "up":
+            ended = ""
+            if known is not None and known.status == "up" and not any(c.running for c in engine.containers(name)):
+                ended = why_not_whole(engine, known)
+            elif known is not None and known.status == "up":
                 found = cls(known, engine)
                 if known.topology_digest != topology.digest():
                     raise TestbedError(
@@ -91,7 +96,8 @@ class Testbed:
                 found._require_whole()
                 return found
             if known is not None:
-                progress(f"removing what an interrupted `up` of {name} left")
+                left = f"is left of {name}: {ended}" if ended else f"an interrupted `up` of {name} left"
+                progress(f"removing what {left}")
                 remove(engine, name)
             return cls._make(engine, topology, name, dict(overlay or {}), ephemeral, progress)
 
@@ -134,20 +140,28 @@ class Testbed:
             states.write_key(name, identity.login)
             testbed = cls(state, engine, software)
             testbed._made_here = True
-            testbed._make_hosts(identity, image.tag, labels, progress)
-            testbed.start_kafka(progress=progress)
+            with explained(engine, state, "what was made is removed; bring it up again"):
+                testbed._make_hosts(identity, image.tag, labels, progress)
+                testbed.start_kafka(progress=progress)
             testbed.state = replace(state, status="up")
             states.save(testbed.state)
-        except BaseException:
+        except BaseException as error:
             # Also on Ctrl-C. A kill -9 cannot be caught: `down` and `gc` find what it leaves by the labels.
             progress("failed: removing what was made")
-            remove(engine, name)
+            try:
+                remove(engine, name)
+            except TestbedError as another:
+                first = str(error) or "interrupted"
+                raise TestbedError(f"{first}; and `testbed down {name}` is needed: {another}") from error
             raise
         return testbed
 
     @classmethod
-    def attach(cls, name: str) -> "Testbed":
-        """A testbed that is up. Raises `TestbedError` when there is none of that name, or it is not whole."""
+    def attach(cls, name: str, *, whole: bool = True) -> "Testbed":
+        """A testbed that is up. Raises `TestbedError` when there is none of that name, or it is not whole.
+
+        One that is not `whole` is only good for looking at what is left of it.
+        """
         known = states.load(states.check_name(name))
         if known is None:
             up = ", ".join(states.names()) or "none"
@@ -159,18 +173,13 @@ class Testbed:
             raise TestbedError(
                 f"testbed {name} is not up: its `up` was interrupted. `testbed down {name}` removes what it left"
             )
-        testbed._require_whole()
+        if whole:
+            testbed._require_whole()
         return testbed
 
     def _require_whole(self) -> None:
-        running = {found.host for found in self.engine.containers(self.state.name) if found.running}
-        missing = [host.name for host in self.topology.hosts if host.name not in running]
-        if missing or "" not in running:
-            what = ", ".join(missing or ["the fabric"])
-            raise TestbedError(
-                f"testbed {self.state.name} is not whole: no running container for {what}; "
-                f"`testbed down {self.state.name}` and bring it up again"
-            )
+        if why := why_not_whole(self.engine, self.state):
+            raise NotWhole(self.state, why)
 
     def _make_hosts(self, identity: Identity, image: str, labels: Labels, progress: Progress) -> None:
         def make(host_name: str) -> None:
@@ -210,12 +219,23 @@ class Testbed:
         pids = {each.host: self.engine.pid(each.id) for each in found if each.role in ("host", "fabric")}
         return pids.pop(""), pids
 
-    def measure_nics(self) -> tuple[NicRate, ...]:
-        """Measure every NIC each way; 2 s for each transfer, one at a time."""
+    def measure_nics(self, topology: Topology | None = None) -> tuple[LinkRate, ...]:
+        """Measure every NIC each way; 2 s for each transfer, one at a time.
+
+        With faults in, `topology` is what the NICs are then; otherwise it is the testbed's.
+        """
         fabric, _pids = self.pids()
-        return measure(self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric))
+        return measure(topology or self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric))
 
     nics = measure_nics
+    """Its short name, for use by hand."""
+
+    def measure_uplinks(self) -> tuple[LinkRate, ...]:
+        """Measure every shaped uplink each way, 2 s each, filled by all NICs of its rack."""
+        fabric, _pids = self.pids()
+        return measure_uplinks(self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric))
+
+    uplinks = measure_uplinks
     """Its short name, for use by hand."""
 
     def shaping_differences(self) -> list[str]:
@@ -239,7 +259,7 @@ class Testbed:
         serving.start_kafka(self, timeout_s=timeout_s, progress=progress)
 
     def wait_serving(self, *, timeout_s: float = 90.0) -> None:
-        """Wait until every broker is unfenced. A broker that died is an error at once, with its log's end."""
+        """Wait until every node answers for itself, every broker unfenced. One that died is an error at once."""
         serving.wait_serving(self, timeout_s=timeout_s)
 
     def reconfigure(self, overlay: Mapping[str, str], *, progress: Progress = lambda _text: None) -> None:

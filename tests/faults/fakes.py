@@ -10,6 +10,7 @@ from testbed.faults.network import ports_of, shapes
 from testbed.hosts import Result
 from testbed.network.addresses import AddressPlan
 from testbed.owner import Owner
+from testbed.provision import serving
 from testbed.provision import state as states
 from testbed.topology import loads
 from tests.fakes.admin import FakeAdmin
@@ -177,7 +178,7 @@ class FakeTestbed:
 
     def _ask(self, call, args):
         self._alive(int(args[0]) if call == "broker_configs" else None)
-        if call == "alter_configs":
+        if call == "alter_configs" and args[0].kind == "broker":
             self._alive(int(args[0].name))
             self.kernel.change(f"configs {args[0]}")
 
@@ -203,6 +204,7 @@ class FakeTestbed:
         self.cluster.cluster = cluster
 
     def wait_serving(self, *, timeout_s):
+        serving.wait_serving(self, timeout_s=timeout_s)
         self.served += 1
 
     def reaches(self, source, address):

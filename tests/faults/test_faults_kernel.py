@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from testbed.faults import Faults, network, parse_fault
-from testbed.faults import faults as faults_module
 from testbed.faults.devices import Devices
 from testbed.hosts.namespace import NamespaceShell
 from testbed.network.fabric import driver_device
@@ -105,7 +104,7 @@ def wired(pids):
 @pytest.fixture
 def lab(pids, wired, monkeypatch):
     monkeypatch.setattr(network, "Devices", Devices)
-    monkeypatch.setattr(faults_module, "wait_serving", lambda _testbed, timeout_s: None)
+    monkeypatch.setattr(FakeTestbed, "wait_serving", lambda _testbed, timeout_s: None)
     lab = Lab(pids)
     lab.plan = wired
     assert lab.as_declared()

@@ -1,12 +1,13 @@
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from testbed.owner import Owner
 from testbed.paths import state_dir
 from testbed.provision import state as states
-from testbed.provision.collect import garbage, known_here, overview
+from testbed.provision.collect import finish_restarts, garbage, known_here, overview
 from testbed.provision.containers import Found
 from testbed.provision.labels import Labels
 from tests.provision.states import make
@@ -69,6 +70,38 @@ def test_resources_without_state_are_garbage(dead):
 def test_state_without_resources_is_garbage(dead):
     states.save(make("gone", owner=str(dead)))
     assert garbage(FakeEngine()) == {"gone": "its containers are gone"}
+
+
+def test_a_testbed_that_an_engine_did_not_keep_running_is_garbage(dead):
+    engine = FakeEngine()
+    for host in ("", "b1"):
+        engine.add("ended", dead, host=host, running=False)
+        engine.add("half", dead, host=host, running=host == "b1")
+    for name in ("ended", "half"):
+        states.save(make(name, owner=str(dead)))
+    assert garbage(engine) == {"ended": "all its containers have ended"}
+    assert [(row.name, row.status) for row in overview(engine)] == [
+        ("ended", "garbage: all its containers have ended"),
+        ("half", "not whole"),
+    ]
+
+
+def test_kafka_that_a_dead_command_was_restarting_is_started(dead):
+    states.save(make("one", restarting=str(dead), overlay={"a": "1"}))
+    states.save(make("two", restarting=str(Owner.this_process())))
+    states.save(make("three"))
+    states.save(make("bad"))
+    (states.folder("bad") / "state.json").write_text("[]")
+    done = []
+
+    def attach(name):
+        return SimpleNamespace(reconfigure=lambda overlay: done.append((name, overlay)), close=lambda: None)
+
+    told = "one: Kafka {}restarted, which a command was doing that is dead"
+    assert list(finish_restarts(attach, dry_run=True)) == [told.format("would be ")]
+    assert done == []
+    assert list(finish_restarts(attach, dry_run=False)) == [told.format("")]
+    assert done == [("one", {"a": "1"})]
 
 
 def test_a_runs_testbed_dies_with_the_run(dead):

@@ -53,6 +53,12 @@ class FullApi:
     def volumes(self, **_rest):
         return {"Volumes": None}
 
+    def ping(self):
+        return True
+
+    def inspect_container(self, name):
+        return {"State": {"Running": False, "Status": "created"}}
+
     def remove_container(self, name, **_rest):
         del self.made[name]
 

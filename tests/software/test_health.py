@@ -33,7 +33,6 @@ class FakeConnection:
             ClientTopicPartition("t", 3): {"adding_replicas": [3], "removing_replicas": [], "replicas": [1, 2, 3]}
         }
         self.client = SimpleNamespace(
-            describe_cluster=lambda: {"brokers": [{"broker_id": 1}, {"broker_id": 3, "is_fenced": True}]},
             describe_metadata_quorum=lambda: {"topics": [{"partitions": [quorum]}]},
             describe_topics=lambda: [topic],
             list_partition_reassignments=lambda timeout_ms: moving,
@@ -46,10 +45,10 @@ class FakeConnection:
         pass
 
 
-def test_an_observation_holds_who_serves_who_follows_and_what_is_not_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_observation_holds_who_leads_who_follows_and_what_is_not_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Connection", FakeConnection)
     seen = health(["198.19.0.11:9092"])
-    assert (seen.unfenced, seen.controller, seen.high_watermark) == ({1}, 1, 90)
+    assert (seen.controller, seen.high_watermark) == (1, 90)
     assert seen.followed == {1: 90, 2: 88, 3: 12}
     # Partition 3's third replica is just being added: that it is not in sync is no harm.
     assert seen.under_replicated == (TopicPartition("t", 1), TopicPartition("t", 2))

@@ -86,10 +86,9 @@ def test_a_release_joins_when_it_has_all_that_is_finalized() -> None:
 
 def test_an_observation_tells_what_is_wrong() -> None:
     partitions = tuple(TopicPartition("t", number) for number in range(7))
-    seen = Health(frozenset({1, 2}), 1, 40, {1: 40, 2: 39}, partitions, frozenset())
+    seen = Health(1, 40, {1: 40, 2: 39}, partitions, frozenset())
     assert str(seen) == (
-        "unfenced [1, 2], controller 1, metadata log 40 (followed {1: 40, 2: 39}), "
-        "under-replicated: t-0, t-1, t-2, t-3, t-4 and 2 more"
+        "controller 1, metadata log 40 (followed {1: 40, 2: 39}), under-replicated: t-0, t-1, t-2, t-3, t-4 and 2 more"
     )
 
 

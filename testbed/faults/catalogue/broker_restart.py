@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from testbed.faults.fault import noted, parameter
 from testbed.faults.processes import ProcessFault, look, require_running, start
-from testbed.faults.serving import silent
 from testbed.faults.words import name
+from testbed.provision.serving import silent
 
 if TYPE_CHECKING:
     from testbed.provision.testbed import Testbed

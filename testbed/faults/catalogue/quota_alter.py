@@ -5,18 +5,19 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from testbed.errors import TestbedError
-from testbed.faults.fault import parameter
+from testbed.faults.fault import noted, parameter
 from testbed.faults.quotas import (
     KEYS,
     QuotaFault,
     Setting,
-    altering,
     at_rest,
     describe,
+    layers,
     read,
     second_client,
     settle,
-    throttled,
+    take_out,
+    throttles,
 )
 from testbed.faults.words import joined, known_brokers, names, one_of
 from testbed.topology.model import Topology
@@ -46,7 +47,8 @@ def _show(rate_bytes_per_s: int | None) -> str:
 class QuotaAlter(QuotaFault):
     """Rates of the replication throttle set or removed on some brokers, through a second admin client.
 
-    Healed, a rate is again what the throttle in force set; without one, what was there outside of any throttle.
+    Healed, a rate is again what the throttle in force set; without one, what was there outside of any throttle. A
+    throttle that is set over it counts from then on, and puts back what was there before both.
     """
 
     kind: ClassVar[str] = "quota-alter"
@@ -57,6 +59,11 @@ class QuotaAlter(QuotaFault):
     rate: int | None = parameter("bytes per second, such as 1MB/s; none removes it", _rate, _show)
     side: str = parameter("leader, follower or both", one_of(*KEYS), default="both")
     rest: Mapping[str, str | None] = field(default_factory=dict, hash=False, metadata={"noted": True})
+    beneath: tuple[str, ...] = noted(())
+
+    def __post_init__(self) -> None:
+        # On disk it is a list.
+        object.__setattr__(self, "beneath", tuple(self.beneath))
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
@@ -69,8 +76,9 @@ class QuotaAlter(QuotaFault):
             found = read(admin, settings)
         if found == settings:
             raise TestbedError(f"nothing would change: {describe(found)} already")
-        others, changes = altering(testbed), throttled(testbed)
-        return replace(self, rest={str(s): at_rest(s, found[s], others, changes) for s in settings})
+        stack = layers(testbed)
+        rest = {str(setting): at_rest(setting, found[setting], stack) for setting in settings}
+        return replace(self, rest=rest, beneath=tuple(journal.id for journal in throttles(testbed)))
 
     def settings(self, testbed: "Testbed") -> Mapping[Setting, str | None]:
         """See `QuotaFault.settings`."""
@@ -92,7 +100,7 @@ class QuotaAlter(QuotaFault):
 
     def heal(self, testbed: "Testbed") -> None:
         """See `Fault.heal`."""
-        settle(testbed, self)
+        take_out(testbed, self)
 
 
 FAULT = QuotaAlter
