@@ -1,7 +1,7 @@
 """Which configuration a KIP-73 throttle needs, given what is there. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
 from testbed.kafka.types import ConfigResource, TopicPartition
@@ -12,6 +12,12 @@ FOLLOWER_RATE = "follower.replication.throttled.rate"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 EVERY_REPLICA = "*"
+RATES = (LEADER_RATE, FOLLOWER_RATE)
+EVERY_BROKER = ConfigResource("broker", "")
+"""The default of all brokers: the only one that a broker which is not there yet can be given."""
+
+MOST_BYTES = 32_767
+"""The longest value of a configuration key: the controller refuses a longer one."""
 
 Wanted = Mapping[ConfigResource, Mapping[str, str]]
 
@@ -22,12 +28,34 @@ class ThrottleError(TestbedError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Change:
-    """One key of one resource: the value it had (None: not set there) and the one it gets."""
+    """One key of one resource: the value it had (None: not set there) and the one it gets.
+
+    ``earlier`` are values that we set before, of which any may still be there while ``value`` takes their place.
+    ``removed``: whoever set it has taken it away again, without putting the original back. With the original as its
+    value it is what was right already: noted because the throttle needs it, and left alone at the end.
+    """
 
     resource: ConfigResource
     key: str
     original: str | None
     value: str
+    earlier: tuple[str, ...] = ()
+    removed: bool = False
+
+    @property
+    def ours(self) -> tuple[str | None, ...]:
+        """Every value that may be found without somebody else having changed it."""
+        return (self.now, self.value, self.original, *self.earlier)
+
+    @property
+    def made(self) -> bool:
+        """Whether anything was changed: not where the value was right already."""
+        return self.value != self.original or bool(self.earlier) or self.removed
+
+    @property
+    def now(self) -> str | None:
+        """What should be there now; None: nothing."""
+        return None if self.removed else self.value
 
 
 def throttled_replicas(
@@ -63,11 +91,15 @@ def wanted_configs(
     brokers: Iterable[int],
     present: Wanted,
     unthrottled: Collection[TopicPartition] = (),
+    wildcard: Collection[str] = (),
+    everywhere: bool = False,
 ) -> dict[ConfigResource, dict[str, str]]:
     """Return what must be in force: the lists of every moving topic, and both rates of every broker given.
 
-    ``present`` is what is set now. Raises `ThrottleError` when a replica that was to stay unthrottled is
-    listed already, by name or by the wildcard.
+    Of the ``wildcard`` topics every replica is listed, whether it moves or not. With ``everywhere`` the rates are
+    the default of all brokers instead of each one's own. ``present`` is what is set now. Raises `ThrottleError`
+    when a replica that was to stay unthrottled is listed already, by name or by the wildcard, and when a list is
+    longer than Kafka takes.
     """
     if rate_bytes_per_s < 1:
         raise ThrottleError(f"throttle of {rate_bytes_per_s} B/s: must be 1 or more; without one, pass none")
@@ -77,10 +109,44 @@ def wanted_configs(
         there = present.get(resource, {})
         wanted[resource] = {key: merged(there.get(key), entries) for key, entries in keys.items()}
     _refuse_listed(moves, unthrottled, present)
-    for broker in sorted(brokers):
-        rate = str(rate_bytes_per_s)
-        wanted[ConfigResource.broker(broker)] = {LEADER_RATE: rate, FOLLOWER_RATE: rate}
+    for topic in sorted(wildcard):
+        wanted[ConfigResource.topic(topic)] = {LEADER_REPLICAS: EVERY_REPLICA, FOLLOWER_REPLICAS: EVERY_REPLICA}
+    _refuse_too_long(wanted)
+    for resource in [EVERY_BROKER] if everywhere else [ConfigResource.broker(broker) for broker in sorted(brokers)]:
+        wanted[resource] = dict.fromkeys(RATES, str(rate_bytes_per_s))
     return wanted
+
+
+def at_rate(wanted: Wanted, rate_bytes_per_s: int) -> dict[ConfigResource, dict[str, str]]:
+    """The same throttle with another rate."""
+    if rate_bytes_per_s < 1:
+        raise ThrottleError(f"throttle of {rate_bytes_per_s} B/s: must be 1 or more; to end it, restore it")
+    return {
+        resource: {key: str(rate_bytes_per_s) if key in RATES else value for key, value in keys.items()}
+        for resource, keys in wanted.items()
+    }
+
+
+def rechanged(done: Sequence[Change], before: Wanted, after: Wanted) -> tuple[Change, ...]:
+    """The changes of a throttle of which ``before`` is in force, while ``after`` takes its place.
+
+    Originals stay what they were. A key that was right by chance, and so was not changed, is changed now.
+    """
+    known = {(change.resource, change.key): change for change in done}
+    found = dict(known)
+    for resource, keys in after.items():
+        for key, value in keys.items():
+            was = before[resource][key]
+            if value == was:
+                continue
+            change = known.get((resource, key), Change(resource, key, was, was))
+            found[resource, key] = replace(change, value=value, earlier=(*change.earlier, change.value))
+    return tuple(found.values())
+
+
+def settled(done: Sequence[Change]) -> tuple[Change, ...]:
+    """The same changes once every broker shows their values: nothing earlier can be there any more."""
+    return tuple(replace(change, earlier=()) for change in done)
 
 
 def changes(wanted: Wanted, present: Wanted) -> tuple[Change, ...]:
@@ -91,6 +157,24 @@ def changes(wanted: Wanted, present: Wanted) -> tuple[Change, ...]:
         for key, value in keys.items()
         if present.get(resource, {}).get(key) != value
     )
+
+
+def relied_on(wanted: Wanted, present: Wanted) -> tuple[Change, ...]:
+    """Return what is right already: whoever takes it away must learn that a throttle needs it."""
+    return tuple(
+        Change(resource, key, value, value)
+        for resource, keys in wanted.items()
+        for key, value in keys.items()
+        if present.get(resource, {}).get(key) == value
+    )
+
+
+def by_resource(found: Iterable[Change]) -> dict[ConfigResource, list[Change]]:
+    """Group changes by whose configuration they are of, in the order in which each comes first."""
+    grouped: dict[ConfigResource, list[Change]] = {}
+    for change in found:
+        grouped.setdefault(change.resource, []).append(change)
+    return grouped
 
 
 def not_in_force(wanted: Wanted, seen: Wanted) -> list[str]:
@@ -115,6 +199,18 @@ def _refuse_listed(moves: Iterable[Move], unthrottled: Collection[TopicPartition
                 raise ThrottleError(
                     f"topic {move.tp.topic} has {key}={there[key]}, so {move.tp} cannot stay unthrottled; "
                     f"remove that, or put the partition into a topic of its own"
+                )
+
+
+def _refuse_too_long(wanted: Wanted) -> None:
+    for resource, keys in wanted.items():
+        for key, value in keys.items():
+            size = len(value.encode())
+            if size > MOST_BYTES:
+                raise ThrottleError(
+                    f"{resource}: {key} would be {size} bytes, and Kafka takes {MOST_BYTES} at most; nothing was "
+                    f"changed. Split the plan so that fewer of the topic's partitions move at once, or list every "
+                    f"replica of it (`{EVERY_REPLICA}`, a wildcard topic)"
                 )
 
 

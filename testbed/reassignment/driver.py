@@ -6,9 +6,10 @@ from types import TracebackType
 
 from testbed.errors import TestbedError
 from testbed.kafka.errors import UnreachableError
-from testbed.kafka.types import AdminApi, ReplicaLog, TopicPartition
+from testbed.kafka.types import AdminApi, TopicPartition
 from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
 from testbed.reassignment.journal import JournalFolder
+from testbed.reassignment.old_logs import old_logs
 from testbed.reassignment.plan import Move, Plan, PlanError, moves
 from testbed.reassignment.progress import (
     Poll,
@@ -18,7 +19,6 @@ from testbed.reassignment.progress import (
     not_placed,
     not_removed,
     observed,
-    removing_brokers,
 )
 from testbed.reassignment.restore import Restored
 from testbed.reassignment.throttle import EventSink, Throttle
@@ -55,6 +55,7 @@ class Driver:
         in_force_timeout_s: float = 30.0,
         restore_timeout_s: float = 15.0,
         cancel_on_error: bool = False,
+        command_config: str | None = None,
     ) -> None:
         self._admin = admin
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
@@ -66,7 +67,7 @@ class Driver:
         self._started_us = 0
         self._started_s = 0.0
         self._asked = False
-        self.throttle = Throttle(admin, journals, self._on_event)
+        self.throttle = Throttle(admin, journals, self._on_event, command_config=command_config)
         self.restored: Restored | None = None
 
     def __enter__(self) -> "Driver":
@@ -87,20 +88,21 @@ class Driver:
         plan: Plan,
         throttle_bytes_per_s: int | None,
         unthrottled: Collection[TopicPartition] = (),
+        wildcard: Collection[str] = (),
     ) -> tuple[Move, ...]:
         """Start the plan and return its moves; returns once the controller has accepted every one.
 
         Refused (`DriverError`, `PlanError`; nothing changed) while another reassignment runs, when a target
         broker is not alive, and when log folders are chosen. The throttle is set on every live broker, for
-        every replica that moves but those of the ``unthrottled`` partitions, and is in force everywhere
-        before the move is asked for.
+        every replica that moves but those of the ``unthrottled`` partitions (and of the ``wildcard`` topics for
+        every replica there is), and is in force everywhere before the move is asked for.
         """
         if self._asked:
             raise DriverError("this driver has carried out a plan already; make another for the next")
         self._moves = self._accepted(plan)
         if throttle_bytes_per_s is not None and self._moves:
             live = [broker.id for broker in self._admin.cluster().brokers]
-            self.throttle.set(self._moves, throttle_bytes_per_s, live, unthrottled)
+            self.throttle.set(self._moves, throttle_bytes_per_s, live, unthrottled, wildcard)
             self.throttle.wait_in_force(self._in_force_timeout_s)
         self._started_us, self._started_s = _now_us(), time.monotonic()
         self._on_event(
@@ -150,6 +152,13 @@ class Driver:
         self._on_event("move.done", "move", {"seconds": round(timeline.seconds, 3)})
         return timeline
 
+    def change_rate(self, throttle_bytes_per_s: int) -> None:
+        """Give the throttle another rate while the move goes on; returns once every broker shows it.
+
+        To be called from where `follow` calls back, not from another thread.
+        """
+        self.throttle.change_rate(throttle_bytes_per_s, self._in_force_timeout_s)
+
     def cancel(self) -> int:
         """Cancel what has not arrived, and return how many partitions that was."""
         running = self._admin.reassignments(sorted({move.tp.topic for move in self._moves}))
@@ -198,16 +207,7 @@ class Driver:
             on_poll(poll)
         # The logs of the losing brokers are asked for only once nothing else is missing: that is the dear
         # question.
-        return not_placed(self._moves, listed, states) or not_removed(self._moves, self._old_logs(topics))
-
-    def _old_logs(self, topics: list[str]) -> dict[int, dict[TopicPartition, ReplicaLog]]:
-        found: dict[int, dict[TopicPartition, ReplicaLog]] = {}
-        for broker in removing_brokers(self._moves):
-            try:
-                found |= self._admin.log_dirs([broker], topics)
-            except UnreachableError:
-                continue  # said by `not_removed`, which names the broker
-        return found
+        return not_placed(self._moves, listed, states) or not_removed(self._moves, old_logs(self._admin, self._moves))
 
     def _end(self, error: BaseException | None) -> None:
         failures: list[TestbedError] = []

@@ -4,9 +4,12 @@ One file for each throttle, in ``reassign/`` of the state folder. It exists exac
 have to be put back, and names the process that will do so.
 """
 
+import fcntl
 import json
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +36,10 @@ class Journal:
     cluster_id: str
     changes: tuple[Change, ...]
     owner: Owner
+    command_config: str | None = None
+    """The file that says how to connect to it; a path, and nothing of its content."""
+    raises: bool = False
+    """Whether it only raised what somebody else had set: what has changed since is theirs again."""
 
     @classmethod
     def new(cls, bootstrap: str, cluster_id: str, changes: tuple[Change, ...]) -> "Journal":
@@ -57,6 +64,27 @@ class JournalFolder:
             os.fsync(stream.fileno())
         temporary.replace(target)
         self._sync_folder()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Within the block nobody else reads what is there before a throttle, corrects it, or puts it back.
+
+        Not to be entered twice. The lock is the kernel's, and ends with the process that holds it.
+        """
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self.path / "lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def latest(self, journal: Journal) -> Journal:
+        """Return a journal as it is on disk: a fault that lay beneath it, and was healed, has corrected it there.
+
+        One that is not there, or cannot be read, is returned as it was given.
+        """
+        try:
+            return self.read(journal.id)
+        except JournalError:
+            return journal
 
     def remove(self, journal_id: str) -> None:
         """Remove a journal; one that is not there is not an error (it may never have been written)."""
@@ -112,6 +140,22 @@ def _journal(document: dict[str, Any]) -> Journal:
     if document["schema"] != _SCHEMA:
         raise ValueError(f"schema {document['schema']}, not {_SCHEMA}: written by another version")
     changes = tuple(
-        Change(ConfigResource(**c["resource"]), c["key"], c["original"], c["value"]) for c in document["changes"]
+        Change(
+            ConfigResource(**c["resource"]),
+            c["key"],
+            c["original"],
+            c["value"],
+            tuple(c.get("earlier", ())),
+            c.get("removed", False),
+        )
+        for c in document["changes"]
     )
-    return Journal(document["id"], document["bootstrap"], document["cluster_id"], changes, Owner(**document["owner"]))
+    return Journal(
+        document["id"],
+        document["bootstrap"],
+        document["cluster_id"],
+        changes,
+        Owner(**document["owner"]),
+        document.get("command_config"),
+        document.get("raises", False),
+    )

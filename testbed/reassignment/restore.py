@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from testbed.errors import TestbedError
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from testbed.kafka.types import AdminApi, ConfigResource
-from testbed.reassignment.changes import Change
+from testbed.reassignment.changes import EVERY_BROKER, Change, by_resource
 from testbed.wait import WaitTimeout, wait_for
 
 _INTERVAL_S = 0.1
@@ -44,7 +44,10 @@ class RestoreError(TestbedError):
 
 
 def read_configs(admin: AdminApi, resource: ConfigResource, from_broker: int | None = None) -> dict[str, str]:
-    """Return what is set on the resource itself: a broker asked itself, a topic from the given broker."""
+    """Return what is set on the resource itself: a broker asked itself, all else as the given one has it."""
+    if resource == EVERY_BROKER:
+        asked = from_broker if from_broker is not None else min(broker.id for broker in admin.cluster().brokers)
+        return dict(admin.broker_configs(asked).default)
     if resource.kind == "broker":
         return dict(admin.broker_configs(int(resource.name)).broker)
     return admin.topic_configs(resource.name, from_broker)
@@ -53,15 +56,15 @@ def read_configs(admin: AdminApi, resource: ConfigResource, from_broker: int | N
 def restore(admin: AdminApi, changes: Sequence[Change], timeout_s: float) -> Restored:
     """Put every changed key back to its original value or absence, and wait until that is what is there.
 
-    Keys that were not changed are not touched. Every resource is tried, also after one has failed; then
-    `RestoreError` lists those that remain. ``timeout_s`` bounds the wait for each resource to show the
-    originals.
+    Keys that were not changed are not touched, nor rates that were right already. Every resource is tried, also
+    after one has failed; then `RestoreError` lists those that remain. ``timeout_s`` bounds the wait for each
+    resource to show the originals.
     """
     problems: list[str] = []
     interferences: list[Interference] = []
     gone: list[str] = []
-    for resource in dict.fromkeys(change.resource for change in changes):
-        mine = [change for change in changes if change.resource == resource]
+    changes = [change for change in changes if change.made]
+    for resource, mine in by_resource(changes).items():
         try:
             interferences += _restore_resource(admin, resource, mine, timeout_s)
         except KafkaError as error:
@@ -82,9 +85,7 @@ def _restore_resource(
 ) -> list[Interference]:
     found = read_configs(admin, resource)
     interferences = [
-        Interference(change, found.get(change.key))
-        for change in mine
-        if found.get(change.key) not in (change.value, change.original)
+        Interference(change, found.get(change.key)) for change in mine if found.get(change.key) not in change.ours
     ]
     admin.alter_configs(
         resource,

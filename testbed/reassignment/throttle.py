@@ -1,28 +1,39 @@
 """A KIP-73 throttle on a running cluster: set, seen in force on every broker, and taken away again."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
 from testbed.kafka.types import AdminApi, ConfigResource, TopicPartition
+from testbed.owner import Owner
 from testbed.reassignment.changes import (
+    EVERY_BROKER,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
+    RATES,
+    Change,
     ThrottleError,
     Wanted,
+    at_rate,
+    by_resource,
     changes,
     not_in_force,
+    rechanged,
+    relied_on,
+    settled,
     wanted_configs,
 )
-from testbed.reassignment.journal import Journal, JournalFolder
+from testbed.reassignment.journal import Journal, JournalFolder, open_journals
+from testbed.reassignment.overlap import refuse_shared
 from testbed.reassignment.plan import Move
-from testbed.reassignment.restore import Restored, read_configs, restore
+from testbed.reassignment.restore import Interference, Restored, read_configs, restore
 from testbed.wait import WaitTimeout, wait_for
 
 EventSink = Callable[[str, str, Mapping[str, Any]], None]
+_LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 _SHOWN_PROBLEMS = 8
 
 
@@ -37,19 +48,32 @@ class BrokerThrottle:
 
 
 class Throttle:
-    """One throttle's life: `set`, `wait_in_force`, `check` at will, `restore`.
+    """One throttle's life: `set`, `wait_in_force`, `change_rate` and `check` at will, `restore`.
 
     Changes only the keys it must, and only after its journal is on disk; restores exactly what was there. Not
     for use from several threads, except `check`.
     """
 
-    def __init__(self, admin: AdminApi, journals: JournalFolder, on_event: EventSink | None = None) -> None:
+    def __init__(
+        self,
+        admin: AdminApi,
+        journals: JournalFolder,
+        on_event: EventSink | None = None,
+        *,
+        command_config: str | None = None,
+    ) -> None:
+        """``command_config`` is the file that says how to connect: noted for whoever must restore after a kill -9."""
         self._admin = admin
         self._journals = journals
+        self._command_config = command_config
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
         self._journal: Journal | None = None
         self._wanted: Wanted = {}
         self._brokers: tuple[int, ...] = ()
+        self._rate_bytes_per_s = 0
+        self._overwritten: list[Interference] = []
+        self.left_out: tuple[int, ...] = ()
+        """Brokers that were not alive when it was set, and so got no rate: one that comes back has no throttle."""
 
     def set(
         self,
@@ -57,50 +81,137 @@ class Throttle:
         rate_bytes_per_s: int,
         extra_brokers: Iterable[int] = (),
         unthrottled: Collection[TopicPartition] = (),
+        wildcard: Collection[str] = (),
+        *,
+        everywhere: bool = False,
     ) -> None:
         """List the replicas that move and set both rates on every broker concerned, and on the extra ones.
 
-        Raises `ThrottleError` (nothing changed) when it cannot be done as asked, or `KafkaError`; then, as
-        after any other end, `restore` puts back what was there.
+        Of the ``wildcard`` topics every replica is listed (`*`). With ``everywhere`` the rates are the default of all
+        brokers: also of those that are not there yet. Otherwise only brokers that are alive can be given a rate;
+        the others are in `left_out` and in the event. Raises `ThrottleError` (nothing changed) when it cannot be
+        done as asked, also while another living process throttles by the same keys, or `KafkaError`; then, as after
+        any other end, `restore` puts back what was there.
         """
         if self._journal is not None:
             raise ThrottleError("this throttle is set already; restore it first")
-        concerned = {broker for move in moves for broker in (*move.current, *move.target)}
-        self._brokers = tuple(sorted(concerned | {*extra_brokers}))
-        resources = [ConfigResource.topic(topic) for topic in sorted({move.tp.topic for move in moves})]
-        resources += [ConfigResource.broker(broker) for broker in self._brokers]
-        present = {resource: read_configs(self._admin, resource) for resource in resources}
-        self._wanted = wanted_configs(moves, rate_bytes_per_s, self._brokers, present, unthrottled)
-        todo = changes(self._wanted, present)
-        journal = Journal.new(self._admin.bootstrap, self._admin.cluster().cluster_id, todo)
-        # Known before it is written: an interrupt during the write must still lead to its removal.
-        self._journal = journal
-        self._journals.write(journal)
-        for resource in dict.fromkeys(change.resource for change in todo):
-            self._admin.alter_configs(
-                resource, {change.key: change.value for change in todo if change.resource == resource}
+        cluster = self._admin.cluster()
+        concerned = {broker for move in moves for broker in (*move.current, *move.target)} | {*extra_brokers}
+        # A broker's own configuration is taken by that broker alone: a dead one would refuse all the rest with it.
+        dead = set() if everywhere else concerned - {broker.id for broker in cluster.brokers}
+        self._brokers, self.left_out = tuple(sorted(concerned - dead)), tuple(sorted(dead))
+        topics = sorted({move.tp.topic for move in moves} | {*wildcard})
+        of_brokers = [EVERY_BROKER] if everywhere else [ConfigResource.broker(broker) for broker in self._brokers]
+        with self._journals.held():
+            present = self._present(topics, of_brokers)
+            self._wanted = wanted_configs(
+                moves, rate_bytes_per_s, self._brokers, present, unthrottled, wildcard, everywhere
             )
+            others = [each for each in open_journals(self._journals) if each.cluster_id == cluster.cluster_id]
+            refuse_shared(self._wanted, present, others)
+            self._rate_bytes_per_s = rate_bytes_per_s
+            todo = changes(self._wanted, present)
+            noted = (*todo, *relied_on(self._wanted, present))
+            new = Journal.new(self._admin.bootstrap, cluster.cluster_id, noted)
+            journal = replace(new, command_config=self._command_config)
+            # Known before it is written: an interrupt during the write must still lead to its removal.
+            self._journal = journal
+            self._journals.write(journal)
+            self._alter(todo)
         self._on_event(
             "throttle.set",
             "throttle",
             {
                 "rate_bytes_per_s": rate_bytes_per_s,
                 "brokers": list(self._brokers),
+                "left_out": list(self.left_out),
                 "changes": [[str(change.resource), change.key] for change in todo],
             },
         )
 
-    def wait_in_force(self, timeout_s: float, interval_s: float = 0.05) -> None:
-        """Wait until every broker itself shows its rates, and the lists of every moving topic.
+    def adopt(self, journal: Journal) -> None:
+        """Go on with the throttle of a process that is dead: it stays in force, and is restored by this one.
+
+        What is missing of it is set again, on brokers that are alive; `wait_in_force` is the caller's. Raises
+        `ThrottleError` when its owner is alive, when somebody has just put back what was there, or when this throttle
+        is set already.
+        """
+        if self._journal is not None:
+            raise ThrottleError("this throttle is set already; restore it first")
+        with self._journals.held():
+            if not self._journals.file(journal.id).exists():
+                raise ThrottleError(f"the throttle on {journal.bootstrap} was put back meanwhile: set it anew")
+            journal = self._journals.latest(journal)
+            if journal.owner.alive():
+                raise ThrottleError(
+                    f"the throttle on {journal.bootstrap} is that of process {journal.owner.pid}: it runs"
+                )
+            wanted: dict[ConfigResource, dict[str, str]] = {}
+            for change in journal.changes:
+                wanted.setdefault(change.resource, {})[change.key] = change.value
+            throttled = {int(r.name) for r in wanted if r.kind == "broker" and r.name}
+            dead = throttled - {broker.id for broker in self._admin.cluster().brokers}
+            self._brokers, self.left_out = tuple(sorted(throttled - dead)), tuple(sorted(dead))
+            for broker in dead:
+                del wanted[ConfigResource.broker(broker)]
+            self._wanted = wanted
+            rates = [int(keys[key]) for keys in wanted.values() for key in RATES if key in keys]
+            self._rate_bytes_per_s = max(rates, default=0)
+            self._write(replace(journal, owner=Owner.this_process()))
+            # Its owner may have died in the middle of a change, or somebody has taken a part of it away since.
+            of_brokers = [resource for resource in wanted if resource.kind == "broker"]
+            self._alter(changes(wanted, self._present(self._topics(), of_brokers)))
+
+    @property
+    def rate_bytes_per_s(self) -> int | None:
+        """The rate that was set last; None while there is no throttle."""
+        return None if self._journal is None else self._rate_bytes_per_s
+
+    def change_rate(self, rate_bytes_per_s: int, timeout_s: float) -> None:
+        """Set another rate on the same brokers and wait until every one shows it, as `wait_in_force` does.
+
+        The journal has both rates before the first is changed, and the new one alone once it is in force: killed at
+        any point, what was there before the throttle is put back, and either rate is known as ours. Raises
+        `ThrottleError`, `KafkaError`.
+        """
+        journal = self._journal
+        if journal is None:
+            raise ThrottleError("there is no throttle whose rate could be changed: set one first")
+        after = at_rate(self._wanted, rate_bytes_per_s)
+        todo = changes(after, self._wanted)
+        with self._journals.held():
+            journal = self._journals.latest(journal)
+            self._overwritten += self._interferences(journal, todo)
+            journal = replace(journal, changes=rechanged(journal.changes, self._wanted, after))
+            self._write(journal)
+            self._on_event("throttle.changing", "throttle", {"rate_bytes_per_s": rate_bytes_per_s})
+            self._wanted, self._rate_bytes_per_s = after, rate_bytes_per_s
+            self._alter(todo)
+        self.wait_in_force(timeout_s, otherwise="the move goes on")
+        with self._journals.held():
+            journal = self._journals.latest(journal)
+            self._write(replace(journal, changes=settled(journal.changes)))
+
+    def wait_in_force(
+        self,
+        timeout_s: float,
+        interval_s: float = 0.05,
+        *,
+        brokers: Collection[int] | None = None,
+        otherwise: str = "the move was not started",
+    ) -> None:
+        """Wait until every broker (or these) itself shows its rates, and the lists of every listed topic.
 
         A broker applies the metadata log in order on one thread, and begins with what DescribeConfigs shows.
         Once that shows the throttle, a reassignment asked for afterwards is applied after the throttle
         everywhere. Raises `ThrottleError` naming each broker and key that is missing.
         """
 
+        asked = self._brokers if brokers is None else tuple(sorted(brokers))
+
         def missing() -> list[str]:
             problems = []
-            for broker in self._brokers:
+            for broker in asked:
                 try:
                     problems += self._missing_on(broker)
                 except KafkaError as error:
@@ -116,10 +227,14 @@ class Throttle:
             shown = list(error.last_seen)
             more = [f"and {len(shown) - _SHOWN_PROBLEMS} more"] if len(shown) > _SHOWN_PROBLEMS else []
             raise ThrottleError(
-                f"the throttle is not in force after {timeout_s:g} s, the move was not started:\n  "
+                f"the throttle is not in force after {timeout_s:g} s, {otherwise}:\n  "
                 + "\n  ".join(shown[:_SHOWN_PROBLEMS] + more)
             ) from error
-        self._on_event("throttle.in_force", "throttle", {"brokers": list(self._brokers)})
+        self._on_event(
+            "throttle.in_force",
+            "throttle",
+            {"rate_bytes_per_s": self._rate_bytes_per_s, "brokers": list(asked)},
+        )
 
     def check(self) -> dict[int, BrokerThrottle]:
         """Ask every broker what it has in force now, default level included."""
@@ -132,8 +247,10 @@ class Throttle:
         """
         if self._journal is None:
             return Restored()
-        done = restore(self._admin, self._journal.changes, timeout_s)
-        self._journals.remove(self._journal.id)
+        with self._journals.held():
+            done = restore(self._admin, self._journals.latest(self._journal).changes, timeout_s)
+            done = replace(done, interferences=(*self._overwritten, *done.interferences))
+            self._journals.remove(self._journal.id)
         self._journal = None
         self._on_event(
             "throttle.restored",
@@ -145,21 +262,46 @@ class Throttle:
     def _check_broker(self, broker: int) -> BrokerThrottle:
         told = self._admin.broker_configs(broker)
         rates = [told.in_force(key) for key in (LEADER_RATE, FOLLOWER_RATE)]
-        lists: dict[str, dict[str, str]] = {LEADER_REPLICAS: {}, FOLLOWER_REPLICAS: {}}
-        for topic in self._topics():
-            seen = self._admin.topic_configs(topic, broker)
-            for key, by_topic in lists.items():
-                if key in seen:
-                    by_topic[topic] = seen[key]
+        lists: dict[str, dict[str, str]] = {key: {} for key in _LISTS}
+        for topic, seen in self._admin.topics_configs(self._topics(), _LISTS, broker).items():
+            for key, value in seen.items():
+                lists[key][topic] = value
         leader, follower = (None if rate is None else int(rate) for rate in rates)
         return BrokerThrottle(leader, follower, lists[LEADER_REPLICAS], lists[FOLLOWER_REPLICAS])
 
     def _missing_on(self, broker: int) -> list[str]:
-        resources = [ConfigResource.topic(topic) for topic in self._topics()]
-        resources.append(ConfigResource.broker(broker))
-        seen = {resource: read_configs(self._admin, resource, broker) for resource in resources}
-        wanted = {resource: self._wanted[resource] for resource in resources}
+        own = EVERY_BROKER if EVERY_BROKER in self._wanted else ConfigResource.broker(broker)
+        seen = self._present(self._topics(), [own], broker)
+        wanted = {resource: self._wanted[resource] for resource in seen}
         return [f"broker {broker} reports {problem}" for problem in not_in_force(wanted, seen)]
+
+    def _present(
+        self, topics: Sequence[str], of_brokers: Iterable[ConfigResource], from_broker: int | None = None
+    ) -> dict[ConfigResource, dict[str, str]]:
+        """What is set: the lists of all topics in few requests, and each broker's configuration from itself."""
+        lists = self._admin.topics_configs(topics, _LISTS, from_broker)
+        found = {ConfigResource.topic(topic): lists.get(topic, {}) for topic in topics}
+        return found | {resource: read_configs(self._admin, resource, from_broker) for resource in of_brokers}
 
     def _topics(self) -> list[str]:
         return [resource.name for resource in self._wanted if resource.kind == "topic"]
+
+    def _alter(self, todo: Sequence[Change]) -> None:
+        for resource, mine in by_resource(todo).items():
+            self._admin.alter_configs(resource, {change.key: change.value for change in mine})
+
+    def _write(self, journal: Journal) -> None:
+        self._journal = journal
+        self._journals.write(journal)
+
+    def _interferences(self, journal: Journal, todo: Sequence[Change]) -> list[Interference]:
+        """What somebody else has made of the keys that are about to be overwritten."""
+        ours = {(change.resource, change.key): change for change in journal.changes}
+        found = []
+        for resource, mine in by_resource(todo).items():
+            there = read_configs(self._admin, resource)
+            for change in mine:
+                known = ours.get((resource, change.key), Change(resource, change.key, change.original, change.value))
+                if there.get(change.key) not in known.ours:
+                    found.append(Interference(known, there.get(change.key)))
+        return found

@@ -8,7 +8,13 @@ from fakes.admin import FakeAdmin
 
 from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS, ThrottleError
+from testbed.reassignment.changes import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    ThrottleError,
+)
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.interrupt import Terminated
 from testbed.reassignment.journal import JournalFolder
@@ -66,7 +72,7 @@ def test_nothing_moves_before_every_broker_has_the_throttle(admin: FakeAdmin, jo
         asked_since = set(admin.calls[last_change + 1 : alter])
         for broker in (1, 2, 3):
             assert ("broker_configs", (broker,)) in asked_since
-            assert ("topic_configs", ("t", broker)) in asked_since
+            assert ("topics_configs", (("t",), (LEADER_REPLICAS, FOLLOWER_REPLICAS), broker)) in asked_since
 
 
 def test_the_move_is_not_started_when_a_broker_does_not_get_the_throttle(

@@ -1,15 +1,18 @@
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fakes.admin import FakeAdmin
 
+from testbed.errors import TestbedError
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.owner import Owner
+from testbed.reassignment import recover as recover_module
 from testbed.reassignment.changes import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -19,7 +22,7 @@ from testbed.reassignment.changes import (
 )
 from testbed.reassignment.journal import Journal, JournalFolder, open_journals
 from testbed.reassignment.plan import Move
-from testbed.reassignment.recover import Outcome, recover
+from testbed.reassignment.recover import Outcome, collect_throttles, recover
 from testbed.reassignment.restore import RestoreError
 from testbed.reassignment.throttle import Throttle
 
@@ -206,7 +209,7 @@ def test_a_process_is_told_from_a_later_one_with_its_number() -> None:
 def test_recover_restores_what_a_dead_process_left(admin: FakeAdmin, journals: JournalFolder) -> None:
     _left_behind(admin, journals)
     admin.running = {TopicPartition("t", 0): (2,)}
-    [outcome] = recover(lambda _bootstrap: admin, journals, timeout_s=0)
+    [outcome] = recover(lambda _journal: admin, journals, timeout_s=0)
     assert outcome.outcome is Outcome.RESTORED
     assert "6 settings put back" in outcome.detail
     assert "1 partitions are still moving there, now without this throttle" in outcome.detail
@@ -217,7 +220,7 @@ def test_recover_restores_what_a_dead_process_left(admin: FakeAdmin, journals: J
 def test_recover_leaves_a_live_owner_alone(admin: FakeAdmin, journals: JournalFolder) -> None:
     Throttle(admin, journals).set(MOVES, 1000)
     for forget in (False, True):
-        [outcome] = recover(lambda _bootstrap: admin, journals, forget=forget, timeout_s=0)
+        [outcome] = recover(lambda _journal: admin, journals, forget=forget, timeout_s=0)
         assert outcome.outcome is Outcome.OWNER_ALIVE
         assert f"process {os.getpid()} is still running" in outcome.detail
     assert admin.configs[B1] == {LEADER_RATE: "1000", FOLLOWER_RATE: "1000"}
@@ -229,8 +232,8 @@ def test_recover_keeps_the_journal_of_an_unreachable_cluster_unless_told_to_forg
 ) -> None:
     journal = _left_behind(admin, journals)
 
-    def unreachable(bootstrap: str) -> FakeAdmin:
-        raise UnreachableError(f"cluster at {bootstrap} within 1 s", "NO_ANSWER")
+    def unreachable(journal: Journal) -> FakeAdmin:
+        raise UnreachableError(f"cluster at {journal.bootstrap} within 1 s", "NO_ANSWER")
 
     [outcome] = recover(unreachable, journals)
     assert outcome.outcome is Outcome.UNREACHABLE
@@ -247,7 +250,7 @@ def test_recover_refuses_another_cluster_at_the_same_address(admin: FakeAdmin, j
     _left_behind(admin, journals)
     admin.cluster_id = "new-one"
     before = {resource: dict(keys) for resource, keys in admin.configs.items()}
-    [outcome] = recover(lambda _bootstrap: admin, journals)
+    [outcome] = recover(lambda _journal: admin, journals)
     assert outcome.outcome is Outcome.OTHER_CLUSTER
     assert "there is now cluster new-one, not fake-cluster" in outcome.detail
     assert admin.configs == before
@@ -262,7 +265,7 @@ def test_recover_reports_a_restore_that_was_refused(admin: FakeAdmin, journals: 
             raise KafkaError("alter", "CLUSTER_AUTHORIZATION_FAILED")
 
     admin.hook = hook
-    [outcome] = recover(lambda _bootstrap: admin, journals, timeout_s=0)
+    [outcome] = recover(lambda _journal: admin, journals, timeout_s=0)
     assert outcome.outcome is Outcome.FAILED
     assert "CLUSTER_AUTHORIZATION_FAILED" in outcome.detail
     assert len(journals.ids()) == 1
@@ -274,7 +277,91 @@ def test_a_file_that_is_no_journal_is_reported_and_does_not_stop_the_others(
     _left_behind(admin, journals)
     journals.file("0-broken").write_text('{"schema": 9}')
     assert len(open_journals(journals)) == 1
-    broken, restored = recover(lambda _bootstrap: admin, journals, timeout_s=0)
+    broken, restored = recover(lambda _journal: admin, journals, timeout_s=0)
     assert broken.outcome is Outcome.UNREADABLE
     assert "0-broken.json: not a journal of this testbed" in broken.detail
     assert restored.outcome is Outcome.RESTORED
+
+
+@pytest.fixture
+def state_journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalFolder:
+    """The journals of a state folder of this test's own, as `gc` looks for them."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return JournalFolder()
+
+
+def test_gc_puts_back_the_throttles_of_dead_processes_and_only_says_so_when_dry(
+    admin: FakeAdmin, state_journals: JournalFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recover_module, "connect", lambda _journal: admin)
+    assert collect_throttles(dry_run=False) == []
+    _left_behind(admin, state_journals)
+    assert collect_throttles(dry_run=True) == ["a throttle on fake:9092 would be taken away: its process is dead"]
+    assert admin.configs[B1] != {}
+    [told] = collect_throttles(dry_run=False)
+    assert told.startswith("throttle: ")
+    assert (admin.configs, state_journals.ids()) == ({}, [])
+
+
+def test_gc_tells_of_a_throttle_whose_cluster_does_not_answer(
+    admin: FakeAdmin, state_journals: JournalFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(journal: Journal) -> FakeAdmin:
+        raise UnreachableError("connect", "NO_ANSWER")
+
+    _left_behind(admin, state_journals)
+    monkeypatch.setattr(recover_module, "connect", unreachable)
+    with pytest.raises(TestbedError, match="cannot be reached(.|\n)*`testbed reassign recover --forget` drops"):
+        collect_throttles(dry_run=False)
+    assert len(state_journals.ids()) == 1
+
+
+def test_a_rate_that_is_right_already_is_noted_and_left_alone(admin: FakeAdmin, journals: JournalFolder) -> None:
+    admin.configs = {B1: {LEADER_RATE: "1000"}}
+    throttle = Throttle(admin, journals)
+    throttle.set(MOVES, 1000)
+    (journal,) = open_journals(journals)
+    # Whoever takes the rate away meanwhile can see that it is needed.
+    assert {c.original for c in journal.changes if (c.resource, c.key) == (B1, LEADER_RATE)} == {"1000"}
+    altered = [args for call, args in admin.calls if call == "alter_configs" and args[0] == B1]
+    assert [set(args[1]) for args in altered] == [{FOLLOWER_RATE}]
+    admin.alter_configs(B1, {LEADER_RATE: "7"})
+    assert throttle.restore(0).interferences == ()
+    assert admin.configs == {B1: {LEADER_RATE: "7"}}
+
+
+def test_what_was_corrected_in_the_journal_is_what_is_put_back(admin: FakeAdmin, journals: JournalFolder) -> None:
+    admin.configs = {B1: {LEADER_RATE: "7"}}
+    throttle = Throttle(admin, journals)
+    throttle.set(MOVES, 1000)
+    (journal,) = open_journals(journals)
+    corrected = [replace(c, original=None) if c.original == "7" else c for c in journal.changes]
+    journals.write(replace(journal, changes=tuple(corrected)))
+    throttle.change_rate(2000, 0)
+    throttle.restore(0)
+    assert admin.configs == {}
+
+
+def test_without_its_journal_a_throttle_restores_what_it_remembers(admin: FakeAdmin, journals: JournalFolder) -> None:
+    throttle = Throttle(admin, journals)
+    throttle.set(MOVES, 1000)
+    journals.remove(journals.ids()[0])
+    throttle.restore(0)
+    assert admin.configs == {}
+
+
+def test_nobody_reads_or_restores_while_somebody_else_does(journals: JournalFolder) -> None:
+    order: list[str] = []
+
+    def second() -> None:
+        with journals.held():
+            order.append("second")
+
+    with journals.held():
+        waiting = threading.Thread(target=second)
+        waiting.start()
+        waiting.join(timeout=0.2)
+        order.append("first")
+    waiting.join()
+    assert order == ["first", "second"]
+    assert journals.ids() == []

@@ -1,0 +1,266 @@
+"""Carrying out a stored reassignment, turn by turn, under its throttle, until it has ended or is cancelled."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from testbed.errors import TestbedError
+from testbed.kafka.errors import (
+    ElectionError,
+    ReassignmentError,
+    UnreachableError,
+)
+from testbed.kafka.types import TopicPartition
+from testbed.owner import Owner
+from testbed.reassignment.batching.job import Control, Job, JobError, JobFolder
+from testbed.reassignment.batching.look import StepAdmin, look, min_insync
+from testbed.reassignment.batching.step import Replicas, check_target
+from testbed.reassignment.batching.turn import Seen, Turn, remaining, take_turn
+from testbed.reassignment.changes import ThrottleError
+from testbed.reassignment.journal import JournalFolder, open_journals
+from testbed.reassignment.plan import Move, Plan, PlanError, moves
+from testbed.reassignment.progress import not_removed
+from testbed.reassignment.restore import Restored
+from testbed.reassignment.throttle import EventSink, Throttle
+from testbed.wait import wait_for
+
+_IN_FORCE_S = 30.0
+_SETTLED_S = 30.0
+
+
+class ExecutionError(TestbedError):
+    """A reassignment was refused; nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How it ended: `left` is the plan of what was not moved, empty unless it was cancelled."""
+
+    cancelled: bool
+    left: Plan
+    last: Turn
+    restored: Restored
+    seconds: float
+
+
+class Execution:
+    """One process's part in a job's life: `begin` or `resume`, then `run`.
+
+    The throttle is in force before the first step is asked for, and stays through every step; it is put back when the
+    job has ended or was cancelled. A process that is interrupted leaves job and throttle as they are: `resume` goes on.
+    """
+
+    def __init__(
+        self, admin: StepAdmin, job: Job, jobs: JobFolder, journals: JournalFolder, on_event: EventSink | None = None
+    ) -> None:
+        self._admin, self._job, self._jobs, self._journals = admin, job, jobs, journals
+        self._on_event = on_event or (lambda _kind, _name, _detail: None)
+        self._throttle = Throttle(admin, journals, self._on_event)
+        self._control = Control()
+        self._min_insync = min_insync(admin, job.plan.topics())
+        self._asked: dict[TopicPartition, tuple[Replicas, Replicas]] = {}
+        """Partition → its replicas before the step that was asked for last, and that step."""
+        self._refused: dict[TopicPartition, str] = {}
+        self._begun_s = time.monotonic()
+
+    def begin(self, control: Control, *, additional: bool = False) -> None:
+        """Store the job and bring its throttle into force.
+
+        Raises `ExecutionError` or `PlanError`, and nothing is changed, when a target makes no sense, a partition does
+        not exist, or something is being reassigned already. `additional` allows that, and leaves the throttle alone.
+        When the throttle does not come into force it is taken away, and nothing is moved.
+        """
+        stored = [job.id for job in self._jobs.all() if job.cluster_id == self._job.cluster_id]
+        if stored:
+            raise ExecutionError(
+                f"reassignment {stored[0]} of this cluster has not ended: resume it, wait for it, or cancel it first"
+            )
+        running = self._admin.reassignments()
+        if running and not additional:
+            shown = ", ".join(str(tp) for tp in list(running)[:8])
+            raise ExecutionError(
+                f"{len(running)} partitions are being reassigned already ({shown}); wait for them, cancel them, "
+                "or add to them with --additional"
+            )
+        if additional and control.throttle_bytes_per_s is not None:
+            raise ExecutionError("an additional reassignment leaves the throttle as it is: give no rate")
+        problems = [
+            f"{tp}: {why}"
+            for tp, target in sorted(self._job.plan.targets.items())
+            if (why := check_target(target, self._min_insync[tp.topic]))
+        ]
+        if problems:
+            raise PlanError("plan", problems)
+        todo = moves(self._job.plan, self._admin.partitions(self._job.plan.topics()))
+        live = {broker.id for broker in self._admin.cluster().brokers}
+        dead = sorted({broker for move in todo for broker in move.target} - live)
+        if dead and self._job.mode == "unbatched":
+            raise ExecutionError(f"brokers {dead} are targets of the plan but not alive; live are {sorted(live)}")
+        self._control = control
+        self._jobs.write(self._job, control)
+        try:
+            self._set_throttle(todo, control.throttle_bytes_per_s)
+        except BaseException:
+            self._throttle.restore()
+            self._jobs.remove(self._job.id)
+            raise
+
+    def resume(self) -> None:
+        """Become the owner of a job whose process is dead, and of its throttle.
+
+        Raises `ExecutionError` when the process is alive.
+        """
+        before = self._job.owner
+        if before.alive() and before != Owner.this_process():
+            raise ExecutionError(f"reassignment {self._job.id} is being carried out by process {before.pid}")
+        self._control = self._jobs.control(self._job.id)
+        mine = [j for j in open_journals(self._journals) if j.cluster_id == self._job.cluster_id and j.owner == before]
+        for journal in mine[:1]:
+            self._throttle.adopt(journal)
+            # While nobody was there another rate may have been asked for.
+            self._to_rate(self._control.throttle_bytes_per_s)
+            if self._throttle.rate_bytes_per_s is not None:
+                self._throttle.wait_in_force(_IN_FORCE_S)
+        self._job = replace(self._job, owner=Owner.this_process())
+        self._jobs.write(self._job, self._control)
+        if not mine:
+            self._set_throttle(self._left_to_move(), self._control.throttle_bytes_per_s)
+
+    def run(
+        self,
+        on_turn: Callable[[Turn], None] = lambda _turn: None,
+        *,
+        interval_s: float = 0.5,
+        timeout_s: float = float("inf"),
+    ) -> Ended:
+        """Take turns until all is done, or the job is cancelled; returns after the throttle was put back.
+
+        Raises `WaitTimeout`, leaving job and throttle as they are, when it has not ended by then.
+        """
+        last = wait_for(
+            lambda: self._turn(on_turn), lambda turn: turn is not None, timeout_s, interval_s, "the reassignment"
+        )
+        assert last is not None
+        cancelled = self._control.wish == "cancel"
+        left = remaining(self._job.plan, self._settled_look()) if cancelled else Plan({})
+        restored = self._throttle.restore()
+        self._jobs.remove(self._job.id)
+        seconds = time.monotonic() - self._begun_s
+        self._on_event("move.cancelled" if cancelled else "move.done", "move", {"seconds": round(seconds, 3)})
+        return Ended(cancelled, left, last, restored, seconds)
+
+    def _turn(self, on_turn: Callable[[Turn], None]) -> Turn | None:
+        """One turn; returned when it was the last."""
+        try:
+            self._steer()
+            seen = self._look()
+            turn = take_turn(
+                self._job.plan, seen, self._control.limits, self._job.mode, paused=self._control.wish == "pause"
+            )
+            if self._control.wish == "cancel":
+                self._cancel(seen)
+                return turn
+            on_turn(turn)
+            if turn.start:
+                self._ask(seen, turn)
+            if turn.elect:
+                self._admin.elect_preferred(list(turn.elect))
+            return turn if turn.ended and not self._old_logs(turn) else None
+        except ElectionError as error:
+            # The next look says what is so.
+            self._on_event("note", "refused", {"why": str(error)})
+        except (UnreachableError, ThrottleError) as error:
+            self._on_event("note", "unreachable", {"why": str(error)})
+        return None
+
+    def _ask(self, seen: Seen, turn: Turn) -> None:
+        """Ask for the steps; what the controller refuses is remembered, told, and asked for again."""
+        self._on_event("batch.started", "batch", {"partitions": len(turn.start)})
+        for tp, step in turn.start.items():
+            adding = seen.listed[tp].adding if tp in seen.listed else ()
+            before = tuple(broker for broker in seen.states[tp].replicas if broker not in adding)
+            self._asked[tp] = (before, step)
+        self._refused = {}
+        try:
+            self._admin.alter_reassignments(turn.start)
+        except ReassignmentError as error:
+            self._refused = dict(error.errors)
+            self._on_event("note", "refused", {"why": str(error)})
+
+    def _steer(self) -> None:
+        """Read what others have asked for meanwhile, and bring another throttle into force."""
+        try:
+            control = self._jobs.control(self._job.id)
+        except JobError as error:
+            self._on_event("note", "control", {"why": str(error)})
+            return
+        if control.throttle_bytes_per_s != self._control.throttle_bytes_per_s:
+            self._to_rate(control.throttle_bytes_per_s)
+        self._control = control
+
+    def _to_rate(self, rate_bytes_per_s: int | None) -> None:
+        if rate_bytes_per_s is None:
+            self._throttle.restore()
+        elif self._throttle.rate_bytes_per_s is not None:
+            self._throttle.change_rate(rate_bytes_per_s, _IN_FORCE_S)
+        else:
+            self._set_throttle(self._left_to_move(), rate_bytes_per_s)
+
+    def _cancel(self, seen: Seen) -> None:
+        mine = {tp: None for tp in self._job.plan.targets if tp in seen.listed}
+        if mine:
+            self._admin.alter_reassignments(mine)
+
+    def _left_to_move(self) -> list[Move]:
+        """What is not where it shall be, the steps in flight included: those go on adding what they add."""
+        seen = self._look()
+        found = []
+        for tp, target in sorted(remaining(self._job.plan, seen).targets.items()):
+            adding = seen.listed[tp].adding if tp in seen.listed else ()
+            current = tuple(broker for broker in seen.states[tp].replicas if broker not in adding)
+            found.append(Move.between(tp, current, target))
+        return found
+
+    def _set_throttle(self, todo: Sequence[Move], rate_bytes_per_s: int | None) -> None:
+        if rate_bytes_per_s is None or not todo:
+            return
+        # What was added by one step may lead, and so be copied from, in the next: listed on the leaders' side, too.
+        listed = [Move(m.tp, (*m.current, *m.adding), m.target, m.adding, m.removing) for m in todo]
+        self._throttle.set(listed, rate_bytes_per_s, [broker.id for broker in self._admin.cluster().brokers])
+        self._throttle.wait_in_force(_IN_FORCE_S)
+
+    def _look(self) -> Seen:
+        seen = look(self._admin, self._job.plan.topics(), self._min_insync)
+        # Listed is what the controller says, replicas what any broker has heard: it may still be in a step that ended.
+        # Sets, since a cancelled step leaves the old replicas in another order.
+        behind = {
+            tp
+            for tp, known in self._asked.items()
+            if tp not in seen.listed
+            and tp in seen.states
+            and {*seen.states[tp].replicas} not in ({*known[0]}, {*known[1]})
+        }
+        return replace(seen, behind=behind, refused=self._refused)
+
+    def _settled_look(self) -> Seen:
+        """A look in which nothing is in flight and every broker's metadata is that of the controller."""
+        return wait_for(
+            self._look,
+            lambda seen: not seen.behind and not any(tp in seen.listed for tp in self._job.plan.targets),
+            _SETTLED_S,
+            0.1,
+            "the cancelled steps to be gone",
+        )
+
+    def _old_logs(self, turn: Turn) -> list[str]:
+        """Which replicas of moved partitions still lie on brokers that are no longer theirs."""
+        done = {status.tp: status.target for status in turn.partitions if status.state == "done"}
+        topics = sorted({tp.topic for tp in done})
+        logs = self._admin.log_dirs([b.id for b in self._admin.cluster().brokers], topics) if topics else {}
+        leftover = [
+            Move(tp, done[tp], done[tp], (), (broker,))
+            for broker, found in logs.items()
+            for tp in found
+            if tp in done and broker not in done[tp]
+        ]
+        return not_removed(leftover, logs)

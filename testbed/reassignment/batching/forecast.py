@@ -1,0 +1,82 @@
+"""A whole plan taken apart in advance, as it goes when every step succeeds. Pure."""
+
+import heapq
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from testbed.kafka.types import TopicPartition
+from testbed.reassignment.batching.batch import Batch, Limits, collect
+from testbed.reassignment.batching.step import Step, View, Waiting, next_step
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The batches in order, and the partitions that would wait for ever, with the reason."""
+
+    batches: tuple[Batch, ...]
+    waiting: Mapping[TopicPartition, str]
+
+
+def forecast(views: Mapping[TopicPartition, View], online: Collection[int], limits: Limits) -> Forecast:
+    """Plan every batch until nothing is left to do but to wait. Every replica on an online broker comes into sync.
+
+    Takes time in proportion to the number of steps, not to partitions × batches: only what took a step is
+    looked at again.
+    """
+    names = sorted(views)
+    state = [views[tp] for tp in names]
+    brokers = frozenset(online)
+    waiting: dict[TopicPartition, str] = {}
+    queue = _Queue(names)
+
+    def consider(rank: int) -> None:
+        step = next_step(state[rank], brokers, limits.replicas)
+        if isinstance(step, Waiting):
+            waiting[names[rank]] = step.reason
+        elif step is not None:
+            queue.put(rank, step)
+
+    for rank in range(len(names)):
+        consider(rank)
+    batches = []
+    while queue.steps:
+        ranks, batch = queue.take(limits)
+        if not batch.steps:
+            waiting |= {names[rank]: f"{limits.leaders} leader movements are allowed" for rank in queue.steps}
+            break
+        for rank, step in zip(ranks, batch.steps.values(), strict=True):
+            isr = tuple(b for b in step.replicas if b in brokers)
+            state[rank] = replace(state[rank], current=step.replicas, isr=isr)
+            consider(rank)
+        batches.append(batch)
+    return Forecast(tuple(batches), waiting)
+
+
+class _Queue:
+    """Partitions with a step to take, by their place in the plan: numbers compare faster than names."""
+
+    def __init__(self, names: list[TopicPartition]) -> None:
+        self._names = names
+        self._heaps: tuple[list[int], list[int]] = ([], [])
+        self.steps: dict[int, Step] = {}
+
+    def put(self, rank: int, step: Step) -> None:
+        self.steps[rank] = step
+        heapq.heappush(self._heaps[step.moves_leader], rank)
+
+    def take(self, limits: Limits) -> tuple[list[int], Batch]:
+        """The next batch and its ranks, in its order. Without a cap no more is looked at than it can hold."""
+        others, leading = self._heaps
+        most = len(self.steps) if limits.partitions is None or limits.per_broker is not None else limits.partitions
+        movers = most if limits.leaders is None or limits.per_broker is not None else min(limits.leaders, most)
+        ranks = [heapq.heappop(leading) for _ in range(min(movers, len(leading)))]
+        ranks += [heapq.heappop(others) for _ in range(min(most - len(ranks), len(others)))]
+        batch = collect([(self._names[rank], self.steps[rank]) for rank in ranks], limits)
+        taken = []
+        for rank in ranks:
+            if self._names[rank] in batch.steps:
+                taken.append(rank)
+                del self.steps[rank]
+            else:
+                heapq.heappush(self._heaps[self.steps[rank].moves_leader], rank)
+        return taken, batch

@@ -1,0 +1,162 @@
+"""A reassignment that outlives its process: its plan, how it shall go on, and whose it is, on disk.
+
+A folder for each in ``moves/`` of the state folder. What has been done is not written down: the cluster says it.
+`control` is a file by itself, since other processes write it while the move's own reads it.
+"""
+
+import json
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from testbed.errors import TestbedError
+from testbed.owner import Owner
+from testbed.paths import state_dir
+from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.batching.turn import Mode
+from testbed.reassignment.plan import Plan
+
+Wish = Literal["run", "pause", "cancel"]
+_SCHEMA = 1
+
+
+class JobError(TestbedError):
+    """A stored reassignment cannot be written or read, or there is not the one that is meant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """What may change while it runs, effective from the next step: limits, throttle (B/s; None: none), the wish."""
+
+    limits: Limits = field(default_factory=Limits)
+    throttle_bytes_per_s: int | None = None
+    wish: Wish = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What never changes, and its owner: the process that drives it, or did.
+
+    `command_config` is the path of the client's properties, by which `resume` reaches the cluster again; secrets
+    are not copied.
+    """
+
+    id: str
+    bootstrap: str
+    cluster_id: str
+    mode: Mode
+    plan: Plan
+    owner: Owner
+    command_config: str | None = None
+
+    @classmethod
+    def new(cls, bootstrap: str, cluster_id: str, mode: Mode, plan: Plan, command_config: str | None = None) -> "Job":
+        """A job of this process; nothing is written yet."""
+        return cls(uuid.uuid4().hex[:8], bootstrap, cluster_id, mode, plan, Owner.this_process(), command_config)
+
+
+class JobFolder:
+    """The folder of stored reassignments; by default that of this user's state folder."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path if path is not None else state_dir() / "moves"
+
+    def write(self, job: Job, control: Control) -> None:
+        """Write both, whole and on disk on return; the job last, since it is what makes it exist."""
+        self.steer(job.id, control)
+        document = {
+            "schema": _SCHEMA,
+            "id": job.id,
+            "bootstrap": job.bootstrap,
+            "cluster_id": job.cluster_id,
+            "mode": job.mode,
+            "command_config": job.command_config,
+            "owner": asdict(job.owner),
+            "plan": json.loads(job.plan.to_json()),
+        }
+        _write(self.path / job.id / "job.json", document)
+
+    def steer(self, job_id: str, control: Control) -> None:
+        """Write what may change."""
+        _write(self.path / job_id / "control.json", {"schema": _SCHEMA, **asdict(control)})
+
+    def read(self, job_id: str) -> Job:
+        """Read a job. Raises `JobError` naming the file."""
+        document = self._document(job_id, "job.json")
+        try:
+            if document["mode"] not in get_args(Mode):
+                raise ValueError(f"mode {document['mode']!r}")
+            return Job(
+                document["id"],
+                document["bootstrap"],
+                document["cluster_id"],
+                document["mode"],
+                Plan.from_json(json.dumps(document["plan"]), str(self.path / job_id / "job.json")),
+                Owner(**document["owner"]),
+                document["command_config"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise JobError(f"{self.path / job_id / 'job.json'}: not a stored reassignment: {error!r}") from error
+
+    def control(self, job_id: str) -> Control:
+        """Read what may change. Raises `JobError` naming the file."""
+        document = self._document(job_id, "control.json")
+        try:
+            if document["wish"] not in get_args(Wish):
+                raise ValueError(f"wish {document['wish']!r}")
+            return Control(Limits(**document["limits"]), document["throttle_bytes_per_s"], document["wish"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise JobError(f"{self.path / job_id / 'control.json'}: cannot be understood: {error!r}") from error
+
+    def remove(self, job_id: str) -> None:
+        """Remove a job that has ended; one that is not there is not an error."""
+        folder = self.path / job_id
+        (folder / "job.json").unlink(missing_ok=True)
+        (folder / "control.json").unlink(missing_ok=True)
+        if folder.is_dir():
+            folder.rmdir()
+
+    def ids(self) -> list[str]:
+        """The jobs there are."""
+        return sorted(path.parent.name for path in self.path.glob("*/job.json"))
+
+    def all(self) -> list[Job]:
+        """Every job there is. Raises `JobError` naming a file that cannot be read."""
+        return [self.read(job_id) for job_id in self.ids()]
+
+    def of_cluster(self, cluster_id: str) -> Job:
+        """The one job of a cluster. Raises `JobError` when there is none, or more than one."""
+        mine = [job for job in self.all() if job.cluster_id == cluster_id]
+        if not mine:
+            raise JobError(
+                f"no stored reassignment of cluster {cluster_id}: none was executed from this account, or all ended"
+            )
+        if len(mine) > 1:
+            raise JobError(f"several stored reassignments of cluster {cluster_id}: {', '.join(job.id for job in mine)}")
+        return mine[0]
+
+    def _document(self, job_id: str, name: str) -> Mapping[str, Any]:
+        path = self.path / job_id / name
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            there = ", ".join(self.ids()) or "none"
+            raise JobError(f"no stored reassignment {job_id!r}; there are: {there}") from None
+        except (OSError, ValueError) as error:
+            raise JobError(f"{path}: cannot be read: {error}") from error
+        if not isinstance(document, dict) or document.get("schema") != _SCHEMA:
+            raise JobError(f"{path}: not of schema {_SCHEMA}: written by another version")
+        return document
+
+
+def _write(path: Path, document: Mapping[str, Any]) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}.tmp")
+    with temporary.open("w", encoding="utf-8") as stream:
+        json.dump(document, stream, indent=1)
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(path)

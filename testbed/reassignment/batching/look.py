@@ -1,0 +1,45 @@
+"""One look at a cluster, as every turn and every status needs it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
+from testbed.kafka.types import AdminApi, TopicPartition
+from testbed.reassignment.batching.turn import Seen
+
+
+class StepAdmin(AdminApi, Protocol):
+    """What steps need of an Admin client beyond a plain move."""
+
+    def elect_preferred(self, tps: Sequence[TopicPartition]) -> None:
+        """See `Admin.elect_preferred`."""
+
+    def topic_setting(self, topic: str, key: str) -> str | None:
+        """See `Admin.topic_setting`."""
+
+
+def look(admin: StepAdmin, topics: Sequence[str], minimum: Mapping[str, int]) -> Seen:
+    """What is listed, where replicas are, and who lives; a topic that was deleted is not in it. Raises `KafkaError`."""
+    try:
+        listed, states = admin.reassignments(topics), admin.partitions(topics)
+    except KafkaError as error:
+        if error.name != UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        topics = sorted({*topics} & {*admin.topics()})
+        listed, states = admin.reassignments(topics), admin.partitions(topics)
+    live = frozenset(broker.id for broker in admin.cluster().brokers)
+    return Seen(listed, states, live, minimum)
+
+
+def min_insync(admin: StepAdmin, topics: Sequence[str]) -> dict[str, int]:
+    """`min.insync.replicas` of each topic; 1 of one that was deleted: nothing is left to be moved."""
+    return {topic: _minimum(admin, topic) for topic in topics}
+
+
+def _minimum(admin: StepAdmin, topic: str) -> int:
+    try:
+        return int(admin.topic_setting(topic, "min.insync.replicas") or 1)
+    except KafkaError as error:
+        if error.name != UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return 1

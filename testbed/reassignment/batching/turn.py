@@ -1,0 +1,169 @@
+"""From one look at a cluster to what is to be done now: steps, elections, and why the rest waits. Pure.
+
+The cluster itself is the memory: what is in flight is what it lists, and a partition's next step follows from where its
+replicas are. So whoever was killed, the next look goes on from there, and nothing is moved twice.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
+from testbed.reassignment.batching.batch import Batch, Limits, collect
+from testbed.reassignment.batching.step import Replicas, Step, View, Waiting, next_step
+from testbed.reassignment.plan import Plan
+
+Mode = Literal["unbatched", "batched", "incremental"]
+State = Literal["done", "moving", "electing", "deferred", "waiting", "gone"]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A look: what is listed as being reassigned, all partitions of the plan's topics, live brokers.
+
+    `min_insync` is each topic's `min.insync.replicas`. `behind` are partitions of which the metadata still shows a list
+    from within a step that has ended; `refused` those whose step the controller did not accept, with its reason.
+    """
+
+    listed: Mapping[TopicPartition, Reassignment]
+    states: Mapping[TopicPartition, PartitionState]
+    live: Collection[int]
+    min_insync: Mapping[str, int] = field(default_factory=dict)
+    behind: Collection[TopicPartition] = ()
+    refused: Mapping[TopicPartition, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One partition: its final target, the step in flight or None, and why nothing is under way."""
+
+    tp: TopicPartition
+    state: State
+    current: Replicas
+    target: Replicas
+    step: Replicas | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What to do now."""
+
+    start: Mapping[TopicPartition, Replicas]
+    elect: tuple[TopicPartition, ...]
+    partitions: tuple[Status, ...]
+
+    @property
+    def ended(self) -> bool:
+        """Whether every partition is where it shall be, or is no more."""
+        return all(status.state in ("done", "gone") for status in self.partitions)
+
+    @property
+    def stalled(self) -> tuple[Status, ...]:
+        """What waits for something outside, when nothing at all is under way."""
+        if any(status.state in ("moving", "electing") for status in self.partitions):
+            return ()
+        return tuple(status for status in self.partitions if status.state == "waiting")
+
+
+def take_turn(plan: Plan, seen: Seen, limits: Limits, mode: Mode, *, paused: bool = False) -> Turn:
+    """Decide from one look. `paused` starts nothing; what is in flight goes on, leaders are still elected.
+
+    `batched` starts the next batch when the one before has ended; `incremental` refills slots as they free;
+    `unbatched` asks for every target at once, and knows no limits.
+    """
+    found: dict[TopicPartition, Status] = {}
+    running: dict[TopicPartition, Step] = {}
+    wanted: list[tuple[TopicPartition, Step | Waiting]] = []
+    elect: list[TopicPartition] = []
+    mended: dict[TopicPartition, Replicas] = {}
+    for tp, target in sorted(plan.targets.items()):
+        state = seen.states.get(tp)
+        if state is None:
+            found[tp] = Status(tp, "gone", (), target, why="the partition no longer exists")
+        elif tp in seen.listed:
+            listed = _listed_step(state, seen.listed[tp])
+            alive = _without_dead(listed, target, state, seen)
+            if alive.replicas != listed.replicas and mode != "unbatched":
+                mended[tp] = alive.replicas
+            running[tp] = alive
+            dead = [broker for broker in listed.replicas if broker not in seen.live]
+            why = f"brokers {dead} are offline" if dead else ""
+            found[tp] = Status(tp, "moving", listed.current, target, alive.replicas, why)
+        elif tp in seen.behind:
+            running[tp] = Step(state.replicas, state.replicas)
+            found[tp] = Status(tp, "moving", state.replicas, target, why="the metadata asked is behind the controller")
+        elif _to_elect(state) and (state.replicas == target or mode != "unbatched"):
+            elect.append(tp)
+            # It holds its place as a leader movement until the leader has moved.
+            running[tp] = Step((state.leader or -1, *state.replicas), state.replicas)
+            found[tp] = Status(tp, "electing", state.replicas, target, why=f"leader is {state.leader}")
+        elif state.replicas == target:
+            missing = sorted(set(target) - set(state.isr))
+            why = f"brokers {missing} are not in sync" if missing else ""
+            found[tp] = Status(tp, "waiting" if missing else "done", state.replicas, target, why=why)
+        else:
+            wanted.append((tp, _step(state, target, seen, limits, mode)))
+            found[tp] = Status(tp, "deferred", state.replicas, target)
+    hold = "paused" if paused else "the batch before has not ended" if mode == "batched" and running else ""
+    batch = collect([] if hold else wanted, Limits() if mode == "unbatched" else limits, running)
+    found |= {tp: _asked_for(found[tp], step, batch, seen, hold) for tp, step in wanted}
+    start = {**mended, **{tp: step.replicas for tp, step in batch.steps.items()}}
+    return Turn(start, tuple(elect), tuple(found.values()))
+
+
+def _asked_for(before: Status, step: Step | Waiting, batch: Batch, seen: Seen, hold: str) -> Status:
+    """What becomes of a partition that wants a step: it takes it, it was refused, or it waits."""
+    tp = before.tp
+    if tp in batch.steps and tp not in seen.refused:
+        return replace(before, state="moving", step=batch.steps[tp].replicas)
+    if tp in batch.steps:
+        refused = f"the controller refused {list(batch.steps[tp].replicas)}: {seen.refused[tp]}"
+        return replace(before, state="waiting", why=refused)
+    if isinstance(step, Waiting):
+        return replace(before, state="waiting", why=step.reason)
+    return replace(before, why=hold or batch.deferred[tp].why)
+
+
+def _step(state: PartitionState, target: Replicas, seen: Seen, limits: Limits, mode: Mode) -> Step | Waiting:
+    if mode == "unbatched":
+        return Step(state.replicas, target)
+    if not state.isr or state.leader is None:
+        return Waiting("the partition is offline: it has no leader")
+    view = View(state.replicas, target, state.isr, seen.min_insync.get(state.tp.topic, 1))
+    step = next_step(view, seen.live, limits.replicas)
+    assert step is not None  # replicas differ from the target
+    return step if isinstance(step, Waiting) else _without_dead(step, target, state, seen)
+
+
+def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: Seen) -> Step:
+    """The step without old replicas on dead brokers: it would not complete before they are back in sync.
+
+    KIP-435's steps keep them until it is their turn to be dropped; a dead one serves nobody meanwhile.
+    """
+    dead = {b for b in step.replicas if b not in seen.live and b not in target and b not in state.isr}
+    return Step(step.current, tuple(b for b in step.replicas if b not in dead))
+
+
+def _listed_step(state: PartitionState, listed: Reassignment) -> Step:
+    """The step as the controller lists it: its merged replicas name the target's first, in their order."""
+    before = tuple(broker for broker in state.replicas if broker not in listed.adding)
+    after = tuple(broker for broker in listed.replicas if broker not in listed.removing)
+    old_leader = state.leader if state.leader is not None else before[0] if before else after[0]
+    return Step((old_leader, *(broker for broker in before if broker != old_leader)), after)
+
+
+def _to_elect(state: PartitionState) -> bool:
+    """Whether the preferred leader could lead and does not."""
+    return bool(state.replicas) and state.leader != state.replicas[0] and state.replicas[0] in state.isr
+
+
+def remaining(plan: Plan, seen: Seen) -> Plan:
+    """The plan of what has not been moved yet; what a cancelled move leaves to be done."""
+    return Plan(
+        {
+            tp: target
+            for tp, target in plan.targets.items()
+            if tp in seen.states and (tp in seen.listed or seen.states[tp].replicas != target)
+        }
+    )

@@ -1,0 +1,270 @@
+"""Which throttle a move needs, and how long it takes with it. Pure, but for `observe`.
+
+The model (`testbed.reassignment.model`) says how long a move takes under a quota. Here it is turned around: from a
+deadline or from a share of the NIC to the throttle; and what cannot be is refused, with what can.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from testbed.errors import TestbedError
+from testbed.kafka.types import AdminApi, PartitionState, TopicPartition
+from testbed.reassignment.changes import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS
+from testbed.reassignment.model import Copy, Share, binding, shares, throttle_for
+from testbed.reassignment.plan import Move, Plan, PlanError, kip73_move_seconds, move_ratio, moves
+from testbed.reassignment.sizes import Pauses, Sizes, growth, measure
+from testbed.units import format_byte_rate, format_duration
+
+WIRE = 1.062
+"""Bytes on the NIC for each byte of a log: headers of Kafka, TCP/IP and Ethernet (docs/throttle-bound.md)."""
+MARGIN = 1.1
+"""A move takes up to a tenth longer than the model: a quota holds back whole responses, so it is not quite used up."""
+_LUMPY_BELOW = 1_000_000
+_SHOWN = 8
+
+
+class CannotBeMet(TestbedError):
+    """What was asked for cannot be: ``why``, and what could be (seconds, or a share of the NIC) if anything."""
+
+    exit_code = 1
+
+    def __init__(self, why: str, instead: str, *, deadline_s: float | None = None, share: float | None = None) -> None:
+        self.why, self.instead, self.deadline_s, self.share = why, instead, deadline_s, share
+        super().__init__(f"cannot be met: {why}; {instead}")
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What a plan copies on a cluster, and what the cluster does meanwhile; rates in B/s, by broker."""
+
+    copies: tuple[Copy, ...]
+    total_partitions: int
+    log_bytes: Mapping[int, int]
+    produced_bytes_per_s: Mapping[int, float]
+    received_bytes_per_s: Mapping[int, float]
+    sent_bytes_per_s: Mapping[int, float]
+    """To followers; what consumers read cannot be seen over the Admin API."""
+    measured_s: float
+    cautions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One broker in one direction under the throttle; ``room_bytes_per_s`` is what its NIC leaves for it, if known."""
+
+    share: Share
+    quota_bytes_per_s: float
+    seconds: float
+    room_bytes_per_s: float | None
+    binds: bool
+
+    @property
+    def limited_by_nic(self) -> bool:
+        """Whether the NIC leaves less than the throttle allows."""
+        return self.room_bytes_per_s is not None and self.room_bytes_per_s < self.quota_bytes_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A throttle in B/s and the seconds that the move takes with it: by the model, and at most."""
+
+    throttle_bytes_per_s: int
+    seconds: float
+    at_most_s: float
+    lines: tuple[Line, ...]
+    kip73_seconds: float
+    observed: Observed
+    cautions: tuple[str, ...]
+
+
+def for_deadline(observed: Observed, deadline_s: float, nic_bps: int | None = None) -> Estimate:
+    """Return the lowest throttle that meets the deadline, a tenth of its time kept in hand. Raises `CannotBeMet`.
+
+    Without the NIC's rate nothing says that the network can carry it.
+    """
+    found = shares(observed.copies)
+    quota = math.ceil(round(throttle_for(found, deadline_s / MARGIN), 3))  # a rounding error is no byte more
+    rooms = _rooms(observed, found, nic_bps)
+    lacking = [share for share in found if share.bytes and rooms.get(_key(share), math.inf) < quota]
+    if lacking:
+        shortest_s = MARGIN * max(share.seconds(rooms[_key(share)]) for share in lacking)
+        worst = min(lacking, key=lambda share: rooms[_key(share)] - share.keepup_bytes_per_s)
+        why = (
+            f"in {_time(deadline_s)} {_where(worst)} needs a throttle of {_rate(quota)}, "
+            f"and its NIC leaves {_rate(rooms[_key(worst)])} for it"
+        )
+        if math.isinf(shortest_s):
+            incoming = f"{_rate(worst.keepup_bytes_per_s)} of what is written takes all of that"
+            raise CannotBeMet(f"{why}; {incoming}, so it never makes progress", "no deadline can be met")
+        raise CannotBeMet(why, f"{_time(shortest_s)} can", deadline_s=shortest_s)
+    return _estimate(observed, found, quota, nic_bps)
+
+
+def for_share(observed: Observed, share: float, nic_bps: int) -> Estimate:
+    """Return the throttle that is this share (0 to 1) of the NIC, headers counted. Raises `CannotBeMet`."""
+    return for_rate(observed, int(share * _carried(nic_bps)), nic_bps)
+
+
+def for_rate(observed: Observed, throttle_bytes_per_s: int, nic_bps: int | None = None) -> Estimate:
+    """Return what a throttle that is given leads to. Raises `CannotBeMet` when the move never ends with it."""
+    found = shares(observed.copies)
+    estimate = _estimate(observed, found, throttle_bytes_per_s, nic_bps)
+    if math.isinf(estimate.seconds):
+        raise _never(estimate, nic_bps)
+    return estimate
+
+
+def observe(admin: AdminApi, plan: Plan, measure_s: float, pauses: Pauses | None = None) -> Observed:
+    """Look at a cluster for so many seconds: what the plan copies, and what is written meanwhile.
+
+    Raises `PlanError` when the plan does not fit the cluster, or runs already; `KafkaError`.
+    """
+    running = admin.reassignments()
+    if running:
+        named = ", ".join(str(tp) for tp in list(running)[:_SHOWN])
+        why = f"{len(running)} partitions are being reassigned already ({named}); `testbed throttle watch` follows them"
+        raise PlanError("plan", [why])
+    states = admin.partitions(admin.topics())
+    todo = moves(plan, {tp: state for tp, state in states.items() if tp in plan.targets})
+    live = sorted(broker.id for broker in admin.cluster().brokers)
+    problems = [
+        f"{move.tp}: brokers {dead} are its targets but not alive; live are {live}"
+        for move in todo
+        if (dead := sorted(set(move.target) - set(live)))
+    ]
+    problems += [f"{move.tp} has no leader to copy from" for move in todo if states[move.tp].leader is None]
+    if problems:
+        raise PlanError("plan", problems[:_SHOWN])
+    found = observed(todo, states, measure(admin, live, measure_s, pauses=pauses))
+    lists = admin.topics_configs(plan.topics(), [LEADER_REPLICAS, FOLLOWER_REPLICAS])
+    whole = [topic for topic, keys in lists.items() if EVERY_REPLICA in keys.values()]
+    cautions = [f"topic {topic} lists every replica (*): the others' keep-up is not in the estimate" for topic in whole]
+    return replace(found, cautions=(*found.cautions, *cautions))
+
+
+def observed(
+    todo: tuple[Move, ...], states: Mapping[TopicPartition, PartitionState], readings: tuple[Sizes, ...]
+) -> Observed:
+    """Put together what was read of a cluster."""
+    last = readings[-1].logs
+    led = {tp: state.leader for tp, state in states.items() if state.leader in last}
+    written = {tp: growth(readings, leader, tp) for tp, leader in led.items() if leader is not None}
+    copies, cautions = [], []
+    for move in todo:
+        state = states[move.tp]
+        leader = state.leader
+        if leader is None or not move.adding:
+            continue
+        behind = sorted(set(state.replicas) - set(state.isr) - {leader})
+        if behind:
+            cautions.append(f"{move.tp}: replicas {behind} are not in sync; what they lack is not in the estimate")
+        in_sync = tuple(broker for broker in state.isr if broker != leader)
+        size = last[leader].get(move.tp, 0)
+        copies.append(Copy(move.tp, leader, in_sync, move.adding, size, written[move.tp]))
+    return Observed(
+        tuple(copies),
+        len(states),
+        {broker: sum(logs.values()) for broker, logs in last.items()},
+        {broker: sum(rate for tp, rate in written.items() if led[tp] == broker) for broker in last},
+        {broker: sum(growth(readings, broker, tp) for tp in logs) for broker, logs in last.items()},
+        {
+            broker: sum(rate * (len(states[tp].isr) - 1) for tp, rate in written.items() if led[tp] == broker)
+            for broker in last
+        },
+        max(readings[-1].at_s[broker] - readings[0].at_s[broker] for broker in last),
+        tuple(cautions),
+    )
+
+
+def _estimate(observed: Observed, found: tuple[Share, ...], quota: int, nic_bps: int | None) -> Estimate:
+    rooms = _rooms(observed, found, nic_bps)
+    times = {_key(share): share.seconds(min(quota, rooms.get(_key(share), math.inf))) for share in found}
+    slowest = max(times.values(), default=0.0)
+    # Of equal ones the model's order decides, as it does among those that never end.
+    binds = binding([share for share in found if times[_key(share)] == slowest], quota) if found else None
+    lines = tuple(Line(share, quota, times[_key(share)], rooms.get(_key(share)), share == binds) for share in found)
+    cautions = list(observed.cautions)
+    if 0 < quota < _LUMPY_BELOW:
+        cautions.append(
+            "below 1MB/s one batch of `replica.fetch.max.bytes` (1 MiB) takes seconds: the rate comes in lumps"
+        )
+    cautions += [
+        f"{_where(line.share)}: the NIC leaves {_rate(line.room_bytes_per_s or 0)}, less than the throttle: it binds"
+        for line in lines
+        if line.limited_by_nic and line.share.bytes
+    ]
+    return Estimate(quota, slowest, MARGIN * slowest, lines, _kip73(observed, quota), observed, tuple(cautions))
+
+
+def _kip73(observed: Observed, quota: int) -> float:
+    if not observed.copies:
+        return 0.0
+    brokers = len(observed.log_bytes)
+    return kip73_move_seconds(
+        move_ratio(len(observed.copies), observed.total_partitions),
+        sum(observed.log_bytes.values()) / brokers,
+        brokers,
+        quota,
+        max(observed.produced_bytes_per_s.values()),
+    )
+
+
+def _never(estimate: Estimate, nic_bps: int | None) -> CannotBeMet:
+    worst = next(line for line in estimate.lines if line.binds)
+    share = worst.share
+    limit = f"its NIC leaves {_rate(worst.room_bytes_per_s or 0)}" if worst.limited_by_nic else "which is the quota"
+    why = (
+        f"never makes progress: {_where(share)} {_rate(share.keepup_bytes_per_s)} come in "
+        f"(what is written, once for each listed replica), at or above {_rate(estimate.throttle_bytes_per_s)}, {limit}"
+    )
+    needed = max(line.share.keepup_bytes_per_s for line in estimate.lines if line.share.bytes)
+    instead = f"a throttle must be above {_rate(needed)}"
+    if nic_bps is None:
+        return CannotBeMet(why, instead)
+    lowest = needed / _carried(nic_bps)
+    fastest_s = MARGIN * max(
+        line.share.seconds(line.room_bytes_per_s or 0) for line in estimate.lines if line.share.bytes
+    )
+    if math.isinf(fastest_s):
+        return CannotBeMet(why, "with this NIC no throttle is enough")
+    return CannotBeMet(
+        why, f"{instead}, {lowest:.1%} of the NIC; the shortest deadline is {_time(fastest_s)}",
+        deadline_s=fastest_s, share=lowest,
+    )  # fmt: skip
+
+
+def _rooms(observed: Observed, found: tuple[Share, ...], nic_bps: int | None) -> dict[tuple[int, str], float]:
+    """What each NIC leaves for throttled traffic, B/s of logs: its rate less what it carries that is not listed."""
+    if nic_bps is None:
+        return {}
+    rooms = {}
+    for share in found:
+        if share.direction == "receive":
+            other = observed.received_bytes_per_s.get(share.broker, 0.0)
+        else:
+            other = observed.sent_bytes_per_s.get(share.broker, 0.0) - share.in_sync_bytes_per_s
+        rooms[_key(share)] = max(0.0, _carried(nic_bps) - max(0.0, other))
+    return rooms
+
+
+def _carried(nic_bps: int) -> float:
+    return nic_bps / 8 / WIRE
+
+
+def _key(share: Share) -> tuple[int, str]:
+    return share.broker, share.direction
+
+
+def _where(share: Share) -> str:
+    return f"broker {share.broker} ({share.direction})"
+
+
+def _rate(bytes_per_s: float) -> str:
+
+    return format_byte_rate(bytes_per_s, 4)
+
+
+def _time(seconds: float) -> str:
+
+    return format_duration(seconds)

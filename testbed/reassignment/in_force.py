@@ -1,0 +1,146 @@
+"""Which throttles a cluster has, whoever set them; and taking them away."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from testbed.errors import TestbedError
+from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
+from testbed.kafka.types import AdminApi, ConfigResource, TopicPartition
+from testbed.reassignment.changes import EVERY_BROKER, FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
+from testbed.reassignment.journal import Journal, JournalFolder, open_journals
+from testbed.reassignment.restore import read_configs
+from testbed.wait import WaitTimeout, wait_for
+
+LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+_TIMEOUT_S = 15.0
+_INTERVAL_S = 0.1
+_DELETED_MEANWHILE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerState:
+    """What one broker itself has in force. ``own`` and ``default`` are the rate keys set at each level, in B/s.
+
+    ``differs``: topics whose lists it has not applied as another broker has. ``why``: why it gave no answer.
+    """
+
+    id: int
+    own: Mapping[str, int]
+    default: Mapping[str, int]
+    differs: tuple[str, ...] = ()
+    why: str | None = None
+
+    def rate(self, key: str) -> int | None:
+        """The rate that this broker goes by, in B/s."""
+        return self.own.get(key, self.default.get(key))
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All throttles of a cluster. ``lists`` is topic → key → value; ``journals`` are those of this user.
+
+    ``brokers`` are the live ones, and those that replicas are assigned to though they are not alive.
+    """
+
+    cluster_id: str
+    brokers: tuple[BrokerState, ...]
+    lists: Mapping[str, Mapping[str, str]]
+    moving: tuple[TopicPartition, ...]
+    journals: tuple[Journal, ...]
+
+    def set_now(self) -> dict[ConfigResource, dict[str, str]]:
+        """Every key of a throttle that is set, with its value, where it is set."""
+        found: dict[ConfigResource, dict[str, str]] = {}
+        for broker in self.brokers:
+            if broker.own:
+                found[ConfigResource.broker(broker.id)] = {key: str(rate) for key, rate in broker.own.items()}
+            if broker.default:
+                found[EVERY_BROKER] = {key: str(rate) for key, rate in broker.default.items()}
+        for topic, keys in self.lists.items():
+            found[ConfigResource.topic(topic)] = dict(keys)
+        return found
+
+    @property
+    def left_behind(self) -> bool:
+        """Whether there are throttles though nothing moves."""
+        return bool(self.set_now()) and not self.moving
+
+
+class ClearError(TestbedError):
+    """Some keys could not be taken away; one line each."""
+
+
+def read_state(admin: AdminApi, journals: JournalFolder) -> State:
+    """Ask every live broker what it has in force. Raises `KafkaError` when the cluster gives no answer."""
+    cluster = admin.cluster()
+    topics = admin.topics()
+    lists = admin.topics_configs(topics, LISTS)
+    live = [broker.id for broker in cluster.brokers]
+    dead = sorted((_assigned(admin) | _listed(lists)) - set(live))
+    return State(
+        cluster.cluster_id,
+        (
+            *(_broker(admin, broker, topics, lists) for broker in live),
+            *(BrokerState(broker, {}, {}, (), "it has replicas, but is not alive") for broker in dead),
+        ),
+        lists,
+        tuple(admin.reassignments()),
+        tuple(journal for journal in open_journals(journals) if journal.cluster_id == cluster.cluster_id),
+    )
+
+
+def clear(admin: AdminApi, state: State) -> None:
+    """Delete every key of a throttle that `read_state` found, and nothing else; returns once none is seen any more.
+
+    Every resource is tried, also after one has failed. Raises `ClearError`, also for each broker that could not be
+    asked: it may have a rate of its own, which only itself can tell and take away.
+    """
+    problems = [
+        f"broker {broker.id} could not be asked whether it has a throttle: {broker.why}; clear again once it answers"
+        for broker in state.brokers
+        if broker.why is not None
+    ]
+    for resource, keys in state.set_now().items():
+        try:
+            admin.alter_configs(resource, {}, list(keys))
+            _wait_gone(admin, resource, list(keys))
+        except (KafkaError, WaitTimeout) as error:
+            problems.append(str(error))
+    if problems:
+        raise ClearError("not everything was cleared, or is known to be:\n  " + "\n  ".join(problems))
+
+
+def _assigned(admin: AdminApi) -> set[int]:
+    """All brokers that have replicas."""
+    for tries_left in range(_DELETED_MEANWHILE, -1, -1):
+        try:
+            return {broker for state in admin.partitions(admin.topics()).values() for broker in state.replicas}
+        except KafkaError as error:
+            # A topic was deleted between the two questions.
+            if error.name != UNKNOWN_TOPIC_OR_PARTITION or not tries_left:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _listed(lists: Mapping[str, Mapping[str, str]]) -> set[int]:
+    entries = (entry for keys in lists.values() for value in keys.values() for entry in value.split(","))
+    brokers = (entry.partition(":")[2].strip() for entry in entries)
+    return {int(broker) for broker in brokers if broker.isdecimal()}
+
+
+def _broker(admin: AdminApi, broker: int, topics: Sequence[str], lists: Mapping[str, Mapping[str, str]]) -> BrokerState:
+    try:
+        told = admin.broker_configs(broker)
+        seen = admin.topics_configs(topics, LISTS, broker)
+    except UnreachableError as error:
+        return BrokerState(broker, {}, {}, (), str(error))
+    own, default = ({key: int(level[key]) for key in RATES if key in level} for level in (told.broker, told.default))
+    differs = sorted(topic for topic in {*seen, *lists} if seen.get(topic) != lists.get(topic))
+    return BrokerState(broker, own, default, tuple(differs))
+
+
+def _wait_gone(admin: AdminApi, resource: ConfigResource, keys: Sequence[str]) -> None:
+    def left() -> list[str]:
+        return sorted(set(keys) & set(read_configs(admin, resource)))
+
+    wait_for(left, lambda there: not there, _TIMEOUT_S, _INTERVAL_S, f"the throttle of {resource} to be gone")

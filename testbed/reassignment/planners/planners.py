@@ -1,0 +1,193 @@
+"""Making plans that copy as little as they can. Pure.
+
+Every plan holds only the partitions it changes. A partition's leader stays where it is unless its broker goes, or
+leaders are spread on purpose.
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from testbed.kafka.types import TopicPartition
+from testbed.reassignment.plan import Move, Plan, PlanError, move_ratio
+from testbed.reassignment.planners.placement import Assignment, Placement, Racks
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a plan will do: how many partitions of how many, replicas and bytes copied, leaders moved."""
+
+    partitions: int
+    of: int
+    replicas: int
+    bytes: int
+    leaders: int
+
+    @property
+    def move_ratio(self) -> float:
+        """KIP-73's MoveRatio."""
+        return move_ratio(self.partitions, self.of) if self.of else 0.0
+
+
+def cost(plan: Plan, assignment: Assignment, sizes: Mapping[TopicPartition, int]) -> Cost:
+    """What a plan costs; `sizes` are bytes of one replica, 0 where a partition is not given."""
+    moves = [Move.between(tp, assignment[tp], target) for tp, target in plan.targets.items()]
+    return Cost(
+        partitions=len(moves),
+        of=len(assignment),
+        replicas=sum(len(move.adding) for move in moves),
+        bytes=sum(len(move.adding) * sizes.get(move.tp, 0) for move in moves),
+        leaders=sum(move.current[:1] != move.target[:1] for move in moves),
+    )
+
+
+def drain(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Plan:
+    """Every replica off the brokers that leave.
+
+    Raises `PlanError` when one of them is not known, or too few are left for some partition.
+    """
+    known = {*racks, *(broker for replicas in assignment.values() for broker in replicas)}
+    unknown = sorted(set(leaving) - known)
+    if unknown:
+        raise PlanError("plan", [f"broker {broker} is not among the brokers {sorted(known)}" for broker in unknown])
+    staying = {broker: rack for broker, rack in racks.items() if broker not in leaving}
+    _refuse_few(assignment, len(staying), lambda tp: len(assignment[tp]))
+    placement = Placement(assignment, staying)
+    for tp, replicas in assignment.items():
+        for broker in replicas:
+            if broker in leaving:
+                new = placement.best(tp, without=broker)
+                assert new is not None
+                placement.replace(tp, broker, new)
+    return Plan(placement.changed(assignment))
+
+
+def add(assignment: Assignment, racks: Racks, joining: Collection[int]) -> Plan:
+    """Give the brokers that join their fair share of replicas and of leaders, from those that have most.
+
+    Raises `PlanError` when one that joins is not known.
+    """
+    unknown = sorted(set(joining) - set(racks))
+    if unknown:
+        raise PlanError(
+            "plan", [f"broker {broker} is not among the live brokers {sorted(racks)}" for broker in unknown]
+        )
+    placement = Placement(assignment, racks)
+    _level(placement, joining)
+    _level_leaders(placement, joining)
+    return Plan(placement.changed(assignment))
+
+
+def spread(assignment: Assignment, racks: Racks) -> Plan:
+    """Every partition over as many racks as there are, every broker its fair share of replicas and leaders."""
+    unknown = {broker for replicas in assignment.values() for broker in replicas} - set(racks)
+    start = _without(assignment, racks, unknown)
+    placement = Placement(start, racks)
+    for tp in start:
+        _uncrowd(placement, tp)
+    _level(placement, placement.brokers)
+    _level_leaders(placement, placement.brokers)
+    return Plan(placement.changed(assignment))
+
+
+def change_factor(assignment: Assignment, racks: Racks, factor: int) -> Plan:
+    """Give every partition `factor` replicas: new ones where fewest are, the last ones of the fullest brokers go.
+
+    Raises `PlanError` when there are not that many brokers.
+    """
+    if factor < 1:
+        raise PlanError("plan", [f"replication factor {factor}: must be 1 or more"])
+    _refuse_few(assignment, len(racks), lambda _tp: factor)
+    placement = Placement(assignment, racks)
+    for tp, replicas in assignment.items():
+        while len(placement.replicas[tp]) > factor:
+            # Never the first that lives: nothing needs to be led elsewhere for a replica to go.
+            there = placement.replicas[tp]
+            leader = next((broker for broker in there if broker in racks), there[0])
+            placement.remove(tp, max((b for b in there if b != leader), key=lambda b: (_rank(placement, tp, b), b)))
+        for _ in range(factor - len(replicas)):
+            new = placement.best(tp)
+            assert new is not None
+            placement.add(tp, new)
+    return Plan(placement.changed(assignment))
+
+
+def _rank(placement: Placement, tp: TopicPartition, broker: int) -> tuple[bool, int, int]:
+    """How gladly a replica is given up: on a broker that is not there, in a crowded rack, on a full broker."""
+    absent = broker not in placement.brokers
+    return absent, 0 if absent else placement.crowding(tp, broker, without=broker), placement.count[broker]
+
+
+def _without(assignment: Assignment, racks: Racks, gone: Collection[int]) -> Assignment:
+    if not gone:
+        return assignment
+    return {**assignment, **drain(assignment, racks, gone).targets}
+
+
+def _uncrowd(placement: Placement, tp: TopicPartition) -> None:
+    """Move single replicas out of the racks that hold too many, the leader last."""
+    for old in reversed(list(placement.replicas[tp])):
+        if not placement.crowded(tp):
+            return
+        new = placement.best(tp, without=old)
+        if new is not None and placement.crowding(tp, new, old) < placement.crowding(tp, old, old):
+            placement.replace(tp, old, new)
+
+
+def _level(placement: Placement, receivers: Collection[int]) -> None:
+    """Move replicas, one at a time, from the fullest brokers to `receivers` until these have their fair share."""
+    total = sum(placement.count[broker] for broker in placement.brokers)
+    fair = total // len(placement.brokers)
+    on: dict[int, list[TopicPartition]] = {broker: [] for broker in placement.brokers}
+    for tp, replicas in placement.replicas.items():
+        for broker in replicas:
+            on.setdefault(broker, []).append(tp)
+    for new in sorted(receivers):
+        while placement.count[new] < fair:
+            found = _giver(placement, new, fair, on)
+            if found is None:
+                break
+            tp, old = found
+            placement.replace(tp, old, new)
+            on[old].remove(tp)
+            on[new].append(tp)
+
+
+def _giver(
+    placement: Placement, new: int, fair: int, on: Mapping[int, list[TopicPartition]]
+) -> tuple[TopicPartition, int] | None:
+    """A replica of the fullest broker possible that may lie on `new` as well; a follower before a leader."""
+    for old in sorted(placement.brokers, key=lambda b: (-placement.count[b], b)):
+        if placement.count[old] <= max(fair, placement.count[new] + 1):
+            return None
+        fitting = (
+            tp
+            for tp in on[old]
+            if new not in placement.replicas[tp]
+            and placement.crowding(tp, new, old) <= placement.crowding(tp, old, old)
+        )
+        best = min(fitting, key=lambda tp: (placement.replicas[tp][0] == old, tp), default=None)
+        if best is not None:
+            return best, old
+    return None
+
+
+def _level_leaders(placement: Placement, receivers: Collection[int]) -> None:
+    """Let `receivers` lead their fair share of what they hold: an order changes, nothing is copied."""
+    fair = len(placement.replicas) / len(placement.brokers)
+    for new in sorted(receivers):
+        for tp, replicas in placement.replicas.items():
+            if placement.led[new] >= math.floor(fair):
+                break
+            if new in replicas and placement.led[replicas[0]] > max(math.ceil(fair), placement.led[new] + 1) - 1:
+                placement.lead(tp, new)
+
+
+def _refuse_few(assignment: Assignment, brokers: int, needed: Callable[[TopicPartition], int]) -> None:
+    few: Iterable[str] = (
+        f"{tp} needs {needed(tp)} brokers and {brokers} are left" for tp in assignment if needed(tp) > brokers
+    )
+    problems = list(few)
+    if problems:
+        more = [f"and {len(problems) - 5} more partitions"] if len(problems) > 5 else []
+        raise PlanError("plan", problems[:5] + more)

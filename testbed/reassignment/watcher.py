@@ -1,0 +1,185 @@
+"""Looks at the reassignments that run on a cluster, one look after the other: how far, how fast, and stuck or not."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
+from testbed.kafka.types import AdminApi, PartitionState, TopicPartition
+from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from testbed.reassignment.lag import Moving, Way, copies, lag_bytes, moving, passed, unlisted
+from testbed.reassignment.model import Direction, Share, shares
+from testbed.reassignment.sizes import Pauses, Sizes, growth, read_sizes
+from testbed.reassignment.watch import BLOCK_S, Pace, Remaining, Stuck, StuckDetector
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRate:
+    """What passes through one broker one way as its quota counts it, mean of the last 11 s; and the quota in force."""
+
+    broker: int
+    direction: Direction
+    bytes_per_s: float
+    quota_bytes_per_s: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at all that moves. ``copied_bytes`` since the first look; rates need a second one."""
+
+    at_s: float
+    partitions: int
+    partitions_done: int
+    lag_bytes: int
+    copied_bytes: int
+    rates: tuple[BrokerRate, ...]
+    remaining: Remaining | None
+    stuck: Stuck | None
+    too_low: tuple[Share, ...]
+    """Where what is written takes the whole quota: no progress there, whatever is waited."""
+    unlisted: tuple[TopicPartition, ...]
+    silent: tuple[int, ...]
+    """Brokers that did not answer; what they had at the last look is taken for what they have."""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is being reassigned any more."""
+        return self.partitions == self.partitions_done
+
+    @property
+    def lowest_quota(self) -> int | None:
+        """The lowest rate in force of those that something passes through; None when nothing is throttled."""
+        return min((rate.quota_bytes_per_s for rate in self.rates if rate.quota_bytes_per_s is not None), default=None)
+
+
+class Watcher:
+    """Follows whatever is being reassigned, until nothing is. Not for use from several threads."""
+
+    def __init__(self, admin: AdminApi, patience_s: float, pauses: Pauses | None = None) -> None:
+        self._admin = admin
+        self._pauses = pauses or Pauses()
+        self._detector = StuckDetector(patience_s)
+        self._pace = Pace()
+        self._seen: set[TopicPartition] = set()
+        self._moves: tuple[Moving, ...] = ()
+        self._history: deque[tuple[Sizes, dict[Way, float]]] = deque()
+        self._copied = 0.0
+
+    def look(self) -> Look:
+        """Look once. Raises `UnreachableError` when nobody answers, and `KafkaError`."""
+        listed = self._admin.reassignments()
+        topics = sorted({tp.topic for tp in listed} | {move.tp.topic for move in self._moves})
+        moves = moving(listed, self._states(topics))
+        if not set(listed) <= self._seen:  # something was added: what was seen before says nothing of it
+            self.restart()
+        self._seen |= set(listed)
+        live = {broker.id for broker in self._admin.cluster().brokers}
+        sizes, silent = self._sizes(_brokers((*moves, *self._moves)), live, topics)
+        self._remember(sizes)
+        lag = lag_bytes(moves, sizes)
+        self._moves = moves
+        at_s = self._pauses.clock()
+        self._pace.add(at_s, lag)
+        rates = self._rates(moves, live - set(silent))
+        return Look(
+            at_s,
+            len(self._seen),
+            len(self._seen) - len(listed),
+            lag,
+            round(self._copied),
+            rates,
+            self._pace.remaining(),
+            self._detector.look(at_s, lag, done=not listed),
+            self._too_low(moves, sizes, rates),
+            unlisted(listed, self._admin.topics_configs(topics, [LEADER_REPLICAS, FOLLOWER_REPLICAS])),
+            silent,
+        )
+
+    def restart(self) -> None:
+        """Judge the pace anew: the throttle was changed, or more is being moved."""
+        self._detector.restart()
+        self._pace.restart()
+
+    def _states(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
+        try:
+            return self._admin.partitions(topics)
+        except KafkaError as error:
+            if error.name != UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            there = set(self._admin.topics())  # one of them was deleted
+            return self._admin.partitions([topic for topic in topics if topic in there])
+
+    def _sizes(self, brokers: Iterable[int], live: set[int], topics: Sequence[str]) -> tuple[Sizes, tuple[int, ...]]:
+        before = self._history[-1][0] if self._history else Sizes({}, {})
+        logs: dict[int, Mapping[TopicPartition, int]] = {}
+        at_s: dict[int, float] = {}
+        silent = []
+        for broker in sorted(brokers):
+            try:
+                if broker not in live:
+                    raise UnreachableError(f"broker {broker}", "BROKER_NOT_AVAILABLE")
+                found = read_sizes(self._admin, [broker], topics, self._pauses)
+                logs[broker], at_s[broker] = found.logs[broker], found.at_s[broker]
+            except UnreachableError:
+                silent.append(broker)
+                if broker in before.logs:
+                    logs[broker], at_s[broker] = before.logs[broker], before.at_s[broker]
+        return Sizes(logs, at_s), tuple(silent)
+
+    def _remember(self, sizes: Sizes) -> None:
+        """Keep what the rates over the quota's window are computed from."""
+        between = passed(self._moves, self._history[-1][0], sizes) if self._history else {}
+        self._copied += sum(grown for (_broker, direction), grown in between.items() if direction == "receive")
+        self._history.append((sizes, between))
+        now_s = self._pauses.clock()
+        while len(self._history) > 2 and _age(self._history[1][0], now_s) >= BLOCK_S:
+            self._history.popleft()
+
+    def _rates(self, moves: Sequence[Moving], answering: set[int]) -> tuple[BrokerRate, ...]:
+        sums: dict[Way, float] = {}
+        for _sizes, between in list(self._history)[1:]:
+            for way, grown in between.items():
+                sums[way] = sums.get(way, 0.0) + grown
+        for move in moves:
+            if move.leader is not None and move.lacking:
+                sums.setdefault((move.leader, "transmit"), 0.0)
+            for broker in move.lacking:
+                sums.setdefault((broker, "receive"), 0.0)
+        first, last = self._history[0][0], self._history[-1][0]
+        found = []
+        for broker, direction in sorted(sums):
+            spent_s = last.at_s.get(broker, 0.0) - first.at_s.get(broker, 0.0)
+            rate = sums[broker, direction] / spent_s if spent_s > 0 else 0.0
+            quota = self._quota(broker, direction) if broker in answering else None
+            found.append(BrokerRate(broker, direction, rate, quota))
+        return tuple(found)
+
+    def _quota(self, broker: int, direction: Direction) -> int | None:
+        key = LEADER_RATE if direction == "transmit" else FOLLOWER_RATE
+        try:
+            told = self._admin.broker_configs(broker).in_force(key)
+        except UnreachableError:
+            return None
+        return None if told is None else int(told)
+
+    def _too_low(self, moves: Sequence[Moving], sizes: Sizes, rates: Sequence[BrokerRate]) -> tuple[Share, ...]:
+        readings = [reading for reading, _between in self._history]
+        inbound = {move.tp: growth(readings, move.leader, move.tp) for move in moves if move.leader is not None}
+        quotas = {(rate.broker, rate.direction): rate.quota_bytes_per_s for rate in rates}
+        found = []
+        for share in shares(copies(moves, sizes, inbound)):
+            quota = quotas.get((share.broker, share.direction))
+            if quota is not None and share.bytes and share.keepup_bytes_per_s >= quota:
+                found.append(share)
+        return tuple(found)
+
+
+def _brokers(moves: Iterable[Moving]) -> set[int]:
+    found = set()
+    for move in moves:
+        found |= {*move.lacking} | ({move.leader} if move.leader is not None else set())
+    return found
+
+
+def _age(sizes: Sizes, now_s: float) -> float:
+    return now_s - max(sizes.at_s.values(), default=now_s)

@@ -1,0 +1,296 @@
+import random
+
+import pytest
+
+from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.batching.execution import Execution, ExecutionError
+from testbed.reassignment.batching.job import Control, Job, JobFolder
+from testbed.reassignment.journal import JournalFolder, open_journals
+from testbed.reassignment.plan import Plan, PlanError
+from testbed.wait import WaitTimeout
+from tests.fakes.kraft import Controller, KraftAdmin
+
+RATE = "follower.replication.throttled.rate"
+
+
+def tp(number: int) -> TopicPartition:
+    return TopicPartition("t", number)
+
+
+class Killed(BaseException):
+    """What a process that is killed does next: nothing."""
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return JobFolder(tmp_path / "moves"), JournalFolder(tmp_path / "reassign")
+
+
+def cluster(partitions=10, seed=1):
+    rng = random.Random(seed)
+    current = {tp(n): tuple(rng.sample(range(1, 7), 3)) for n in range(partitions)}
+    plan = Plan({tp(n): tuple(rng.sample(range(1, 7), 3)) for n in range(partitions)})
+    return KraftAdmin(Controller.of(current, range(1, 7), seed)), plan
+
+
+def execution(admin, plan, folders, mode="incremental"):
+    job = Job.new(admin.bootstrap, admin.cluster_id, mode, plan)
+    return Execution(admin, job, *folders), job
+
+
+@pytest.mark.parametrize("mode", ["unbatched", "batched", "incremental"])
+def test_a_job_is_carried_out_under_its_throttle_and_leaves_nothing(mode, folders):
+    admin, plan = cluster()
+    run, _ = execution(admin, plan, folders, mode)
+    run.begin(Control(Limits(1, 3, 2), 1000))
+    rates = []
+    end = run.run(
+        lambda _turn: rates.append(admin.configs[ConfigResource.broker(1)][RATE]), interval_s=0.001, timeout_s=30
+    )
+    assert not end.cancelled
+    assert {t: p.replicas for t, p in admin.controller.partitions.items()} == plan.targets
+    assert set(rates) == {"1000"}
+    assert admin.configs == {}
+    assert folders[0].ids() == []
+    assert not open_journals(folders[1])
+
+
+def test_every_replica_that_may_come_to_lead_is_listed_on_the_leaders_side(folders):
+    admin = KraftAdmin(Controller.of({tp(0): (1, 2)}, range(1, 7)))
+    run, _ = execution(admin, Plan({tp(0): (4, 5)}), folders)
+    run.begin(Control(Limits(1, 1, 1), 1000))
+    lists = admin.configs[ConfigResource.topic("t")]
+    assert lists["leader.replication.throttled.replicas"] == "0:1,0:2,0:4,0:5"
+    assert lists["follower.replication.throttled.replicas"] == "0:4,0:5"
+    run.run(interval_s=0.001, timeout_s=30)
+
+
+def dead(job_folder, journal_folder, job):
+    """Give job and journals to a process that is no more."""
+    import json
+
+    for path in [job_folder.path / job.id / "job.json", *journal_folder.path.glob("*.json")]:
+        document = json.loads(path.read_text())
+        document["owner"] = {"pid": 1, "started_ticks": 1, "boot_id": "another"}
+        path.write_text(json.dumps(document))
+
+
+def test_killed_at_any_call_and_resumed_it_ends_the_same_and_the_throttle_never_left(folders):
+    rng = random.Random(20)
+    for number in range(20):
+        admin, plan = cluster(seed=number)
+        run, job = execution(admin, plan, folders)
+        run.begin(Control(Limits(1, 3, 2), 1000))
+        at = len(admin.calls) + rng.randint(1, 25)
+
+        def kill(_call, _args, admin=admin, at=at):
+            if len(admin.calls) >= at:
+                raise Killed
+
+        admin.hook = kill
+        with pytest.raises(Killed):
+            run.run(interval_s=0.001, timeout_s=30)
+        admin.hook = lambda _call, _args: None
+        assert admin.configs[ConfigResource.broker(1)][RATE] == "1000"
+        dead(*folders, job)
+        again = Execution(admin, folders[0].read(job.id), *folders)
+        again.resume()
+        assert admin.configs[ConfigResource.broker(1)][RATE] == "1000"
+        again.run(interval_s=0.001, timeout_s=30)
+        assert {t: p.replicas for t, p in admin.controller.partitions.items()} == plan.targets
+        assert len(set(admin.controller.copied)) == len(admin.controller.copied)
+        assert admin.configs == {}
+        assert folders[0].ids() == []
+
+
+def test_steered_while_it_runs(folders):
+    admin, plan = cluster(20)
+    run, job = execution(admin, plan, folders)
+    run.begin(Control(Limits(1, 1, 1), 1000))
+    seen = []
+
+    def steer(turn):
+        moving = sum(s.state == "moving" for s in turn.partitions)
+        seen.append((moving, admin.configs[ConfigResource.broker(1)][RATE]))
+        if len(seen) == 5:
+            folders[0].steer(job.id, Control(Limits(1, 6, 6), 2000))
+
+    run.run(steer, interval_s=0.001, timeout_s=30)
+    assert max(moving for moving, _ in seen[:5]) == 1
+    assert max(moving for moving, _ in seen[6:]) > 1
+    assert {rate for _, rate in seen[6:]} == {"2000"}
+    assert admin.configs == {}
+
+
+def test_paused_it_starts_nothing_until_it_may_go_on(folders):
+    admin, plan = cluster()
+    run, job = execution(admin, plan, folders)
+    run.begin(Control(Limits(), None, "pause"))
+    with pytest.raises(WaitTimeout):
+        run.run(interval_s=0.001, timeout_s=0.05)
+    assert not any(call == "alter_reassignments" for call, _ in admin.calls)
+    folders[0].steer(job.id, Control(Limits()))
+    run.run(interval_s=0.001, timeout_s=30)
+
+
+def test_cancelled_it_says_what_is_left_and_takes_the_throttle_away(folders):
+    admin, plan = cluster(20)
+    run, job = execution(admin, plan, folders)
+    run.begin(Control(Limits(1, 3, 2), 1000))
+
+    def cancel(turn):
+        if sum(s.state == "done" for s in turn.partitions) >= 3:
+            folders[0].steer(job.id, Control(Limits(1, 3, 2), 1000, "cancel"))
+
+    end = run.run(cancel, interval_s=0.001, timeout_s=30)
+    there = {t: p.replicas for t, p in admin.controller.partitions.items()}
+    assert end.cancelled
+    assert set(end.left.targets) == {t for t, target in plan.targets.items() if there[t] != target}
+    assert not admin.controller.seen().listed
+    assert admin.configs == {}
+
+
+def test_what_cannot_be_meant_is_refused_and_nothing_is_changed(folders):
+    admin, plan = cluster()
+    admin.controller.min_insync = 4
+    run, _ = execution(admin, plan, folders)
+    with pytest.raises(PlanError, match=r"min\.insync\.replicas, 4"):
+        run.begin(Control())
+    admin.controller.min_insync = 1
+    admin.controller.alter({tp(0): (1, 2, 3), tp(1): (4, 5, 6)})
+    if not admin.controller.seen().listed:
+        pytest.fail("the cluster was to be busy")
+    run, _ = execution(admin, plan, folders)
+    with pytest.raises(ExecutionError, match="--additional"):
+        run.begin(Control())
+    with pytest.raises(ExecutionError, match="give no rate"):
+        run.begin(Control(throttle_bytes_per_s=5), additional=True)
+    assert folders[0].ids() == []
+    assert admin.configs == {}
+
+
+def test_a_job_whose_process_runs_is_not_taken_over(folders):
+    admin, plan = cluster()
+    run, job = execution(admin, plan, folders)
+    run.begin(Control())
+    import json
+    import os
+    import subprocess
+    import sys
+
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        from testbed.owner import _boot_id, _started_ticks
+
+        path = folders[0].path / job.id / "job.json"
+        document = json.loads(path.read_text())
+        document["owner"] = {"pid": other.pid, "started_ticks": _started_ticks(other.pid), "boot_id": _boot_id()}
+        path.write_text(json.dumps(document))
+        with pytest.raises(ExecutionError, match=f"process {other.pid}"):
+            Execution(admin, folders[0].read(job.id), *folders).resume()
+        assert other.stdin is not None
+        other.stdin.write(os.linesep.encode())
+
+
+def test_a_dead_old_replica_does_not_hold_a_step_up(folders):
+    for mode in ("batched", "incremental"):
+        admin = KraftAdmin(Controller.of({tp(0): (2, 1, 3), tp(1): (1, 3)}, {1, 3, 4}))
+        admin.controller.min_insync = 2
+        run, _ = execution(admin, Plan({tp(0): (4, 1, 3), tp(1): (1, 4)}), folders, mode)
+        run.begin(Control(Limits(1)))
+        run.run(interval_s=0.001, timeout_s=10)
+        assert admin.controller.partitions[tp(0)].replicas == (4, 1, 3)
+
+
+def test_a_broker_that_dies_within_a_step_is_left_out_of_it(folders):
+    admin = KraftAdmin(Controller.of({tp(0): (2, 1, 3)}, {1, 2, 3, 4}))
+    admin.controller.rng.random = lambda: 1.0  # nothing comes into sync yet
+    run, _ = execution(admin, Plan({tp(0): (4, 1, 3)}), folders)
+    run.begin(Control(Limits(1)))
+
+    def die(turn):
+        if turn.partitions[0].state == "moving" and 2 in admin.controller.live:
+            admin.controller.live.discard(2)
+            admin.controller.partitions[tp(0)].isr.discard(2)
+            admin.controller.partitions[tp(0)].leader = 1
+            admin.controller.rng = random.Random(1)
+
+    run.run(die, interval_s=0.001, timeout_s=10)
+    assert admin.controller.partitions[tp(0)].replicas == (4, 1, 3)
+
+
+def test_what_the_controller_refuses_is_told(folders):
+    admin = KraftAdmin(Controller.of({tp(0): (1, 2), tp(1): (1, 2)}, {1, 2, 3}))
+    admin.refused = {tp(0): "INVALID_REPLICA_ASSIGNMENT"}
+    run, _ = execution(admin, Plan({tp(0): (1, 3), tp(1): (1, 3)}), folders)
+    run.begin(Control())
+    told = []
+    with pytest.raises(WaitTimeout):
+        run.run(
+            lambda turn: told.append([s.why for s in turn.partitions if s.tp == tp(0)]), interval_s=0.001, timeout_s=0.3
+        )
+    assert admin.controller.partitions[tp(1)].replicas == (1, 3)
+    assert told[-1] == ["the controller refused [1, 3]: INVALID_REPLICA_ASSIGNMENT"]
+
+
+def test_a_topic_deleted_meanwhile_is_no_obstacle(folders):
+    other = TopicPartition("u", 0)
+    admin = KraftAdmin(Controller.of({tp(0): (1, 2), other: (1, 2)}, {1, 2, 3}))
+    run, _ = execution(admin, Plan({tp(0): (1, 3), other: (1, 3)}), folders)
+    run.begin(Control())
+
+    def delete(_turn):
+        admin.controller.partitions.pop(other, None)
+
+    end = run.run(delete, interval_s=0.001, timeout_s=10)
+    assert {s.tp: s.state for s in end.last.partitions}[other] == "gone"
+
+
+def test_a_throttle_that_does_not_come_into_force_leaves_neither_job_nor_throttle(folders, monkeypatch):
+    from testbed.reassignment.batching import execution as module
+    from testbed.reassignment.changes import ThrottleError
+
+    monkeypatch.setattr(module, "_IN_FORCE_S", 0.05)
+    admin, plan = cluster()
+    admin.deaf_brokers = frozenset({3})
+    run, _ = execution(admin, plan, folders)
+    with pytest.raises(ThrottleError):
+        run.begin(Control(throttle_bytes_per_s=1000))
+    assert folders[0].ids() == []
+    assert admin.configs == {}
+
+
+def test_a_second_job_of_a_cluster_is_refused(folders):
+    admin, plan = cluster()
+    run, job = execution(admin, plan, folders)
+    run.begin(Control())
+    other, _ = execution(admin, plan, folders)
+    with pytest.raises(ExecutionError, match=job.id):
+        other.begin(Control(), additional=True)
+
+
+def test_a_rate_steered_while_nobody_was_there_is_in_force_after_the_resume(folders):
+    admin, plan = cluster()
+    run, job = execution(admin, plan, folders)
+    run.begin(Control(Limits(1, 3, 2), 1000))
+    dead(*folders, job)
+    folders[0].steer(job.id, Control(Limits(1, 3, 2), 5000))
+    admin.configs[ConfigResource.broker(2)].pop(RATE)  # and somebody has taken one away
+    again = Execution(admin, folders[0].read(job.id), *folders)
+    again.resume()
+    assert {admin.configs[ConfigResource.broker(b)][RATE] for b in range(1, 7)} == {"5000"}
+    again.run(interval_s=0.001, timeout_s=30)
+    assert admin.configs == {}
+
+
+def test_a_throttle_taken_away_while_nobody_was_there_is_set_again(folders):
+    admin, plan = cluster()
+    run, job = execution(admin, plan, folders)
+    run.begin(Control(Limits(1, 3, 2), 1000))
+    dead(*folders, job)
+    admin.configs[ConfigResource.broker(2)].pop(RATE)
+    again = Execution(admin, folders[0].read(job.id), *folders)
+    again.resume()
+    assert admin.configs[ConfigResource.broker(2)][RATE] == "1000"
+    again.run(interval_s=0.001, timeout_s=30)
+    assert admin.configs == {}

@@ -1,0 +1,48 @@
+import pytest
+
+from testbed.kafka.types import TopicPartition
+from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.batching.job import Control, Job, JobError, JobFolder
+from testbed.reassignment.plan import Plan
+
+PLAN = Plan({TopicPartition("t", 0): (2, 3)})
+
+
+def test_a_job_is_read_as_it_was_written_and_steered_apart(tmp_path):
+    folder = JobFolder(tmp_path)
+    job = Job.new("b:9092", "cluster", "incremental", PLAN, "client.properties")
+    folder.write(job, Control(Limits(1, 2, 3), 1000))
+    assert folder.read(job.id) == job
+    folder.steer(job.id, Control(Limits(partitions=9), None, "pause"))
+    assert folder.control(job.id) == Control(Limits(partitions=9), None, "pause")
+    assert folder.of_cluster("cluster") == job
+    folder.remove(job.id)
+    folder.remove(job.id)
+    assert folder.ids() == []
+
+
+def test_what_is_not_there_or_not_readable_is_named(tmp_path):
+    folder = JobFolder(tmp_path)
+    with pytest.raises(JobError, match="no stored reassignment 'x'; there are: none"):
+        folder.read("x")
+    with pytest.raises(JobError, match="no stored reassignment of cluster c"):
+        folder.of_cluster("c")
+    job = Job.new("b:9092", "c", "batched", PLAN)
+    folder.write(job, Control())
+    (tmp_path / job.id / "control.json").write_text("{")
+    with pytest.raises(JobError, match=r"control\.json: cannot be read"):
+        folder.control(job.id)
+    (tmp_path / job.id / "control.json").write_text('{"schema": 1, "wish": "run", "limits": {"partitions": 0}}')
+    with pytest.raises(JobError, match="partitions is 0"):
+        folder.control(job.id)
+    (tmp_path / job.id / "job.json").write_text('{"schema": 7}')
+    with pytest.raises(JobError, match="schema 1"):
+        folder.read(job.id)
+
+
+def test_several_jobs_of_one_cluster_are_told_apart_by_the_user(tmp_path):
+    folder = JobFolder(tmp_path)
+    for _ in range(2):
+        folder.write(Job.new("b:9092", "c", "batched", PLAN), Control())
+    with pytest.raises(JobError, match="several"):
+        folder.of_cluster("c")

@@ -1,0 +1,137 @@
+import random
+from collections import Counter
+
+import pytest
+
+from testbed.kafka.types import TopicPartition
+from testbed.reassignment.plan import PlanError
+from testbed.reassignment.planners.placement import Placement
+from testbed.reassignment.planners.planners import add, change_factor, cost, drain, spread
+
+
+def tp(number: int) -> TopicPartition:
+    return TopicPartition("t", number)
+
+
+def round_robin(partitions: int, brokers: int, factor: int):
+    return {tp(n): tuple((n + i) % brokers for i in range(factor)) for n in range(partitions)}
+
+
+def racks(brokers: int, number: int):
+    return {broker: f"r{broker % number}" for broker in range(brokers)}
+
+
+def after(assignment, plan):
+    return {**assignment, **plan.targets}
+
+
+def counts(assignment):
+    return Counter(broker for replicas in assignment.values() for broker in replicas)
+
+
+def is_sound(assignment, factor=None):
+    for replicas in assignment.values():
+        assert len(set(replicas)) == len(replicas)
+        assert factor is None or len(replicas) == factor
+
+
+def test_draining_copies_only_what_lay_there_and_leaves_leaders_alone():
+    before = round_robin(60, 6, 3)
+    plan = drain(before, dict.fromkeys(range(6)), {5})
+    now = after(before, plan)
+    is_sound(now, 3)
+    assert 5 not in counts(now)
+    assert cost(plan, before, dict.fromkeys(before, 10)).replicas == counts(before)[5]
+    assert all(now[p][0] == r[0] for p, r in before.items() if r[0] != 5)
+    assert max(counts(now).values()) - min(counts(now).values()) <= 3
+
+
+def test_draining_keeps_racks_apart():
+    before = round_robin(60, 6, 2)
+    now = after(before, drain(before, racks(6, 2), {0}))
+    placement = Placement(now, {b: r for b, r in racks(6, 2).items() if b})
+    assert not any(placement.crowded(p) for p in now)
+
+
+def test_too_few_brokers_left_are_refused_and_named():
+    with pytest.raises(PlanError, match="t-0 needs 3 brokers and 2 are left"):
+        drain(round_robin(3, 3, 3), racks(3, 1), {2})
+
+
+def test_a_broker_that_joins_gets_its_share_and_no_more_is_copied():
+    before = round_robin(100, 4, 2)
+    plan = add(before, dict.fromkeys(range(5)), {4})
+    now = after(before, plan)
+    is_sound(now, 2)
+    assert counts(now)[4] == 40
+    assert cost(plan, before, {}).replicas == 40
+    leaders = Counter(r[0] for r in now.values())
+    assert leaders[4] == 20
+
+
+def test_a_broker_that_is_not_there_cannot_join():
+    with pytest.raises(PlanError, match="broker 9 is not among"):
+        add(round_robin(2, 2, 1), racks(2, 1), {9})
+
+
+def test_a_higher_factor_adds_and_a_lower_one_takes_away():
+    before = round_robin(30, 6, 2)
+    grown = after(before, change_factor(before, racks(6, 3), 3))
+    is_sound(grown, 3)
+    assert all(grown[p][:2] == r for p, r in before.items())
+    shrunk = after(grown, change_factor(grown, racks(6, 3), 1))
+    assert all(shrunk[p] == r[:1] for p, r in grown.items())
+    with pytest.raises(PlanError, match="needs 7 brokers"):
+        change_factor(before, racks(6, 3), 7)
+
+
+def test_spreading_puts_every_partition_over_the_racks_and_evens_brokers_out():
+    before = {tp(n): (0, 2) for n in range(40)}  # both in rack r0
+    now = after(before, spread(before, racks(4, 2)))
+    placement = Placement(now, racks(4, 2))
+    assert not any(placement.crowded(p) for p in now)
+    assert set(counts(now).values()) == {20}
+    assert max(Counter(r[0] for r in now.values()).values()) <= 11
+
+
+def test_what_is_spread_already_is_left_alone():
+    before = round_robin(40, 4, 2)
+    assert not spread(before, dict.fromkeys(range(4))).targets
+
+
+def test_plans_of_random_clusters_are_sound():
+    rng = random.Random(11)
+    for _ in range(300):
+        brokers = rng.randint(2, 9)
+        where = {b: rng.choice([None, "a", "b", "c"]) for b in range(brokers)}
+        factor = rng.randint(1, min(4, brokers))
+        before = {tp(n): tuple(rng.sample(range(brokers), factor)) for n in range(rng.randint(1, 40))}
+        for plan in (add(before, where, {brokers - 1}), spread(before, where)):
+            is_sound(after(before, plan), factor)
+            assert set(counts(after(before, plan))) <= set(where)
+        if factor < brokers:
+            now = after(before, drain(before, where, {0}))
+            is_sound(now, factor)
+            assert 0 not in counts(now)
+            copied = cost(drain(before, where, {0}), before, {}).replicas
+            assert copied == counts(before)[0]
+        wanted = rng.randint(1, brokers)
+        is_sound(after(before, change_factor(before, where, wanted)), wanted)
+
+
+def test_cost_counts_bytes_replicas_and_leaders():
+    before = {tp(0): (1, 2), tp(1): (1, 2)}
+    plan = drain(before, {1: None, 2: None, 3: None}, {1})
+    found = cost(plan, before, {tp(0): 100, tp(1): 7})
+    assert (found.partitions, found.replicas, found.bytes, found.leaders, found.move_ratio) == (2, 2, 107, 2, 1.0)
+
+
+def test_a_dead_replica_goes_before_a_living_one_also_when_it_led():
+    racks_of = dict.fromkeys((2, 3))
+    assert change_factor({tp(0): (9, 2)}, racks_of, 1).targets == {tp(0): (2,)}
+    assert change_factor({tp(0): (9, 2, 3)}, racks_of, 2).targets == {tp(0): (2, 3)}
+
+
+def test_an_unknown_broker_cannot_be_drained():
+    with pytest.raises(PlanError, match="broker 44 is not among"):
+        drain(round_robin(2, 2, 1), racks(2, 1), {44})
