@@ -1,8 +1,9 @@
-"""Figures that are told but not judged: how near to the quota a move came, and to KIP-73's estimate."""
+"""Figures that are told but not judged: how near to the quota a move came, and to its estimated times."""
 
 from dataclasses import dataclass
 
 from results.criteria import MoveMeasures
+from results.criteria.estimates import estimate
 from results.manifest import Manifest
 
 
@@ -18,25 +19,36 @@ class Figure:
 
 
 def figures(run: Manifest, measures: MoveMeasures) -> tuple[Figure, ...]:
-    """What was measured of a move, as shares of its quota and of its estimated time."""
+    """What was measured of a move, as shares of its quota (of each it had) and of its estimated times."""
     if run.move is None:
         return ()
-    quota = run.move.quota_bytes_per_s
     found: list[tuple[str, str, str, float | None, str]] = []
-    for rates in measures.rates:
-        steady = rates.steady
-        # Above 1 the strict reading of the quota, quota × 11 s in any 11 s, is missed by that much.
-        found += [
-            (name, rates.host, rates.direction, None if value is None else value / quota, "of the quota")
-            for name, value in (
-                ("highest 11 s", rates.highest_window_bytes_per_s),
-                ("lowest 11 s", steady.lowest_window_bytes_per_s if steady else None),
-                ("highest 1 s", rates.highest_second_bytes_per_s),
-                ("steady", steady.mean_bytes_per_s if steady else None),
-            )
-        ]
+    phases = [(phase.quota_bytes_per_s, phase.rates) for phase in measures.phases]
+    for number, (quota, ends) in enumerate(phases or [(run.move.quota_bytes_per_s, measures.rates)], 1):
+        which = f", phase {number}" if len(phases) > 1 else ""
+        for rates in ends:
+            steady = rates.steady
+            # Above 1 the strict reading of the quota, quota × 11 s in any 11 s, is missed by that much.
+            found += [
+                (
+                    f"{name}{which}",
+                    rates.host,
+                    rates.direction,
+                    None if value is None else value / quota,
+                    "of the quota",
+                )
+                for name, value in (
+                    ("highest 11 s", rates.highest_window_bytes_per_s),
+                    ("lowest 11 s", steady.lowest_window_bytes_per_s if steady else None),
+                    ("highest 1 s", rates.highest_second_bytes_per_s),
+                    ("steady", rates.steady_bytes_per_s),
+                )
+            ]
+    told = estimate(run.run_id, run.move, measures)
     found.append(("throttled part", "", "", measures.throttled_s, "s"))
-    found.append(("KIP-73's estimate", "", "", measures.kip73_s, "s"))
+    found.append(("the model's estimate", "", "", told.predicted_s, "s"))
+    found.append(("its error", "", "", None if told.error is None else told.error * 100, "%"))
+    found.append(("KIP-73's estimate", "", "", measures.kip73_s if measures.kip73_s > 0 else None, "s"))
     found.append(("observed ÷ estimate", "", "", measures.kip73_ratio, ""))
     return tuple(
         Figure(name, host, direction, value, unit) for name, host, direction, value, unit in found if value is not None

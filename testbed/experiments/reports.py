@@ -3,9 +3,11 @@
 from pathlib import Path
 
 from results.criteria import Judgement, judge
+from results.criteria.changed import changes
 from results.manifest import Manifest
 from results.report import render
 from results.store import Store
+from testbed.experiments.commits import noted
 from testbed.paths import data_dir
 
 
@@ -14,14 +16,21 @@ def default_store() -> str:
     return str(data_dir() / "store")
 
 
+def reports_dir() -> Path:
+    """Where reports are written: always on this machine, also when the store is elsewhere."""
+    return data_dir() / "reports"
+
+
 def write_report(store: Store, run: Manifest, judgement: Judgement | None = None) -> Path:
-    """Write a run's report; always on this machine, also when the store is elsewhere."""
+    """Write a run's report; returns where it is. It tells what was judged otherwise when the run was recorded."""
     samples, events = store.samples(run.run_id), store.events(run.run_id)
     judged = judgement or judge(run, samples, events)
-    page = render(run, samples, events, judged.criteria, judged.measures)
-    path = data_dir() / "reports" / f"{run.run_id}.html"
+    changed = changes(store.criteria(run.run_id), judged.criteria)
+    page = render(run, samples, events, judged.criteria, judged.measures, changed)
+    path = reports_dir() / f"{run.run_id}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".partial")
-    temporary.write_text(page, encoding="utf-8")
-    temporary.replace(path)
+    with noted(run.run_id, store.location):
+        temporary.write_text(page, encoding="utf-8")
+        temporary.replace(path)
     return path

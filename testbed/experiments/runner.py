@@ -15,8 +15,9 @@ from results.manifest import new_run_id
 from results.schema import Criterion, Verdict, events_table, samples_table
 from results.spark.recompute import recompute
 from results.spark.session import session
-from results.store import RunData, Store, StoreError
+from results.store import RunData, Store
 from testbed.errors import TestbedError, UsageError
+from testbed.experiments.commits import commit
 from testbed.experiments.experiment import (
     PROFILES,
     Context,
@@ -31,6 +32,8 @@ from testbed.experiments.record import Header, manifest
 from testbed.experiments.reports import default_store, write_report
 from testbed.faults.leftovers import heal_leftovers
 from testbed.probes.recorder import Recorder
+from testbed.provision.ended import NotWhole, explained, why_not_whole
+from testbed.provision.guard import guarded
 from testbed.provision.testbed import Testbed
 from testbed.software.source import parse_source
 from testbed.topology.find import find
@@ -129,15 +132,20 @@ def run_on(
     progress: Progress,
     *,
     measured: Callable[[], None] = lambda: None,
+    recorder: Recorder | None = None,
 ) -> Judgement:
     """Run an experiment on a testbed that is ready for it, judge it and commit it; the testbed is left as it is then.
 
-    `measured` is called when what would have been load may begin. Raises `TestbedError` when there is no run.
+    `measured` is called when what would have been load may begin. Who gives a `recorder` has what was seen also of
+    a run that is never committed. Raises `TestbedError` when there is no run.
     """
-    recorder = Recorder()
+    recorder = recorder or Recorder()
     started = datetime.now(UTC)
     try:
-        outcome: Outcome = experiment.run(Context(testbed, settings, recorder, progress, run_id, measured))
+        with explained(testbed.engine, testbed.state), guarded(testbed.state):
+            outcome: Outcome = experiment.run(Context(testbed, settings, recorder, progress, run_id, measured))
+        if why := why_not_whole(testbed.engine, testbed.state):
+            raise NotWhole(testbed.state, why)  # nothing that was seen is about Kafka then
     finally:
         recorder.stop()
     header = Header(run_id, experiment.name, profile, started, datetime.now(UTC), settings)
@@ -146,10 +154,7 @@ def run_on(
     unjudged = manifest(header, testbed, outcome, samples)
     judgement = judge(unjudged, *tables)
     data = RunData(replace(unjudged, verdict=judgement.verdict), *tables, list(judgement.criteria))
-    try:
-        store.commit(data)
-    except StoreError as error:
-        raise TestbedError(str(error)) from error
+    commit(store, data)
     progress(f"committed {run_id} to {store.location}")
     return judgement
 
@@ -163,8 +168,11 @@ def confirm(spark: SparkSession, store: Store, run_ids: Sequence[str]) -> dict[s
         before = [(c.name, c.host, c.direction, c.verdict) for c in store.criteria(run_id)]
         after = [(c.name, c.host, c.direction, c.verdict) for c in again.judgements[run_id].criteria]
         if before != after:
-            differing = [f"{was} became {now}" for was, now in zip(before, after, strict=False) if was != now]
-            raise TestbedError(f"run {run_id}: Spark judges otherwise than the recorder did: {'; '.join(differing)}")
+            gone, new = ([each for each in a if each not in b] for a, b in ((before, after), (after, before)))
+            raise TestbedError(
+                f"run {run_id}: Spark judges otherwise than the recorder did: the recorder alone has {gone}, "
+                f"Spark alone {new}"
+            )
     return again.judgements
 
 

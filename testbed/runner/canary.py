@@ -14,6 +14,7 @@ from testbed.kafka.properties import DATA_DIR
 from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.testbed import Testbed
 from testbed.runner.transfer import transfer
+from testbed.topology.links import NicUse
 from testbed.topology.model import Host
 
 CPU_ROUNDS, CPU_BLOCKS = 15, 96
@@ -71,8 +72,9 @@ def ends(testbed: Testbed) -> tuple[Host, Host]:
 
 
 def ideal_bytes_per_s(source: Host, target: Host) -> float:
-    """The payload that the slower end declares to carry."""
-    rates = [rate for rate in (source.nic.tx_bps, target.nic.rx_bps) if rate]
+    """The payload that the slower end declares to carry, of the NICs that replicas are copied on."""
+    sends, receives = source.nic_for(NicUse.REPLICATION)[1].tx_bps, target.nic_for(NicUse.REPLICATION)[1].rx_bps
+    rates = [rate for rate in (sends, receives) if rate]
     return payload_bytes_per_s(min(rates)) if rates else float(UNSHAPED_BYTES_PER_S)
 
 
@@ -81,15 +83,13 @@ def network(testbed: Testbed) -> tuple[float, float]:
     other way as a multiple of the time they should take.
     """
     first, second = ends(testbed)
-    hosts, plan = testbed.hosts, testbed.plan
+    hosts = testbed.hosts
+    # The address alone says which NIC is used.
+    at_first, at_second = (str(testbed.plan.data_ip(h.name, h.nic_for(NicUse.REPLICATION)[0])) for h in (first, second))
     back, there = ideal_bytes_per_s(second, first), ideal_bytes_per_s(first, second)
-    nic = transfer(
-        hosts[second.name], hosts[first.name], str(plan.data_ip(first.name)), at_most_bytes=10**12, at_most_s=NIC_S
-    )
+    nic = transfer(hosts[second.name], hosts[first.name], at_first, at_most_bytes=10**12, at_most_s=NIC_S)
     size = int(there * TRANSFER_S)
-    fixed = transfer(
-        hosts[first.name], hosts[second.name], str(plan.data_ip(second.name)), at_most_bytes=size, at_most_s=30.0
-    )
+    fixed = transfer(hosts[first.name], hosts[second.name], at_second, at_most_bytes=size, at_most_s=30.0)
     return nic.bytes_per_s / back, fixed.seconds / (fixed.bytes / there)
 
 

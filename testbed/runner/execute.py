@@ -25,6 +25,7 @@ class Measured:
     values: Mapping[str, float]
     failed: tuple[str, ...]
     software: str
+    kept: tuple[str, ...] = ()
 
 
 class Executor(Protocol):
@@ -157,4 +158,5 @@ class _Execution:
 
 
 def _done(slot: int, run_id: str, measured: Measured, seconds: float) -> Done:
-    return Done(slot, run_id, measured.verdict, measured.values, measured.failed, measured.software, seconds)
+    kept = measured.kept
+    return Done(slot, run_id, measured.verdict, measured.values, measured.failed, measured.software, seconds, kept)

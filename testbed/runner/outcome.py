@@ -5,21 +5,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from results.compare import Comparison, Finding, Pair, Rule, Verdict, find_measure, judge, moved, worst
+from results.compare import Comparison, Finding, Pair, Rule, Tally, Verdict, find_measure, judge_all, moved, worst
 from results.verdict import Verdict as RunVerdict
 from testbed.runner.series import Canary, Ran, Series, SoFar
-
-ALONE = 1
-"""In so many runs a criterion may fail for the candidate alone before that is called a regression."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One variant: its runs' verdicts, and the median of each measure over the runs that could be judged."""
+    """One variant: its runs' verdicts, and each measure's median and range over the runs that could be judged."""
 
     variant: str
     runs: Mapping[RunVerdict, int]
     medians: Mapping[str, float]
+    ranges: Mapping[str, tuple[float, float]]
+    """The lowest and the highest value of each measure over the same runs."""
     ids: tuple[str, ...]
     """Of all its runs, in order."""
     not_passed: tuple[str, ...]
@@ -28,12 +27,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A criterion that fails in runs of the candidate, and in none of the baseline."""
+    """A criterion that fails more often for the candidate: REGRESSED where luck does not explain it, else NOISY.
+
+    Of `of` unmoved pairs in which both runs were judged on it, it failed in `runs` for the candidate alone and in
+    `reverse` for the baseline alone. `p` is the chance of that, or more, by luck.
+    """
 
     candidate: str
     criterion: str
+    verdict: Verdict
     runs: int
+    reverse: int
     of: int
+    p: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,30 +53,48 @@ class Outcome:
     @property
     def verdict(self) -> Verdict:
         """Of all candidates together against the baseline."""
-        return "REGRESSED" if self.broken else worst(self.findings)
+        return worst(self.findings, [each.verdict for each in self.broken])
 
     def verdict_of(self, candidate: str) -> Verdict:
         """Of one candidate against the baseline."""
-        if any(each.candidate == candidate for each in self.broken):
-            return "REGRESSED"
-        return worst([finding for finding in self.findings if finding.comparison.candidate == candidate])
+        return worst(
+            [finding for finding in self.findings if finding.comparison.candidate == candidate],
+            [each.verdict for each in self.broken if each.candidate == candidate],
+        )
 
 
 def outcome(series: Series, state: SoFar) -> Outcome:
     """Everything the journal says; may be asked at any time."""
-    return Outcome(_rows(series, state), findings(series, state), _broken(series, state))
+    return Outcome(_rows(series, state), *_judged(series, state))
 
 
 def findings(series: Series, state: SoFar) -> tuple[Finding, ...]:
-    """Each candidate against the first variant in each measure, all judged as one family."""
+    """Each candidate against the first variant in each measure, judged as one family with the criteria."""
+    return _judged(series, state)[0]
+
+
+def _judged(series: Series, state: SoFar) -> tuple[tuple[Finding, ...], tuple[Broken, ...]]:
     baseline, *candidates = (variant.label for variant in series.variants)
     runs = by_block(series, state)
     comparisons = [
         Comparison(baseline, candidate, find_measure(name), pairs(runs, baseline, candidate, name, state.canaries))
         for candidate in candidates
         for name in series.measures
+        if find_measure(name).compared
     ]
-    return judge(comparisons, Rule(threshold=series.threshold))
+    rule = Rule(threshold=series.threshold)
+    counted = [tally for each in candidates for tally in tallies(runs, baseline, each, state.canaries)]
+    # What so few discordant pairs cannot tell is no test at all, whichever side they are on: it costs the others none.
+    tested = [tally for tally in counted if tally.tellable(rule.family)]
+    found, worse = judge_all(comparisons, [tally.p_worse for tally in tested], rule)
+    verdicts = [(tally, tally.verdict(rejected)) for tally, rejected in zip(tested, worse, strict=True)]
+    verdicts += [(tally, tally.verdict(False)) for tally in counted if tally not in tested]
+    broken = [
+        Broken(t.candidate, t.criterion, verdict, t.worse, t.better, t.pairs, t.p_worse)
+        for t, verdict in verdicts
+        if verdict != "OK"
+    ]
+    return found, tuple(sorted(broken, key=lambda each: (each.candidate, each.criterion)))
 
 
 def by_block(series: Series, state: SoFar) -> tuple[Mapping[str, Ran], ...]:
@@ -89,16 +113,45 @@ def pairs(
 
     A run that is inconclusive was made on ground that was not as declared: its values are not used.
     """
+    standing = find_measure(measure).standing
+
+    def stands(ran: Ran) -> float | None:
+        value = _value(ran, measure)
+        return None if value is None else standing(value)
+
+    return tuple(
+        Pair(stands(first), stands(second), changed)
+        for first, second, changed in _side_by_side(blocks, baseline, candidate, canaries)
+    )
+
+
+def tallies(
+    blocks: Sequence[Mapping[str, Ran]], baseline: str, candidate: str, canaries: Sequence[Canary]
+) -> tuple[Tally, ...]:
+    """How often each criterion failed on one side alone, of unmoved pairs in which both runs were judged on it."""
+    found: dict[str, list[tuple[bool, bool]]] = {}
+    for first, second, changed in _side_by_side(blocks, baseline, candidate, canaries):
+        old, new = first.done, second.done
+        for name in sorted({*old.failed, *old.kept} & {*new.failed, *new.kept}) if not changed else ():
+            found.setdefault(name, []).append((name in old.failed, name in new.failed))
+    return tuple(
+        Tally(baseline, candidate, name, len(pairs), pairs.count((False, True)), pairs.count((True, False)))
+        for name, pairs in found.items()
+    )
+
+
+def _side_by_side(
+    blocks: Sequence[Mapping[str, Ran]], baseline: str, candidate: str, canaries: Sequence[Canary]
+) -> list[tuple[Ran, Ran, str]]:
+    """The two runs of each block that has both, and what else changed between them; empty when nothing did."""
     readings = [canary.reading for canary in canaries]
     found = []
     for runs in blocks:
-        if baseline not in runs or candidate not in runs:
-            continue
-        first, second = runs[baseline], runs[candidate]
-        changes = [str(each) for each in moved([c.reading for c in _around(first, second)], readings)]
-        changes += _differences(first, second)
-        found.append(Pair(_value(first, measure), _value(second, measure), "; ".join(changes)))
-    return tuple(found)
+        if baseline in runs and candidate in runs:
+            first, second = runs[baseline], runs[candidate]
+            changes = [str(each) for each in moved([c.reading for c in _around(first, second)], readings)]
+            found.append((first, second, "; ".join([*changes, *_differences(first, second)])))
+    return found
 
 
 def _value(ran: Ran, measure: str) -> float | None:
@@ -125,13 +178,18 @@ def _rows(series: Series, state: SoFar) -> tuple[Row, ...]:
     for variant in series.variants:
         runs = [state.ran[s.index] for s in series.slots if s.variant == variant.label and s.index in state.ran]
         verdicts = Counter(ran.done.verdict for ran in runs)
-        medians = {}
-        for name in series.measures:
-            values = [value for ran in runs if (value := _value(ran, name)) is not None]
-            if values:
-                medians[name] = statistics.median(values)
-        ids = tuple(ran.done.run_id for ran in runs)
-        rows.append(Row(variant.label, dict(verdicts), medians, ids, tuple(_in_words(r) for r in runs if _bad(r))))
+        values = {name: [v for ran in runs if (v := _value(ran, name)) is not None] for name in series.measures}
+        known = {name: found for name, found in values.items() if found}
+        rows.append(
+            Row(
+                variant.label,
+                dict(verdicts),
+                {name: statistics.median(found) for name, found in known.items()},
+                {name: (min(found), max(found)) for name, found in known.items()},
+                tuple(ran.done.run_id for ran in runs),
+                tuple(_in_words(ran) for ran in runs if _bad(ran)),
+            )
+        )
     return tuple(rows)
 
 
@@ -142,21 +200,6 @@ def _bad(ran: Ran) -> bool:
 def _in_words(ran: Ran) -> str:
     failed = f": {', '.join(ran.done.failed)}" if ran.done.failed else ""
     return f"{ran.done.run_id} {ran.done.verdict}{failed}"
-
-
-def _broken(series: Series, state: SoFar) -> tuple[Broken, ...]:
-    """Criteria that fail for a candidate in more than `ALONE` runs, and never for the baseline."""
-    baseline, *candidates = (variant.label for variant in series.variants)
-    blocks = by_block(series, state)
-    known = {name for runs in blocks if baseline in runs for name in runs[baseline].done.failed}
-    if not any(baseline in runs for runs in blocks):
-        return ()
-    found = []
-    for candidate in candidates:
-        mine = [runs[candidate].done for runs in blocks if candidate in runs]
-        counts = Counter(name for done in mine for name in done.failed if name not in known)
-        found += [Broken(candidate, name, count, len(mine)) for name, count in sorted(counts.items()) if count > ALONE]
-    return tuple(found)
 
 
 def mixed_software(series: Series, state: SoFar) -> list[str]:

@@ -49,10 +49,12 @@ def new_series(
     grounds = tuple(resolve(variant).ground for variant in variants)
     if repeats < 1:
         raise UsageError(f"{repeats} repeats: at least 1 is needed")
-    names = tuple(measure_names) or tuple(measure.name for measure in measures())
+    told = door == "sweep"
+    names = tuple(measure_names) or tuple(measure.name for measure in measures() if told or measure.compared)
     try:
         for name in names:
-            find_measure(name)
+            if not (find_measure(name).compared or told):
+                raise ValueError(f"{name} says nothing of better or worse, `testbed sweep` tells it: leave it out")
         Rule(threshold=threshold)
         location = Store.open(store or default_store()).location
     except (ValueError, StoreError) as error:

@@ -74,7 +74,9 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A slot's run is in the store. `failed` names the criteria that did not hold; `software` is Kafka's digest."""
+    """A slot's run is in the store. `failed` names the criteria that did not hold, `kept` those that did; what could
+    not be judged is in neither. `software` is Kafka's digest.
+    """
 
     slot: int
     run_id: str
@@ -83,6 +85,7 @@ class Done:
     failed: tuple[str, ...]
     software: str
     seconds: float
+    kept: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,9 +67,13 @@ class Slots(AbstractContextManager["Slots"]):
 
 def measured(run: Manifest, judgement: Judgement) -> Measured:
     """What the journal keeps of a run. Pure."""
-    failed = dict.fromkeys(_where(c.name, c.host, c.direction) for c in judgement.criteria if c.verdict == "fail")
+    verdicts: dict[str, set[str]] = {}
+    for each in judgement.criteria:
+        verdicts.setdefault(_where(each.name, each.host, each.direction), set()).add(each.verdict)
+    failed = tuple(name for name, found in verdicts.items() if "fail" in found)
+    kept = tuple(name for name, found in verdicts.items() if found == {"pass"})
     software = run.versions.jars_digest or ""
-    return Measured(judgement.verdict, values_of(run, judgement.measures), tuple(failed), software)
+    return Measured(judgement.verdict, values_of(run, judgement.measures), failed, software, kept)
 
 
 def _where(*parts: str | None) -> str:

@@ -87,6 +87,23 @@ def product(base: Variant, sets: Sequence[str]) -> tuple[Variant, ...]:
     return tuple(found)
 
 
+def differing(variants: Sequence[Variant]) -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
+    """In what the variants of a sweep differ: the names, and each variant's values by its label, in that order. Pure.
+
+    Where a variant does not say a value, it is empty: the experiment's own.
+    """
+    said = {variant.label: _said(variant) for variant in variants}
+    names = list(dict.fromkeys(name for values in said.values() for name in values))
+    axes = tuple(name for name in names if len({values.get(name, "") for values in said.values()}) > 1)
+    return axes, {label: tuple(values.get(name, "") for name in axes) for label, values in said.items()}
+
+
+def _said(variant: Variant) -> dict[str, str]:
+    own = {name: value for name, _equals, value in (word.partition("=") for word in variant.settings)}
+    others = {"kafka": variant.kafka, "topology": variant.topology}
+    return own | {name: value for name, value in others.items() if value is not None}
+
+
 def parse_variant(text: str, base: Variant) -> Variant:
     """`LABEL: NAME=VALUE …`, over what `base` has; `kafka=` and `topology=` are the variant's own.
 

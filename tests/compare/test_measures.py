@@ -6,7 +6,9 @@ from results.compare import find_measure, measures, values_of
 from results.criteria import judge
 from tests.results.synthetic import synthetic_run
 
-NAMES = ("move-seconds", "steady-mean", "highest-11s", "cpu-per-gb")
+COMPARED = ("move-seconds", "steady-mean", "highest-11s", "cpu-per-gb")
+TOLD = ("lowest-11s", "bound-11s")
+NAMES = COMPARED + TOLD
 
 
 @pytest.fixture(scope="module")
@@ -18,20 +20,32 @@ def test_a_run_has_a_value_of_every_measure(run):
     measured = judge(run.manifest, run.samples, run.events).measures
     values = values_of(run.manifest, measured)
     assert tuple(values) == NAMES == tuple(measure.name for measure in measures())
+    assert tuple(measure.name for measure in measures() if measure.compared) == COMPARED
     assert values["move-seconds"] == measured.done_s
     assert 0.9 < values["steady-mean"] <= 1.0
-    assert values["steady-mean"] <= values["highest-11s"] < 1.2
+    assert values["lowest-11s"] <= values["steady-mean"] <= values["highest-11s"] < values["bound-11s"] < 1.2
     load, moved = measured.load, sum(r.total_bytes for r in measured.rates if r.direction == "receive")
     assert values["cpu-per-gb"] == pytest.approx(
         load.busy_mean * run.manifest.machine.cores * measured.throttled_s / moved * 1e9
     )
 
 
+def test_the_steady_mean_is_that_of_the_windows_where_there_are_any(run):
+    measured = judge(run.manifest, run.samples, run.events).measures
+    for windows, expected in ((0.9e6, 0.9e6), (None, 0.7e6)):
+        rates = tuple(
+            replace(each, steady=replace(each.steady, mean_bytes_per_s=0.7e6, window_mean_bytes_per_s=windows))
+            for each in measured.rates
+        )
+        value = values_of(run.manifest, replace(measured, rates=rates))["steady-mean"]
+        assert value == pytest.approx(expected / run.manifest.move.quota_bytes_per_s)
+
+
 def test_what_could_not_be_measured_is_absent(run):
     measured = judge(run.manifest, run.samples, run.events).measures
     assert values_of(run.manifest, replace(measured, done_s=None, throttled_s=None, rates=())) == {}
     without = tuple(replace(rates, steady=None) for rates in measured.rates)
-    assert set(values_of(run.manifest, replace(measured, rates=without))) == set(NAMES) - {"steady-mean"}
+    assert set(values_of(run.manifest, replace(measured, rates=without))) == set(COMPARED) - {"steady-mean"}
     assert set(values_of(replace(run.manifest, move=None), measured)) == {"move-seconds", "cpu-per-gb"}
 
 

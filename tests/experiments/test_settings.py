@@ -42,9 +42,9 @@ def test_two_node_refuses_another_number_of_brokers():
 
 
 def test_tuned_is_three_broker_properties_and_default_is_none():
-    assert set(TWO_NODE.overlay({"fetch": "tuned"})) == {
+    assert set(TWO_NODE.overlay(read_settings(TWO_NODE, "ci", []))) == {
         "replica.fetch.response.max.bytes",
         "replica.fetch.wait.max.ms",
         "replica.fetch.backoff.ms",
     }
-    assert TWO_NODE.overlay({"fetch": "default"}) == {}
+    assert TWO_NODE.overlay(read_settings(TWO_NODE, "ci", ["fetch=default"])) == {}

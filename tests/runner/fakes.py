@@ -61,7 +61,8 @@ class FakeExecutor:
         self.point("run is measured")
         failed = ("records-intact",) if self.verdict == "fail" else ()
         values = {"move-seconds": self.value(variant.label, number)}
-        self.store[run_id] = Measured(self.verdict, values, failed, "jars")
+        kept = () if failed else ("records-intact",)
+        self.store[run_id] = Measured(self.verdict, values, failed, "jars", kept)
         self.point("run is committed")
         return self.store[run_id]
 

@@ -1,6 +1,9 @@
 """`testbed sweep` and `testbed compare`, whole, with an executor that makes nothing."""
 
+import html
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -104,6 +107,34 @@ def test_sweep_tells_each_combination_and_its_code_is_of_the_runs(doors, capsys)
     assert any(f"testbed sweep --resume {series}` goes on" in told for series in known())
 
 
+def test_sweep_over_releases_leaves_a_page_that_says_how_to_make_it_again(doors, capsys):
+    words = ["sweep", "kip73-two-node", "--set", "rate=5MB/s,10MB/s", "--set", "partitions=50"]
+    words += ["--kafka", "3.9.2,4.3.1"]
+    assert main([*words, "--repeats", "2", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [variant["settings"] for variant in told["variants"]] == [
+        {"rate": rate, "kafka": kafka} for rate in ("5MB/s", "10MB/s") for kafka in ("3.9.2", "4.3.1")
+    ]
+    low, high = told["variants"][0]["ranges"]["move-seconds"]
+    assert low <= told["variants"][0]["medians"]["move-seconds"] <= high
+    page = Path(told["report"]).read_text()
+    assert "4 combinations of rate, kafka" in page
+    again = shlex.split(html.unescape(re.search("<pre>(.*?)</pre>", page)[1]))
+    assert again[0] == "testbed"
+    capsys.readouterr()
+    assert main([*again[1:], "--markdown"]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[0].startswith("| rate | kafka | passed | observed ÷ quota |")
+    assert table[2].split(" | ")[:3] == ["| 5MB/s", "3.9.2", "2 of 2"]
+    assert main(["sweep", "--resume", told["series"], "--json", "--markdown"]) == 64
+
+
+def test_one_release_is_no_axis(doors, capsys):
+    assert main(["sweep", "kip73-two-node", "--set", "rate=5MB/s,10MB/s", "--kafka", "3.9.2", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [variant["settings"] for variant in told["variants"]] == [{"rate": "5MB/s"}, {"rate": "10MB/s"}]
+
+
 def test_sweep_within_a_budget(doors, capsys):
     assert main(["sweep", "kip73-two-node", "--set", "fetch=default,tuned", "--repeats", "50", "--budget", "2m"]) == 2
     assert len(doors.executors[0].made) == 12  # 10 s each
@@ -134,6 +165,9 @@ def test_every_run_is_confirmed_before_anything_is_told(doors):
         (["sweep", "kip73-two-node", "--measure", "speed"], "no measure 'speed'"),
         (["sweep", "kip73-two-node", "--store", "ftp://x"], "scheme 'ftp' is not known"),
         (["sweep", "--resume", f"{ID}-sweep-0a1b2c"], "there is no series"),
+        (["sweep", "kip73-two-node", "--kafka", "3.9.2,"], "--set kafka=3.9.2,"),
+        (["sweep", "kip73-two-node", "--json", "--markdown"], "only one of them"),
+        ([*COMPARE, "--measure", "bound-11s"], "bound-11s says nothing of better or worse"),
         (["compare"], "what is compared?"),
         (["compare", "--kafka", "4.3.1"], "nothing to compare it with"),
         (["compare", "--kafka", "4.3.1", "--kafka", "4.3.1"], "there twice"),

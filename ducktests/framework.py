@@ -1,0 +1,126 @@
+"""What of ducktape is used here, with types: it has none of its own. No other module imports ducktape."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from logging import Logger
+from typing import Any, Protocol, TypeVar
+
+import ducktape.cluster.cluster
+import ducktape.cluster.linux_remoteaccount
+import ducktape.services.service
+import ducktape.tests.runner
+import ducktape.tests.test
+from ducktape.cluster.cluster_node import ClusterNode
+from ducktape.cluster.cluster_spec import ClusterSpec
+from ducktape.cluster.node_spec import NodeSpec
+from ducktape.cluster.remoteaccount import RemoteAccountSSHConfig
+from ducktape.mark import matrix, parametrize
+from ducktape.mark.resource import cluster as cluster_mark
+from ducktape.tests.test_context import TestContext
+
+_Test = TypeVar("_Test", bound=Callable[..., None])
+LINUX = "linux"
+
+
+class SessionContext(Protocol):
+    """One invocation of ducktape; `globals` is what `--globals` gave."""
+
+    globals: Mapping[str, Any]
+
+
+class Context(Protocol):
+    """What a test is given."""
+
+    session_context: SessionContext
+    globals: Mapping[str, Any]
+    logger: Logger
+    test_index: int
+
+
+class Cluster(ducktape.cluster.cluster.Cluster):  # type: ignore[misc]  # ducktape has no types
+    """`ducktape.cluster.cluster.Cluster`."""
+
+
+class Account(ducktape.cluster.linux_remoteaccount.LinuxRemoteAccount):  # type: ignore[misc]  # no types
+    """`LinuxRemoteAccount`: a host over SSH."""
+
+    ssh_config: Any
+    hostname: str
+    _ssh_client: Any
+
+    def set_sftp_client(self) -> None:
+        """Open the file transfer of the connection there is."""
+        self._set_sftp_client()
+
+
+class Service(ducktape.services.service.Service):  # type: ignore[misc]  # no types
+    """`ducktape.services.service.Service`."""
+
+    nodes: list[Any]
+    logger: Logger
+
+
+class Test(ducktape.tests.test.Test):  # type: ignore[misc]  # no types
+    """`ducktape.tests.test.Test`."""
+
+    test_context: Context
+    logger: Logger
+
+
+def listen_on_loopback_only() -> None:
+    """Have ducktape listen where its tests are: it unpickles what anybody sends, and listens on every address."""
+
+    def start(receiver: Any) -> None:
+        receiver.port = receiver.socket.bind_to_random_port(
+            "tcp://127.0.0.1",
+            min_port=receiver.min_port,
+            max_port=receiver.max_port + 1,
+            max_tries=2 * (receiver.max_port + 1 - receiver.min_port),
+        )
+
+    ducktape.tests.runner.Receiver.start = start
+
+
+def ssh_config(name: str, address: str, user: str, key: str) -> Any:
+    """How `account.ssh_config` says where a host is."""
+    return RemoteAccountSSHConfig(host=name, hostname=address, user=user, port=22, identityfile=key)
+
+
+def problem_node(problem: str, node_type: str) -> Any:
+    """A node of a testbed that there is not."""
+    account = Account(ssh_config("none", "", "", ""), node_type=node_type, ssh_exception_checks=None)
+    return ClusterNode(account, node_type=node_type, testbed=None, kept=True, options=None, problem=problem)
+
+
+def node(account: Account, **attributes: object) -> Any:
+    """A node of a cluster."""
+    return ClusterNode(account, **attributes)
+
+
+def spec(types: Iterable[str]) -> Any:
+    """A specification of Linux nodes, of one type each."""
+    return ClusterSpec([NodeSpec(LINUX, each) for each in types])
+
+
+def types_of(cluster_spec: Any) -> list[str | None]:
+    """The node types that a specification asks for, one each node."""
+    return [each.node_type for each in cluster_spec]
+
+
+def results_folder(context: Context) -> str:
+    """Where a test's results lie."""
+    return str(TestContext.results_dir(context, context.test_index))
+
+
+def parametrized(values: Sequence[tuple[Mapping[str, object], int, str]]) -> Callable[[_Test], _Test]:
+    """Make a test of a method for each of `values`: its arguments, its nodes, their type. No values: no test."""
+
+    def mark(method: _Test) -> _Test:
+        if not values:
+            matrix(case=[])(method)
+        for arguments, nodes, node_type in values:
+            parametrize(**arguments)(method)
+            # To the tests that are marked so far and have no nodes yet, which is the one above.
+            cluster_mark(num_nodes=nodes, node_type=node_type)(method)
+        return method
+
+    return mark

@@ -1,0 +1,60 @@
+"""The load by itself: what an idle testbed must take, or the scenarios under load could not be judged."""
+
+import secrets
+from pathlib import Path
+from threading import Event
+
+from ducktests.dying import die_with_parent
+from ducktests.framework import Context, Test, parametrized, results_folder
+from ducktests.services import KafkaService, WorkloadService
+from ducktests.verdicts import Inconclusive
+from testbed.suites.case import EVIDENCE
+from testbed.suites.evidence import keep
+from testbed.suites.limit import time_limit
+from testbed.units import parse_byte_rate
+from testbed.workload.outcome import LATEST_S
+from testbed.workload.reading import audit
+from testbed.workload.spec import ProducerSpec
+
+LIMIT_S = 180.0
+SECONDS = 20.0
+PARTITIONS = range(12)
+
+
+class LoadTest(Test):
+    """The open-loop load on a testbed where nothing else happens."""
+
+    def __init__(self, test_context: Context) -> None:
+        super().__init__(test_context)
+        die_with_parent()
+
+    @parametrized([({"rate": "20MB/s"}, 3, "three-brokers")])
+    def test_an_idle_testbed_takes_the_declared_rate(self, rate: str) -> None:
+        """20 MB/s of 1 KiB records, acks=all: held, or nothing can be said; and nothing lost."""
+        evidence = Path(results_folder(self.test_context)) / EVIDENCE
+        topic = f"load-{secrets.token_hex(3)}"
+        kafka = KafkaService(self.test_context, 3)
+        with time_limit(LIMIT_S, "the load", evidence):
+            kafka.start()
+            ids = [host.node_id for host in kafka.testbed.topology.brokers if host.node_id is not None]
+            with kafka.testbed.admin() as admin:
+                placed = {n: [ids[n % len(ids)]] for n in PARTITIONS}
+                admin.create_topic(topic, placed, {})
+            producer = ProducerSpec("producer-1", topic, tuple(PARTITIONS), float(parse_byte_rate(rate)))
+            load = WorkloadService(self.test_context, kafka, [producer])
+            load.start()
+            try:
+                Event().wait(SECONDS)  # the load is what is looked at: there is nothing to wait for but time
+            finally:
+                load.stop()
+                keep(evidence, load.recorder, None)
+            assert load.result is not None
+            account = audit(kafka.testbed.bootstrap, [], load.result.written)
+            for each in account.producers:
+                assert (each.lost, each.duplicated, each.reordered, each.corrupt) == (0, 0, 0, 0), each
+            for process in load.result.processes:
+                if not process.held:
+                    raise Inconclusive(f"{process.name} did not hold its rate: {process.why}")
+            [sent] = load.result.processes
+            # Nothing else happens here: what was due is taken, up to what the load may be late by.
+            assert sent.acked >= sent.due - LATEST_S * producer.records_per_s, sent

@@ -1,0 +1,33 @@
+"""Every broker is restarted, one after the other, while data moves: the throttle holds, nothing is lost.
+
+r = 2: (A, B) → (C, B), led by A, while clients write. First C is restarted, which receives, then B, which is in
+sync, at last A, which leads: from then on B does, and is listed, too, as every existing replica is. The next one
+follows when the one before serves and is in sync, and `pause` has passed. Windows across a restart are not judged.
+"""
+
+from testbed.experiments.during import Bounce, During
+from testbed.experiments.experiment import Parameter
+from testbed.experiments.kip73 import Hosts, Settings, inbound, number, parameters, scenario
+from testbed.experiments.stages import one_of_two
+from testbed.units import parse_duration
+
+
+def _during(settings: Settings, hosts: Hosts) -> During:
+    return Bounce(list(reversed(hosts)), number(settings, "pause"))
+
+
+EXPERIMENT = scenario(
+    "kip73-bounce",
+    "brokers are restarted one after the other while data moves, r = 2",
+    brokers=3,
+    parameters=parameters(
+        inbound("500kB/s"),
+        Parameter("pause", "12s", parse_duration, "between a broker's return and the next one's restart"),
+        rate="4MB/s",
+        # Restarts included: four spans of `pause` and three restarts.
+        preload="66s",
+    ),
+    stage=one_of_two,
+    during=_during,
+    profiles={"release": {"preload": "210s", "pause": "40s"}},
+)

@@ -1,0 +1,39 @@
+"""KIP-73's Q&A 5: `replica.fetch.response.max.bytes` against quota × window.
+
+As `kip73-two-node`, with responses of `response`. The quota is checked before a fetch, so that the first response comes
+whole: when it is larger than quota × window, as here, the first window alone breaks the quota. With responses
+well below that (`response=1MiB`) it does not.
+"""
+
+from collections.abc import Mapping
+
+from testbed.experiments.experiment import Parameter, Value
+from testbed.experiments.kip73 import Hosts, Settings, lasting, number, parameters, scenario, side
+from testbed.experiments.scene import Group, Scene
+from testbed.units import parse_size
+
+
+def _stage(settings: Settings, hosts: Hosts) -> Scene:
+    a, b = hosts
+    moved = Group("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
+    # One partition, more than a response: it shows that it is not held back, and takes little of the first response.
+    control = side("control", a, b, round(1.5 * number(settings, "response")), 1)
+    found = Scene((moved,), calibration=side("calibration", a, b, 32_000_000), control=control)
+    return lasting(found, number(settings, "rate"), number(settings, "preload"))
+
+
+def _properties(settings: Mapping[str, Value]) -> Mapping[str, str]:
+    return {"replica.fetch.response.max.bytes": str(int(number(settings, "response")))}
+
+
+EXPERIMENT = scenario(
+    "kip73-fetch-size",
+    "a response larger than quota × window: the first window's burst (KIP-73's Q&A 5)",
+    brokers=2,
+    parameters=parameters(
+        Parameter("response", "32MiB", parse_size, "replica.fetch.response.max.bytes"), rate="2MB/s", fetch="default"
+    ),
+    stage=_stage,
+    properties=_properties,
+    profiles={"release": {"preload": "120s"}},
+)

@@ -1,0 +1,44 @@
+"""The throttle is raised and lowered while data moves, without a restart (a goal of KIP-73).
+
+As `kip73-two-node`. The move begins at `rate`; after `phase` the throttle becomes `raised`, after another `lowered`,
+under which it ends. Each change is seen in force on every broker before what follows is held against it.
+"""
+
+from testbed.experiments.during import During, LiveChange
+from testbed.experiments.experiment import Parameter
+from testbed.experiments.kip73 import Hosts, Settings, number, parameters, scenario, scene
+from testbed.experiments.scene import Group, Scene
+from testbed.units import parse_byte_rate, parse_duration
+
+_LAST = 0.8
+"""Of the last phase. A quota that is lowered lets nothing through until the window has forgotten what was sent before,
+and from then on a window's worth in lumps: the move is to end within one."""
+
+
+def _stage(settings: Settings, hosts: Hosts) -> Scene:
+    a, b = hosts
+    rate, raised, lowered = (number(settings, name) for name in ("rate", "raised", "lowered"))
+    moved = Group("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
+    return scene([moved], a, b).sized(round((rate + raised + _LAST * lowered) * number(settings, "phase")))
+
+
+def _during(settings: Settings, _hosts: Hosts) -> During:
+    rates = [int(number(settings, name)) for name in ("raised", "lowered")]
+    return LiveChange(rates, number(settings, "phase"))
+
+
+EXPERIMENT = scenario(
+    "kip73-live-change",
+    "the throttle is raised and lowered while data moves, without a restart",
+    brokers=2,
+    parameters=parameters(
+        Parameter("raised", "9MB/s", parse_byte_rate, "the second throttle"),
+        Parameter("lowered", "3MB/s", parse_byte_rate, "the third throttle, under which the move ends"),
+        Parameter("phase", "24s", parse_duration, "how long each throttle is in force"),
+        rate="6MB/s",
+        without=("preload",),
+    ),
+    stage=_stage,
+    during=_during,
+    profiles={"release": {"phase": "60s"}},
+)

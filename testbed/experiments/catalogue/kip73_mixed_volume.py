@@ -1,0 +1,60 @@
+"""High- and low-volume partitions under one throttle (KAFKA-4313): replicas in sync keep their ISR.
+
+100 high-volume partitions (A) → (B) are written to and moved; 20 low-volume ones have both brokers in their ISR and
+are written to as well. All of them are listed, with `*`. One response is more than the quota allows in `lag`
+(`replica.lag.time.max.ms`), so that listed partitions out of sync are left out of fetches for longer than a follower
+may lag. Were those in sync left out, too, as before KAFKA-4313, their ISR would shrink and expand all the time.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from testbed.errors import UsageError
+from testbed.experiments.experiment import Parameter, Value
+from testbed.experiments.kip73 import Hosts, Settings, inbound, lasting, number, parameters, scenario, scene, side
+from testbed.experiments.scene import Group, Scene
+from testbed.units import format_duration, parse_byte_rate, parse_duration, parse_size
+
+LOW_PARTITIONS, LOW_BYTES = 20, 4_000_000
+
+
+def _stage(settings: Settings, hosts: Hosts) -> Scene:
+    a, b = hosts
+    left_out_s = number(settings, "response") / number(settings, "rate")
+    if left_out_s <= number(settings, "lag"):
+        raise UsageError(
+            f"a response is worth {format_duration(round(left_out_s, 1))} of the throttle, not more than "
+            f"lag={format_duration(number(settings, 'lag'))}: no ISR would shrink even if those in sync were held back"
+        )
+    partitions = range(int(number(settings, "partitions")))
+    high = Group("kip73", partitions, (a,), (b,), 1, number(settings, "inbound"))
+    low = Group("low", range(LOW_PARTITIONS), (a, b), (a, b), LOW_BYTES, number(settings, "low"))
+    # One partition, more than a response: less than a response for each would not show that it is not held back.
+    control = side("control", a, b, round(1.5 * number(settings, "response")), 1)
+    found = replace(scene([high, low], a, b, wildcard=True), control=control)
+    return lasting(found, number(settings, "rate"), number(settings, "preload"))
+
+
+def _properties(settings: Mapping[str, Value]) -> Mapping[str, str]:
+    return {
+        "replica.fetch.response.max.bytes": str(int(number(settings, "response"))),
+        "replica.lag.time.max.ms": str(round(1000 * number(settings, "lag"))),
+    }
+
+
+EXPERIMENT = scenario(
+    "kip73-mixed-volume",
+    "high- and low-volume partitions under one throttle: replicas in sync keep their ISR (KAFKA-4313)",
+    brokers=2,
+    parameters=parameters(
+        inbound("1MB/s"),
+        Parameter("low", "200kB/s", parse_byte_rate, "what is written to the low-volume partitions"),
+        Parameter("response", "20MiB", parse_size, "replica.fetch.response.max.bytes"),
+        Parameter("lag", "3s", parse_duration, "replica.lag.time.max.ms"),
+        rate="4MB/s",
+        fetch="default",
+    ),
+    stage=_stage,
+    properties=_properties,
+    profiles={"release": {"preload": "120s"}},
+)

@@ -1,0 +1,44 @@
+"""A quota above what the NIC carries: the NIC's rate is seen, not the quota's.
+
+As `kip73-two-node`, with the sender's NIC slowed to `nic` once the topics are filled; the NICs are measured in that
+shape. There is no control: unlisted partitions would share the NIC with the listed ones and be held back alike.
+"""
+
+from testbed.errors import UsageError
+from testbed.experiments.during import During, SlowNic
+from testbed.experiments.experiment import Parameter
+from testbed.experiments.kip73 import Hosts, Settings, lasting, number, parameters, scenario, scene
+from testbed.experiments.scene import Group, Scene
+from testbed.network.shape import payload_bytes_per_s
+from testbed.units import format_bit_rate, format_byte_rate, parse_bit_rate
+
+
+def _stage(settings: Settings, hosts: Hosts) -> Scene:
+    a, b = hosts
+    nic, rate = int(number(settings, "nic")), number(settings, "rate")
+    carries = payload_bytes_per_s(nic)
+    if rate < 1.5 * carries:
+        raise UsageError(
+            f"rate={format_byte_rate(rate)} is not well above what nic={format_bit_rate(nic)} carries, "
+            f"{format_byte_rate(carries, 3)}: it could not be told which of the two bound"
+        )
+    moved = Group("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
+    return lasting(scene([moved], a, b, control=False), carries, number(settings, "preload"))
+
+
+def _during(settings: Settings, hosts: Hosts) -> During:
+    return SlowNic(hosts[0], int(number(settings, "nic")))
+
+
+EXPERIMENT = scenario(
+    "kip73-nic-bound",
+    "a quota above the NIC's rate: the NIC binds",
+    brokers=2,
+    parameters=parameters(
+        Parameter("nic", "80mbit", parse_bit_rate, "the rate of the sender's NIC, both ways"), rate="40MB/s"
+    ),
+    stage=_stage,
+    during=_during,
+    nic_bound=True,
+    profiles={"release": {"preload": "120s"}},
+)

@@ -1,0 +1,17 @@
+"""As `kip73-one-to-two`, while clients write to the moving partitions.
+
+A's quota also records what its followers in sync fetch: quota − 2 × inbound is left for catching up. Since A sends in
+bursts (docs/kip73.md), how much is written decides in which of them the move ends: `inbound` is low for that reason.
+"""
+
+from testbed.experiments.kip73 import LIGHT, RELEASE, inbound, parameters, scenario
+from testbed.experiments.stages import one_to_two
+
+EXPERIMENT = scenario(
+    "kip73-one-to-two-produce",
+    "as kip73-one-to-two, while clients write to the moving partitions: quota − 2 × inbound is left",
+    brokers=3,
+    parameters=parameters(inbound("1MB/s"), rate="6MB/s", preload="62s"),
+    stage=one_to_two,
+    profiles={"smoke": LIGHT, "release": RELEASE},
+)

@@ -1,0 +1,47 @@
+"""A throttle below the inbound rate never lets the move end: it is noticed as stuck, and raised (KIP-73's Q&A).
+
+As `kip73-two-node-produce`, but more is written than `rate` lets through: the summed lag grows. When it has not
+fallen for `patience` the move is said to be stuck and the throttle becomes `raised`, under which it ends in `preload`.
+"""
+
+from testbed.errors import UsageError
+from testbed.experiments.during import During, Stuck
+from testbed.experiments.experiment import Parameter
+from testbed.experiments.kip73 import Hosts, Settings, inbound, lasting, number, parameters, scenario, scene
+from testbed.experiments.scene import Group, Scene
+from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
+
+
+def _stage(settings: Settings, hosts: Hosts) -> Scene:
+    a, b = hosts
+    rate, written = number(settings, "rate"), number(settings, "inbound")
+    if written <= rate:
+        raise UsageError(
+            f"inbound={format_byte_rate(written)} is not above rate={format_byte_rate(rate)}: nothing would be stuck"
+        )
+    moved = Group("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1, written)
+    # What piles up until the throttle is raised is part of what then has to be caught up with.
+    raised, move_s = number(settings, "raised"), number(settings, "preload")
+    piled_up_s = number(settings, "patience") * (written - rate) / max(1.0, raised - written)
+    return lasting(scene([moved], a, b), raised, max(1.0, move_s - piled_up_s))
+
+
+def _during(settings: Settings, _hosts: Hosts) -> During:
+    return Stuck(int(number(settings, "raised")), number(settings, "patience"))
+
+
+EXPERIMENT = scenario(
+    "kip73-stuck",
+    "a throttle below the inbound rate is noticed as stuck and raised",
+    brokers=2,
+    parameters=parameters(
+        inbound(),
+        Parameter("raised", "10MB/s", parse_byte_rate, "the throttle once the move is seen to be stuck"),
+        Parameter("patience", "15s", parse_duration, "how long the lag may not fall before that is called stuck"),
+        rate="2MB/s",
+        preload="40s",
+    ),
+    stage=_stage,
+    during=_during,
+    profiles={"release": {"preload": "120s", "patience": "60s"}},
+)

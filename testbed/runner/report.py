@@ -1,0 +1,63 @@
+"""A sweep's page: from what a series says to a file beside the runs' own reports."""
+
+import shlex
+from pathlib import Path
+
+from results.compare import find_measure
+from results.report.sweep import Combination, SweepPage, render_sweep
+from testbed.experiments.reports import reports_dir
+from testbed.runner.run import Result
+from testbed.runner.series import Series
+from testbed.runner.variant import differing
+
+
+def sweep_page(result: Result) -> SweepPage:
+    """What the page is filled with. Pure."""
+    series = result.series
+    axes, values = differing(series.variants)
+    return SweepPage(
+        id=series.id,
+        experiment=series.variants[0].experiment,
+        profile=series.variants[0].profile,
+        axes=axes,
+        combinations=tuple(
+            Combination(
+                row.variant,
+                values[row.variant],
+                {str(verdict): count for verdict, count in row.runs.items()},
+                row.medians,
+                row.ranges,
+            )
+            for row in result.outcome.rows
+        ),
+        measures=series.measures,
+        units={name: find_measure(name).unit for name in series.measures},
+        ended=result.why_ended,
+        complete=result.complete,
+        not_passed=tuple(words for row in result.outcome.rows for words in row.not_passed),
+        command=command(series),
+    )
+
+
+def command(series: Series) -> str:
+    """The command line that asks for the same sweep. Pure."""
+    first = series.variants[0]
+    words = ["testbed", "sweep", first.experiment]
+    settings = [dict(word.split("=", 1) for word in variant.settings) for variant in series.variants]
+    for name in settings[0]:
+        words += ["--set", f"{name}={','.join(dict.fromkeys(each[name] for each in settings))}"]
+    kafka = list(dict.fromkeys(variant.kafka for variant in series.variants if variant.kafka))
+    words += ["--kafka", ",".join(kafka)] if kafka else []
+    words += ["--topology", first.topology] if first.topology else []
+    words += ["--profile", first.profile, "--repeats", str(series.repeats), "--seed", str(series.seed)]
+    return shlex.join(words)
+
+
+def write_sweep(result: Result) -> Path:
+    """Write the page; returns where it is."""
+    path = reports_dir() / f"{result.series.id}.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".partial")
+    temporary.write_text(render_sweep(sweep_page(result)), encoding="utf-8")
+    temporary.replace(path)
+    return path

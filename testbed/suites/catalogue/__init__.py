@@ -1,0 +1,1 @@
+"""The suites; each module here is one."""

@@ -1,0 +1,162 @@
+"""ducktape as a process of its own: started, listened to, ended, and cleaned up after."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.owner import Owner
+from testbed.provision import state as states
+from testbed.provision.collect import garbage
+from testbed.provision.containers import Engine
+from testbed.provision.remove import remove
+from testbed.suites.limit import GRACE_S
+from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite
+from testbed.suites.telling import SUITE_VARIABLE, told
+
+Progress = Callable[[str], None]
+ROOT = Path(__file__).parents[2]
+SPARE_S = 60.0
+"""What ducktape takes beside its tests."""
+BRING_UP_S = 180.0
+INTERRUPTED_S = 90.0
+"""What an interrupted test may take to put everything back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One invocation of ducktape, for the cases of one profile; everything it writes goes into `folder`."""
+
+    suite: Suite
+    profile: str
+    cases: Sequence[Case]
+    kafka: str | None
+    store: str
+    folder: Path
+
+    @property
+    def hang_s(self) -> float:
+        """After how long without a word of its test ducktape gives up; our own limit comes first."""
+        return max(case.limit_s for case in self.cases) + GRACE_S + SPARE_S
+
+    @property
+    def longest_s(self) -> float:
+        """When it must be over, whatever happens."""
+        return sum(case.limit_s + GRACE_S + BRING_UP_S for case in self.cases) + SPARE_S
+
+    def command(self) -> list[str]:
+        """ducktape's command line. The user's own settings are left out: a retry until it passes may be among them."""
+        return [
+            *(sys.executable, "-P", "-m", "ducktape", str(ROOT / "ducktests" / self.suite.tests)),
+            *("--cluster", "ducktests.cluster.TestbedCluster", "--cluster-file", str(self.folder / "cluster.json")),
+            *("--results-root", str(self.folder / "ducktape"), "--config-file", os.devnull, "--max-parallel", "1"),
+            *("--test-runner-timeout", str(int(self.hang_s * 1000))),
+        ]
+
+    def environment(self) -> dict[str, str]:
+        """What the tests are made for, and for whom ducktape works."""
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        return {
+            **os.environ,
+            "PYTHONPATH": path,
+            PROFILE_VARIABLE: self.profile,
+            CASES_VARIABLE: ",".join(case.name for case in self.cases),
+            SUITE_VARIABLE: str(os.getpid()),
+        }
+
+
+def run(session: Session, progress: Progress) -> None:
+    """Run ducktape to its end, whatever that is: what became of each case is in the folder.
+
+    What it says goes into `ducktape.log`. On Ctrl-C the test under way is interrupted, and what it had is put back.
+    """
+    session.folder.mkdir(parents=True, exist_ok=True)
+    options = {"kafka": session.kafka, "store": session.store}
+    (session.folder / "cluster.json").write_text(json.dumps(options) + "\n", encoding="utf-8")
+    process = subprocess.Popen(
+        session.command(),
+        cwd=session.folder,
+        env=session.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        # A group of its own, so that Ctrl-C comes to it once, and from here.
+        process_group=0,
+    )
+    over = threading.Timer(session.longest_s, _signal_group, [process, signal.SIGKILL])
+    over.daemon = True
+    over.start()
+    try:
+        _listen(process, session.folder / "ducktape.log", progress)
+        process.wait()
+    except BaseException:
+        progress("interrupted: ending the test under way")
+        _interrupt(process)
+        raise
+    finally:
+        over.cancel()
+        _remove_left(process.pid, progress)
+
+
+def statuses(folder: Path) -> dict[str, tuple[bool, str]]:
+    """What ducktape reports of each case: whether its test passed, and its summary. Raises `TestbedError`."""
+    found: dict[str, tuple[bool, str]] = {}
+    for path in sorted((folder / "ducktape").glob("*/report.json")):
+        try:
+            results: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["results"]
+            for result in results:
+                passed = result["test_status"] == "PASS"
+                case = (result["injected_args"] or {}).get("case", result["test_id"])
+                known = found.get(case, (True, ""))
+                found[case] = (passed and known[0], known[1] or result["summary"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise TestbedError(f"{path}: not a report of ducktape ({error!r}); its log is beside it") from error
+    return found
+
+
+def _listen(process: "subprocess.Popen[str]", log: Path, progress: Progress) -> None:
+    assert process.stdout is not None
+    with log.open("w", encoding="utf-8") as file:
+        for line in process.stdout:
+            file.write(line)
+            file.flush()
+            if (text := told(line)) is not None:
+                progress(text)
+
+
+def _interrupt(process: "subprocess.Popen[str]") -> None:
+    """End ducktape and its tests: SIGINT, as SIGTERM makes it kill its tests and then wait for them without end."""
+    _signal_group(process, signal.SIGINT)
+    try:
+        process.communicate(timeout=INTERRUPTED_S)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        _signal_group(process, signal.SIGKILL)
+        process.communicate()
+
+
+def _signal_group(process: "subprocess.Popen[str]", number: signal.Signals) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, number)
+
+
+def _remove_left(pid: int, progress: Progress) -> None:
+    """Remove the testbeds of a ducktape that was ended before it could."""
+    engine = Engine()
+    try:
+        for name in garbage(engine):
+            state = states.load(name)
+            owner = Owner.parse(state.owner) if state else None
+            if owner is not None and owner.pid == pid:
+                progress(f"removing {name}")
+                remove(engine, name)
+    finally:
+        engine.close()

@@ -1,0 +1,49 @@
+"""docs/ducktape.md tells the truth: its counts, its fields and variables, its example."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from ducktests.options import Options
+from testbed.cli.command import Parser
+from testbed.cli.commands.suite import COMMAND
+from testbed.suites.limit import GRACE_S
+from testbed.suites.session import INTERRUPTED_S
+from testbed.suites.suite import CASES_VARIABLE, LIMIT_S, PROFILE_VARIABLE, find_suite
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "ducktape.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("profile", ["ci", "release"])
+def test_it_counts_the_cases(profile):
+    [line] = [line for line in TEXT.splitlines() if line.startswith(f"| `{profile}` |")]
+    assert f"({len(find_suite('kip73').cases(profile))} cases)" in line
+
+
+def test_it_names_every_field_and_variable():
+    for name in (*(field.name for field in dataclasses.fields(Options)), PROFILE_VARIABLE, CASES_VARIABLE):
+        assert f"`{name}`" in TEXT
+
+
+def test_its_limits_are_those_of_the_code():
+    assert (LIMIT_S, GRACE_S, INTERRUPTED_S) == (7 * 60, 2 * 60, 90)
+    assert "(7 minutes in `smoke` and `ci`)" in TEXT and "within two minutes" in TEXT and "in 90 s" in TEXT
+
+
+def test_its_commands_are_taken():
+    parser = Parser("testbed suite")
+    COMMAND.configure(parser)
+    commands = [line.split("#")[0].split()[2:] for line in TEXT.splitlines() if line.startswith("testbed suite kip73")]
+    assert len(commands) == 3
+    for words in commands:
+        args = parser.parse_args(words)
+        assert find_suite(args.suite).cases(args.profile, args.only)
+
+
+def test_its_example_is_the_code_itself():
+    example = TEXT.split("```python\n")[1].split("```")[0]
+    method = [line.strip() for line in example.splitlines()]
+    code = (ROOT / "ducktests" / "kip73_test.py").read_text(encoding="utf-8")
+    assert method[1] in code and method[2] in code

@@ -1,0 +1,122 @@
+"""ducktape as a process: what it is told, what it says, and how it ends."""
+
+import json
+import sys
+import threading
+import time
+
+import pytest
+
+from testbed.errors import TestbedError
+from testbed.suites import session as module
+from testbed.suites.run import Request, outcomes_of
+from testbed.suites.session import Session, run, statuses
+from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, find_suite
+from tests.ducktests.test_outcome import outcome
+
+
+@pytest.fixture
+def session(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_remove_left", lambda _pid, _progress: None)
+    suite = find_suite("kip73")
+    return Session(suite, "smoke", suite.cases("smoke"), None, str(tmp_path / "store"), tmp_path / "out")
+
+
+def instead(monkeypatch, script):
+    monkeypatch.setattr(Session, "command", lambda _self: [sys.executable, "-c", script])
+
+
+def test_ducktape_is_told_what_to_run_and_nothing_of_the_users_own(session):
+    command = " ".join(session.command())
+    assert "ducktests/kip73_test.py --cluster ducktests.cluster.TestbedCluster" in command
+    assert "--config-file /dev/null" in command and "--max-parallel 1" in command
+    assert session.environment()[PROFILE_VARIABLE] == "smoke"
+    assert session.environment()[CASES_VARIABLE].split(",") == [case.name for case in session.cases]
+    # A hang is our own limit's to end, with evidence, before it is ducktape's.
+    assert session.hang_s > max(case.limit_s for case in session.cases) + 60
+
+
+def test_what_tests_tell_is_progress_and_everything_is_in_the_log(session, monkeypatch):
+    instead(monkeypatch, "print('[INFO] noise'); print('testbed: case two-node: pass')")
+    steps = []
+    run(session, steps.append)
+    assert steps == ["case two-node: pass"]
+    assert (session.folder / "ducktape.log").read_text() == "[INFO] noise\ntestbed: case two-node: pass\n"
+    assert json.loads((session.folder / "cluster.json").read_text()) == {"kafka": None, "store": session.store}
+
+
+ROUND = """
+import signal, sys, time
+def stop(*_):
+    print('testbed: put back', flush=True)
+    sys.exit(1)
+signal.signal(signal.SIGINT, stop)
+print('testbed: begun', flush=True)
+time.sleep(60)
+"""
+
+
+def test_ctrl_c_reaches_ducktape_once_and_is_waited_for(session, monkeypatch):
+    instead(monkeypatch, ROUND)
+    steps = []
+
+    def progress(text):
+        steps.append(text)
+        if text == "begun":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(session, progress)
+    assert steps == ["begun", "interrupted: ending the test under way"]
+
+
+def test_a_session_that_outlasts_everything_is_killed(session, monkeypatch):
+    instead(monkeypatch, "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)")
+    monkeypatch.setattr(Session, "longest_s", 0.5)
+    begun = time.monotonic()
+    run(session, lambda _text: None)
+    assert time.monotonic() - begun < 10
+    assert threading.active_count() < 20
+
+
+def report(session, *results):
+    folder = session.folder / "ducktape" / "2026-11-21--001"
+    folder.mkdir(parents=True, exist_ok=True)
+    documents = [
+        {"test_id": case, "injected_args": {"case": case}, "test_status": status, "summary": summary}
+        for case, status, summary in results
+    ]
+    (folder / "report.json").write_text(json.dumps({"results": documents}))
+    return folder
+
+
+def test_each_case_has_an_outcome_whatever_became_of_its_test(session):
+    folder = report(
+        session,
+        ("two-to-one-produce", "FAIL", "Test aborted: TimeoutError"),
+        ("live-change", "FAIL", "services"),
+        ("two-node", "FLAKY", "run 2: PASSED"),
+    )
+    outcome("live-change").write(folder / "a")
+    outcome("two-node").write(folder / "b")
+    found = {each.case: each for each in outcomes_of(session.cases, Request("kip73", "smoke"), session.folder)}
+    assert [each.ending for each in found.values()] == ["not done"] * 3
+    assert found["two-to-one-produce"].why == "Test aborted: TimeoutError"
+    assert found["two-to-one-produce"].topology == "three-brokers"
+    assert found["live-change"].why == "its run passed, and its test did not: services"
+    assert found["live-change"].run_id is not None
+
+
+def test_a_case_that_ducktape_never_ran_is_not_done(session):
+    report(session, ("two-node", "PASS", ""))
+    found = {each.case: each for each in outcomes_of(session.cases, Request("kip73", "smoke"), session.folder)}
+    assert found["live-change"].why == "ducktape has not run it: see ducktape.log"
+    # It passed for ducktape, and left nothing that says so.
+    assert found["two-node"].ending == "not done"
+
+
+def test_a_report_of_ducktape_that_is_none_is_an_error(session):
+    report(session)
+    next(session.folder.rglob("report.json")).write_text("{}")
+    with pytest.raises(TestbedError, match="not a report of ducktape"):
+        statuses(session.folder)

@@ -1,0 +1,87 @@
+"""Suites: every case can be run, and is run by exactly one ducktape test."""
+
+import importlib
+
+import pytest
+
+import ducktests.kip73_test as kip73
+from testbed.errors import UsageError
+from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite, find_suite, suites
+from testbed.topology.find import find
+
+PROFILES = [(suite.name, profile) for suite in suites().values() for profile in suite.profiles]
+
+
+@pytest.mark.parametrize(("name", "profile"), PROFILES)
+def test_every_case_can_be_run(name, profile):
+    for case in find_suite(name).cases(profile):
+        resolved = case.resolve(profile, "4.3.1")
+        assert resolved.experiment.name == case.experiment
+        assert {host.kafka_version for host in resolved.topology.hosts} == {"4.3.1"}
+
+
+def marked(monkeypatch, **variables):
+    """Case → (test, nodes, their type), as ducktape would find them."""
+    for variable in (PROFILE_VARIABLE, CASES_VARIABLE):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    module = importlib.reload(kip73)
+    found = []
+    for name, method in vars(module.Kip73Test).items():
+        if not name.startswith("test"):
+            continue
+        arguments = None
+        for mark in method.marks:
+            if mark.name == "PARAMETRIZE":
+                arguments = mark.injected_args
+            elif mark.name == "RESOURCE_HINT_CLUSTER_USE":
+                found.append((arguments["case"], name, mark.metadata["num_nodes"], mark.metadata["node_type"]))
+            else:
+                assert (mark.name, mark.injected_args) == ("MATRIX", {"case": []})
+    return found
+
+
+@pytest.mark.parametrize("profile", ["smoke", "ci", "release"])
+def test_each_case_of_kip73_has_one_ducktape_test_with_the_hosts_it_needs(monkeypatch, profile):
+    tests = marked(monkeypatch, **{PROFILE_VARIABLE: profile})
+    cases = find_suite("kip73").cases(profile)
+    assert sorted(case for case, *_rest in tests) == sorted(case.name for case in cases)
+    for case in cases:
+        [(_case, test, nodes, kind)] = [each for each in tests if each[0] == case.name]
+        topology = case.resolve(profile).topology
+        assert (nodes, kind) == (len(find(topology.name).hosts), topology.name), test
+
+
+def test_all_scenarios_of_the_plan_are_in_ci(monkeypatch):
+    tests = {test for _case, test, *_rest in marked(monkeypatch)}
+    assert tests == {name for name in vars(kip73.Kip73Test) if name.startswith("test")}
+    assert len(tests) == 11
+
+
+def test_tests_are_made_for_the_cases_named_only(monkeypatch):
+    tests = marked(monkeypatch, **{PROFILE_VARIABLE: "ci", CASES_VARIABLE: "stuck,two-node"})
+    assert sorted(case for case, *_rest in tests) == ["stuck", "two-node"]
+
+
+def test_an_unknown_case_is_refused_with_a_proposal():
+    with pytest.raises(UsageError, match=r"no case 'two-nod', only .*; did you mean two-node\?"):
+        find_suite("kip73").cases("ci", ["two-nod"])
+
+
+def test_an_unknown_profile_and_suite_are_refused():
+    with pytest.raises(UsageError, match="'nightly': suite kip73 has smoke, ci, release"):
+        find_suite("kip73").cases("nightly")
+    with pytest.raises(UsageError, match="no suite 'kip74'; there are kip73"):
+        find_suite("kip74")
+
+
+def test_a_case_that_is_there_twice_is_a_mistake():
+    with pytest.raises(ValueError, match="twice"):
+        Suite("s", "", "t", {"ci": [Case("a", "kip73-two-node"), Case("a", "kip73-stuck")]})
+
+
+def test_a_whole_profile_fits_into_its_time():
+    """A case of `ci` takes some 90 s at most; what the limits allow is for the day on which something hangs."""
+    assert len(find_suite("kip73").cases("smoke")) <= 4
+    assert len(find_suite("kip73").cases("ci")) <= 16

@@ -1,0 +1,82 @@
+from results.schema import Event, Sample
+from testbed.experiments.accounts import inbound_rates, quotas
+from testbed.experiments.load import load_specs
+from testbed.experiments.mover import preloaded
+from testbed.experiments.scene import Group, Scene
+from testbed.kafka.types import TopicPartition
+from testbed.workload.audit import Audit, ProducerAudit
+
+TP, S = TopicPartition("t", 0), 1_000_000
+
+
+def read(second, value, host="b1", partition=0):
+    return Sample(int(second * S), host, "log.bytes", value, "t", partition)
+
+
+def test_inbound_is_the_growth_of_the_leaders_log_between_the_first_and_the_last_reading():
+    samples = [read(1, 0), read(3, 500), read(2, 400), read(5, 900), read(4, 1e9, host="b2"), read(9, 1e9)]
+    assert inbound_rates(samples, {TP: "b1"}, 2 * S, 8 * S) == {TP: 500 / 3}
+
+
+def test_a_partition_read_once_has_no_rate():
+    assert inbound_rates([read(2, 0), read(9, 1)], {TP: "b1"}, 0, 5 * S) == {}
+
+
+def force(second, rate):
+    return Event(int(second * S), "throttle.in_force", "throttle", None, {"rate_bytes_per_s": rate})
+
+
+def test_quotas_are_those_that_every_broker_showed():
+    events = [
+        force(0, 10),
+        Event(1 * S, "move.started"),
+        Event(5 * S, "throttle.changing", "throttle", None, {"rate_bytes_per_s": 20}),
+        force(6, 20),
+        force(7, 20),
+        force(10, 5),
+    ]
+    assert quotas(events, 10) == [(5.0, 10), (4.0, 20.0), (0.0, 5.0)]
+    assert quotas(events[:2], 10) == [(0.0, 10)]
+    assert quotas([], 10) == [(0.0, 10)]
+
+
+def test_a_group_has_a_producer_or_with_followers_two_and_one_consumer_reads_everything():
+    groups = (
+        Group("t", range(2), ("A",), ("B",), 1, 10.0),
+        Group("t", range(2, 5), ("B",), ("A",), 1, 20.0),
+        Group("quiet", range(2), ("A",), ("B",), 1),
+        Group("low", range(5), ("A", "B"), ("A", "B"), 1, 5.0),
+        Group("one", range(1), ("A", "B"), ("A", "B"), 1, 7.0),
+    )
+    found = load_specs(Scene(groups, calibration=groups[2]), "ab12cd")
+    assert [spec.name for spec in found] == [f"producer-{n}" for n in range(1, 6)] + ["consumer-1"]
+    assert [(spec.topic, spec.partitions, spec.rate_bytes_per_s) for spec in found[:-1]] == [
+        ("t", (0, 1), 10.0),
+        ("t", (2, 3, 4), 20.0),
+        ("low", (0, 2, 4), 3.0),
+        ("low", (1, 3), 2.0),
+        ("one", (0,), 7.0),
+    ]
+    assert found[-1].topics == ("t", "low", "one")
+    assert load_specs(Scene((groups[2],), calibration=groups[2]), "ab12cd") == []
+
+
+def account(name, **counts):
+    return ProducerAudit(
+        name,
+        **{
+            "acked": 10,
+            "found": 10,
+            **dict.fromkeys(
+                ("lost", "duplicated", "reordered", "corrupt", "refused_found", "in_doubt", "in_doubt_found"), 0
+            ),
+            **counts,
+        },
+        first=(),
+    )
+
+
+def test_records_written_before_the_move_are_accounted_for_apart_from_the_loads():
+    producers = (account("preload", lost=2, found=8), account("producer-1", corrupt=3))
+    records = preloaded(Audit(20, 18, 2, 0, 4, (), producers=producers))
+    assert (records.expected, records.found, records.lost, records.corrupt) == (10, 8, 2, 1)

@@ -1,0 +1,125 @@
+"""An empty broker, without brokers: in which order things are done to it, and that nothing is left of them."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from results.manifest import Done
+from testbed.experiments import bootstrap, mover
+from testbed.experiments.bootstrap import Bootstrap
+from testbed.experiments.during import During
+from testbed.experiments.kip73 import scene
+from testbed.experiments.mover import MoveSetup
+from testbed.experiments.scene import Group
+from testbed.kafka.types import TopicPartition
+from testbed.probes.loglines import entries
+from testbed.reassignment.changes import EVERY_BROKER, LEADER_RATE
+from testbed.reassignment.journal import JournalFolder
+from testbed.topology.find import find
+from tests.fakes.admin import FakeAdmin
+
+GROUP = Group("kip73", range(3), ("b1", "b2"), ("b1", "b2"), 3 * 4096, empty=("b2",))
+STALE = """\
+[2026-11-21 22:13:28,100] ERROR [AssignmentsManager id=2] handleResponse: 104 assignments failed; global error: \
+Response-level error: STALE_BROKER_EPOCH. Retrying. (org.apache.kafka.server.AssignmentsManager)
+"""
+
+
+class FakeTestbed:
+    """Notes what is done; the stopped broker is out of every ISR, and in it again once it was started."""
+
+    name = "fake"
+    bootstrap = ("fake:9092",)
+
+    def __init__(self, done):
+        self.topology, self.faults, self.done = find("two-brokers"), self, done
+        self.state = SimpleNamespace(cluster_id="fake-cluster", overlay={})
+        self.hosts = {"b2": self}
+        self.admin = FakeAdmin({TopicPartition("kip73-ab12cd", p): (1, 2) for p in range(3)}, broker_ids=(1, 2))
+
+    def add(self, fault):
+        self.done.append(f"{fault.kind} {fault.host}")
+        self.admin.isr_lacks = frozenset({2})
+        self.admin.broker_ids = (1,)
+        return 7
+
+    def clear(self, number):
+        self.done.append(f"start, with {self.admin.configs.get(EVERY_BROKER, {}).get(LEADER_RATE)}")
+        assert number == 7
+        self.admin.broker_ids = (1, 2)
+        self.admin.isr_lacks = frozenset()
+
+    def run(self, command):
+        self.done.append(f"wipe {command[1]}")
+
+    def put(self, content, path):
+        self.done.append(f"format {path}")
+        self.meta = content.decode()
+
+
+@pytest.fixture
+def joining(monkeypatch, tmp_path):
+    done = []
+    testbed = FakeTestbed(done)
+    monkeypatch.setattr(bootstrap, "JournalFolder", lambda: JournalFolder(tmp_path))
+    monkeypatch.setattr(bootstrap, "LOOK_S", 0.001)
+    monkeypatch.setattr(mover, "preload", lambda _servers, fills, acks: done.append(f"fill {len(fills)}"))
+    recorder = SimpleNamespace(
+        event=lambda kind, *_more: done.append(kind) if kind.startswith("move.") else None,
+        add=lambda _samples: None,
+        poll=lambda *_what: SimpleNamespace(stop=lambda: None),
+        wait_for_all=lambda: None,
+        latest=lambda *_what: None,
+    )
+    context = SimpleNamespace(
+        testbed=testbed, recorder=recorder, progress=lambda _text: None, run_id="x-ab12cd", settings={}
+    )
+    setup = MoveSetup(scene([GROUP], "b1", "b2", control=False, wildcard=True), 1000, "tuned", During())
+    return Bootstrap(context, setup, testbed.admin)
+
+
+def test_the_broker_is_empty_when_it_starts_and_the_throttle_is_there_before_it(joining):
+    testbed = joining.testbed
+    with joining:
+        assert joining.stage().ok
+        moved = joining.transfer(5.0)
+    assert moved.done.ok and moved.in_force.ok and moved.restored.ok
+    assert testbed.done == [
+        "broker-term b2",
+        "fill 1",
+        "wipe /var/lib/kafka",
+        "format /var/lib/kafka/meta.properties",
+        "start, with 1000",
+        "move.started",
+        "move.done",
+    ]
+    assert "cluster.id=fake-cluster\nnode.id=2\n" in testbed.meta
+    assert testbed.admin.configs == {}
+
+
+def test_an_error_before_the_start_starts_it_all_the_same(joining, monkeypatch):
+    monkeypatch.setattr(mover, "preload", lambda _servers, _fills, acks: 1 / 0)
+    with pytest.raises(ZeroDivisionError), joining:
+        joining.stage()
+    assert joining.testbed.done == ["broker-term b2", "start, with None"]
+
+
+def test_a_broker_that_is_never_in_sync_is_not_done_and_the_throttle_is_put_back(joining, monkeypatch):
+    testbed = joining.testbed
+    real = testbed.clear
+    monkeypatch.setattr(testbed, "clear", lambda number: (real(number), setattr(testbed.admin, "isr_lacks", {2})))
+    with joining:
+        joining.stage()
+        moved = joining.transfer(0.01)
+    assert isinstance(moved.done, Done) and not moved.done.ok
+    assert "b2 to be in sync everywhere" in moved.done.why
+    assert moved.restored.ok and testbed.admin.configs == {}
+
+
+def test_what_an_empty_folder_makes_brokers_say_is_explained_and_nothing_like_it(joining):
+    def explained(text):
+        [entry] = entries(text)
+        return any(allowed.explains(entry, "b2", "4.3.1") for allowed in joining.allowances())
+
+    assert explained(STALE)
+    assert not explained(STALE.replace("STALE_BROKER_EPOCH", "NOT_CONTROLLER"))

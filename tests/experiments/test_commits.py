@@ -1,0 +1,98 @@
+"""A run whose command is killed while it is written: afterwards it is whole, or collected and nothing of it is left."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from results.manifest import new_run_id
+from results.store import Store
+from testbed.experiments.commits import collect_half_runs, noted
+from testbed.paths import state_dir
+
+ROOT = Path(__file__).parents[2]
+RUN_ID = "20261121T214000Z-kip73-two-node-dead00"
+# Dies in the n-th step of writing; the store asks nothing of a run but its id and a verdict that is its criteria's.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from types import SimpleNamespace
+import results.store as store
+from results.schema import EVENTS, SAMPLES
+from testbed.experiments.commits import commit
+left = int(sys.argv[2])
+def dying(real):
+    def call(*arguments, **named):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*arguments, **named)
+    return call
+os.fsync, Path.rename = dying(os.fsync), dying(Path.rename)
+class Manifest(SimpleNamespace):
+    def to_json(self):
+        return "{}"
+store.replace = lambda manifest, **changes: Manifest(**{**vars(manifest), **changes})
+run = Manifest(run_id=sys.argv[3], verdict=store.overall([]))
+commit(store.Store.open(sys.argv[1]), store.RunData(run, SAMPLES.empty_table(), EVENTS.empty_table(), []))
+print("whole")
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def files(root):
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("steps", [0, 2, 5, 8, 11, 13, 14, 15, 30])
+def test_killed_at_any_point_a_run_is_whole_or_collected(tmp_path, steps):
+    root = tmp_path / "store"
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(root), str(steps), RUN_ID],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == (0 if steps == 30 else -signal.SIGKILL), done.stderr
+    whole = Store.open(root).runs() == [RUN_ID]
+    left = Store.open(root).half(RUN_ID)
+    told = collect_half_runs(tmp_path, dry_run=True)
+    assert told == ([f"{RUN_ID}: would be removed: a run that is not whole"] if left else [])
+    assert collect_half_runs(tmp_path, dry_run=False) == [line.replace("would be ", "") for line in told]
+    names = [f"runs/{RUN_ID}/{kind}.parquet" for kind in ("criteria", "events", "samples")]
+    assert files(root) == ([f"manifests/{RUN_ID}.json", *names] if whole else [])
+    assert list((root / "runs").glob("*") if not whole else ()) == []
+    assert list((state_dir() / "commits").iterdir()) == []
+
+
+def test_what_a_living_command_writes_is_left_alone(tmp_path):
+    run_id = new_run_id("kip73-two-node", token="a11fe0")
+    store = Store.open(tmp_path / "store")
+    with noted(run_id, store.location):
+        store.files.put(f"runs/{run_id}/samples.parquet", b"x")
+        assert collect_half_runs(tmp_path, dry_run=False) == []
+    assert files(tmp_path / "store") == [f"runs/{run_id}/samples.parquet"]
+
+
+def test_half_a_report_goes_and_its_run_stays(tmp_path):
+    code = (
+        "import os, signal, sys\nfrom testbed.experiments.commits import noted\n"
+        "with noted(sys.argv[1], sys.argv[2]): os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    root = tmp_path / "store"
+    Store.open(root).files.put(f"manifests/{RUN_ID}.json", b"{}")
+    (tmp_path / f"{RUN_ID}.partial").write_text("<html>")
+    subprocess.run([sys.executable, "-c", code, RUN_ID, str(root)], cwd=ROOT, check=False)
+    assert collect_half_runs(tmp_path, dry_run=False) == [f"{RUN_ID}: removed: half a report"]
+    assert files(root) == [f"manifests/{RUN_ID}.json"]
+    assert not (tmp_path / f"{RUN_ID}.partial").exists()

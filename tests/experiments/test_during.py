@@ -1,0 +1,144 @@
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from testbed.experiments import during
+from testbed.experiments.during import Bounce, LiveChange, SlowNic, Stuck
+from testbed.reassignment.progress import Poll
+from testbed.topology.find import find
+
+
+class FakeMover:
+    """Notes what is done to it, in order; `now` is the clock that everybody sees."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.done, self.lag, self.as_planned = 0.0, [], None, True
+        self.missing = []
+        monkeypatch.setattr(during, "time", SimpleNamespace(monotonic=lambda: self.now))
+        self.context = SimpleNamespace(progress=lambda _text: None)
+        self.recorder = SimpleNamespace(latest=lambda _host, _metric: self.lag, event=self._event)
+        self.testbed = SimpleNamespace(faults=self)
+
+    def _event(self, kind, _name="", detail=None, host=None):
+        self.done.append((kind, host or detail))
+        if kind == "broker.back":
+            self.done.append(detail)
+
+    def change_rate(self, rate):
+        self.done.append(("rate", rate))
+
+    @contextmanager
+    def injected(self, fault):
+        self.done.append((fault.kind, fault.host))
+        yield 1
+        self.done.append(("healed", fault.host))
+
+    def out_of_sync(self, host):
+        return [self.missing.pop()] if self.missing else []
+
+    def led_as_planned(self):
+        return self.as_planned
+
+    def at(self, second, what, in_flight=5):
+        self.now = second
+        what.look(self, Poll(0, in_flight, 5))
+
+
+@pytest.fixture
+def mover(monkeypatch):
+    return FakeMover(monkeypatch)
+
+
+def test_each_rate_is_set_a_phase_after_the_one_before_and_none_twice(mover):
+    change = LiveChange([12, 4], 10.0)
+    assert change.slowest_bytes_per_s == 4
+    change.started(mover)
+    for second in (1, 9, 10, 12, 19, 21, 40, 60):
+        mover.at(second, change)
+    assert mover.done == [("rate", 12), ("rate", 4)]
+    assert change.missing() == ""
+
+
+def test_nothing_is_changed_once_nothing_is_in_flight(mover):
+    change = LiveChange([12], 10.0)
+    change.started(mover)
+    mover.at(11, change, in_flight=0)
+    assert mover.done == []
+    assert change.missing() == "the throttle was never 12B/s"
+
+
+def test_a_lag_that_does_not_fall_is_told_and_raised_once(mover):
+    stuck = Stuck(9, patience_s=15.0)
+    stuck.started(mover)
+    for second, lag in (
+        (0, None),
+        (1, 10.0),
+        (2, None),
+        (2, 100.0),
+        (5, 90.0),
+        (10, 95.0),
+        (19, 130.0),
+        (21, 140.0),
+        (60, 200.0),
+    ):
+        mover.lag = lag
+        mover.at(second, stuck)
+    assert mover.done == [
+        ("move.stuck", {"lag": 140.0, "seconds": 16.0}),
+        ("move.raised", {"rate_bytes_per_s": 9}),
+        ("rate", 9),
+    ]
+
+
+def test_a_lag_that_falls_is_not_stuck(mover):
+    stuck = Stuck(9, patience_s=15.0)
+    for second in range(0, 100, 10):
+        mover.lag = 1000.0 - second
+        mover.at(second, stuck)
+    assert mover.done == []
+
+
+def test_the_next_broker_is_restarted_once_the_one_before_is_back_in_sync(mover, monkeypatch):
+    monkeypatch.setattr(during, "_LOOK_S", 0.001)
+    bounce = Bounce(["b3", "b1"], 12.0)
+    bounce.started(mover)
+    mover.at(5, bounce)
+    assert mover.done == []
+    mover.missing = ["t-0", "t-0"]
+    mover.at(12, bounce)
+    assert mover.missing == []
+    assert mover.done == [
+        ("broker.leaving", "b3"),
+        ("broker-restart", "b3"),
+        ("healed", "b3"),
+        ("broker.back", "b3"),
+        {"leaders_as_planned": True},
+    ]
+    mover.done.clear()
+    mover.as_planned = False
+    mover.at(20, bounce)
+    mover.at(24, bounce)
+    mover.at(99, bounce)
+    assert mover.done[-2:] == [("broker.back", "b1"), {"leaders_as_planned": False}]
+    assert len(mover.done) == 5
+
+
+def test_nobody_is_restarted_after_the_end_and_no_model_is_claimed(mover):
+    bounce = Bounce(["b3"], 12.0)
+    bounce.started(mover)
+    mover.at(30, bounce, in_flight=0)
+    assert mover.done == []
+    assert bounce.missing() == "not restarted: b3"
+    assert "not modelled" in bounce.no_model
+
+
+def test_a_slow_nic_is_measured_as_what_it_then_is(mover):
+    slow = SlowNic("b1", 80_000_000)
+    topology = find("two-brokers")
+    declared = slow.measured_topology(topology)
+    assert (declared.host("b1").nic.tx_bps, declared.host("b1").nic.rx_bps) == (80_000_000, 80_000_000)
+    assert declared.host("b2") == topology.host("b2")
+    with slow.ground(mover):
+        assert mover.done == [("nic-rate", "b1")]
+    assert mover.done[-1] == ("healed", "b1")

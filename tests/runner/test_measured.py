@@ -1,0 +1,23 @@
+from dataclasses import replace
+
+from results.criteria import judge
+from testbed.runner.slots import measured
+from tests.results.synthetic import synthetic_run
+
+
+def test_a_criterion_is_kept_when_all_of_it_was_judged_and_none_failed():
+    run = synthetic_run()
+    judgement = judge(run.manifest, run.samples, run.events)
+    [good] = [each for each in judgement.criteria if each.name == "records-intact"]
+    named = [
+        replace(good, name=name, verdict=verdict)
+        for name, verdict in (
+            ("kept", "pass"),
+            ("open", "pass"),
+            ("open", "inconclusive"),
+            ("broken", "inconclusive"),
+            ("broken", "fail"),
+        )
+    ]
+    found = measured(run.manifest, replace(judgement, criteria=tuple(named)))
+    assert (found.failed, found.kept) == (("broken",), ("kept",))
