@@ -1,14 +1,18 @@
 """Where a store's files lie: a local folder, or an object store through pyarrow.
 
-Both offer the same five operations. The difference that matters is how one file becomes visible whole: a
+Both offer the same operations. The difference that matters is how one file becomes visible whole: a
 local file is written aside, synced and renamed; an object appears with its one put.
 """
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
 import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -37,11 +41,17 @@ class Files(Protocol):
     def read(self, path: str) -> bytes:
         """The file's bytes; raises FileNotFoundError."""
 
+    def read_part(self, path: str, offset: int, length: int) -> bytes:
+        """`length` bytes of the file from `offset`, fewer where it ends before; raises FileNotFoundError."""
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Held by whoever takes files away or replaces the index; raises BlockingIOError when another holds it."""
+
     def exists(self, path: str) -> bool:
         """Whether the file is there."""
 
     def discard(self, folder: str) -> None:
-        """Remove a folder and everything in it; one that is not there is no error."""
+        """Remove a folder and everything in it, or a file; one that is not there is no error."""
 
     def list(self, folder: str) -> list[Found]:
         """Every file below a folder (none when there is no such folder); temporary ones included."""
@@ -80,14 +90,32 @@ class LocalFiles:
         """See Files."""
         return (self.root / path).read_bytes()
 
+    def read_part(self, path: str, offset: int, length: int) -> bytes:
+        """See Files."""
+        with (self.root / path).open("rb") as stream:
+            stream.seek(offset)
+            return stream.read(length)
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """See Files; a killed holder's lock is gone with it."""
+        _make_folder(self.root)
+        with (self.root / ".lock").open("a") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+
     def exists(self, path: str) -> bool:
         """See Files."""
         return (self.root / path).is_file()
 
     def discard(self, folder: str) -> None:
         """See Files."""
+        path = self.root / folder
         with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(self.root / folder)
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
 
     def list(self, folder: str) -> list[Found]:
         """See Files; an empty folder counts as itself, since a dead writer may leave just that."""
@@ -129,6 +157,24 @@ class ObjectFiles:
         with self.filesystem.open_input_stream(str(self.root / path)) as stream:
             return bytes(stream.read())
 
+    def read_part(self, path: str, offset: int, length: int) -> bytes:
+        """See Files; one range of the object."""
+        with self.filesystem.open_input_file(str(self.root / path)) as stream:
+            stream.seek(min(offset, stream.size()))
+            return bytes(stream.read(length))
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """See Files; an object. Not exclusive between two in the same instant, and a killed holder's stays."""
+        if self.exists("lock"):
+            holder = self.read("lock").decode(errors="replace")
+            raise BlockingIOError(errno.EAGAIN, f"held since {holder}; remove it when that is dead", "lock")
+        self.put("lock", f"{datetime.now(UTC).isoformat(timespec='seconds')} by {_who()}".encode())
+        try:
+            yield
+        finally:
+            self.discard("lock")
+
     def exists(self, path: str) -> bool:
         """See Files."""
         info = self.filesystem.get_file_info(str(self.root / path))
@@ -136,6 +182,10 @@ class ObjectFiles:
 
     def discard(self, folder: str) -> None:
         """See Files."""
+        key = str(self.root / folder)
+        if self.filesystem.get_file_info(key).type == fs.FileType.File:
+            self.filesystem.delete_file(key)
+            return
         for found in self.list(folder):
             self.filesystem.delete_file(str(self.root / found.path))
 
@@ -147,6 +197,10 @@ class ObjectFiles:
             for i in self.filesystem.get_file_info(selector)
             if i.type == fs.FileType.File
         ]
+
+
+def _who() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
 
 
 def _make_folder(path: Path) -> None:

@@ -12,14 +12,46 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from results.document import DocumentError, decode, encode
+from results.live import LiveAudit, LiveLoad, LoadProcess
 from results.logs import HostLog
+from results.move import Expected, Fetch, Fetchers, Flow, FlowKind, Move
+from results.upgrade import UnknownSchemaError, upgraded
 from results.verdict import Criterion, Direction, Verdict
 
-SCHEMA_VERSION = 1
+__all__ = [
+    "RUN_ID",
+    "SCHEMA_VERSION",
+    "Differences",
+    "Done",
+    "Expected",
+    "Facts",
+    "Fetch",
+    "Fetchers",
+    "FileKind",
+    "Flow",
+    "FlowKind",
+    "InForce",
+    "IncidentRecord",
+    "LiveAudit",
+    "LiveLoad",
+    "Load",
+    "LoadProcess",
+    "Machine",
+    "Manifest",
+    "ManifestError",
+    "Move",
+    "NicMeasurement",
+    "Records",
+    "StoredFile",
+    "TopologyRecord",
+    "Versions",
+    "new_run_id",
+]
+
+SCHEMA_VERSION = 2
+"""What is written. Every version from 1 on is read; `results/upgrade.py` says what each one changed."""
 RUN_ID = re.compile(r"^\d{8}T\d{6}Z-[a-z0-9]+(-[a-z0-9]+)*-[a-z0-9]{6}$")
 
-FlowKind = Literal["throttled", "control", "calibration"]
-Fetch = Literal["tuned", "default"]
 FileKind = Literal["samples", "events", "criteria", "report"]
 
 
@@ -89,63 +121,6 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetchers:
-    """Replica fetchers that carry throttled bytes through one host, each way."""
-
-    transmit: int
-    receive: int
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """Partitions of one topic copied from a leader's host to a follower's host."""
-
-    kind: FlowKind
-    topic: str
-    partitions: tuple[int, ...]
-    leader: str
-    follower: str
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """A throttled reassignment, as it was asked for: everything the judgement needs beside the samples.
-
-    `f` is NIC bytes per log byte from the calibration transfer, None when that failed. `total_log_bytes`,
-    `move_ratio` and `kip73_seconds` are KIP-73's estimate and its inputs.
-    """
-
-    quota_bytes_per_s: float
-    fetch: Fetch
-    response_max_bytes: int
-    f: float | None
-    fetchers: Mapping[str, Fetchers]
-    brokers: tuple[str, ...]
-    flows: tuple[Flow, ...]
-    total_log_bytes: int
-    move_ratio: float
-    kip73_seconds: float
-    window_samples: int = 11
-    sample_s: float = 1.0
-    warmup_s: float = 12.0
-    tail_s: float = 5.0
-
-    def __post_init__(self) -> None:
-        for name in ("quota_bytes_per_s", "response_max_bytes", "window_samples", "sample_s"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
-        for flow in self.flows:
-            for host in (flow.leader, flow.follower):
-                if host not in self.brokers:
-                    raise ValueError(f"flow of {flow.topic!r} names {host!r}, not among brokers {list(self.brokers)}")
-
-    @property
-    def window_s(self) -> float:
-        """The quota's window in seconds (Kafka: 11 samples of 1 s)."""
-        return self.window_samples * self.sample_s
-
-
-@dataclass(frozen=True, slots=True)
 class Records:
     """The preloaded records, read back after the move."""
 
@@ -191,6 +166,7 @@ class Facts:
     done: Done | None = None
     in_force: InForce | None = None
     logs: tuple[HostLog, ...] | None = None
+    live: LiveLoad | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +188,23 @@ class IncidentRecord:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file of the run; `path` is relative to the store's root, `rows` is 0 for what is not a table."""
+    """A file of the run; `path` is relative to the store's root, `rows` is 0 for what is not a table.
+
+    In a pack of several runs it is a part of a file: `bytes` of it from `offset`, which are its row group `group`.
+    """
 
     path: str
     kind: FileKind
     rows: int
     bytes: int
     sha256: str
+    offset: int = 0
+    group: int | None = None
+
+    @property
+    def packed(self) -> bool:
+        """Whether it is a part of a pack's file."""
+        return self.path.startswith("packs/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,13 +251,15 @@ class Manifest:
             raise ManifestError(f"{source}: not a JSON document: {error}") from error
         if not isinstance(document, dict):
             raise ManifestError(f"{source}: expected an object, found {type(document).__name__}")
-        if document.get("schema") != SCHEMA_VERSION:
-            raise ManifestError(
-                f"{source}: schema {document.get('schema')!r}; this version reads schema {SCHEMA_VERSION}: "
-                "use the version that wrote the run, or a newer one"
-            )
+        return Manifest.from_document(document, source)
+
+    @staticmethod
+    def from_document(document: Mapping[str, Any], source: str = "manifest") -> "Manifest":
+        """The same from parsed JSON, of any schema up to this version's; raises ManifestError."""
         try:
-            return decode(Manifest, document, source)
+            return decode(Manifest, upgraded(document, SCHEMA_VERSION), source)
+        except UnknownSchemaError as error:
+            raise ManifestError(f"{source}: {error}") from error
         except DocumentError as error:
             raise ManifestError(str(error)) from error
 

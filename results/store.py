@@ -4,32 +4,36 @@
     <root>/manifests/<run_id>.json
 
 The manifest is written last and makes the run exist; readers list manifests only. That holds on object
-stores, too, where a rename is not atomic.
+stores, too, where a rename is not atomic. Compaction puts runs together in packs, which exist by an index
+(`results/packs.py`); a run that is there both ways is one run.
 """
 
 import contextlib
 import hashlib
-import io
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import fs
 
+from results.catalogue import Catalogue, StoreError, difference
 from results.files import Files, LocalFiles, ObjectFiles
 from results.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
-from results.schema import CRITERIA, EVENTS, SAMPLES, conform, criteria_from_table, criteria_table
+from results.packs import Pack, row_group
+from results.schema import CRITERIA, EVENTS, SAMPLES, TableError, conform, criteria_from_table, criteria_table
+from results.tables import api_form, from_parquet, to_parquet
 from results.verdict import Criterion, overall
 
+__all__ = ["ORPHAN_AGE", "SCHEMAS", "RunData", "Scan", "Store", "StoreError", "entry_of"]
+
 ORPHAN_AGE = timedelta(hours=1)
+SCHEMAS: Mapping[FileKind, pa.Schema] = {"samples": SAMPLES, "events": EVENTS, "criteria": CRITERIA}
 
-
-class StoreError(Exception):
-    """The store cannot do what was asked; the message says which run or file, and what to do."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +61,11 @@ class Store:
     def __init__(self, files: Files, location: str) -> None:
         self.files = files
         self.location = location
+        self.catalogue = Catalogue(files, location)
 
     @staticmethod
     def open(uri_or_path: str | Path) -> "Store":
-        """A store at a path, `file://…`, or `s3://bucket/prefix?region=…&endpoint_override=…`.
+        """A store at a path, `file://…`, or `s3://bucket/prefix?region=…&endpoint_override=…` (`s3a://` is the same).
 
         Nothing is created before the first commit. Raises StoreError for a scheme that is not known.
         """
@@ -73,9 +78,9 @@ class Store:
             if parts.netloc not in ("", "localhost"):
                 raise StoreError(f"store {text!r}: a file URI has three slashes: file:///path")
             return Store(LocalFiles(Path(unquote(parts.path))), text)
-        if parts.scheme == "s3":
+        if parts.scheme in ("s3", "s3a"):
             try:
-                filesystem, root_key = fs.FileSystem.from_uri(text)
+                filesystem, root_key = fs.FileSystem.from_uri(text.replace("s3a://", "s3://", 1))
             except (pa.ArrowInvalid, OSError) as error:
                 raise StoreError(f"store {text!r}: {error}") from error
             return Store(ObjectFiles(filesystem, root_key), text)
@@ -94,7 +99,7 @@ class Store:
                 f"run {run_id}: the manifest says {run.manifest.verdict!r}, its criteria say {verdict!r}; "
                 "set the manifest's verdict to overall(criteria)"
             )
-        if self.files.exists(_manifest_path(run_id)):
+        if self.files.exists(_manifest_path(run_id)) or run_id in self.catalogue.places():
             raise StoreError(f"run {run_id} exists in {self.location}; a run is never written twice")
         tables: tuple[tuple[FileKind, pa.Table], ...] = (
             ("samples", conform(run.samples, SAMPLES, "samples")),
@@ -120,7 +125,7 @@ class Store:
 
     def _write(self, run: RunData, tables: Sequence[tuple[FileKind, pa.Table]]) -> None:
         run_id = run.manifest.run_id
-        stored = [self._put(run_id, f"{k}.parquet", k, t.num_rows, _parquet(t)) for k, t in tables]
+        stored = [self._put(run_id, f"{k}.parquet", k, t.num_rows, to_parquet(run_id, t)) for k, t in tables]
         report = None
         if run.report_html is not None:
             entry = self._put(run_id, "report.html", "report", 0, run.report_html.encode())
@@ -136,15 +141,20 @@ class Store:
             "make room there, or give another store with --store"
         )
 
-    def runs(self) -> list[str]:
-        """The ids of all runs, oldest first, by the manifests' names alone."""
+    def loose(self) -> list[str]:
+        """The ids of runs that have a manifest of their own, packed since or not, by the manifests' names alone."""
         names = [PurePosixPath(f.path) for f in self.files.list("manifests")]
         return sorted(n.stem for n in names if n.suffix == ".json" and RUN_ID.match(n.stem))
+
+    def runs(self) -> list[str]:
+        """The ids of all runs, oldest first, by names alone."""
+        loose = self.loose()  # first: what a compaction takes from here meanwhile is in the index by then
+        return sorted((set(loose) | self.catalogue.places().keys()) - self.catalogue.index().hidden())
 
     def scan(self) -> Scan:
         """All manifests read; a corrupt one is named in `problems` and hides no other."""
         manifests: list[Manifest] = []
-        problems: list[str] = []
+        problems: list[str] = [problem] if (problem := self.catalogue.problem()) else []
         for run_id in self.runs():
             try:
                 manifests.append(self.manifest(run_id))
@@ -155,47 +165,103 @@ class Store:
     def manifest(self, run_id: str) -> Manifest:
         """A run's manifest; raises StoreError when there is none, or it is corrupt."""
         path = _manifest_path(run_id)
+        for _ in range(2):  # a compaction may have moved it between the look at the index and the read
+            pack = self.catalogue.places().get(run_id)
+            if why := self.catalogue.index().aside.get(run_id):
+                raise StoreError(f"run {run_id} was set aside in {self.location}/aside/{run_id}: {why}")
+            if run_id in self.catalogue.index().hidden():
+                break
+            with contextlib.suppress(FileNotFoundError):
+                return self._packed_manifest(pack, run_id) if pack else self._loose_manifest(path, run_id)
+        raise StoreError(f"no run {run_id} in {self.location}")
+
+    def _loose_manifest(self, path: str, run_id: str) -> Manifest:
         try:
             manifest = Manifest.from_json(self.files.read(path), f"{self.location}/{path}")
-        except FileNotFoundError:
-            raise StoreError(f"no run {run_id} in {self.location}") from None
         except ManifestError as error:
             raise StoreError(f"corrupt manifest {error}") from error
         if manifest.run_id != run_id:
             raise StoreError(f"corrupt manifest {self.location}/{path}: it says run_id {manifest.run_id!r}")
         return manifest
 
+    def _packed_manifest(self, pack: Pack, run_id: str) -> Manifest:
+        document = self.catalogue.manifests(pack).get(run_id)
+        where = f"{self.location}/{pack.folder}: {run_id}"
+        if document is None:
+            raise StoreError(f"corrupt manifest {where}: not in the pack")
+        try:
+            return Manifest.from_document(document, where)
+        except ManifestError as error:
+            raise StoreError(f"corrupt manifest {error}") from error
+
     def samples(self, run_id: str) -> pa.Table:
         """The run's samples (schema SAMPLES)."""
-        return self._table(run_id, "samples", SAMPLES)
+        return self.table(run_id, "samples")
 
     def events(self, run_id: str) -> pa.Table:
         """The run's events (schema EVENTS)."""
-        return self._table(run_id, "events", EVENTS)
+        return self.table(run_id, "events")
 
     def criteria(self, run_id: str) -> list[Criterion]:
         """The run's criteria as they were judged when it was recorded."""
-        return criteria_from_table(self._table(run_id, "criteria", CRITERIA))
+        return criteria_from_table(self.table(run_id, "criteria"))
+
+    def table(self, run_id: str, kind: FileKind) -> pa.Table:
+        """The table of that kind, of the schema of the same name."""
+        return self._settled(run_id, lambda manifest: self.table_of(manifest, kind))
 
     def report(self, run_id: str) -> str | None:
         """The run's HTML report, None when it was committed without one."""
-        entry = self._entry(self.manifest(run_id), "report")
-        return None if entry is None else self._read_verified(entry).decode()
+
+        def read(manifest: Manifest) -> str | None:
+            entry = entry_of(manifest, "report")
+            return None if entry is None else self.bytes_of(entry).decode()
+
+        return self._settled(run_id, read)
 
     def verify(self, run_id: str) -> None:
         """Read every file of the run, compare size and sha256; raises StoreError naming all that differ."""
-        self._check_files(self.manifest(run_id))
+        self._settled(run_id, self._check_files)
+
+    def _settled(self, run_id: str, read: Callable[[Manifest], T]) -> T:
+        """What a reader misses because a compaction moved it meanwhile is looked up once more."""
+        manifest = self.manifest(run_id)
+        try:
+            return read(manifest)
+        except StoreError:
+            again = self.manifest(run_id)
+            if again.files == manifest.files:
+                raise
+            return read(again)
 
     def uri_of(self, run_id: str, kind: FileKind) -> str:
-        """The path or URI of one file of a run, for readers other than this class (Spark, duckdb)."""
-        entry = self._entry(self.manifest(run_id), kind)
+        """The path or URI of one file of a run, for readers other than this class (Spark, duckdb).
+
+        Raises StoreError for a run in a pack, whose file is not its own: `uris` has those.
+        """
+        entry = entry_of(self.manifest(run_id), kind)
         if entry is None:
             raise StoreError(f"run {run_id}: its manifest lists no {kind} file")
-        return f"{self.location.split('?')[0].rstrip('/')}/{entry.path}"
+        if entry.packed:
+            raise StoreError(f"run {run_id} shares {entry.path} with others: use uris(), and the column run_id")
+        return self._uri(entry.path)
+
+    def uris(self, kind: FileKind, run_ids: Iterable[str] | None = None) -> list[str]:
+        """The Parquet files with that table of all runs, or of those; each once, for Spark and duckdb.
+
+        A file may hold other runs as well when `run_ids` are given: filter by the column `run_id` then.
+        """
+        wanted = set(self.runs() if run_ids is None else run_ids)
+        places = self.catalogue.places()
+        paths = {f"{places[r].folder}/{kind}.parquet" if r in places else f"runs/{r}/{kind}.parquet" for r in wanted}
+        return [self._uri(path) for path in sorted(paths)]
+
+    def _uri(self, path: str) -> str:
+        return f"{self.location.split('?')[0].rstrip('/')}/{path}"
 
     def orphans(self, now: datetime | None = None) -> list[str]:
         """Run ids of leftovers: `runs/<id>` without a manifest whose newest file is older than an hour."""
-        known = set(self.runs())
+        known = set(self.loose())
         newest: dict[str, datetime] = {}
         for found in self.files.list("runs"):
             run_id = PurePosixPath(found.path).parts[1]
@@ -203,52 +269,78 @@ class Store:
         limit = (now or datetime.now(UTC)) - ORPHAN_AGE
         return sorted(r for r, modified in newest.items() if r not in known and modified < limit)
 
+    def half(self, run_id: str) -> list[str]:
+        """The files of a run whose commit did not finish (or has not yet); none of a run that is whole."""
+        found = [f.path for f in self.files.list("runs") if PurePosixPath(f.path).parts[1] == run_id]
+        if self.files.exists(_manifest_path(run_id)) or run_id in self.catalogue.places():
+            found = []
+        # The manifest may lie there under the name that it has while it is written.
+        name = PurePosixPath(_manifest_path(run_id)).name
+        return found + [
+            f.path for f in self.files.list("manifests") if PurePosixPath(f.path).name.startswith(f".{name}.")
+        ]
+
+    def discard(self, run_id: str) -> None:
+        """Remove what `half` tells. Only for the run of a writer that is known to be dead."""
+        for path in self.half(run_id):
+            self.files.discard(path)
+        if not self.files.exists(_manifest_path(run_id)) and run_id not in self.catalogue.places():
+            self.files.discard(f"runs/{run_id}")
+
     def _put(self, run_id: str, name: str, kind: FileKind, rows: int, data: bytes) -> StoredFile:
         path = f"runs/{run_id}/{name}"
         self.files.put(path, data)
         return StoredFile(path, kind, rows, len(data), hashlib.sha256(data).hexdigest())
 
-    def _table(self, run_id: str, kind: FileKind, schema: pa.Schema) -> pa.Table:
-        entry = self._entry(self.manifest(run_id), kind)
+    def table_of(self, manifest: Manifest, kind: FileKind) -> pa.Table:
+        """A table from where this manifest says; raises StoreError when it is not as it was stored."""
+        entry = entry_of(manifest, kind)
         if entry is None:
-            raise StoreError(f"run {run_id}: its manifest lists no {kind} file")
-        data = self._read_verified(entry)
-        return conform(pq.read_table(io.BytesIO(data)), schema, entry.path)
+            raise StoreError(f"run {manifest.run_id}: its manifest lists no {kind} file")
+        data, schema = self.bytes_of(entry), SCHEMAS[kind]
+        where = f"{self.location}/{entry.path}"
+        try:
+            if not entry.packed:
+                return from_parquet(data, manifest.run_id, schema, where)
+            if entry.group is None:
+                return schema.empty_table()
+            table = row_group(data, entry.offset, entry.group, self.catalogue.footer(entry.path))
+            return api_form(table, manifest.run_id, schema, where)
+        except (TableError, pa.ArrowInvalid, OSError) as error:
+            raise StoreError(f"run {manifest.run_id}: {where}: {error}") from error
 
-    @staticmethod
-    def _entry(manifest: Manifest, kind: FileKind) -> StoredFile | None:
-        return next((f for f in manifest.files if f.kind == kind), None)
-
-    def _read_verified(self, entry: StoredFile) -> bytes:
-        if difference := self._difference(entry):
-            raise StoreError(difference)
-        return self.files.read(entry.path)
+    def bytes_of(self, entry: StoredFile) -> bytes:
+        """The bytes of a run's file, or of its part of one; raises StoreError when they are not those stored."""
+        where = f"{self.location}/{entry.path}"
+        try:
+            if entry.packed:
+                data = self.files.read_part(entry.path, entry.offset, entry.bytes)
+                where += f", {entry.bytes} bytes from {entry.offset}"
+            else:
+                data = self.files.read(entry.path)
+        except FileNotFoundError:
+            raise StoreError(f"{where} is missing") from None
+        if problem := difference(data, entry.bytes, entry.sha256):
+            raise StoreError(f"{where} {problem}")
+        return data
 
     def _check_files(self, manifest: Manifest) -> None:
-        differences = [d for f in manifest.files if (d := self._difference(f))]
+        differences = []
+        for entry in manifest.files:
+            try:
+                self.bytes_of(entry)
+            except StoreError as error:
+                differences.append(str(error))
         if differences:
             raise StoreError(f"run {manifest.run_id}: " + "; ".join(differences))
 
-    def _difference(self, entry: StoredFile) -> str | None:
-        where = f"{self.location}/{entry.path}"
-        try:
-            data = self.files.read(entry.path)
-        except FileNotFoundError:
-            return f"{where} is missing"
-        if len(data) != entry.bytes:
-            return f"{where} has {len(data)} bytes, the manifest says {entry.bytes}"
-        if (digest := hashlib.sha256(data).hexdigest()) != entry.sha256:
-            return f"{where} has sha256 {digest}, the manifest says {entry.sha256}"
-        return None
+
+def entry_of(manifest: Manifest, kind: FileKind) -> StoredFile | None:
+    """The run's file of that kind."""
+    return next((f for f in manifest.files if f.kind == kind), None)
 
 
 def _manifest_path(run_id: str) -> str:
     if not RUN_ID.match(run_id):
         raise StoreError(f"{run_id!r} is not a run id; they look like 20261121T181500Z-kip73-two-node-ab12cd")
     return f"manifests/{run_id}.json"
-
-
-def _parquet(table: pa.Table) -> bytes:
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd")
-    return sink.getvalue()

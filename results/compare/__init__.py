@@ -5,8 +5,9 @@ Pure functions of numbers (numpy at most); nothing here knows of testbeds. The m
 
 from results.compare.drift import Moved, moved
 from results.compare.effect import Effect, paired_effect
-from results.compare.judgement import Comparison, Finding, Pair, Rule, Verdict, judge, worst
+from results.compare.judgement import Comparison, Finding, Pair, Rule, Verdict, judge, judge_all, worst
 from results.compare.measures import Measure, find_measure, measures, values_of
+from results.compare.tally import Tally
 
 __all__ = [
     "Comparison",
@@ -16,9 +17,11 @@ __all__ = [
     "Moved",
     "Pair",
     "Rule",
+    "Tally",
     "Verdict",
     "find_measure",
     "judge",
+    "judge_all",
     "measures",
     "moved",
     "paired_effect",

@@ -77,10 +77,21 @@ class _Sided:
 
 def judge(comparisons: Sequence[Comparison], rule: Rule | None = None) -> tuple[Finding, ...]:
     """A finding for each comparison; they are one family, whose false alarms are held down together (Holm)."""
+    return judge_all(comparisons, (), rule)[0]
+
+
+def judge_all(
+    comparisons: Sequence[Comparison], chances: Sequence[float], rule: Rule | None = None
+) -> tuple[tuple[Finding, ...], tuple[bool, ...]]:
+    """As `judge`, with other tests for something worse in the same family, each given as its p.
+
+    Returns the findings, and for each of the other tests whether it says *worse*.
+    """
     rule = rule or Rule()
     sided = [_sided(comparison, rule) for comparison in comparisons]
     judged = [side for side in sided if isinstance(side, _Sided)]
-    worse = iter(_holm([side.p_worse for side in judged], rule.family))
+    family = _holm([*(side.p_worse for side in judged), *chances], rule.family)
+    worse = iter(family[: len(judged)])
     better = iter(_holm([side.p_better for side in judged], rule.family))
     found = []
     for comparison, side in zip(comparisons, sided, strict=True):
@@ -88,12 +99,12 @@ def judge(comparisons: Sequence[Comparison], rule: Rule | None = None) -> tuple[
             found.append(side)
         else:
             found.append(_finding(comparison, side, next(worse), next(better), rule))
-    return tuple(found)
+    return tuple(found), tuple(family[len(judged) :])
 
 
-def worst(findings: Sequence[Finding]) -> Verdict:
-    """The verdict of all together; nothing judged is NO-DATA."""
-    verdicts = {finding.verdict for finding in findings}
+def worst(findings: Sequence[Finding], others: Sequence[Verdict] = ()) -> Verdict:
+    """The verdict of all together, other verdicts included; nothing judged is NO-DATA."""
+    verdicts = {finding.verdict for finding in findings} | set(others)
     return next((verdict for verdict in WORST_FIRST if verdict in verdicts), "NO-DATA")
 
 

@@ -8,21 +8,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from results.criteria.measures import HostRates, MoveMeasures
+from results.criteria.bounds import allowed, bound_of
+from results.criteria.measures import HostRates, MoveMeasures, Steady
 from results.manifest import Manifest
 
 Better = Literal["lower", "higher"]
 
 
+def _itself(value: float) -> float:
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One number of a run; None from `value` where it could not be measured."""
+    """One number of a run; None from `value` where it could not be measured.
+
+    Two runs are compared by the `standing` of their values, and that is what `better` is of.
+    What is not `compared` is told beside the others: it is a part of the picture, and says nothing of better or worse.
+    """
 
     name: str
     summary: str
     unit: str
     better: Better
     value: Callable[[Manifest, MoveMeasures], float | None]
+    compared: bool = True
+    standing: Callable[[float], float] = _itself
 
 
 _MEASURES: dict[str, Measure] = {}
@@ -37,7 +48,7 @@ def register(measure: Measure) -> Measure:
 
 
 def measures() -> tuple[Measure, ...]:
-    """All measures, in the order in which they are told; each is compared unless others are asked for."""
+    """All measures, in the order in which they are told; those to be compared are, unless others are asked for."""
     return tuple(_MEASURES.values())
 
 
@@ -68,10 +79,38 @@ def _move_seconds(_run: Manifest, measured: MoveMeasures) -> float | None:
     return measured.done_s
 
 
+def _busiest(measured: MoveMeasures) -> tuple[HostRates, Steady] | None:
+    """Where throttled bytes flow fastest in the steady part: that is where the quota binds."""
+    known = [(rates, rates.steady) for rates in measured.rates if rates.steady is not None]
+    if len(known) < len(measured.rates):
+        return None
+    return max(known, key=lambda pair: pair[1].typical_bytes_per_s, default=None)
+
+
 def _steady_mean(run: Manifest, measured: MoveMeasures) -> float | None:
-    quota, steady = _quota(run), [rates.steady for rates in _received(measured)]
-    means = [part.mean_bytes_per_s for part in steady if part is not None]
-    return sum(means) / len(means) / quota if quota and means and len(means) == len(steady) else None
+    quota, busiest = _quota(run), _busiest(measured)
+    return busiest[1].typical_bytes_per_s / quota if quota and busiest else None
+
+
+def _nearness(share: float) -> float:
+    """How near a share of the quota is to all of it: a throttle that lets more pass is leaking, not better."""
+    return min(share, 1 / share) if share > 0 else share
+
+
+def _lowest_window(run: Manifest, measured: MoveMeasures) -> float | None:
+    quota, busiest = _quota(run), _busiest(measured)
+    lowest = busiest[1].lowest_window_bytes_per_s if busiest else None
+    return lowest / quota if quota and lowest is not None else None
+
+
+def _bound(run: Manifest, measured: MoveMeasures) -> float | None:
+    busiest = _busiest(measured)
+    if run.move is None or busiest is None:
+        return None
+    bound, worst = bound_of(run.move, busiest[0].host, busiest[0].direction), busiest[0].worst_window
+    if bound is not None and worst is not None:
+        bound = allowed(bound, worst.in_sync_bytes)
+    return None if bound is None else bound / (run.move.quota_bytes_per_s * run.move.window_s)
 
 
 def _highest_window(run: Manifest, measured: MoveMeasures) -> float | None:
@@ -89,6 +128,23 @@ def _cpu_per_gb(run: Manifest, measured: MoveMeasures) -> float | None:
 
 
 register(Measure("move-seconds", "from the move's start until it is done", "s", "lower", _move_seconds))
-register(Measure("steady-mean", "mean rate in the steady part, received", "of the quota", "higher", _steady_mean))
+register(
+    Measure(
+        "steady-mean",
+        "mean rate of the steady part's windows, where highest; compared: how near to 1",
+        "of the quota",
+        "higher",
+        _steady_mean,
+        standing=_nearness,
+    )
+)
 register(Measure("highest-11s", "highest rate over the quota's window", "of the quota", "lower", _highest_window))
 register(Measure("cpu-per-gb", "CPU time of the whole machine per moved GB", "CPU s/GB", "lower", _cpu_per_gb))
+register(
+    Measure(
+        "lowest-11s", "lowest rate over the quota's window", "of the quota", "higher", _lowest_window, compared=False
+    )
+)
+register(
+    Measure("bound-11s", "what the bound allows over that window", "of the quota", "lower", _bound, compared=False)
+)

@@ -1,5 +1,8 @@
 """The bound that a replication quota puts on the bytes of any window. `docs/throttle-bound.md` derives it."""
 
+import math
+
+from results.move import Move, keepup_through
 from results.verdict import Direction
 
 
@@ -22,3 +25,66 @@ def window_bound(
     if direction == "receive":
         return in_window + in_sample + fetchers * response_max_bytes
     return in_window + (2 * fetchers - 1) * response_max_bytes + max(in_sample, response_max_bytes)
+
+
+def bound_of(move: Move, host: str, direction: Direction, quota_bytes_per_s: float | None = None) -> float | None:
+    """The window bound for one host in bytes; None when the manifest does not say its fetchers.
+
+    The quota is the move's own unless given. A leader's followers cannot log more of what it sends than they may
+    receive, unless some of them are in sync: nothing holds those back.
+    """
+    quota = move.quota_bytes_per_s if quota_bytes_per_s is None else quota_bytes_per_s
+    bound = _bound(move, host, direction, quota)
+    if bound is None or direction == "receive" or keepup_through(move, host, direction):
+        return bound
+    followers = {f.follower for f in move.flows if f.kind == "throttled" and f.leader == host}
+    received = [_bound(move, follower, "receive", quota) for follower in followers]
+    known = [r for r in received if r is not None]
+    return min(bound, sum(known)) if known and len(known) == len(received) else bound
+
+
+def long_bound(move: Move, host: str, direction: Direction, quota_bytes_per_s: float, seconds: float) -> float | None:
+    """Most bytes in so long a time, of any length; None when the manifest does not say the host's fetchers.
+
+    The time is covered by k windows, each of which may have one response per fetcher beyond the quota, and all of them
+    together a sample's worth. What a leader sent may have come to the logs a response per fetcher later.
+    """
+    part = responses(move, host, direction)
+    if part <= 0:
+        return None
+    windows = max(1, math.ceil(seconds / move.window_s))
+    late = part if direction == "transmit" else 0.0
+    return quota_bytes_per_s * (windows * move.window_s + move.sample_s) + windows * part + late
+
+
+def responses(move: Move, host: str, direction: Direction) -> float:
+    """Bytes of one response of each fetcher that carries listed bytes through a host; 0 when it has none."""
+    return float(_fetchers(move, host, direction) * move.response_max_bytes)
+
+
+def allowed(bound: float, in_sync_bytes: float) -> float:
+    """Most listed bytes of a window in which replicas in sync took `in_sync_bytes`.
+
+    Those are recorded, so that what catches up has to wait for them, but they are never held back themselves: when
+    what catches up has come first, and has taken the whole bound, they still take theirs in the rest of the window.
+    """
+    return bound + in_sync_bytes
+
+
+def _fetchers(move: Move, host: str, direction: Direction) -> int:
+    fetchers = move.fetchers.get(host)
+    return 0 if fetchers is None else fetchers.transmit if direction == "transmit" else fetchers.receive
+
+
+def _bound(move: Move, host: str, direction: Direction, quota_bytes_per_s: float) -> float | None:
+    count = _fetchers(move, host, direction)
+    if count < 1:
+        return None
+    return window_bound(
+        quota_bytes_per_s,
+        direction,
+        fetchers=count,
+        response_max_bytes=move.response_max_bytes,
+        window_s=move.window_s,
+        sample_s=move.sample_s,
+    )

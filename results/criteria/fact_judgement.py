@@ -1,5 +1,6 @@
 """Criteria that hold on any network and machine: the quota in force, the records, what was put back."""
 
+from results.criteria.frame import criterion
 from results.criteria.measures import GAP_S, MoveMeasures, QuotaPolls
 from results.criteria.words import at, rate
 from results.manifest import Differences, Facts, Move, Records
@@ -15,6 +16,7 @@ def judge_quotas(measures: MoveMeasures, move: Move) -> list[Criterion]:
 
 def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Move) -> Criterion:
     wrong = [q for q in sides if q.different]
+    asked = _asked(measures, move)
     verdict: Verdict = "inconclusive"
     observed: str | None = None
     if wrong:
@@ -25,7 +27,7 @@ def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Mov
             for q in wrong
         ]
         observed = "; ".join(parts)
-        why = f"the broker had another quota than {rate(move.quota_bytes_per_s)}: {observed}"
+        why = f"the broker had another quota than {asked}: {observed}"
     elif measures.started_us is None or not sides:
         why = "no move.started was recorded"
     elif missing := _too_few(sides, measures):
@@ -33,20 +35,23 @@ def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Mov
     else:
         verdict = "pass"
         fewest = min(q.polls for q in sides)
-        observed = f"{rate(move.quota_bytes_per_s)} in all {fewest} polls"
+        observed = f"{asked} in all {fewest} polls"
         why = "every poll of leader and follower quota says so"
-    return Criterion(
-        name="quota-in-force",
+    return criterion(
+        "quota-in-force",
+        f"{asked}, leader and follower, at every poll",
+        verdict,
+        why,
         host=host,
-        direction=None,
-        expected=f"{rate(move.quota_bytes_per_s)}, leader and follower, at every poll",
         observed=observed,
-        unit="",
-        tolerance="none",
-        verdict=verdict,
-        why=why,
         series=("quota.leader.rate", "quota.follower.rate"),
     )
+
+
+def _asked(measures: MoveMeasures, move: Move) -> str:
+    """The quotas of the phases, one after the other."""
+    rates = [rate(phase.quota_bytes_per_s) for phase in measures.phases] or [rate(move.quota_bytes_per_s)]
+    return ", then ".join(now for i, now in enumerate(rates) if i == 0 or now != rates[i - 1])
 
 
 def _too_few(sides: list[QuotaPolls], measures: MoveMeasures) -> str | None:
@@ -111,16 +116,13 @@ def _records(records: Records | None) -> Criterion:
         )
         if records.digest_mismatches:
             why += ": " + ", ".join(records.digest_mismatches[:5])
-    return Criterion(
-        name="records-intact",
-        host=None,
-        direction=None,
-        expected="every preloaded record once, unchanged",
+    return criterion(
+        "records-intact",
+        "every preloaded record once, unchanged",
+        verdict,
+        why,
         observed=observed,
         unit="wrong",
-        tolerance="none",
-        verdict=verdict,
-        why=why,
         series=("manifest.facts.records",),
     )
 
@@ -136,15 +138,11 @@ def _differences(name: str, expected: str, found: Differences | None, field: str
 def _fact(name: str, expected: str, ok: bool | None, why: str, field: str) -> Criterion:
     words = {True: "yes", False: "no", None: None}
     verdicts: dict[bool | None, Verdict] = {True: "pass", False: "fail", None: "inconclusive"}
-    return Criterion(
-        name=name,
-        host=None,
-        direction=None,
-        expected=expected,
+    return criterion(
+        name,
+        expected,
+        verdicts[ok],
+        why or "the run did not establish it",
         observed=words[ok],
-        unit="",
-        tolerance="none",
-        verdict=verdicts[ok],
-        why=why or "the run did not establish it",
         series=(f"manifest.facts.{field}",),
     )

@@ -1,6 +1,8 @@
 """Was the ground firm: the NICs as declared, the machine idle enough? If not, rates are not judged."""
 
-from results.criteria.measures import GAP_S, MoveMeasures
+from collections.abc import Sequence
+
+from results.criteria.measures import GAP_S, MachineLoad, MoveMeasures
 from results.criteria.words import percent, rate
 from results.manifest import Manifest, Move, NicMeasurement
 from results.verdict import DIRECTIONS, Criterion, Direction, Verdict
@@ -10,8 +12,13 @@ BUSY_HIGHEST, STEAL_HIGHEST = 0.85, 0.05
 
 
 def judge_nics(manifest: Manifest, move: Move) -> list[Criterion]:
-    """Each broker's NIC, each way, measured before the move: 0.95 to 1.02 of its declared payload rate."""
-    return [_nic(manifest.nics, host, direction) for host in move.brokers for direction in DIRECTIONS]
+    """Each broker's NIC, each way, measured before the move: see `nics_as_declared`."""
+    return nics_as_declared(manifest.nics, move.brokers)
+
+
+def nics_as_declared(nics: tuple[NicMeasurement, ...], brokers: Sequence[str]) -> list[Criterion]:
+    """Each broker's NIC, each way, measured before: 0.95 to 1.02 of its declared payload rate."""
+    return [_nic(nics, host, direction) for host in brokers for direction in DIRECTIONS]
 
 
 def _nic(nics: tuple[NicMeasurement, ...], host: str, direction: Direction) -> Criterion:
@@ -49,13 +56,17 @@ def _nic(nics: tuple[NicMeasurement, ...], host: str, direction: Direction) -> C
 
 
 def judge_load(measures: MoveMeasures, move: Move) -> Criterion:
-    """The machine's load over any quota window of the move: busy at most 85 %, stolen at most 5 %."""
-    load = measures.load
-    window = f"{move.window_s:g} s"
+    """The machine's load over any quota window of the move: see `machine_idle`."""
+    return machine_idle(measures.load, move.window_s)
+
+
+def machine_idle(load: MachineLoad, window_s: float) -> Criterion:
+    """The machine's load over any such window: busy at most 85 %, stolen at most 5 %."""
+    window = f"{window_s:g} s"
     verdict: Verdict = "inconclusive"
     busy, steal = load.busy_window_max, load.steal_window_max
     if busy is None or steal is None or load.longest_gap_s is None:
-        why = "the machine's load was not sampled during the move"
+        why = "the machine's load was not sampled"
     elif busy > BUSY_HIGHEST:
         why = f"{percent(busy)} busy over {window}: the machine may have slowed the brokers down"
     elif steal > STEAL_HIGHEST:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from results.criteria.frame import criterion
 from results.logs import LEVELS, HostLog, LogFinding
 from results.verdict import Criterion, Verdict
 
@@ -50,15 +51,13 @@ def _line(finding: LogFinding) -> str:
 
 
 def _criterion(host: str, verdict: Verdict, observed: str | None, why: str) -> Criterion:
-    return Criterion(
-        name="logs-clean",
+    return criterion(
+        "logs-clean",
+        "no ERROR, and no WARN that is not known to be harmless",
+        verdict,
+        why,
         host=host,
-        direction=None,
-        expected="no ERROR, and no WARN that is not known to be harmless",
         observed=observed,
-        unit="",
         tolerance="WARN is attached, not judged",
-        verdict=verdict,
-        why=why,
         series=("manifest.facts.logs",),
     )

@@ -6,6 +6,7 @@ Instants are seconds after `move.started`; rates are bytes per second; None is *
 from dataclasses import dataclass
 from typing import Literal
 
+from results.criteria.live_measures import ClientView, Isr, Stuck
 from results.verdict import Direction
 
 Side = Literal["leader", "follower"]
@@ -22,11 +23,12 @@ READING_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Bytes between two sample instants."""
+    """Listed bytes between two sample instants; `in_sync_bytes` of them went to replicas in sync."""
 
     bytes: float
     elapsed_s: float
     start_s: float
+    in_sync_bytes: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ class Steady:
     """The part between the warm-up and the tail of a move; `windows` whole quota windows fit into it.
 
     `variation` is standard deviation over mean of the 1 s rates; `lowest_window` the slowest quota window's
-    rate.
+    rate, `window_mean` the mean over all of them.
     """
 
     mean_bytes_per_s: float
@@ -42,13 +44,26 @@ class Steady:
     windows: int
     variation: float | None
     lowest_window_bytes_per_s: float | None
+    window_mean_bytes_per_s: float | None = None
+
+    @property
+    def typical_bytes_per_s(self) -> float:
+        """The mean over all quota windows, where there is one.
+
+        A leader's quota lets a whole window's bytes pass at once and then nothing until they have expired, again and
+        again. The plain mean depends on how much of such a cycle the steady part begins and ends with.
+        """
+        return self.mean_bytes_per_s if self.window_mean_bytes_per_s is None else self.window_mean_bytes_per_s
 
 
 @dataclass(frozen=True, slots=True)
 class HostRates:
-    """Throttled log growth through one host in one direction.
+    """Listed log growth through one host in one direction, in one phase or in the whole move.
 
-    `worst_window` has most bytes of all windows of at most the quota's window, from reading to reading;
+    `worst_window` exceeds what is allowed by most (or comes nearest to it) of all windows of at most the quota's
+    window, from reading to reading; `first_window` is the shortest of at least the quota's window that begins with
+    the phase, `second_window` that which begins the quota's window later. `all` is everything from the beginning (or
+    the first reading after that) to the end.
     `highest_window` and `highest_second` are rates over at least that window, or a second. `end_s` is when the growth
     stopped. `kafka_ratio` is the median of Kafka's own byte-rate over ours in the steady part, from
     `kafka_polls` polls. `longest_gap_s` is the longest time between two samples from the move's start to
@@ -67,11 +82,46 @@ class HostRates:
     steady: Steady | None
     kafka_ratio: float | None
     kafka_polls: int
+    first_window: Window | None = None
+    second_window: Window | None = None
+    all: Window | None = None
+
+    @property
+    def steady_bytes_per_s(self) -> float | None:
+        """The steady rate; None unless the steady part has a whole quota window: what is shorter says little."""
+        return self.steady.typical_bytes_per_s if self.steady is not None and self.steady.windows else None
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseMeasures:
+    """One phase: a span of one quota in which no broker restarted.
+
+    With `leaders_known` False a broker has restarted before: who sent what is not known, and not among `rates`.
+    """
+
+    quota_bytes_per_s: float
+    begin_s: float
+    end_s: float
+    leaders_known: bool
+    rates: tuple[HostRates, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NicRate:
+    """TCP payload on a host's data NIC over the steady part, from its byte counters (Ethernet's framing taken off)."""
+
+    host: str
+    direction: Direction
+    payload_bytes_per_s: float | None
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaPolls:
-    """What one broker said its quota was during the move; `different` polls said something else."""
+    """What one broker said its quota was during the move; `different` polls said something else than the phase's.
+
+    `longest_gap_s` is the longest time without a poll within a phase.
+    """
 
     host: str
     side: Side
@@ -127,8 +177,10 @@ class MachineLoad:
 class MoveMeasures:
     """Everything measured of one move. `started_us` is None when no `move.started` was recorded.
 
-    `throttled_s` is from the start until throttled bytes stopped growing, `done_s` until `move.done`.
-    `kip73_ratio` is `throttled_s` over KIP-73's estimate `kip73_s`.
+    `throttled_s` is from the start until listed bytes stopped growing, `done_s` until `move.done`; `moved_s` until
+    either that or until no partition was being reassigned, whichever came first.
+    `kip73_ratio` is `throttled_s` over KIP-73's estimate `kip73_s`. `rates` are those of the whole move. `left` and
+    `back` are the hosts whose brokers were restarted and came back meanwhile.
     """
 
     started_us: int | None
@@ -141,3 +193,11 @@ class MoveMeasures:
     conservation: tuple[Conservation, ...]
     controls: tuple[Control, ...]
     load: MachineLoad
+    moved_s: float | None = None
+    phases: tuple[PhaseMeasures, ...] = ()
+    nics: tuple[NicRate, ...] = ()
+    isr: Isr | None = None
+    stuck: Stuck | None = None
+    clients: tuple[ClientView, ...] = ()
+    left: tuple[str, ...] = ()
+    back: tuple[str, ...] = ()

@@ -4,28 +4,31 @@ from typing import Any
 
 import numpy as np
 
+from results.criteria.around_measures import measure_clients, measure_isr, measure_stuck
+from results.criteria.load_measures import machine_load
 from results.criteria.measures import (
-    READING_S,
+    GAP_S,
     SECOND_S,
     Conservation,
     Control,
     HostRates,
     MachineLoad,
     MoveMeasures,
+    NicRate,
+    PhaseMeasures,
     QuotaPolls,
     Side,
-    Steady,
-    Window,
 )
-from results.criteria.series import RunSeries, Series, flows_through
-from results.criteria.windows import US, growth, longest_gap_s, trailing_mean_max, windows, windows_within
-from results.manifest import FlowKind, Manifest, Move
+from results.criteria.phases import Span, phases
+from results.criteria.rate_measures import RateMeasurer
+from results.criteria.series import RunSeries, Series
+from results.criteria.windows import US, counted, counted_between, growth, longest_gap_s, windows
+from results.manifest import Manifest
+from results.move import FlowKind, Move, flows_through
 from results.verdict import DIRECTIONS, Direction
 
-KAFKA_RATE = {
-    "transmit": "broker.leader_replication.byte_rate",
-    "receive": "broker.follower_replication.byte_rate",
-}
+PAYLOAD = 1448 / 1514
+"""TCP payload in a full Ethernet frame, as a fraction of what a NIC counts."""
 SIDES: tuple[Side, ...] = ("leader", "follower")
 
 
@@ -46,6 +49,7 @@ class _MoveMeasurer:
         self.manifest, self.move, self.run = manifest, move, run
         self.started = run.event_us("move.started")
         self.done = run.event_us("move.done")
+        self.rates = RateMeasurer(run, move, self.started or 0)
 
     def measure(self) -> MoveMeasures:
         move, started = self.move, self.started
@@ -58,10 +62,14 @@ class _MoveMeasurer:
             for direction in DIRECTIONS
             if flows_through(move.flows, "throttled", host, direction)
         ]
-        rates = tuple(self._rates(started, host, direction) for host, direction in busy)
+        spans = phases(self.run, move, started, max(started, self._watched_until()))
+        whole = Span(move.quota_bytes_per_s, started, max(started, self._watched_until()))
+        rates = tuple(self.rates.measure(whole, host, direction) for host, direction in busy)
         ends = [r.end_s for r in rates if r.end_s is not None]
         throttled_s = max(ends) if ends else None
         end = self._watched_until() if throttled_s is None else started + round(throttled_s * US)
+        # Once nothing is copied any more there is nothing to judge: a broker may come back after that.
+        spans = tuple(span for span in spans if span.first or span.begin_us < end)
         return MoveMeasures(
             started_us=started,
             throttled_s=throttled_s,
@@ -69,104 +77,82 @@ class _MoveMeasurer:
             kip73_s=move.kip73_seconds,
             kip73_ratio=throttled_s / move.kip73_seconds if throttled_s and move.kip73_seconds > 0 else None,
             rates=rates,
-            quotas=tuple(self._quota(host, side, started, end) for host in move.brokers for side in SIDES),
+            quotas=tuple(self._quota(host, side, spans, end) for host in move.brokers for side in SIDES),
             conservation=tuple(self._conservation(h, d, started, end) for h, d in busy),
             controls=self._controls(started, end),
             load=self._load(started, end),
+            moved_s=self._moved(started, throttled_s),
+            phases=tuple(self._phase(span, rates, spans) for span in spans),
+            nics=tuple(self._nic(host, direction, whole, end) for host, direction in busy),
+            isr=measure_isr(self.run, move, started, self.done or self._watched_until()),
+            stuck=measure_stuck(self.run, started),
+            clients=measure_clients(self.run, started, self.done),
+            left=self._hosts_told("broker.leaving", started),
+            back=self._hosts_told("broker.back", started),
         )
+
+    def _hosts_told(self, kind: str, started: int) -> tuple[str, ...]:
+        until = self._watched_until()
+        told = self.run.told((kind,))
+        return tuple(sorted({event.host for event in told if event.host and started <= event.us <= until}))
+
+    def _phase(self, span: Span, whole: tuple[HostRates, ...], spans: tuple[Span, ...]) -> PhaseMeasures:
+        if len(spans) == 1 and span.first and span.last:
+            rates = whole  # one phase from the start to the end is the whole move
+        else:
+            known = [r for r in whole if span.leaders_known or r.direction == "receive"]
+            rates = tuple(self.rates.measure(span, r.host, r.direction) for r in known)
+        begin_s, end_s = (span.begin_us - self.rates.started) / US, (span.end_us - self.rates.started) / US
+        return PhaseMeasures(span.quota_bytes_per_s, begin_s, end_s, span.leaders_known, rates)
+
+    def _moved(self, started: int, throttled_s: float | None) -> float | None:
+        flying = self.run.gauge("move.in_flight", "driver")
+        seen_flying = flying.t[(flying.t > started) & (flying.value > 0)]
+        landed = flying.t[(flying.t > seen_flying[0]) & (flying.value == 0)] if len(seen_flying) else seen_flying
+        seen = [s for s in (throttled_s, (int(landed[0]) - started) / US if len(landed) else None) if s is not None]
+        return min(seen) if seen else None
+
+    def _nic(self, host: str, direction: Direction, whole: Span, end: int) -> NicRate:
+        devices = [n.device for n in self.manifest.nics if n.host == host and n.direction == direction]
+        counter = "nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes"
+        series = self.run.gauge(counter, host, devices)
+        begin, until = self.rates.steady_span(end, whole)
+        inside = (series.t >= begin) & (series.t <= until)
+        t, value = series.t[inside], series.value[inside]
+        if not devices or len(t) < 2:
+            return NicRate(host, direction, None, 0.0)
+        seconds = (int(t[-1]) - int(t[0])) / US
+        return NicRate(host, direction, counted(value) * PAYLOAD / seconds, seconds)
 
     def _watched_until(self) -> int:
         """The instant until which samples must be there: the move's end, else the last sample."""
         return self.done or self.run.last_us() or 0
 
-    def _rates(self, started: int, host: str, direction: Direction) -> HostRates:
-        series = self.run.flow_bytes(flows_through(self.move.flows, "throttled", host, direction))
-        gap = longest_gap_s(series.t, started, max(started, self._watched_until()))
-        if len(series) == 0:
-            return HostRates(host, direction, 0.0, None, gap, None, None, None, None, None, None, 0)
-        series = _from_start(series, started)
-        last = len(series) - 1 if self.done is None else int(np.searchsorted(series.t, self.done))
-        series = series.cut(0, last)
-        grew = np.flatnonzero(np.diff(series.value) > 0) + 1
-        if len(grew) == 0:
-            return HostRates(host, direction, 0.0, None, gap, None, None, None, None, None, None, 0)
-        series = series.cut(0, int(grew[-1]))
-        whole, seconds = windows(series, self.move.window_s), windows(series, SECOND_S)
-        judged = windows_within(series, self.move.window_s - READING_S)
-        ratio, polls = self._kafka(series, host, direction, started)
-        return HostRates(
-            host=host,
-            direction=direction,
-            total_bytes=float(series.value[-1] - series.value[0]),
-            end_s=(int(series.t[-1]) - started) / US,
-            longest_gap_s=gap,
-            worst_window=_window(judged, int(np.argmax(judged.bytes)), started) if len(judged.bytes) else None,
-            highest_window_bytes_per_s=float(np.max(whole.rate)) if len(whole.bytes) else None,
-            highest_second_bytes_per_s=float(np.max(seconds.rate)) if len(seconds.start) else None,
-            warmup_bytes_per_s=self._warmup(series, started),
-            steady=self._steady(series, started),
-            kafka_ratio=ratio,
-            kafka_polls=polls,
-        )
-
-    def _warmup(self, series: Series, started: int) -> float | None:
-        j = int(np.searchsorted(series.t, started + round(self.move.warmup_s * US)))
-        if j >= len(series) or j == 0:
-            return None
-        return float((series.value[j] - series.value[0]) / (series.t[j] - series.oldest[0]) * US)
-
-    def _steady_span(self, series: Series, started: int) -> tuple[int, int]:
-        return started + round(self.move.warmup_s * US), int(series.t[-1]) - round(self.move.tail_s * US)
-
-    def _steady(self, series: Series, started: int) -> Steady | None:
-        begin, end = self._steady_span(series, started)
-        first = int(np.searchsorted(series.t, begin))
-        last = int(np.searchsorted(series.t, end, side="right")) - 1
-        if last <= first:
-            return None
-        part = series.cut(first, last)
-        seconds = (int(part.t[-1]) - int(part.t[0])) / US
-        rates = windows(part, SECOND_S).rate
-        whole = windows(part, self.move.window_s).rate
-        mean = float(np.mean(rates)) if len(rates) else 0.0
-        return Steady(
-            mean_bytes_per_s=float(part.value[-1] - part.value[0]) / seconds,
-            seconds=seconds,
-            windows=int(seconds / self.move.window_s),
-            variation=float(np.std(rates)) / mean if mean > 0 else None,
-            lowest_window_bytes_per_s=float(np.min(whole)) if len(whole) else None,
-        )
-
-    def _kafka(self, series: Series, host: str, direction: Direction, started: int) -> tuple[float | None, int]:
-        """Median of Kafka's byte-rate over ours, each for the window before a poll in the steady part."""
-        kafka = self.run.gauge(KAFKA_RATE[direction], host)
-        begin, end = self._steady_span(series, started)
-        ratios = []
-        for t, rate in zip(kafka.t, kafka.value, strict=True):
-            if not begin <= t <= end:
-                continue
-            j = int(np.searchsorted(series.t, t, side="right")) - 1
-            i = int(np.searchsorted(series.t, series.t[j] - round(self.move.window_s * US), side="right")) - 1
-            if i < 0 or j <= i or series.value[j] <= series.value[i]:
-                continue
-            ours = (series.value[j] - series.value[i]) / ((series.t[j] - series.oldest[i]) / US)
-            ratios.append(rate / ours)
-        return (float(np.median(ratios)) if ratios else None), len(ratios)
-
-    def _quota(self, host: str, side: Side, started: int, end: int) -> QuotaPolls:
+    def _quota(self, host: str, side: Side, spans: tuple[Span, ...], end: int) -> QuotaPolls:
         series = self.run.gauge(f"quota.{side}.rate", host)
-        inside = (series.t >= started) & (series.t <= end)
-        t, value = series.t[inside], series.value[inside]
-        different = np.flatnonzero(value != self.move.quota_bytes_per_s)
-        first = int(different[0]) if len(different) else None
+        polls, gaps, different = 0, [], []
+        for span in spans:
+            until = min(end, span.end_us) if span.last else span.end_us
+            inside = (series.t >= span.begin_us) & (series.t <= until)
+            t, value = series.t[inside], series.value[inside]
+            if until - span.begin_us >= GAP_S * US or (span.first and span.last):
+                gaps.append(longest_gap_s(t, span.begin_us, until))
+            if not span.last:
+                # A poll's instant is that of its asking, and the next one is asked once it was answered: of the last
+                # one before an edge nobody knows on which side of it the answer was made.
+                t, value = t[:-1], value[:-1]
+            polls += len(t)
+            wrong = value != span.quota_bytes_per_s
+            different += list(zip(t[wrong], value[wrong], strict=True))
+        known = [gap for gap in gaps if gap is not None]
         return QuotaPolls(
             host=host,
             side=side,
-            polls=len(t),
-            longest_gap_s=longest_gap_s(t, started, end),
+            polls=polls,
+            longest_gap_s=max(known) if gaps and len(known) == len(gaps) else None,
             different=len(different),
-            first_different_s=None if first is None else (int(t[first]) - started) / US,
-            first_different_bytes_per_s=None if first is None else float(value[first]),
+            first_different_s=(int(different[0][0]) - self.rates.started) / US if different else None,
+            first_different_bytes_per_s=float(different[0][1]) if different else None,
         )
 
     def _conservation(self, host: str, direction: Direction, started: int, end: int) -> Conservation:
@@ -177,13 +163,13 @@ class _MoveMeasurer:
         counter = "nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes"
         client: float | None = 0.0
         if direction == "receive":
-            client = growth(self.run.gauge("broker.bytes_in", host), begin, until)
+            client = counted_between(self.run.gauge("broker.bytes_in", host), begin, until)
         kinds: tuple[FlowKind, ...] = ("throttled", "control", "calibration")
         logs: dict[FlowKind, float | None] = {}
         for kind in kinds:
             flows = flows_through(self.move.flows, kind, host, direction)
             logs[kind] = growth(self.run.flow_bytes(flows), begin, until) if flows else 0.0
-        nic = growth(self.run.gauge(counter, host, devices), begin, until) if devices else None
+        nic = counted_between(self.run.gauge(counter, host, devices), begin, until) if devices else None
         return Conservation(
             host=host,
             direction=direction,
@@ -226,35 +212,9 @@ class _MoveMeasurer:
         return tuple(controls)
 
     def _load(self, started: int, end: int) -> MachineLoad:
-        busy, steal = self.run.gauge("cpu.busy", "machine"), self.run.gauge("cpu.steal", "machine")
-        inside = (busy.t > started) & (busy.t <= end)
-        return MachineLoad(
-            polls=int(np.count_nonzero(inside)),
-            longest_gap_s=longest_gap_s(busy.t, started, end),
-            busy_mean=float(np.mean(busy.value[inside])) if inside.any() else None,
-            busy_window_max=trailing_mean_max(busy, started, end, self.move.window_s),
-            steal_window_max=trailing_mean_max(steal, started, end, self.move.window_s),
-        )
+        return machine_load(self.run, started, end, self.move.window_s)
 
 
 def _both(control: Series, listed: Series, first: int, last: int) -> float | None:
     grown = growth(control, first, last), growth(listed, first, last)
     return None if grown[0] is None or grown[1] is None else grown[0] + grown[1]
-
-
-def _from_start(series: Series, started: int) -> Series:
-    """From the last reading at or before the start on. Without one: an adding replica holds nothing then."""
-    first = int(np.searchsorted(series.t, started, side="right")) - 1
-    if first >= 0:
-        return series.cut(first, len(series) - 1)
-    start = np.array([started])
-    return Series(
-        np.concatenate([start, series.t]),
-        np.concatenate([start, series.oldest]),
-        np.concatenate([[0.0], series.value]),
-    )
-
-
-def _window(found: Any, index: int, started: int) -> Window:
-    start_s = (int(found.start[index]) - started) / US
-    return Window(float(found.bytes[index]), float(found.elapsed_s[index]), start_s)

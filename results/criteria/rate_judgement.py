@@ -1,15 +1,14 @@
-"""Criteria about rates: window bound, steady mean, control, Kafka's own rate, conservation on the NIC."""
+"""Criteria about rates beside the quota's own windows: control, Kafka's own rate, conservation on the NIC."""
 
 from collections.abc import Iterable
 
-from results.criteria.bounds import window_bound
-from results.criteria.measures import GAP_S, Conservation, Control, HostRates, MoveMeasures
-from results.criteria.words import at, percent, rate, size
+from results.criteria.bounds import responses
+from results.criteria.measures import Conservation, Control, HostRates, MoveMeasures
+from results.criteria.unseen import gap_words, unseen
+from results.criteria.words import percent, rate, size
 from results.manifest import Move, NicMeasurement
-from results.verdict import Criterion, Direction, Verdict
+from results.verdict import Criterion, Verdict
 
-STEADY_LOWEST, STEADY_HIGHEST = 0.95, 1.00
-STEADY_WINDOWS = 3
 CONTROL_LEAST = 2.0
 CONTROL_ROOM = 1.1
 KAFKA_TOLERANCE = 0.05
@@ -17,118 +16,10 @@ KAFKA_POLLS = 5
 CONSERVATION_TOLERANCE = 0.03
 
 
-def judge_windows(measures: MoveMeasures, move: Move) -> list[Criterion]:
-    """No quota window has more throttled bytes than the bound. A window over it fails even beside a gap."""
-    return [_window(r, move) for r in measures.rates] or [
-        _unseen("throttled-window", "throttled bytes within the bound of any window", measures, ("log.bytes",))
-    ]
-
-
-def bound_of(move: Move, host: str, direction: Direction) -> float | None:
-    """The window bound for one host in bytes; None when the manifest does not say its fetchers.
-
-    A leader's followers cannot log more of what it sends than they may receive.
-    """
-    bound = _bound(move, host, direction)
-    if bound is None or direction == "receive":
-        return bound
-    followers = {f.follower for f in move.flows if f.kind == "throttled" and f.leader == host}
-    received = [_bound(move, follower, "receive") for follower in followers]
-    known = [r for r in received if r is not None]
-    return min(bound, sum(known)) if known and len(known) == len(received) else bound
-
-
-def _bound(move: Move, host: str, direction: Direction) -> float | None:
-    fetchers = move.fetchers.get(host)
-    count = 0 if fetchers is None else fetchers.transmit if direction == "transmit" else fetchers.receive
-    if count < 1:
-        return None
-    return window_bound(
-        move.quota_bytes_per_s,
-        direction,
-        fetchers=count,
-        response_max_bytes=move.response_max_bytes,
-        window_s=move.window_s,
-        sample_s=move.sample_s,
-    )
-
-
-def _window(rates: HostRates, move: Move) -> Criterion:
-    worst, highest = rates.worst_window, rates.highest_window_bytes_per_s
-    bound = bound_of(move, rates.host, rates.direction)
-    verdict: Verdict = "inconclusive"
-    if rates.longest_gap_s is None or rates.total_bytes <= 0 or worst is None:
-        why = "no throttled bytes were seen"
-    elif bound is None:
-        why = f"the manifest names no fetcher of {rates.host} that could {rates.direction}"
-    else:
-        why = f"{size(worst.bytes)} in {worst.elapsed_s:.2f} s from {at(worst.start_s)}"
-        if highest is not None:
-            why += f"; highest {move.window_s:g} s rate {highest / move.quota_bytes_per_s:.3f} of the strict quota"
-        if worst.bytes > bound:
-            verdict = "fail"
-        elif gap := _gap(rates.longest_gap_s):
-            why = f"{gap}: a burst may hide in it"
-        elif highest is None:
-            why = f"the move took less than {move.window_s:g} s"
-        else:
-            verdict = "pass"
-    return Criterion(
-        name="throttled-window",
-        host=rates.host,
-        direction=rates.direction,
-        expected=f"at most {size(bound)} in any {move.window_s:g} s" if bound else "within the bound of any window",
-        observed=worst.bytes if worst else None,
-        unit="bytes",
-        tolerance="none beyond the bound",
-        verdict=verdict,
-        why=why,
-        series=("log.bytes",),
-    )
-
-
-def judge_steady(measures: MoveMeasures, move: Move) -> list[Criterion]:
-    """In the steady part a tuned follower uses 0.95 to 1.00 of the quota."""
-    return [_steady(r, move) for r in measures.rates] or [
-        _unseen("steady-mean", "steady mean close to the quota", measures, ("log.bytes",))
-    ]
-
-
-def _steady(rates: HostRates, move: Move) -> Criterion:
-    steady = rates.steady
-    verdict: Verdict = "inconclusive"
-    edge = _responses(rates, move) / (move.quota_bytes_per_s * steady.seconds) if steady else 0.0
-    observed = steady.mean_bytes_per_s / move.quota_bytes_per_s if steady else None
-    if rates.longest_gap_s is None or rates.total_bytes <= 0:
-        why = "no throttled bytes were seen"
-    elif gap := _gap(rates.longest_gap_s):
-        why = gap
-    elif steady is None or observed is None or steady.windows < STEADY_WINDOWS:
-        seconds = steady.seconds if steady else 0.0
-        why = f"the steady part is {seconds:.1f} s; {STEADY_WINDOWS} windows of {move.window_s:g} s are needed"
-    else:
-        # The part begins and ends between two responses: one per fetcher may stand on the wrong side of an edge.
-        highest = STEADY_HIGHEST + edge
-        verdict = "pass" if STEADY_LOWEST <= observed <= highest else "fail"
-        why = f"{rate(steady.mean_bytes_per_s)} over {steady.seconds:.1f} s is {observed:.3f} of the quota"
-    return Criterion(
-        name="steady-mean",
-        host=rates.host,
-        direction=rates.direction,
-        expected=f"{STEADY_LOWEST:.2f} to {STEADY_HIGHEST:.2f} of {rate(move.quota_bytes_per_s)}",
-        observed=observed,
-        unit="of quota",
-        tolerance=f"{STEADY_LOWEST:.2f} to {STEADY_HIGHEST:.2f} + one response per fetcher, {edge:.4f}",
-        verdict=verdict,
-        why=why,
-        series=("log.bytes",),
-    )
-
-
 def judge_controls(measures: MoveMeasures, move: Move, nics: Iterable[NicMeasurement]) -> list[Criterion]:
     """Unlisted partitions advance faster than the listed ones beside them."""
     return [_control(c, move, tuple(nics)) for c in measures.controls] or [
-        _unseen("control-unthrottled", "control faster than throttled partitions", measures, ("log.bytes",))
+        unseen("control-unthrottled", "control faster than throttled partitions", measures, ("log.bytes",))
     ]
 
 
@@ -152,11 +43,11 @@ def _control(control: Control, move: Move, nics: tuple[NicMeasurement, ...]) -> 
     else:
         beside = max(together - control.total_bytes, 0.0) / listed
         each = control.total_bytes / unlisted
-        observed = each / beside if beside > 0 else None
+        observed = each / max(beside, 1.0)  # of throttled ones that did not advance at all: as if by one byte
         why = f"{size(each)} a control partition; {size(beside)} a throttled one in the same time"
-        if observed is None or observed > CONTROL_LEAST:
+        if observed > CONTROL_LEAST:
             verdict = "pass"
-        elif gap := _gap(control.longest_gap_s):
+        elif gap := gap_words(control.longest_gap_s):
             why = gap
         else:
             verdict, why = "fail", f"{why}: the control is throttled as well"
@@ -181,7 +72,7 @@ def _partitions(move: Move, kind: str, host: str) -> int:
 def judge_kafka(measures: MoveMeasures, move: Move) -> list[Criterion]:
     """The byte-rate by which the broker throttles itself agrees with the growth of the logs."""
     return [_kafka(r, move) for r in measures.rates] or [
-        _unseen("broker-rate-agrees", "the broker's byte-rate agrees", measures, ("log.bytes",))
+        unseen("broker-rate-agrees", "the broker's byte-rate agrees", measures, ("log.bytes",))
     ]
 
 
@@ -194,14 +85,7 @@ def kafka_excess(rates: HostRates, move: Move) -> float:
     """
     rate = rates.steady.mean_bytes_per_s if rates.steady else move.quota_bytes_per_s
     spanned_s = move.window_s - move.sample_s
-    return _responses(rates, move) / (spanned_s * rate) if rate > 0 and spanned_s > 0 else 0.0
-
-
-def _responses(rates: HostRates, move: Move) -> float:
-    """Bytes of one response of each fetcher that carries throttled bytes this way."""
-    fetchers = move.fetchers.get(rates.host)
-    count = 0 if fetchers is None else getattr(fetchers, rates.direction)
-    return float(count * move.response_max_bytes)
+    return responses(move, rates.host, rates.direction) / (spanned_s * rate) if rate > 0 and spanned_s > 0 else 0.0
 
 
 def _kafka(rates: HostRates, move: Move) -> Criterion:
@@ -210,7 +94,7 @@ def _kafka(rates: HostRates, move: Move) -> Criterion:
     metric = f"broker.{side}_replication.byte_rate"
     ratio = rates.kafka_ratio
     verdict: Verdict = "inconclusive"
-    if gap := _gap(rates.longest_gap_s):
+    if gap := gap_words(rates.longest_gap_s):
         why = gap
     elif ratio is None or rates.kafka_polls < KAFKA_POLLS:
         why = f"{metric} has {rates.kafka_polls} samples in the steady part; {KAFKA_POLLS} are needed"
@@ -234,7 +118,7 @@ def _kafka(rates: HostRates, move: Move) -> Criterion:
 def judge_conservation(measures: MoveMeasures, move: Move) -> list[Criterion]:
     """What the NIC counted is what the logs grew by, times the overhead `f` measured before the move."""
     return [_conservation(c, move) for c in measures.conservation] or [
-        _unseen("nic-conservation", "NIC bytes = f * log bytes", measures, ("nic.tx.bytes", "nic.rx.bytes"))
+        unseen("nic-conservation", "NIC bytes = f * log bytes", measures, ("nic.tx.bytes", "nic.rx.bytes"))
     ]
 
 
@@ -280,27 +164,4 @@ def _conservation(found: Conservation, move: Move) -> Criterion:
             "log.bytes",
             "broker.bytes_in",
         ),
-    )
-
-
-def _gap(longest_gap_s: float | None) -> str | None:
-    if longest_gap_s is None:
-        return "no samples"
-    return f"no sample for {longest_gap_s:.1f} s" if longest_gap_s > GAP_S else None
-
-
-def _unseen(name: str, expected: str, measures: MoveMeasures, series: tuple[str, ...]) -> Criterion:
-    """What stands in the place of a criterion for which no host was found at all."""
-    missing = "no move.started was recorded" if measures.started_us is None else "the manifest lists no such flow"
-    return Criterion(
-        name=name,
-        host=None,
-        direction=None,
-        expected=expected,
-        observed=None,
-        unit="",
-        tolerance="none",
-        verdict="inconclusive",
-        why=missing,
-        series=series,
     )

@@ -3,18 +3,18 @@
 Instants are int64 microseconds since the epoch. Sums carry each partition's last reading forward.
 """
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.manifest import Flow, FlowKind
+from results.move import Flow
 from results.schema import EVENTS, SAMPLES, conform
-from results.verdict import Direction
 
 Micros = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -41,6 +41,15 @@ class Series:
         return Series(self.t[part], self.oldest[part], self.value[part])
 
 
+class Told(NamedTuple):
+    """An event; `detail` is empty when it was no JSON object."""
+
+    us: int
+    kind: str
+    host: str | None
+    detail: Mapping[str, Any]
+
+
 class RunSeries:
     """The samples and events of one run by metric and host. Takes Arrow tables or pandas DataFrames."""
 
@@ -50,17 +59,30 @@ class RunSeries:
         self._events = conform(events, EVENTS, "events")
         self._metrics: dict[str, pa.Table] = {}
         self._logs: dict[str, tuple[Micros, dict[tuple[str, int], tuple[Micros, Floats]]]] = {}
+        self._looked: dict[str, Micros] = {}
+
+    def told(self, kinds: Collection[str]) -> list[Told]:
+        """The events of these kinds, in order of time."""
+        chosen = self._events.filter(pc.is_in(self._events["kind"], pa.array(sorted(kinds), pa.string())))
+        instants = pc.cast(chosen["ts"], pa.int64()).to_pylist()
+        rows = zip(instants, *(chosen[n].to_pylist() for n in ("kind", "host", "detail")), strict=True)
+        found = [Told(us, kind, host, _object(detail)) for us, kind, host, detail in rows]
+        return sorted(found, key=lambda event: event.us)
 
     def event_us(self, kind: str) -> int | None:
         """The instant of the first event of a kind, None when there was none."""
         found = self._events.filter(pc.equal(self._events["kind"], kind))
         return None if found.num_rows == 0 else int(pc.min(pc.cast(found["ts"], pa.int64())).as_py())
 
-    def gauge(self, metric: str, host: str, labels: Iterable[str] | None = None) -> Series:
-        """Readings of one metric of a host; values of several labels are summed per instant."""
+    def of_metric(self, metric: str) -> pa.Table:
+        """The rows of one metric, with a column `us`."""
         if metric not in self._metrics:
             self._metrics[metric] = self._samples.filter(pc.equal(self._samples["metric"], metric))
-        table = self._metrics[metric]
+        return self._metrics[metric]
+
+    def gauge(self, metric: str, host: str, labels: Iterable[str] | None = None) -> Series:
+        """Readings of one metric of a host; values of several labels are summed per instant."""
+        table = self.of_metric(metric)
         chosen = table.filter(pc.equal(table["host"], host))
         if labels is not None:
             chosen = chosen.filter(pc.is_in(chosen["label"], pa.array(list(labels), pa.string())))
@@ -91,14 +113,37 @@ class RunSeries:
 
     def _at_follower(self, host: str, flows: Sequence[Flow]) -> Series:
         instants, logs = self._host_logs(host)
+        if len(instants):
+            instants = self._looks(host)
         total = np.zeros(len(instants))
-        for topic, partition in {(f.topic, p) for f in flows for p in f.partitions}:
+        for topic, partition, leader in {(f.topic, p, f.leader) for f in flows for p in f.partitions}:
             if (topic, partition) not in logs:
                 continue
             t, value = logs[topic, partition]
+            gone = self._gone_us(leader, topic, partition)
+            if gone is not None:  # somebody else leads from here on: what is written now does not come from this leader
+                last = int(np.searchsorted(t, gone))
+                t, value = t[: last + 1], value[: last + 1]
             at = np.searchsorted(t, instants, side="right") - 1
             total += np.where(at >= 0, value[np.maximum(at, 0)], 0.0)  # absent before its first reading: no bytes
         return Series(instants, instants, total)
+
+    def _gone_us(self, host: str, topic: str, partition: int) -> int | None:
+        """When the host was first looked at without finding a log it had had; None while it has it, or never had."""
+        _, logs = self._host_logs(host)
+        if (topic, partition) not in logs:
+            return None
+        looks, last = self._looks(host), logs[topic, partition][0][-1]
+        after = int(np.searchsorted(looks, last, side="right"))
+        return int(looks[after]) if after < len(looks) else None
+
+    def _looks(self, host: str) -> Micros:
+        """When a host was looked at. Where there is no log there is no reading of one, but its NIC is read as well."""
+        if host not in self._looked:
+            metrics = pa.array(["log.bytes", "nic.tx.bytes", "nic.rx.bytes"], pa.string())
+            wanted = pc.and_(pc.is_in(self._samples["metric"], metrics), pc.equal(self._samples["host"], host))
+            self._looked[host] = np.unique(self._samples.filter(wanted)["us"].to_numpy())
+        return self._looked[host]
 
     def _host_logs(self, host: str) -> tuple[Micros, dict[tuple[str, int], tuple[Micros, Floats]]]:
         if host not in self._logs:
@@ -116,7 +161,9 @@ class RunSeries:
         return self._logs[host]
 
 
-def flows_through(flows: Iterable[Flow], kind: FlowKind, host: str, direction: Direction) -> tuple[Flow, ...]:
-    """The flows of a kind that leave (transmit) or enter (receive) a host."""
-    end = "leader" if direction == "transmit" else "follower"
-    return tuple(f for f in flows if f.kind == kind and getattr(f, end) == host)
+def _object(text: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

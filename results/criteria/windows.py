@@ -70,6 +70,21 @@ def growth(series: Series, start_us: int, end_us: int) -> float | None:
     return float(series.value[last] - series.value[first])
 
 
+def counted(values: Floats) -> float:
+    """What a counter counted; when it goes back it has begun anew with its broker, at 0."""
+    steps = np.diff(values)
+    return float(np.sum(np.where(steps >= 0, steps, values[1:])))
+
+
+def counted_between(series: Series, start_us: int, end_us: int) -> float | None:
+    """What a counter counted from the last reading at or before start to the first at or after end; else None."""
+    last = int(np.searchsorted(series.t, end_us, side="left"))
+    if last >= len(series):
+        return None
+    first = max(int(np.searchsorted(series.t, start_us, side="right")) - 1, 0)
+    return counted(series.cut(first, last).value)
+
+
 def trailing_mean_max(series: Series, start_us: int, end_us: int, window_s: float) -> float | None:
     """Highest mean of the readings of any window inside (start, end]; of all of them when none is that long.
 

@@ -5,25 +5,33 @@ Instants are seconds after the move's start, rates bytes per second.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from results.criteria.bounds import bound_of
 from results.criteria.measures import GAP_S, SECOND_S, HostRates, MoveMeasures
-from results.criteria.rate_judgement import bound_of
-from results.criteria.series import RunSeries, Series, flows_through
+from results.criteria.series import RunSeries, Series
 from results.criteria.windows import US
-from results.manifest import Flow, Move
+from results.criteria.words import rate
+from results.move import Flow, Move, flows_through, listed_through
+from results.report.traffic import binding
 from results.verdict import Direction
 
 EVENT_WORDS = {
     "throttle.in_force": "quota in force",
+    "throttle.changing": "changing",
     "move.started": "move starts",
     "control.started": "control starts",
     "control.done": "control done",
+    "broker.leaving": "leaves",
+    "broker.back": "back",
+    "move.stuck": "stuck",
+    "move.raised": "raised",
     "move.done": "move done",
     "throttle.restored": "restored",
 }
+SHORT_S = 1.0
+"""A change that took less has one mark, at its end."""
 BEFORE_S, AFTER_S = 3.0, 2.5
 
 
@@ -46,6 +54,16 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
+class Level:
+    """A quota and its window bound, both as rates, between two instants."""
+
+    start: float
+    stop: float
+    quota: float
+    bound: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Chart:
     """One panel: rate over 1 s and (for throttled flows) over a sliding quota window, on common instants."""
 
@@ -63,6 +81,7 @@ class Chart:
     stop: float
     window_s: float
     kind: str
+    levels: tuple[Level, ...] = ()
 
     @property
     def rows(self) -> list[tuple[float, float | None, float | None]]:
@@ -74,12 +93,13 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
     """A chart for each busy host and direction, and one for each host that control bytes went into."""
     if measures.started_us is None:
         return ()
-    marks = _marks(run, measures.started_us)
-    start = min([m.t for m in marks], default=0.0) - BEFORE_S
-    stop = max([m.t for m in marks] + [measures.throttled_s or 0.0]) + AFTER_S
+    marks = marks_of(run, measures.started_us)
+    start, stop = _span(run, measures, marks)
+    one = len(measures.phases) < 2
+    banded = {(end.rates.host, end.rates.direction) for end in binding(measures, move)} if one else set()
     panels = []
     for rates in measures.rates:
-        flows = flows_through(move.flows, "throttled", rates.host, rates.direction)
+        flows = listed_through(move, rates.host, rates.direction)
         key = f"{rates.host}-{rates.direction}"
         title = f"{rates.host} {rates.direction}"
         panels.append(
@@ -95,8 +115,9 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
                 marks,
                 summaries.get(key, ""),
                 _bound(move, rates.host, rates.direction),
-                _band(move, rates),
+                _band(move, rates) if (rates.host, rates.direction) in banded else None,
                 rates.end_s or 0.0,
+                _levels(move, measures, rates, (start, stop)),
             )
         )
     for control in measures.controls:
@@ -117,9 +138,24 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
                 None,
                 None,
                 0.0,
+                (Level(start, stop, move.quota_bytes_per_s, None),),
             )
         )
     return tuple(panels)
+
+
+def _span(run: RunSeries, measures: MoveMeasures, marks: tuple[Mark, ...]) -> tuple[float, float]:
+    """From when to when there is something to see: the move, and what clients saw before and after it."""
+    start = min([m.t for m in marks], default=0.0) - BEFORE_S
+    stop = max([m.t for m in marks] + [measures.throttled_s or 0.0]) + AFTER_S
+    seen = run.of_metric("client.produce.latency")["us"].to_numpy()
+    if measures.started_us is None or not len(seen):
+        return start, stop
+    alone = run.event_us("load.before") or int(seen[0])
+    return (
+        min(start, (alone - measures.started_us) / US),
+        max(stop, (int(seen[-1]) - measures.started_us) / US),
+    )
 
 
 def _chart(
@@ -136,6 +172,7 @@ def _chart(
     bound: float | None,
     band: Band | None,
     end_s: float,
+    levels: tuple[Level, ...],
 ) -> Chart:
     series = _within(run.flow_bytes(flows), started, span)
     second, window = _at_stops(series, SECOND_S), _at_stops(series, move.window_s)
@@ -151,7 +188,12 @@ def _chart(
         t.append(round(at, 3))
         seconds.append(second.get(int(instant)))
         mean = window.get(int(instant))
-        means.append(mean if kind == "throttled" and move.window_s <= at <= end_s else None)
+        whole = at <= end_s and (
+            any(level.start + move.window_s <= at <= level.stop for level in levels)
+            if len(levels) > 1
+            else at >= move.window_s
+        )
+        means.append(mean if kind == "throttled" and whole else None)
     return Chart(
         key,
         title,
@@ -167,6 +209,7 @@ def _chart(
         span[1],
         move.window_s,
         kind,
+        levels,
     )
 
 
@@ -177,11 +220,14 @@ def _within(series: Series, started: int, span: tuple[float, float]) -> Series:
 
 
 def _at_stops(series: Series, length_s: float) -> dict[int, float]:
-    """The rate of the shortest window that ends at each instant."""
+    """The rate of the shortest window that ends at each instant.
+
+    Of several hosts, to be looked at: each one's bytes are as late at the end of a window as at its beginning.
+    """
     begins = np.searchsorted(series.t, series.t - round(length_s * US), side="right") - 1
     ends = np.flatnonzero(begins >= 0)
     begins = begins[ends]
-    rate = (series.value[ends] - series.value[begins]) / (series.t[ends] - series.oldest[begins]) * US
+    rate = (series.value[ends] - series.value[begins]) / (series.t[ends] - series.t[begins]) * US
     return {int(series.t[e]): round(float(r), 1) for e, r in zip(ends, rate, strict=True)}
 
 
@@ -197,6 +243,33 @@ def _band(move: Move, rates: HostRates) -> Band | None:
     return Band(move.warmup_s, rates.end_s - move.tail_s, 0.95 * quota, quota)
 
 
-def _marks(run: RunSeries, started: int) -> tuple[Mark, ...]:
-    found: list[Any] = [(run.event_us(kind), words) for kind, words in EVENT_WORDS.items()]
-    return tuple(Mark(round((us - started) / US, 3), words) for us, words in found if us is not None)
+def _levels(move: Move, measures: MoveMeasures, rates: HostRates, span: tuple[float, float]) -> tuple[Level, ...]:
+    """The quota of each phase; of a move with but one over all of the chart."""
+    if len(measures.phases) < 2:
+        return (Level(*span, move.quota_bytes_per_s, _bound(move, rates.host, rates.direction)),)
+    found = []
+    for phase in measures.phases:
+        bound = bound_of(move, rates.host, rates.direction, phase.quota_bytes_per_s)
+        judged = bound is not None and (phase.leaders_known or rates.direction == "receive")
+        most = bound / move.window_s if bound is not None and judged else None
+        found.append(Level(round(phase.begin_s, 3), round(phase.end_s, 3), phase.quota_bytes_per_s, most))
+    return tuple(found)
+
+
+def marks_of(run: RunSeries, started: int) -> tuple[Mark, ...]:
+    """The events on the time axis; those of a host with its name."""
+    found: list[Mark] = []
+    for event in run.told(EVENT_WORDS):
+        at = round((event.us - started) / US, 3)
+        quota = event.detail.get("rate_bytes_per_s")
+        words = EVENT_WORDS[event.kind]
+        if event.kind == "throttle.in_force" and at > 0 and isinstance(quota, int | float):
+            words = rate(quota)
+        label = f"{event.host} {words}" if event.host and event.kind.startswith("broker.") else words
+        found.append(Mark(at, label))
+    # A change that is quick needs no mark of its beginning.
+    return tuple(
+        mark
+        for mark, after in zip(found, [*found[1:], None], strict=True)
+        if not (mark.label == EVENT_WORDS["throttle.changing"] and after and after.t - mark.t < SHORT_S)
+    )

@@ -216,7 +216,7 @@ def _row(criterion: Criterion) -> page.Row:
     return page.Row(
         verdict=criterion.verdict,
         word=page.WORDS[criterion.verdict],
-        title=TITLES.get(criterion.name, criterion.name),
+        title=TITLES.get(criterion.name) or page.TITLES.get(criterion.name, criterion.name),
         name=criterion.name,
         where=" ".join(word for word in (criterion.host, criterion.direction) if word),
         expected=criterion.expected,
@@ -262,6 +262,7 @@ def render_incident(manifest: Manifest, samples: Any, events: Any, criteria: Seq
         "steps": acted,
         "panels": panels,
         "rows": [_row(each) for each in criteria],
+        "logs": page.log_rows(manifest),
         "document": json.dumps(record.document, indent=2, ensure_ascii=False),
         "charts": {"panels": [asdict(each) for each in panels], "marks": [asdict(mark) for mark in marks]},
     }

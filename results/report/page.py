@@ -5,18 +5,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from results.criteria.bounds import allowed, bound_of
+from results.criteria.estimates import estimate
 from results.criteria.measures import MoveMeasures
-from results.criteria.rate_judgement import bound_of
 from results.criteria.words import percent, rate, size
 from results.manifest import Manifest, Move
+from results.report import traffic
 from results.verdict import Criterion, Verdict, overall
 
 TITLES = {
     "throttled-window": "Throttled bytes in any quota window",
+    "mean-bound": "Mean within the bound of a long time",
+    "throttle-changed": "Raised and lowered while data moved",
+    "brokers-restarted": "Every broker restarted",
     "steady-mean": "Steady rate close to the quota",
+    "settled": "Close to the quota by the second window",
+    "first-window": "The first window as predicted",
     "control-unthrottled": "Control partitions run unthrottled",
     "broker-rate-agrees": "Kafka's own byte-rate agrees",
     "nic-conservation": "NIC counters agree with the logs",
+    "duration-model": "As long as the model says",
+    "binding": "Where the quota binds",
+    "nic-bound": "The NIC binds",
+    "isr-kept": "No replica left the ISR",
+    "stuck-noticed": "Stuck, noticed, raised",
+    "live-records": "Every acknowledged record is there",
+    "load-held": "The load kept its rate",
     "quota-in-force": "The quota was in force all the time",
     "records-intact": "Every record is there",
     "config-restored": "Configuration put back",
@@ -28,12 +42,32 @@ TITLES = {
     "machine-load": "Machine idle enough",
 }
 SECTIONS = (
-    ("Rates", ("throttled-window", "steady-mean", "control-unthrottled", "broker-rate-agrees", "nic-conservation")),
+    (
+        "Rates",
+        (
+            "throttled-window",
+            "mean-bound",
+            "first-window",
+            "settled",
+            "steady-mean",
+            "nic-bound",
+            "control-unthrottled",
+            "broker-rate-agrees",
+            "nic-conservation",
+            "duration-model",
+            "binding",
+        ),
+    ),
     (
         "Facts",
         (
+            "throttle-changed",
+            "brokers-restarted",
             "quota-in-force",
             "quota-before-move",
+            "stuck-noticed",
+            "isr-kept",
+            "live-records",
             "records-intact",
             "move-done",
             "leaders-as-planned",
@@ -41,7 +75,7 @@ SECTIONS = (
             "logs-clean",
         ),
     ),
-    ("Ground", ("nic-measured", "machine-load")),
+    ("Ground", ("nic-measured", "machine-load", "load-held")),
 )
 WORDS: dict[Verdict, str] = {"pass": "Pass", "fail": "Fail", "inconclusive": "Inconclusive"}
 
@@ -129,15 +163,15 @@ def observed(criterion: Criterion) -> str:
     return f"{value:.3f} {criterion.unit}".strip()
 
 
-def question(manifest: Manifest, move: Move) -> str:
-    """What was asked, in one sentence."""
+def question(manifest: Manifest, move: Move, measures: MoveMeasures | None = None) -> str:
+    """What was asked, in one sentence; with all quotas where the measures know of several."""
     throttled = [f for f in move.flows if f.kind == "throttled"]
     partitions = len({(f.topic, p) for f in throttled for p in f.partitions})
     ways = " and ".join(dict.fromkeys(f"{f.leader} to {f.follower}" for f in throttled)) or "nowhere"
     settings = "tuned fetch settings" if move.fetch == "tuned" else "Kafka's default fetch settings"
     versions = " and ".join(sorted(set(manifest.versions.kafka.values())))
     return (
-        f"Does Kafka {versions} keep to a replication quota of {rate(move.quota_bytes_per_s)} while {partitions} "
+        f"Does Kafka {versions} keep to a replication quota of {traffic.quotas(manifest, measures)} while {partitions} "
         f"partitions move from {ways} with {settings}?"
     )
 
@@ -167,51 +201,54 @@ def answer(criteria: Sequence[Criterion], measures: MoveMeasures, move: Move) ->
 
 
 def _figures(measures: MoveMeasures, move: Move) -> str:
-    quota = move.quota_bytes_per_s
-    highest = [r for r in measures.rates if r.highest_window_bytes_per_s]
-    steady = [r.steady.mean_bytes_per_s for r in measures.rates if r.steady]
+    highest = [(share, end) for end in traffic.ends(measures, move) if (share := _highest(end)) is not None]
+    steady = [
+        mean / end.quota_bytes_per_s
+        for end in traffic.binding(measures, move)
+        if (mean := end.rates.steady_bytes_per_s) is not None
+    ]
     parts = []
     if highest:
-        top = max(highest, key=lambda r: r.highest_window_bytes_per_s or 0.0)
-        text = f"the highest {move.window_s:g} s window was {percent((top.highest_window_bytes_per_s or 0.0) / quota)}"
-        bound = bound_of(move, top.host, top.direction)
-        allowed = f", where the bound allows {percent(bound / move.window_s / quota)}" if bound else ""
-        parts.append(f"{text} of the quota{allowed}")
+        share, top = max(highest, key=lambda found: found[0])
+        text = f"the highest {move.window_s:g} s window was {percent(share)}"
+        bound = bound_of(move, top.rates.host, top.rates.direction, top.quota_bytes_per_s)
+        if bound is not None and top.rates.worst_window is not None:
+            bound = allowed(bound, top.rates.worst_window.in_sync_bytes)
+        most = f", where the bound allows {percent(bound / move.window_s / top.quota_bytes_per_s)}" if bound else ""
+        parts.append(f"{text} of the quota{most}")
     if steady:
-        parts.append(f"the steady rate was {percent(min(steady) / quota)} of the quota")
+        parts.append(f"the steady rate was {percent(min(steady))} of the quota")
     return "; ".join(parts) or "every criterion passed"
+
+
+def _highest(end: traffic.End) -> float | None:
+    highest = end.rates.highest_window_bytes_per_s
+    return None if not highest else highest / end.quota_bytes_per_s
 
 
 def figures(manifest: Manifest, measures: MoveMeasures, move: Move) -> tuple[Figure, ...]:
     """The few numbers that one remembers."""
-    quota = move.quota_bytes_per_s
     found = []
-    highest = max((r.highest_window_bytes_per_s or 0.0 for r in measures.rates), default=0.0)
+    highest = [(share, end) for end in traffic.ends(measures, move) if (share := _highest(end)) is not None]
     if highest:
-        found.append(
-            Figure(f"Highest {move.window_s:g} s window", f"{highest / quota * 100:.1f}", "% of quota", rate(highest))
-        )
-    steady = [r.steady for r in measures.rates if r.steady]
+        share, top = max(highest, key=lambda each: each[0])
+        note = rate(top.rates.highest_window_bytes_per_s or 0.0)
+        found.append(Figure(f"Highest {move.window_s:g} s window", f"{share * 100:.1f}", "% of quota", note))
+    steady = [(mean, end) for end in traffic.binding(measures, move) if (mean := end.rates.steady_bytes_per_s)]
     if steady:
-        lowest = min(steady, key=lambda s: s.mean_bytes_per_s)
-        found.append(
-            Figure(
-                "Steady rate",
-                f"{lowest.mean_bytes_per_s / quota * 100:.1f}",
-                "% of quota",
-                f"{rate(lowest.mean_bytes_per_s)} over {lowest.seconds:.0f} s",
-            )
-        )
-    if measures.throttled_s:
-        found.append(
-            Figure(
-                "Time to move",
-                f"{measures.throttled_s:.1f}",
-                "s",
-                f"KIP-73 estimates {measures.kip73_s:.1f} s"
-                + (f", {(measures.kip73_ratio - 1) * 100:+.1f} %" if measures.kip73_ratio else ""),
-            )
-        )
+        mean, at = min(steady, key=lambda each: each[0] / each[1].quota_bytes_per_s)
+        seconds = at.rates.steady.seconds if at.rates.steady else 0.0
+        of_quota = f"{mean / at.quota_bytes_per_s * 100:.1f}"
+        found.append(Figure("Steady rate", of_quota, "% of quota", f"{rate(mean)} over {seconds:.0f} s"))
+    moved = measures.moved_s or measures.throttled_s
+    if moved:
+        if move.model_seconds:
+            note = f"the model says {move.model_seconds:.1f} s, {(move.model_seconds / moved - 1) * 100:+.1f} %"
+        else:
+            note = f"KIP-73 estimates {measures.kip73_s:.1f} s"
+            error = estimate(manifest.run_id, move, measures).kip73_error
+            note += "" if error is None else f", {error * 100:+.1f} %"
+        found.append(Figure("Time to move", f"{moved:.1f}", "s", note))
     records = manifest.facts.records
     if records:
         intact = records.found - records.corrupt - records.duplicated
@@ -227,20 +264,19 @@ def figures(manifest: Manifest, measures: MoveMeasures, move: Move) -> tuple[Fig
 
 
 def measured_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
-    """Per host and direction: the figures in which throttles are compared, as fractions of the quota."""
-    quota = move.quota_bytes_per_s
-
-    def of_quota(value: float | None) -> str:
-        return "\N{EN DASH}" if value is None else f"{value / quota:.3f}"
-
+    """Per host, direction and phase: the figures in which throttles are compared, as fractions of the quota."""
     rows: list[tuple[str, ...]] = []
-    for r in measures.rates:
-        steady = r.steady
+    for end in traffic.ends(measures, move):
+        r, steady = end.rates, end.rates.steady
+
+        def of_quota(value: float | None, quota: float = end.quota_bytes_per_s) -> str:
+            return "\N{EN DASH}" if value is None else f"{value / quota:.3f}"
+
         rows.append(
             (
-                f"{r.host} {r.direction}",
+                f"{r.host} {r.direction}" + (f", {end.phase}" if end.phase else ""),
                 size(r.total_bytes),
-                of_quota(steady.mean_bytes_per_s if steady else None),
+                of_quota(r.steady_bytes_per_s),
                 of_quota(r.highest_window_bytes_per_s),
                 of_quota(steady.lowest_window_bytes_per_s if steady else None),
                 of_quota(r.highest_second_bytes_per_s),
@@ -253,15 +289,15 @@ def measured_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
 
 def summaries(measures: MoveMeasures, move: Move) -> dict[str, str]:
     """A sentence for each chart, for those who do not see it."""
-    quota = move.quota_bytes_per_s
     texts = {}
+    one = len(measures.phases) < 2
     for r in measures.rates:
         text = f"{size(r.total_bytes)} of throttled bytes"
         if r.end_s is not None:
             text += f" in {r.end_s:.1f} s"
         if r.highest_window_bytes_per_s:
             text += f"; highest {move.window_s:g} s window {rate(r.highest_window_bytes_per_s)}"
-            text += f", {percent(r.highest_window_bytes_per_s / quota)} of the quota"
+            text += f", {percent(r.highest_window_bytes_per_s / move.quota_bytes_per_s)} of the quota" if one else ""
         texts[f"{r.host}-{r.direction}"] = text
     for c in measures.controls:
         peak = f", at most {rate(c.peak_bytes_per_s)}" if c.peak_bytes_per_s else ""

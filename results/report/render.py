@@ -9,58 +9,79 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from results.criteria.changed import Changed
 from results.criteria.measures import MoveMeasures
 from results.criteria.series import RunSeries
 from results.criteria.words import rate, size
 from results.manifest import Manifest
-from results.report import page
+from results.report import page, traffic
 from results.report.charts import charts
+from results.report.client_charts import client_charts
 from results.report.incident import render_incident
 from results.verdict import Criterion, overall
 
 
-def render(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Criterion], measures: MoveMeasures) -> str:
+def render(
+    manifest: Manifest,
+    samples: Any,
+    events: Any,
+    criteria: Sequence[Criterion],
+    measures: MoveMeasures,
+    changed: Sequence[Changed] = (),
+) -> str:
     """The report as HTML text; `samples` and `events` as Arrow tables or pandas DataFrames.
 
-    Raises ValueError when the manifest has neither a move nor an incident.
+    `changed` are the criteria that were judged otherwise when the run was recorded. Raises ValueError when the
+    manifest has neither a move nor an incident.
     """
     if manifest.incident is not None:
         return _incident(manifest, samples, events, criteria)
     move = manifest.move
     if move is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no move to report")
-    panels = charts(move, measures, RunSeries(samples, events), page.summaries(measures, move))
-    return _template("report.html.j2").render(
+    run = RunSeries(samples, events)
+    panels = charts(move, measures, run, page.summaries(measures, move))
+    latencies = client_charts(measures, run, panels)
+    return template("report.html.j2").render(
         manifest=manifest,
         move=move,
         measures=measures,
+        changed=changed,
+        recorded=page.WORDS[manifest.verdict],
         verdict=overall(criteria),
         word=page.WORDS[overall(criteria)],
-        question=page.question(manifest, move),
+        question=page.question(manifest, move, measures),
         answer=page.answer(criteria, measures, move),
         figures=page.figures(manifest, measures, move),
         sections=page.sections(criteria),
         measured=page.measured_rows(measures, move),
         logs=page.log_rows(manifest),
         charts=panels,
-        data=embedded([asdict(p) for p in panels]),
-        style=_inline("vendor/uPlot.min.css") + _inline("templates/report.css"),
-        script=_inline("vendor/uPlot.iife.min.js") + Markup("\n") + _inline("templates/report.js"),
+        latencies=latencies,
+        phases=traffic.phase_rows(measures),
+        expected=traffic.expected_rows(measures, move),
+        durations=traffic.duration_rows(measures, move),
+        clients=traffic.client_rows(measures.clients),
+        load=traffic.load_rows(manifest.facts.live),
+        data=embedded([asdict(p) for p in panels] + [asdict(p) for p in latencies]),
+        style=inline("vendor/uPlot.min.css") + inline("templates/report.css"),
+        script=_script("report.js"),
     )
 
 
 def _incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Criterion]) -> str:
     filled = render_incident(manifest, samples, events, criteria)
     charts_of_it = filled.pop("charts")
-    return _template("incident.html.j2").render(
+    return template("incident.html.j2").render(
         **filled,
         data=embedded(charts_of_it),
-        style=_inline("vendor/uPlot.min.css") + _inline("templates/report.css"),
-        script=_inline("vendor/uPlot.iife.min.js") + Markup("\n") + _inline("templates/incident.js"),
+        style=inline("vendor/uPlot.min.css") + inline("templates/report.css"),
+        script=_script("incident.js"),
     )
 
 
-def _template(name: str) -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """A template of this package; it escapes what is put into it."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("results.report", "templates"),
         autoescape=True,
@@ -80,7 +101,14 @@ def embedded(document: Any) -> Markup:
     return Markup(text)
 
 
-def _inline(path: str) -> Markup:
+def _script(page_js: str) -> Markup:
+    """A page's own script, after what all pages share."""
+    parts = ("vendor/uPlot.iife.min.js", "templates/chart.js", f"templates/{page_js}")
+    return Markup("\n").join(inline(part) for part in parts)
+
+
+def inline(path: str) -> Markup:
+    """A style or script of this package, to be put into its element. Raises ValueError when it would end that."""
     text = resources.files("results.report").joinpath(path).read_text(encoding="utf-8")
     if "</script" in text or "</style" in text:
         raise ValueError(f"{path}: it would end the element it is inlined into")

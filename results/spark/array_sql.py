@@ -31,7 +31,8 @@ def pairs_within(series: str, most_us: str) -> str:
     """For each point that has one: the longest window of at most `most_us` that begins there."""
     return f"""flatten(transform({series}, a ->
         transform(slice(reverse(filter({series}, b -> b.us > a.us AND b.us <= a.oldest + {most_us})), 1, 1), b ->
-            struct(b.value - a.value AS bytes, -a.us AS earliest, (b.us - a.oldest) / 1e6D AS elapsed_s))))"""
+            struct(b.value - a.value AS bytes, a.us AS start_us, b.us AS stop_us,
+                   (b.us - a.oldest) / 1e6D AS elapsed_s))))"""
 
 
 def pair_rates(windows: str) -> str:
@@ -66,6 +67,21 @@ def gap_s(series: str, start_us: str, end_us: str) -> str:
                          (n, o) -> CASE WHEN o.us >= {first} AND n.us <= {last} THEN n.us - o.us END)"""
     longest = f"greatest(array_max({steps}), {first} - {start_us}, {end_us} - {last}, 0L)"
     return f"CASE WHEN size({series}) > 0 THEN {longest} / 1e6D END"
+
+
+def counted(points: str) -> str:
+    """What a counter counted over its readings; when it goes back it has begun anew, at 0."""
+    return f"""aggregate(zip_with(slice({points}, 2, greatest(size({points}) - 1, 0)),
+                                  slice({points}, 1, greatest(size({points}) - 1, 0)),
+                                  (n, o) -> CASE WHEN n.value >= o.value THEN n.value - o.value ELSE n.value END),
+                         0D, (m, v) -> m + v)"""
+
+
+def around(series: str, start_us: str, end_us: str) -> str:
+    """The readings from the last at or before start (or the first) to the first at or after end; null without that."""
+    first = f"coalesce({last_at_or_before(series, start_us)}.us, get({series}, 0).us)"
+    last = f"{first_at_or_after(series, end_us)}.us"
+    return f"CASE WHEN {last} IS NOT NULL THEN filter({series}, w -> w.us BETWEEN {first} AND {last}) END"
 
 
 def growth(series: str, start_us: str, end_us: str) -> str:

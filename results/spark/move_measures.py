@@ -17,14 +17,16 @@ from results.criteria.measures import (
     HostRates,
     MachineLoad,
     MoveMeasures,
+    PhaseMeasures,
     QuotaPolls,
     Side,
     Steady,
     Window,
 )
 from results.manifest import Flow, Manifest, Move
-from results.spark import move_sql
+from results.spark import around_measures, move_sql
 from results.spark.move_series import CLOCK, GAUGES, SERIES
+from results.spark.phase_sql import SPANS
 from results.verdict import DIRECTIONS, Direction
 
 SIDES: tuple[Side, ...] = ("leader", "follower")
@@ -38,15 +40,17 @@ def measure_moves(spark: SparkSession, manifests: Sequence[Manifest]) -> dict[st
         stage = _Stage(spark, Path(folder))
         tables = {"clock": _by(stage.small("clock", spark.sql(CLOCK)), "run_id")}
         stage.large({"series": spark.sql(SERIES), "gauges": spark.sql(GAUGES)})
-        tables["rates"] = _by(stage.small("rates", move_sql.rates(spark)), "run_id", "host", "direction")
+        tables["spans"] = _by(stage.small("spans", spark.sql(SPANS)), "run_id", "phase")
+        tables["rates"] = _by(stage.small("rates", move_sql.rates(spark)), "run_id", "host", "direction", "phase")
         spark.sql(move_sql.SPAN).createOrReplaceTempView("span")
         last = {
             "quotas": (move_sql.quotas(spark), ("run_id", "host", "metric")),
             "bytes": (move_sql.conservation(spark), ("run_id", "host", "direction", "kind")),
             "controls": (move_sql.controls(spark), ("run_id", "host")),
             "load": (move_sql.load(spark), ("run_id", "metric")),
+            **around_measures.questions(spark),
         }
-        with ThreadPoolExecutor(len(last)) as pool:
+        with ThreadPoolExecutor(4) as pool:
             found = pool.map(lambda item: (item[0], _by(item[1][0].toArrow(), *item[1][1])), last.items())
             tables.update(found)
     return {m.run_id: _measures(m, m.move, tables) for m in manifests if m.move is not None}
@@ -89,7 +93,7 @@ def _measures(manifest: Manifest, move: Move, tables: dict[str, Rows]) -> MoveMe
         return MoveMeasures(None, None, None, move.kip73_seconds, None, (), (), (), (), none)
     busy = [(host, direction) for host in move.brokers for direction in DIRECTIONS if _through(move, host, direction)]
     fed = _fed_by(move)
-    rates = tuple(_rates(tables["rates"][run, host, direction]) for host, direction in busy)
+    rates = tuple(_rates(tables["rates"][run, host, direction, 0]) for host, direction in busy)
     throttled_s = max((r.end_s for r in rates if r.end_s is not None), default=None)
     return MoveMeasures(
         started_us=clock["started"],
@@ -108,7 +112,31 @@ def _measures(manifest: Manifest, move: Move, tables: dict[str, Rows]) -> MoveMe
             _control(host, fed[host], tables["controls"].get((run, host))) for host in move.brokers if host in fed
         ),
         load=_load(tables["load"].get((run, "cpu.busy")), tables["load"].get((run, "cpu.steal"))),
+        moved_s=around_measures.moved_s(run, tables, throttled_s),
+        phases=_phases(run, clock["started"], rates, tables),
+        nics=tuple(around_measures.nic(run, host, direction, tables) for host, direction in busy),
+        isr=around_measures.isr(run, move, tables),
+        stuck=around_measures.stuck(run, tables),
+        clients=around_measures.clients(run, tables),
+        left=around_measures.restarted(run, "left", tables),
+        back=around_measures.restarted(run, "back", tables),
     )
+
+
+def _phases(run: str, started: int, whole: tuple[HostRates, ...], tables: dict[str, Rows]) -> tuple[PhaseMeasures, ...]:
+    ends = [r.end_s for r in whole if r.end_s is not None]
+    end = started + round(max(ends) * 1e6) if ends else None
+    rows = [row for (of, _), row in sorted(tables["spans"].items()) if of == run]
+    rows = [row for row in rows if row["first"] or end is None or row["begin_us"] < end]
+    found = []
+    for row in rows:
+        rates = whole
+        if not (len(rows) == 1 and row["first"] and row["last"]):
+            known = [r for r in whole if row["leaders_known"] or r.direction == "receive"]
+            rates = tuple(_rates(tables["rates"][run, r.host, r.direction, row["phase"]]) for r in known)
+        begin_s, end_s = (row["begin_us"] - started) / 1e6, (row["until_us"] - started) / 1e6
+        found.append(PhaseMeasures(row["quota"], begin_s, end_s, row["leaders_known"], rates))
+    return tuple(found)
 
 
 def _through(move: Move, host: str, direction: Direction, kind: str = "throttled") -> list[Flow]:
@@ -124,13 +152,15 @@ def _fed_by(move: Move) -> dict[str, tuple[str, ...]]:
 
 
 def _rates(row: Row) -> HostRates:
-    worst = None
-    if row["worst_bytes"] is not None:
-        worst = Window(row["worst_bytes"], row["worst_elapsed_s"], row["worst_start_s"])
     steady = None
     if row["steady_mean"] is not None:
         steady = Steady(
-            row["steady_mean"], row["steady_s"], row["steady_windows"], row["variation"], row["lowest_window"]
+            row["steady_mean"],
+            row["steady_s"],
+            row["steady_windows"],
+            row["variation"],
+            row["lowest_window"],
+            row["window_mean"],
         )
     return HostRates(
         host=row["host"],
@@ -138,14 +168,23 @@ def _rates(row: Row) -> HostRates:
         total_bytes=row["total_bytes"],
         end_s=row["end_s"],
         longest_gap_s=row["gap_s"],
-        worst_window=worst,
+        worst_window=_window(row, "worst"),
         highest_window_bytes_per_s=row["highest_window"],
         highest_second_bytes_per_s=row["highest_second"],
         warmup_bytes_per_s=row["warmup"],
         steady=steady,
         kafka_ratio=row["kafka_ratio"],
         kafka_polls=row["kafka_polls"],
+        first_window=_window(row, "first"),
+        second_window=_window(row, "second"),
+        all=_window(row, "all"),
     )
+
+
+def _window(row: Row, name: str) -> Window | None:
+    if row[f"{name}_bytes"] is None:
+        return None
+    return Window(row[f"{name}_bytes"], row[f"{name}_elapsed_s"], row[f"{name}_start_s"], row[f"{name}_in_sync"])
 
 
 def _quota(host: str, side: Side, row: Row | None) -> QuotaPolls:

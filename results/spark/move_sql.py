@@ -3,6 +3,8 @@
 from pyspark.sql import DataFrame, SparkSession
 
 from results.spark.array_sql import (
+    around,
+    counted,
     deviation,
     first_at_or_after,
     gap_s,
@@ -14,52 +16,90 @@ from results.spark.array_sql import (
     pairs,
     pairs_within,
 )
+from results.spark.phase_sql import BOUND, ENDS
 
 SECOND_US = "900000"
 READING_US = "50000"
+GAP_US = "3000000"
+AT_ONCE = 12
+"""How many columns that build on each other are given to Spark in one query."""
 
 
 def with_columns(frame: DataFrame, steps: tuple[tuple[str, str], ...]) -> DataFrame:
     """Add columns, each of which may use those before it."""
-    # One text, and so one analysis, instead of one for each column.
-    query = "SELECT * FROM {frame}"
-    for name, text in steps:
-        query = f"SELECT *, {text} AS {name} FROM ({query})"
-    return frame.sparkSession.sql(query, frame=frame)
+    # Some columns in one text, and so in one analysis; of more than these it would give up (`maxIterations`).
+    for first in range(0, len(steps), AT_ONCE):
+        query = "SELECT * FROM {frame}"
+        for name, text in steps[first : first + AT_ONCE]:
+            query = f"SELECT *, {text} AS {name} FROM ({query})"
+        frame = frame.sparkSession.sql(query, frame=frame)
+    return frame
 
 
 _LAST_GROWTH = """array_max(zip_with(slice({points}, 2, greatest(size({points}) - 1, 0)),
                               slice({points}, 1, greatest(size({points}) - 1, 0)),
                               (n, o) -> CASE WHEN n.value > o.value THEN n.us END))"""
-_BASE = last_at_or_before("series", "started")
+_BASE = last_at_or_before("series", "begin_us")
 _POINTS = (
-    ("gap_s", gap_s("series", "started", "greatest(started, watched)")),
+    ("looks", "filter(series, x -> (first OR x.us >= begin_us) AND (last OR x.us <= until_us))"),
+    ("gap_s", gap_s("looks", "begin_us", "until_us")),
     (
         "begun",
         f"""CASE WHEN size(series) = 0 THEN series
+                 WHEN NOT first THEN filter(series, x -> x.oldest >= begin_us)
                  WHEN {_BASE} IS NOT NULL THEN filter(series, x -> x.us >= {_BASE}.us)
-                 ELSE array_prepend(series, struct(started AS us, started AS oldest, 0D AS value)) END""",
+                 ELSE array_prepend(series, struct(begin_us AS us, begin_us AS oldest, 0D AS value)) END""",
     ),
-    ("stop_us", f"coalesce({first_at_or_after('begun', 'done')}.us, try_element_at(begun, -1).us)"),
+    (
+        "stop_us",
+        f"""CASE WHEN last THEN coalesce({first_at_or_after("begun", "until_us")}.us, try_element_at(begun, -1).us)
+                 ELSE until_us END""",
+    ),
     ("seen", "filter(begun, x -> x.us <= stop_us)"),
-    ("end_us", _LAST_GROWTH.format(points="seen")),
+    ("grew_us", _LAST_GROWTH.format(points="seen")),
+    ("end_us", "CASE WHEN last OR grew_us IS NULL THEN grew_us ELSE try_element_at(seen, -1).us END"),
     ("points", "filter(seen, x -> x.us <= end_us)"),
 )
+
+
+def _in_sync(start_us: str, stop_us: str) -> str:
+    """Bytes that replicas in sync took between two instants; 0 where none are listed."""
+    at_stop, at_start = last_at_or_before("in_sync", stop_us), last_at_or_before("in_sync", start_us)
+    return f"coalesce({at_stop}.value, 0D) - coalesce({at_start}.value, 0D)"
+
 
 _RATES = (
     ("p0", "get(points, 0)"),
     ("whole", pairs("points", "window_us")),
     ("second", pairs("points", SECOND_US)),
-    ("steady_from", "started + warmup_us"),
-    ("steady_to", "end_us - tail_us"),
+    ("steady_from", "begin_us + warmup_us"),
+    ("steady_to", "end_us - CASE WHEN last THEN tail_us ELSE 0 END"),
     ("steady", "filter(points, x -> x.us >= steady_from AND x.us <= steady_to)"),
     ("s0", "CASE WHEN size(steady) > 1 THEN get(steady, 0) END"),
     ("s1", "CASE WHEN size(steady) > 1 THEN try_element_at(steady, -1) END"),
     ("steady_s", "(s1.us - s0.us) / 1e6D"),
-    ("worst", f"array_max({pairs_within('points', f'window_us - {READING_US}')})"),
+    ("judged", pairs_within("points", f"window_us - {READING_US}")),
+    (
+        "weighed",
+        f"""transform(judged, w -> struct(w.bytes AS bytes, w.start_us AS start_us, w.elapsed_s AS elapsed_s,
+                                          {_in_sync("w.start_us", "w.stop_us")} AS in_sync))""",
+    ),
+    ("bound", BOUND),
+    (
+        "worst",
+        """array_max(transform(weighed, w -> struct(
+               w.bytes - CASE WHEN bound IS NULL THEN 0D ELSE bound + w.in_sync END AS over,
+               -w.start_us AS earliest, w.bytes AS bytes, w.elapsed_s AS elapsed_s, w.in_sync AS in_sync)))""",
+    ),
+    ("opening", first_at_or_after("points", "begin_us + window_us")),
+    ("opened", "opening.us > p0.us"),
+    ("later", f"get({pairs('filter(points, x -> x.us >= begin_us + window_us)', 'window_us')}, 0)"),
     ("steady_rates", pair_rates("filter(second, w -> w.start_us >= s0.us AND w.stop_us <= s1.us)")),
     ("steady_second", mean("steady_rates")),
-    ("warm", first_at_or_after("points", "started + warmup_us")),
+    ("steady_windowed", pair_rates("filter(whole, w -> w.start_us >= s0.us AND w.stop_us <= s1.us)")),
+    ("steady_points", "transform(steady, x -> struct(x.us AS us, x.us AS oldest, x.value AS value))"),
+    ("steady_typical", pair_rates(pairs("steady_points", "window_us"))),
+    ("warm", first_at_or_after("points", "begin_us + warmup_us")),
     (
         "polled",
         f"""transform(filter(kafka, k -> k.us >= steady_from AND k.us <= steady_to),
@@ -81,6 +121,7 @@ _RATES_OUT = (
     "run_id",
     "host",
     "direction",
+    "phase",
     "gap_s",
     "end_us",
     "coalesce(try_element_at(points, -1).value - p0.value, 0D) AS total_bytes",
@@ -88,28 +129,45 @@ _RATES_OUT = (
     "worst.bytes AS worst_bytes",
     "worst.elapsed_s AS worst_elapsed_s",
     "(-worst.earliest - started) / 1e6D AS worst_start_s",
+    "worst.in_sync AS worst_in_sync",
+    "CASE WHEN size(points) > 1 THEN try_element_at(points, -1).value - p0.value END AS all_bytes",
+    "(end_us - greatest(begin_us, p0.oldest)) / 1e6D AS all_elapsed_s",
+    "(greatest(begin_us, p0.oldest) - started) / 1e6D AS all_start_s",
+    f"{_in_sync('p0.us', 'end_us')} AS all_in_sync",
+    "CASE WHEN opened THEN opening.value - p0.value END AS first_bytes",
+    "(opening.us - begin_us) / 1e6D AS first_elapsed_s",
+    "(begin_us - started) / 1e6D AS first_start_s",
+    f"{_in_sync('p0.us', 'opening.us')} AS first_in_sync",
+    "later.bytes AS second_bytes",
+    "later.elapsed_s AS second_elapsed_s",
+    "(later.start_us - started) / 1e6D AS second_start_s",
+    f"{_in_sync('later.start_us', 'later.stop_us')} AS second_in_sync",
     f"array_max({pair_rates('whole')}) AS highest_window",
     f"array_max({pair_rates('second')}) AS highest_second",
-    "(warm.value - p0.value) / ((warm.us - p0.oldest) / 1e6D) AS warmup",
+    "(warm.value - p0.value) / nullif((warm.us - p0.oldest) / 1e6D, 0D) AS warmup",
     "(s1.value - s0.value) / steady_s AS steady_mean",
     "steady_s",
     "CAST(floor((s1.us - s0.us) / window_us) AS INT) AS steady_windows",
     f"CASE WHEN steady_second > 0 THEN {deviation('steady_rates', 'steady_second')} / steady_second END AS variation",
-    f"array_min({pair_rates('filter(whole, w -> w.start_us >= s0.us AND w.stop_us <= s1.us)')}) AS lowest_window",
+    "array_min(steady_windowed) AS lowest_window",
+    f"{mean('steady_typical')} AS window_mean",
     f"{median('ratios')} AS kafka_ratio",
     "coalesce(size(ratios), 0) AS kafka_polls",
 )
 
 
 def rates(spark: SparkSession) -> DataFrame:
-    """One row a run, host and direction with throttled flows; from views `clock`, `series`, `gauges`."""
-    frame = spark.sql("""
-        SELECT c.*, b.host, b.direction, k.series AS kafka,
-               coalesce(s.series, CAST(array() AS ARRAY<STRUCT<us: BIGINT, oldest: BIGINT, value: DOUBLE>>)) AS series
-        FROM clock c
-        JOIN (SELECT DISTINCT run_id, host, direction FROM flows WHERE kind = 'throttled') b USING (run_id)
+    """One row a run, span, host and direction with throttled flows; from views `clock`, `spans`, `series`, `gauges`."""
+    nothing = "CAST(array() AS ARRAY<STRUCT<us: BIGINT, oldest: BIGINT, value: DOUBLE>>)"
+    frame = spark.sql(f"""
+        SELECT b.*, k.series AS kafka, coalesce(i.series, {nothing}) AS in_sync,
+               coalesce(s.series, {nothing}) AS series
+        FROM ({ENDS}) b
         LEFT JOIN series s
-          ON s.run_id = b.run_id AND s.host = b.host AND s.direction = b.direction AND s.kind = 'throttled'
+          ON s.run_id = b.run_id AND s.host = b.host AND s.direction = b.direction AND s.kind = 'listed'
+        LEFT JOIN series i
+          ON i.run_id = b.run_id AND i.host = b.host AND i.direction = b.direction AND i.kind = 'keepup'
+          AND (b.direction = 'transmit' OR b.wildcard = 1)
         LEFT JOIN gauges k ON k.run_id = b.run_id AND k.host = b.host AND k.metric =
           CASE b.direction WHEN 'transmit' THEN 'broker.leader_replication.byte_rate'
                            ELSE 'broker.follower_replication.byte_rate' END""")
@@ -119,32 +177,34 @@ def rates(spark: SparkSession) -> DataFrame:
 SPAN = """
 SELECT c.*, coalesce(r.end_us, c.watched) AS end_us
 FROM clock c
-LEFT JOIN (SELECT run_id, max(end_us) AS end_us FROM rates GROUP BY run_id) r USING (run_id)
+LEFT JOIN (SELECT run_id, max(end_us) AS end_us FROM rates WHERE phase = 0 GROUP BY run_id) r USING (run_id)
 """
 """The clock with the end of the throttled move over all hosts; `rates` must be a view by then."""
 
 
 def quotas(spark: SparkSession) -> DataFrame:
-    """One row a broker and side: polls from the move's start to its end, and those that differ from the quota."""
-    frame = spark.sql(
-        "SELECT c.*, g.host, g.metric, g.series FROM gauges g JOIN span c USING (run_id) WHERE g.metric LIKE 'quota.%'"
-    )
+    """One row a broker and side: polls in the phases of the move, and those that differ from the phase's quota."""
+    frame = spark.sql("""
+        SELECT c.run_id, c.started, g.host, g.metric, g.series, s.begin_us, s.quota AS asked, s.first, s.last,
+               CASE WHEN s.last THEN least(c.end_us, s.until_us) ELSE s.until_us END AS stop_us
+        FROM gauges g JOIN span c USING (run_id) JOIN spans s USING (run_id) WHERE g.metric LIKE 'quota.%'
+          AND (s.first OR s.begin_us < c.end_us)""")
     steps = (
-        ("gap_s", gap_s("series", "started", "end_us")),
-        ("polled", "filter(series, q -> q.us BETWEEN started AND end_us)"),
-        ("other", "filter(polled, q -> q.value <> quota)"),
+        ("asked_in", "filter(series, q -> q.us BETWEEN begin_us AND stop_us)"),
+        ("long", f"stop_us - begin_us >= {GAP_US} OR (first AND last)"),
+        ("gap_s", f"CASE WHEN long THEN {gap_s('asked_in', 'begin_us', 'stop_us')} END"),
+        # Whether the answer to the last one before an edge was made before it is not known.
+        ("polled", "CASE WHEN last THEN asked_in ELSE slice(asked_in, 1, greatest(size(asked_in) - 1, 0)) END"),
+        ("other", "filter(polled, q -> q.value <> asked)"),
         ("first_other", "get(other, 0)"),
     )
-    return with_columns(frame, steps).selectExpr(
-        "run_id",
-        "host",
-        "metric",
-        "gap_s",
-        "size(polled) AS polls",
-        "size(other) AS different",
-        "(first_other.us - started) / 1e6D AS first_s",
-        "first_other.value AS first_value",
-    )
+    with_columns(frame, steps).createOrReplaceTempView("polled_quotas")
+    return spark.sql("""
+        SELECT run_id, host, metric, CASE WHEN count(gap_s) = count_if(long) THEN max(gap_s) END AS gap_s,
+               CAST(sum(size(polled)) AS INT) AS polls, CAST(sum(size(other)) AS INT) AS different,
+               (min(first_other.us) - any_value(started)) / 1e6D AS first_s,
+               min_by(first_other.value, first_other.us) AS first_value
+        FROM polled_quotas GROUP BY run_id, host, metric""")
 
 
 def conservation(spark: SparkSession) -> DataFrame:
@@ -160,8 +220,10 @@ def conservation(spark: SparkSession) -> DataFrame:
             SELECT run_id, host, CASE metric WHEN 'nic.tx.bytes' THEN 'transmit' ELSE 'receive' END,
                    CASE metric WHEN 'broker.bytes_in' THEN 'client' ELSE 'nic' END, series
             FROM gauges WHERE metric IN ('nic.tx.bytes', 'nic.rx.bytes', 'broker.bytes_in')) x USING (run_id)""")
-    bytes_ = growth("series", "begin_us", "until_us")
-    return frame.selectExpr("run_id", "host", "direction", "kind", f"{bytes_} AS bytes")
+    steps = (("points", around("series", "begin_us", "until_us")),)
+    grown = f"""CASE WHEN points IS NULL THEN NULL WHEN kind IN ('nic', 'client') THEN {counted("points")}
+                     ELSE try_element_at(points, -1).value - get(points, 0).value END"""
+    return with_columns(frame, steps).selectExpr("run_id", "host", "direction", "kind", f"{grown} AS bytes")
 
 
 def controls(spark: SparkSession) -> DataFrame:

@@ -91,9 +91,11 @@ def test_samples_that_stop_before_the_end_are_a_gap(make_run):
 )
 def test_on_shaky_ground_rates_are_not_judged_but_facts_are(make_run, options, cause):
     judgement = make_run(real_quota=20e6, lost_records=2, **options).judged()
-    assert verdicts(judgement, *RATES) == {"inconclusive"}
+    # A slow NIC makes no reading late: twice the quota is too much all the same. A busy machine may.
+    assert verdicts(judgement, "throttled-window") == {"fail" if cause.startswith("nic") else "inconclusive"}
+    assert verdicts(judgement, *(set(RATES) - {"throttled-window"})) == {"inconclusive"}
     for criterion in judgement.criteria:
-        if criterion.name in RATES:
+        if criterion.name in RATES and criterion.verdict != "fail":
             assert criterion.why.startswith(f"not judged: {cause}"), criterion.why
     assert verdicts(judgement, "records-intact", "quota-in-force") == {"fail"}
     assert verdicts(judgement, "config-restored", "leaders-as-planned", "move-done") == {"pass"}
@@ -109,10 +111,12 @@ def test_a_nic_that_was_not_measured(make_run):
     assert verdicts(judgement, *RATES) == {"inconclusive"}
 
 
-def test_default_fetch_settings_have_the_bound_but_no_steady_criterion(make_run):
+def test_default_fetch_settings_have_the_bound_and_a_lower_one_of_their_own(make_run):
     judgement = make_run(fetch="default").judged()
     assert judgement.verdict == "pass"
-    assert named(judgement, "steady-mean") == []
+    assert {c.expected for c in named(judgement, "steady-mean")} == {
+        "at least 0.83 of 10 MB/s, with the pauses of Kafka's own settings"
+    }
     assert judgement.measures.rates[0].highest_window_bytes_per_s > 10e6
     assert judgement.measures.rates[0].steady.mean_bytes_per_s < 9.5e6
 

@@ -3,6 +3,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from results.criteria import judge
 from results.schema import (
     CRITERIA,
     SAMPLES,
@@ -36,6 +37,23 @@ def test_a_manifest_from_before_logs_were_watched_reads(make_run):
     assert Manifest.from_json(old).facts.logs is None
 
 
+def test_a_manifest_from_before_there_was_a_model_reads_and_is_judged_as_before(make_run):
+    def before(document):
+        for name in ("expected", "model_seconds", "model_why", "inbound_bytes_per_s", "nic_bound", "wildcard"):
+            del document["move"][name]
+        del document["facts"]["live"]
+
+    run = make_run()
+    old = Manifest.from_json(edited(make_run, before))
+    assert (old.move.expected, old.move.model_seconds, old.facts.live) == ((), None, None)
+    judgement = judge(old, run.samples, run.events)
+    assert judgement.verdict == "pass"
+    names = {c.name for c in judgement.criteria}
+    assert "steady-mean" in names
+    assert not names & {"duration-model", "binding", "load-held", "live-records", "isr-kept"}
+    assert len([c for c in judgement.criteria if c.name == "steady-mean"]) == 2
+
+
 def edited(make_run, edit):
     document = json.loads(make_run().manifest.to_json())
     edit(document)
@@ -60,7 +78,7 @@ def edited(make_run, edit):
         (lambda d: d["load"].update(cpu_buzy=1), "load.cpu_buzy: unknown field; known: cpu_busy_mean"),
         (lambda d: d.update(started="2026-11-21T18:15:00+01:00"), "is not in UTC; write it as 2026-11-21T18:15:00Z"),
         (lambda d: d.update(run_id="../x"), "run_id '../x' is not like 20261121T181500Z-kip73-two-node-ab12cd"),
-        (lambda d: d.update(schema=2), "schema 2; this version reads schema 1"),
+        (lambda d: d.update(schema=3), "schema 3; this version reads schema 1 to 2"),
         (lambda d: d.update(nics={}), "nics: expected a list, found dict {}"),
         (
             lambda d: d["facts"]["logs"][1].update(findings=[{"level": "INFO"}]),

@@ -13,6 +13,8 @@ from results.logs import HostLog, LogFinding
 from results.report import render
 from results.report.page import answer, question, tidy
 from results.report.render import embedded
+from tests.results.moves import simulate
+from tests.results.scenes import bounce, live_change, one_to_two
 
 VENDOR = Path(__file__).parents[2] / "results" / "report" / "vendor"
 VOID = {"meta", "link", "br", "img", "input", "hr"}
@@ -176,3 +178,60 @@ def test_tidy_keeps_units_with_their_numbers():
 def test_what_is_vendored_is_what_its_readme_says(name):
     digest = hashlib.sha256((VENDOR / name).read_bytes()).hexdigest()
     assert f"| {name} | `{digest}` |" in (VENDOR / "README.md").read_text()
+
+
+def data_of(page):
+    return json.loads(next(t for a, t in page.scripts if a.get("type") == "application/json"))
+
+
+def test_each_phase_has_its_quota_in_the_chart_and_in_the_tables():
+    page = Page(report(simulate(live_change())))
+    text = " ".join("".join(page.text).split())
+    assert "a replication quota of 8 MB/s, then 12 MB/s, then 4 MB/s while" in text.replace("\u00a0", " ")
+    assert "Phases: one quota each" in text
+    chart = data_of(page)[0]
+    assert [level["quota"] for level in chart["levels"]] == [8e6, 12e6, 4e6]
+    assert chart["levels"][0]["stop"] < chart["levels"][1]["start"]
+    assert chart["levels"][1]["bound"] == pytest.approx((12e6 * 12 + (1 << 20)) / 11)
+    assert [m["label"] for m in chart["marks"]][-4:] == ["12 MB/s", "4 MB/s", "move done", "restored"]
+    # A mean over 11 s that began under another quota is not drawn against this one.
+    drawn = [t for t, v in zip(chart["t"], chart["window"], strict=True) if v is not None]
+    assert all(any(x["start"] + 11 <= t <= x["stop"] for x in chart["levels"]) for t in drawn)
+    assert chart["band"] is None
+
+
+def test_what_each_quota_had_to_carry_stands_beside_kip73s_and_the_band_where_it_binds():
+    run = simulate(one_to_two(2e6))
+    page = Page(report(run))
+    cells = [" ".join(text.split()).replace("\u00a0", " ") for text in page.text if text.strip()]
+    at = cells.index("b1 transmit", cells.index("KIP: quota − inbound"))
+    assert cells[at : at + 5] == ["b1 transmit", "448 MB", "4 MB/s", "6 MB/s", "8 MB/s"]
+    assert cells[at + 8] == "binds"
+    assert cells[cells.index("All listed traffic") + 1].endswith("%")
+    charts = {c["id"]: c for c in data_of(page)}
+    assert [key for key, chart in charts.items() if chart.get("band")] == ["b1-transmit"]
+
+
+def test_what_clients_saw_is_on_the_same_axis_as_the_rates():
+    run = simulate(one_to_two(2e6, silent=(20.0, 24.0)))
+    page = Page(report(run))
+    charts = {c["id"]: c for c in data_of(page)}
+    rate, latency = charts["b1-transmit"], charts["client-produce"]
+    assert (latency["start"], latency["stop"], latency["marks"]) == (rate["start"], rate["stop"], rate["marks"])
+    assert set(latency["p50"]) == {4.0, 12.0}
+    assert set(latency["p99"]) == {8.0, 24.0}
+    cells = [" ".join(text.split()).replace("\u00a0", " ") for text in page.text if text.strip()]
+    at = cells.index("Produce, during")
+    assert cells[at + 2 : at + 6] == ["12 ms", "24 ms", "96 ms", "4.0 s"]
+    assert "producer-1" in cells
+    assert page.tags.count("figure") == page.tags.count("details") == len(charts)
+    assert not any(c.startswith("client") for c in {c["id"] for c in data_of(Page(report(simulate(one_to_two()))))})
+
+
+def test_a_restart_is_marked_with_its_host_and_what_is_not_known_is_not_drawn():
+    run = simulate(bounce())
+    page = Page(report(run))
+    chart = {c["id"]: c for c in data_of(page)}["b1-transmit"]
+    assert {"b3 leaves", "b3 back", "b1 leaves", "b1 back"} <= {m["label"] for m in chart["marks"]}
+    assert [level["bound"] is None for level in chart["levels"]] == [False, False, True, True]
+    assert "who leads is not known" in "".join(page.text)

@@ -13,6 +13,8 @@ from results.schema import Fetchers, Flow, NicMeasurement, Sample, samples_table
 from results.spark.recompute import recompute
 from results.spark.sources import views
 from results.store import RunData, Store, StoreError
+from tests.results.moves import simulate
+from tests.results.scenes import bounce, live_change, mixed, one_to_two, stuck, two_node, two_to_one
 
 pytestmark = pytest.mark.spark
 
@@ -28,6 +30,21 @@ KINDS = {
     "nologs": {"without_metrics": ("log.bytes",)},
     "nopoll": {"without_metrics": ("quota.leader.rate", "cpu.busy", "broker.bytes_in", "nic.rx.bytes")},
 }
+
+SCENES = {
+    "sends0": one_to_two(2e6),
+    "takes0": two_to_one(),
+    "change": live_change(),
+    "bounce": bounce(),
+    "stuck0": stuck(),
+    "mixed0": mixed(),
+    "flaps0": one_to_two(2e6, flapping=("b1", 20.0), resets=("b2",)),
+    "holes0": live_change(gap=("b2", 30.0, 35.0), without=("move.in_flight",)),
+    "silent": two_node(3e6, 360e6, silent=(20.0, 24.0), real_quota=(("b1", 25.0, 999.0, 45e6),)),
+    "brief0": live_change(quotas=((0.0, 8e6), (26.0, 12e6), (33.0, 4e6)), without=("isr.size",)),
+    "unseen": stuck(without=("move.lag", "broker.isr_shrinks", "client.produce.latency", "nic.tx.bytes")),
+}
+"""Moves of several flows, phases and loads."""
 
 
 def differences(numpy, spark, where=""):
@@ -87,6 +104,14 @@ def committed(make_run, tmp_path_factory):
     judgement = judge(manifest, samples, run.events)
     data = RunData(replace(manifest, verdict=judgement.verdict), samples, run.events, list(judgement.criteria))
     judged[store.commit(data)] = judgement
+    for token, scene in SCENES.items():
+        run = simulate(replace(scene, token=token))
+        judged[store.commit(run.data())] = run.judged()
+    run = simulate(stuck(token="noend0"))
+    events = run.events.filter(pc.not_equal(run.events["kind"], "move.done"))
+    judgement = judge(run.manifest, run.samples, events)
+    data = RunData(replace(run.manifest, verdict=judgement.verdict), run.samples, events, list(judgement.criteria))
+    judged[store.commit(data)] = judgement
     run = make_run(token="nostrt", partitions=10)
     events = run.events.filter(pc.not_equal(run.events["kind"], "move.started"))
     judgement = judge(run.manifest, run.samples, events)
@@ -124,6 +149,15 @@ def test_the_runs_are_not_all_alike(committed):
         ("b3", "receive"),
     ]
     assert all(r.worst_window and r.steady and r.kafka_ratio for r in three.measures.rates[:2])
+    scenes = {token: next(j.measures for r, j in judged.items() if r.endswith(token)) for token in SCENES}
+    assert [len(scenes[token].phases) for token in ("sends0", "change", "bounce", "brief0")] == [1, 3, 4, 3]
+    assert all(r.first_window and r.second_window for phase in scenes["change"].phases for r in phase.rates)
+    assert max(r.worst_window.in_sync_bytes for r in scenes["mixed0"].rates) > 0
+    assert scenes["flaps0"].isr.smaller > 0
+    assert scenes["flaps0"].isr.hosts[0].shrinks == 3
+    assert scenes["stuck0"].stuck.lag_since >= scenes["stuck0"].stuck.lag_before
+    assert max(view.silence_s for view in scenes["silent"].clients) > 3
+    assert scenes["unseen"].isr.hosts[0].shrinks is None
 
 
 def test_runs_of_an_object_store_are_read_from_a_copy(spark, make_run, tmp_path):

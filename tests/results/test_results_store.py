@@ -89,6 +89,9 @@ def test_uris(tmp_path, data):
     assert (tmp_path / "a b" / "manifests" / f"{run_id}.json").is_file()
     assert Store.open(str(tmp_path / "a b")).runs() == [run_id]
     assert Store.open(tmp_path / "a b").uri_of(run_id, "samples") == f"{tmp_path}/a b/runs/{run_id}/samples.parquet"
+    for scheme in ("s3", "s3a"):  # nothing is reached for until something is read
+        objects_there = Store.open(f"{scheme}://bucket/prefix?region=eu-central-1")
+        assert (objects_there.files.filesystem.type_name, str(objects_there.files.root)) == ("s3", "bucket/prefix")
     with pytest.raises(StoreError, match="scheme 'ftp' is not known; use a path, file:// or s3://"):
         Store.open("ftp://host/x")
     with pytest.raises(StoreError, match="three slashes"):

@@ -1,0 +1,245 @@
+"""Runs in one file, to be carried from store to store: a tar of a store that has just those.
+
+    archive.json                 run id -> sha256 of its manifest, so that a cut archive is known to be one
+    runs/<run_id>/…              the run's files, then
+    manifests/<run_id>.json      its manifest
+
+Whoever unpacks it has a store. An import writes nothing by the names in the archive, and nothing that differs from its
+digest; the run is there whole, or not at all, or it was there before.
+"""
+
+import hashlib
+import io
+import json
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
+
+from results.catalogue import StoreError, difference
+from results.compaction import locked
+from results.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
+from results.schema import TableError
+from results.store import SCHEMAS, Store, entry_of
+from results.tables import from_parquet, to_parquet
+
+HEAD = "archive.json"
+ARCHIVE_SCHEMA = 1
+FILES: Mapping[str, FileKind] = {
+    "samples.parquet": "samples",
+    "events.parquet": "events",
+    "criteria.parquet": "criteria",
+    "report.html": "report",
+}
+
+
+class ArchiveError(Exception):
+    """The file is no archive of runs; the message says why."""
+
+
+@dataclass(slots=True)
+class Imported:
+    """Run ids that came, and that were there already; a line for each that did neither."""
+
+    new: list[str] = field(default_factory=list)
+    known: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def export_runs(store: Store, run_ids: Sequence[str], target: Path) -> tuple[list[str], list[str]]:
+    """Write an archive of those runs to `target`, whole or not at all; returns the runs in it, and a line for each
+    damaged one, which is left out. The same runs make the same bytes.
+
+    Raises OSError when `target` cannot be written.
+    """
+    problems = []
+    whole: dict[str, Manifest] = {}
+    for run_id in sorted(set(run_ids)):
+        try:
+            whole[run_id] = _alone(store, run_id)[0]
+        except StoreError as error:
+            problems.append(str(error))
+    texts = {run_id: manifest.to_json().encode() for run_id, manifest in whole.items()}
+    head = {"schema": ARCHIVE_SCHEMA, "runs": {r: hashlib.sha256(text).hexdigest() for r, text in texts.items()}}
+    aside = target.with_name(f".{target.name}.partial")
+    try:
+        with tarfile.open(aside, "w") as tar:
+            _add(tar, HEAD, json.dumps(head, indent=1).encode())
+            for run_id, text in texts.items():
+                _, files = _alone(store, run_id)
+                for path, data in files.items():
+                    _add(tar, path, data)
+                _add(tar, f"manifests/{run_id}.json", text)
+        aside.replace(target)
+    finally:
+        aside.unlink(missing_ok=True)
+    return list(whole), problems
+
+
+def import_runs(store: Store, source: Path) -> Imported:
+    """Put an archive's runs into a store. A run that is there stays as it is; when it is another one under the same
+    id, that is a problem. A damaged run, or a cut archive, loses no other run.
+
+    Raises ArchiveError for a file that is no archive, OSError when it cannot be read, and StoreError when the store
+    cannot be written or is locked; what came by then is there, and importing again brings the rest.
+    """
+    done = Imported()
+    promised: dict[str, str] = {}
+    pending: dict[str, dict[str, bytes]] = {}
+    with source.open("rb") as stream, locked(store):
+        try:
+            for path, data in _members(source, stream):
+                if path.name == HEAD:
+                    promised = _promised(data, source)
+                elif path.parts[0] == "runs" and path.name in FILES:
+                    pending.setdefault(path.parts[1], {})[path.name] = data
+                else:
+                    run_id = path.stem
+                    _receive(store, run_id, data, pending.pop(run_id, {}), promised.get(run_id), done)
+        except tarfile.TarError as error:
+            done.problems.append(f"{source} is cut or damaged: {error}")
+    seen = {*done.new, *done.known, *(p.split()[1].rstrip(":") for p in done.problems if p.startswith("run "))}
+    done.problems += [f"run {r}: not in {source}, which should have it" for r in promised if r not in seen]
+    return done
+
+
+def _members(source: Path, stream: IO[bytes]) -> Iterator[tuple[PurePosixPath, bytes]]:
+    """The archive's files in their order. Names that are not those of an archive are passed over."""
+    try:
+        tar = tarfile.open(fileobj=stream, mode="r:")  # noqa: SIM115 - what cannot be opened is told otherwise than what is cut
+    except tarfile.TarError as error:
+        raise ArchiveError(f"{source} is no archive of runs: {error}") from error
+    with tar:
+        first = True
+        for member in tar:
+            path = PurePosixPath(member.name)
+            if first and path.name != HEAD:
+                raise ArchiveError(f"{source} is no archive of runs: it begins with {member.name}, not with {HEAD}")
+            first = False
+            content = tar.extractfile(member) if member.isfile() else None
+            wanted = str(path) == HEAD or (
+                len(path.parts) in (2, 3) and path.parts[0] in ("runs", "manifests") and _run_of(path) is not None
+            )
+            if content is None or not wanted:
+                continue
+            data = content.read()
+            if len(data) != member.size:
+                raise tarfile.ReadError(f"{member.name} ends early")
+            yield path, data
+
+
+def _run_of(path: PurePosixPath) -> str | None:
+    run_id = path.stem if path.parts[0] == "manifests" else path.parts[1]
+    return run_id if RUN_ID.match(run_id) else None
+
+
+def _promised(data: bytes, source: Path) -> dict[str, str]:
+    try:
+        head = json.loads(data)
+        if head["schema"] != ARCHIVE_SCHEMA:
+            raise ArchiveError(f"{source}: archive of schema {head['schema']!r}; this version reads {ARCHIVE_SCHEMA}")
+        return {str(run_id): str(digest) for run_id, digest in head["runs"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ArchiveError(f"{source}: {HEAD} cannot be read: {error}") from error
+
+
+def _receive(
+    store: Store, run_id: str, text: bytes, files: Mapping[str, bytes], digest: str | None, done: Imported
+) -> None:
+    try:
+        if digest is not None and hashlib.sha256(text).hexdigest() != digest:
+            raise StoreError("its manifest differs from what the archive says of it")
+        (done.new if ingest(store, run_id, text, files) else done.known).append(run_id)
+    except StoreError as error:
+        done.problems.append(f"run {run_id}: {error}")
+
+
+def ingest(store: Store, run_id: str, text: bytes, files: Mapping[str, bytes]) -> bool:
+    """Put one run into the store, under its lock; `files` by name (`samples.parquet`, …). False: it was there.
+
+    Raises StoreError when it is damaged, or when another run has that id; then the store is as it was.
+    """
+    try:
+        manifest = Manifest.from_json(text, "its manifest")
+    except ManifestError as error:
+        raise StoreError(str(error)) from error
+    if manifest.run_id != run_id:
+        raise StoreError(f"its manifest says run_id {manifest.run_id!r}")
+    tables = _tables(manifest, files)
+    index = store.catalogue.index()
+    if run_id in store.runs():
+        _compare(store, manifest, tables)
+        return False
+    if run_id in index.hidden():  # it comes back: what is left of it goes first
+        store.files.discard(f"manifests/{run_id}.json")
+        store.files.discard(f"runs/{run_id}")
+        kept = {k: {r: s for r, s in getattr(index, k).items() if r != run_id} for k in ("dropped", "aside")}
+        store.catalogue.write(index.next(**kept))
+    entries = []
+    for entry in manifest.files:
+        name = PurePosixPath(entry.path).name
+        store.files.put(f"runs/{run_id}/{name}", files[name])
+        entries.append(replace(entry, path=f"runs/{run_id}/{name}"))
+    report = next((e.path for e in entries if e.kind == "report"), None)
+    document = replace(manifest, files=tuple(entries), report=report).to_json()
+    store.files.put(f"manifests/{run_id}.json", document.encode())
+    return True
+
+
+def _tables(manifest: Manifest, files: Mapping[str, bytes]) -> dict[FileKind, Any]:
+    tables: dict[FileKind, Any] = {}
+    kinds = [entry.kind for entry in manifest.files]
+    if missing := [kind for kind in SCHEMAS if kinds.count(kind) != 1]:
+        raise StoreError(f"its manifest does not list {', '.join(missing)} once each")
+    for entry in manifest.files:
+        name = PurePosixPath(entry.path).name
+        if entry.packed or FILES.get(name) != entry.kind:
+            raise StoreError(f"its manifest lists {entry.path} as {entry.kind}")
+        if name not in files:
+            raise StoreError(f"{name} is missing")
+        if problem := difference(files[name], entry.bytes, entry.sha256):
+            raise StoreError(f"{name} {problem}")
+        if entry.kind in SCHEMAS:
+            try:
+                tables[entry.kind] = from_parquet(files[name], manifest.run_id, SCHEMAS[entry.kind], name)
+            except TableError as error:
+                raise StoreError(str(error)) from error
+    return tables
+
+
+def _compare(store: Store, manifest: Manifest, tables: Mapping[FileKind, Any]) -> None:
+    there = store.manifest(manifest.run_id)
+    other = ["manifest"] if _said(there) != _said(manifest) else []
+    other += [kind for kind, table in tables.items() if not store.table(manifest.run_id, kind).equals(table)]
+    if other:
+        raise StoreError(f"{store.location} has another run of that id: {', '.join(other)} differ; it stays")
+
+
+def _said(manifest: Manifest) -> Manifest:
+    return replace(manifest, files=(), report=None)
+
+
+def _alone(store: Store, run_id: str) -> tuple[Manifest, dict[str, bytes]]:
+    """A run as if it had never been packed: its manifest, and its files by path. Raises StoreError when damaged."""
+    manifest = store.manifest(run_id)
+    files: dict[str, bytes] = {}
+    entries = []
+    for kind in SCHEMAS:
+        table = store.table(run_id, kind)
+        path, data = f"runs/{run_id}/{kind}.parquet", to_parquet(run_id, table)
+        files[path] = data
+        entries.append(StoredFile(path, kind, table.num_rows, len(data), hashlib.sha256(data).hexdigest()))
+    report = None
+    if (entry_of(manifest, "report")) is not None:
+        report = f"runs/{run_id}/report.html"
+        files[report] = (store.report(run_id) or "").encode()
+        digest = hashlib.sha256(files[report]).hexdigest()
+        entries.append(StoredFile(report, "report", 0, len(files[report]), digest))
+    return replace(manifest, files=tuple(entries), report=report), files
+
+
+def _add(tar: tarfile.TarFile, path: str, data: bytes) -> None:
+    member = tarfile.TarInfo(path)
+    member.size = len(data)
+    tar.addfile(member, io.BytesIO(data))

@@ -1,0 +1,33 @@
+"""The frame of a criterion that is judged by what was seen, not by a measured value within a tolerance."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from results.verdict import Criterion, Direction, Verdict
+
+
+def criterion(
+    name: str,
+    expected: object,
+    verdict: Verdict,
+    why: str,
+    *,
+    observed: float | str | None,
+    series: tuple[str, ...],
+    unit: str = "",
+    tolerance: str = "none",
+    host: str | None = None,
+    direction: Direction | None = None,
+) -> Criterion:
+    """A criterion; what is not given is as it is for most facts: of no host or direction, exact, without a unit."""
+    return Criterion(name, host, direction, str(expected), observed, unit, tolerance, verdict, why, series)
+
+
+def not_judged(found: Criterion, shaky: Sequence[Criterion]) -> Criterion:
+    """The criterion left open, because those it stands on (one at least) are not firm."""
+    first = shaky[0]
+    where = " ".join(word for word in (first.host, first.direction) if word)
+    why = f"not judged: {first.name} ({where}): {first.why}" if where else f"not judged: {first.name}: {first.why}"
+    if len(shaky) > 1:
+        why += f"; and {len(shaky) - 1} more"
+    return replace(found, verdict="inconclusive", why=why)

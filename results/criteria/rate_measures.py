@@ -1,0 +1,194 @@
+"""Rates of one host in one direction over one span of a move, computed with numpy."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from results.criteria.bounds import allowed, bound_of
+from results.criteria.measures import READING_S, SECOND_S, HostRates, Steady, Window
+from results.criteria.phases import Span
+from results.criteria.series import Floats, Micros, RunSeries, Series
+from results.criteria.windows import US, Windows, longest_gap_s, windows, windows_within
+from results.move import Move, keepup_through, listed_through
+from results.verdict import Direction
+
+KAFKA_RATE = {
+    "transmit": "broker.leader_replication.byte_rate",
+    "receive": "broker.follower_replication.byte_rate",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RateMeasurer:
+    """Measures spans of one move; instants in the results are seconds after `started`."""
+
+    run: RunSeries
+    move: Move
+    started: int
+
+    def measure(self, span: Span, host: str, direction: Direction) -> HostRates:
+        """The listed bytes through a host within a span."""
+        listed = self.run.flow_bytes(listed_through(self.move, host, direction))
+        inside = (span.first | (listed.t >= span.begin_us)) & (span.last | (listed.t <= span.end_us))
+        gap = longest_gap_s(listed.t[inside], span.begin_us, max(span.begin_us, span.end_us))
+        series = _within(listed, span)
+        grew = np.flatnonzero(np.diff(series.value) > 0) + 1
+        if len(grew) == 0:
+            return HostRates(host, direction, 0.0, None, gap, None, None, None, None, None, None, 0)
+        if span.last:
+            series = series.cut(0, int(grew[-1]))
+        return self._rates(series, span, host, direction, gap)
+
+    def _rates(self, series: Series, span: Span, host: str, direction: Direction, gap: float | None) -> HostRates:
+        whole, seconds = windows(series, self.move.window_s), windows(series, SECOND_S)
+        judged = windows_within(series, self.move.window_s - READING_S)
+        in_sync = self._in_sync(judged, host, direction)
+        first, second = self._first_two(series, span, host, direction)
+        ratio, polls = self._kafka(series, span, host, direction)
+        return HostRates(
+            host=host,
+            direction=direction,
+            total_bytes=float(series.value[-1] - series.value[0]),
+            end_s=(int(series.t[-1]) - self.started) / US,
+            longest_gap_s=gap,
+            worst_window=self._worst(judged, in_sync, span, host, direction),
+            highest_window_bytes_per_s=float(np.max(whole.rate)) if len(whole.bytes) else None,
+            highest_second_bytes_per_s=float(np.max(seconds.rate)) if len(seconds.start) else None,
+            warmup_bytes_per_s=self._warmup(series, span),
+            steady=self._steady(series, span),
+            kafka_ratio=ratio,
+            kafka_polls=polls,
+            first_window=first,
+            second_window=second,
+            all=self._all(series, span, host, direction),
+        )
+
+    def _all(self, series: Series, span: Span, host: str, direction: Direction) -> Window | None:
+        if len(series) < 2:
+            return None
+        ends, grown = (series.t[:1], series.t[-1:]), series.value[-1:] - series.value[:1]
+        # What was read before a move began is what there was at its beginning.
+        begin = np.array([max(span.begin_us, int(series.oldest[0]))])
+        elapsed = (ends[1] - begin) / US
+        in_sync = self._in_sync(Windows(*ends, elapsed, grown), host, direction)
+        return self._window(Windows(begin, ends[1], elapsed, grown), 0, in_sync)
+
+    def _in_sync(self, found: Windows, host: str, direction: Direction) -> Floats:
+        """Bytes of each window that went to listed replicas in sync."""
+        flows = keepup_through(self.move, host, direction)
+        series = self.run.flow_bytes(flows) if flows else None
+        if series is None or len(series) == 0:
+            return np.zeros(len(found.bytes))
+        return _at(series, found.end) - _at(series, found.start)
+
+    def _worst(self, judged: Windows, in_sync: Floats, span: Span, host: str, direction: Direction) -> Window | None:
+        if len(judged.bytes) == 0:
+            return None
+        bound = bound_of(self.move, host, direction, span.quota_bytes_per_s)
+        over = judged.bytes
+        if bound is not None:
+            over = judged.bytes - np.array([allowed(bound, float(b)) for b in in_sync])
+        return self._window(judged, int(np.argmax(over)), in_sync)
+
+    def _window(self, found: Any, index: int, in_sync: Floats) -> Window:
+        start_s = (int(found.start[index]) - self.started) / US
+        return Window(float(found.bytes[index]), float(found.elapsed_s[index]), start_s, float(in_sync[index]))
+
+    def _first_two(
+        self, series: Series, span: Span, host: str, direction: Direction
+    ) -> tuple[Window | None, Window | None]:
+        later = int(np.searchsorted(series.t, span.begin_us + round(self.move.window_s * US)))
+        first = None
+        if 0 < later < len(series):
+            ends = series.t[:1], series.t[later : later + 1]
+            grown = series.value[later : later + 1] - series.value[:1]
+            # What was read before a move began is what there was at its beginning.
+            opening = Windows(np.array([span.begin_us]), ends[1], (ends[1] - span.begin_us) / US, grown)
+            in_sync = self._in_sync(Windows(*ends, opening.elapsed_s, grown), host, direction)
+            first = self._window(opening, 0, in_sync)
+        whole = windows(series.cut(later, len(series) - 1), self.move.window_s)
+        second = self._window(whole, 0, self._in_sync(whole, host, direction)) if len(whole.bytes) else None
+        return first, second
+
+    def _warmup(self, series: Series, span: Span) -> float | None:
+        j = int(np.searchsorted(series.t, span.begin_us + round(self.move.warmup_s * US)))
+        if j >= len(series) or j == 0:
+            return None
+        return float((series.value[j] - series.value[0]) / (series.t[j] - series.oldest[0]) * US)
+
+    def steady_span(self, end_us: int, span: Span) -> tuple[int, int]:
+        """Between what fills the quota's window and the last responses, which are not whole."""
+        tail_s = self.move.tail_s if span.last else 0.0
+        return span.begin_us + round(self.move.warmup_s * US), end_us - round(tail_s * US)
+
+    def _steady(self, series: Series, span: Span) -> Steady | None:
+        begin, end = self.steady_span(int(series.t[-1]), span)
+        first = int(np.searchsorted(series.t, begin))
+        last = int(np.searchsorted(series.t, end, side="right")) - 1
+        if last <= first:
+            return None
+        part = series.cut(first, last)
+        seconds = (int(part.t[-1]) - int(part.t[0])) / US
+        rates = windows(part, SECOND_S).rate
+        whole = windows(part, self.move.window_s).rate
+        # Of several hosts each reading is as late at the end of a window as at its beginning: on average its time is
+        # that between its ends, though any one window may contain bytes of the oldest reading in its beginning.
+        typical = windows(Series(part.t, part.t, part.value), self.move.window_s).rate
+        mean = float(np.mean(rates)) if len(rates) else 0.0
+        return Steady(
+            mean_bytes_per_s=float(part.value[-1] - part.value[0]) / seconds,
+            seconds=seconds,
+            windows=int(seconds / self.move.window_s),
+            variation=float(np.std(rates)) / mean if mean > 0 else None,
+            lowest_window_bytes_per_s=float(np.min(whole)) if len(whole) else None,
+            window_mean_bytes_per_s=float(np.mean(typical)) if len(typical) else None,
+        )
+
+    def _kafka(self, series: Series, span: Span, host: str, direction: Direction) -> tuple[float | None, int]:
+        """Median of Kafka's byte-rate over ours, each for the window before a poll in the steady part."""
+        kafka = self.run.gauge(KAFKA_RATE[direction], host)
+        begin, end = self.steady_span(int(series.t[-1]), span)
+        ratios = []
+        for t, rate in zip(kafka.t, kafka.value, strict=True):
+            if not begin <= t <= end:
+                continue
+            j = int(np.searchsorted(series.t, t, side="right")) - 1
+            i = int(np.searchsorted(series.t, series.t[j] - round(self.move.window_s * US), side="right")) - 1
+            if i < 0 or j <= i or series.value[j] <= series.value[i]:
+                continue
+            ours = (series.value[j] - series.value[i]) / ((series.t[j] - series.oldest[i]) / US)
+            ratios.append(rate / ours)
+        return (float(np.median(ratios)) if ratios else None), len(ratios)
+
+
+def _within(series: Series, span: Span) -> Series:
+    """The readings of a span. A move's own edges lie outside (nothing flows there), those of other phases inside."""
+    if len(series) == 0:
+        return series
+    if span.first:
+        series = _from_start(series, span.begin_us)
+    else:
+        series = series.cut(int(np.searchsorted(series.oldest, span.begin_us)), len(series) - 1)
+    if span.last:
+        return series.cut(0, int(np.searchsorted(series.t, span.end_us)))
+    return series.cut(0, int(np.searchsorted(series.t, span.end_us, side="right")) - 1)
+
+
+def _from_start(series: Series, started: int) -> Series:
+    """From the last reading at or before the start on. Without one: an adding replica holds nothing then."""
+    first = int(np.searchsorted(series.t, started, side="right")) - 1
+    if first >= 0:
+        return series.cut(first, len(series) - 1)
+    start = np.array([started])
+    return Series(
+        np.concatenate([start, series.t]),
+        np.concatenate([start, series.oldest]),
+        np.concatenate([[0.0], series.value]),
+    )
+
+
+def _at(series: Series, instants: Micros) -> Floats:
+    """The last value at or before each instant, 0 before the first."""
+    at = np.searchsorted(series.t, instants, side="right") - 1
+    return np.where(at >= 0, series.value[np.maximum(at, 0)], 0.0)

@@ -1,0 +1,132 @@
+"""A throttled move as it was asked for: what the judgement needs beside the samples.
+
+Sizes are bytes, rates are bytes per second, times are seconds.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from results.verdict import Direction
+
+FlowKind = Literal["throttled", "keepup", "control", "calibration"]
+Fetch = Literal["tuned", "default"]
+LISTED: tuple[FlowKind, ...] = ("throttled", "keepup")
+"""The kinds of flows whose bytes a quota records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetchers:
+    """Replica fetchers that carry listed bytes through one host, each way: a leader has one for each follower
+    that fetches listed partitions, in sync or not; a follower has one for each leader (× `num.replica.fetchers`)."""
+
+    transmit: int
+    receive: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Partitions of one topic copied from a leader's host to a follower's host.
+
+    *throttled*: to an adding replica, listed on both sides. *keepup*: to a follower in sync that is listed on the
+    leader's side only, so that it counts on the leader's transmit (with a wildcard throttle on both sides).
+    A flow ends when the leader's log of the partition is gone from its host: somebody else leads from then on.
+    """
+
+    kind: FlowKind
+    topic: str
+    partitions: tuple[int, ...]
+    leader: str
+    follower: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the model says that one host's quota has to carry in one direction: bytes that catch up, and the rate
+    at which the listed partitions keep being written to meanwhile, times the listed replicas it goes to."""
+
+    host: str
+    direction: Direction
+    bytes: int
+    keepup_bytes_per_s: float
+
+    def seconds(self, quota_bytes_per_s: float) -> float:
+        """How long it takes there; infinite when the keep-up takes the whole quota."""
+        left = quota_bytes_per_s - self.keepup_bytes_per_s
+        return self.bytes / left if left > 0 else math.inf if self.bytes else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A throttled reassignment, as it was asked for: everything the judgement needs beside the samples.
+
+    `quota_bytes_per_s` is the first quota; those that follow are told by events. `f` is NIC bytes per log byte from
+    the calibration transfer, None when that failed. `total_log_bytes`, `move_ratio` and `kip73_seconds` are KIP-73's
+    estimate and its inputs. `expected` is the model of all listed traffic; `model_seconds` how long it says that
+    the move takes under the quotas it had, None when there is none and `model_why` says why.
+    `inbound_bytes_per_s` is the highest rate at which any broker was declared to be produced to (KIP-73's
+    max(BytesInPerSec)). With `nic_bound` the quota lies above what the NICs carry, on purpose. With `wildcard` the
+    throttle lists every replica: what keeps up is recorded by its follower as well.
+    """
+
+    quota_bytes_per_s: float
+    fetch: Fetch
+    response_max_bytes: int
+    f: float | None
+    fetchers: Mapping[str, Fetchers]
+    brokers: tuple[str, ...]
+    flows: tuple[Flow, ...]
+    total_log_bytes: int
+    move_ratio: float
+    kip73_seconds: float
+    window_samples: int = 11
+    sample_s: float = 1.0
+    warmup_s: float = 12.0
+    tail_s: float = 5.0
+    expected: tuple[Expected, ...] = ()
+    model_seconds: float | None = None
+    model_why: str = ""
+    inbound_bytes_per_s: float = 0.0
+    nic_bound: bool = False
+    wildcard: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("quota_bytes_per_s", "response_max_bytes", "window_samples", "sample_s"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be positive")
+        for flow in self.flows:
+            for host in (flow.leader, flow.follower):
+                if host not in self.brokers:
+                    raise ValueError(f"flow of {flow.topic!r} names {host!r}, not among brokers {list(self.brokers)}")
+        for expected in self.expected:
+            if expected.host not in self.brokers:
+                raise ValueError(f"expected names {expected.host!r}, not among brokers {list(self.brokers)}")
+
+    @property
+    def window_s(self) -> float:
+        """The quota's window in seconds (Kafka: 11 samples of 1 s)."""
+        return self.window_samples * self.sample_s
+
+
+def listed_through(move: Move, host: str, direction: Direction) -> tuple[Flow, ...]:
+    """The flows whose bytes the quota of a host records in a direction."""
+    return (*throttled_through(move, host, direction), *keepup_through(move, host, direction))
+
+
+def throttled_through(move: Move, host: str, direction: Direction) -> tuple[Flow, ...]:
+    """The flows to adding replicas that leave (transmit) or enter (receive) a host."""
+    return flows_through(move.flows, "throttled", host, direction)
+
+
+def keepup_through(move: Move, host: str, direction: Direction) -> tuple[Flow, ...]:
+    """The flows to followers in sync that the quota of a host records: on the leader's side, or with a wildcard."""
+    if direction == "receive" and not move.wildcard:
+        return ()
+    return flows_through(move.flows, "keepup", host, direction)
+
+
+def flows_through(flows: Iterable[Flow], kind: FlowKind, host: str, direction: Direction) -> tuple[Flow, ...]:
+    """The flows of a kind that leave (transmit) or enter (receive) a host."""
+    end = "leader" if direction == "transmit" else "follower"
+    return tuple(f for f in flows if f.kind == kind and getattr(f, end) == host)

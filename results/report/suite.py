@@ -1,0 +1,201 @@
+"""A suite of runs as one HTML page: a row for each case. Style is inlined; the runs' own reports are linked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from results.criteria import Judgement
+from results.criteria.estimates import estimate, worst
+from results.criteria.measures import HostRates, MoveMeasures
+from results.criteria.words import rate
+from results.manifest import Manifest, Move
+from results.report.page import Figure
+from results.report.render import inline, template
+
+NOTHING = "\N{EN DASH}"
+WORDS = {"pass": "Pass", "fail": "Fail", "inconclusive": "Inconclusive", "not done": "Not done"}
+ICONS = {"not done": "fail"}
+"""What has no icon of its own."""
+HIDDEN = ("partitions", "mode", "preload")
+"""Settings that hardly ever differ; a run's own report has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteCase:
+    """One case. `ending` is a verdict or *not done*; links are relative to the page, None for what there is not."""
+
+    name: str
+    experiment: str
+    topology: str
+    ending: str
+    why: str
+    seconds: float
+    run: Manifest | None
+    judgement: Judgement | None
+    report: str | None
+    evidence: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SuitePage:
+    """A suite that was run; `confirmed` when Spark has judged every run again, and alike."""
+
+    suite: str
+    summary: str
+    profile: str
+    started: str
+    seconds: float
+    ending: str
+    cases: tuple[SuiteCase, ...]
+    problems: tuple[str, ...]
+    confirmed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What a cell says, and what puts it in proportion."""
+
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A case as the table shows it."""
+
+    case: SuiteCase
+    state: str
+    word: str
+    settings: str
+    share: Cell
+    took: Cell
+    clients: Cell
+
+
+def render_suite(page: SuitePage) -> str:
+    """The page as HTML text."""
+    rows = [_row(case) for case in page.cases]
+    return template("suite.html.j2").render(
+        page=page,
+        state=ICONS.get(page.ending, page.ending),
+        word="Fail" if page.ending == "not done" else WORDS[page.ending],
+        answer=answer(page),
+        figures=_figures(page),
+        rows=rows,
+        kafka=", ".join(sorted({v for c in page.cases if c.run for v in c.run.versions.kafka.values()})) or NOTHING,
+        style=inline("templates/report.css") + inline("templates/suite.css"),
+    )
+
+
+def answer(page: SuitePage) -> str:
+    """How many passed, and which did not."""
+    by: dict[str, list[str]] = {}
+    for case in page.cases:
+        by.setdefault(case.ending, []).append(case.name)
+    passed = len(by.pop("pass", []))
+    parts = [f"{passed} of {len(page.cases)} cases passed"]
+    for ending, word in (("not done", "not done"), ("fail", "failed"), ("inconclusive", "inconclusive")):
+        if names := by.get(ending):
+            parts.append(f"{word}: {', '.join(names)}")
+    return "; ".join(parts) + "."
+
+
+def share_of_quota(move: Move, measures: MoveMeasures) -> Cell:
+    """The steady rate over the quota where the model says that the quota binds; with several quotas, over each."""
+    where = _binding(move, measures)
+    if where is None:
+        return Cell(NOTHING, "no steady part")
+    host, direction = where
+    phases = [(phase.quota_bytes_per_s, phase.rates) for phase in measures.phases]
+    found = []
+    for quota, rates in phases or [(move.quota_bytes_per_s, measures.rates)]:
+        mine = _at(rates, host, direction)
+        if mine is not None and mine.steady_bytes_per_s is not None:
+            found.append((mine.steady_bytes_per_s / quota, quota))
+    if not found:
+        return Cell(NOTHING, f"{host} {direction}: no whole window in the steady part")
+    quotas = ", ".join(dict.fromkeys(rate(quota) for _share, quota in found))
+    return Cell(", ".join(f"{share:.3f}" for share, _quota in found), f"{host} {direction}, of {quotas}")
+
+
+def _binding(move: Move, measures: MoveMeasures) -> tuple[str, str] | None:
+    """The host and direction that the model says to bind; without a model, those that carried most."""
+    listed = [each for each in move.expected if each.bytes]
+    if listed:
+        bound = max(listed, key=lambda each: each.seconds(move.quota_bytes_per_s))
+        return bound.host, bound.direction
+    carried = max(measures.rates, key=lambda each: each.total_bytes, default=None)
+    return None if carried is None else (carried.host, carried.direction)
+
+
+def _at(rates: Sequence[HostRates], host: str, direction: str) -> HostRates | None:
+    return next((each for each in rates if (each.host, each.direction) == (host, direction)), None)
+
+
+def time_to_move(move: Move, measures: MoveMeasures) -> Cell:
+    """How long the move took, and how far the model and KIP-73's formula are from it."""
+    found = estimate("", move, measures)
+    took = found.observed_s if found.observed_s is not None else measures.throttled_s
+    if took is None:
+        return Cell(NOTHING)
+    told = [] if found.predicted_s is None else [_against("model", found.predicted_s, found.error)]
+    if found.predicted_s is None and move.model_why:
+        told.append(f"no model: {found.why}")
+    told.append("KIP-73: never ends" if found.kip73_s is None else _against("KIP-73", found.kip73_s, found.kip73_error))
+    return Cell(f"{took:.1f} s", "; ".join(told))
+
+
+def _against(name: str, predicted_s: float, error: float | None) -> str:
+    return f"{name} {predicted_s:.1f} s" + ("" if error is None else f", {error * 100:+.1f} %")
+
+
+def produce_p99(measures: MoveMeasures) -> Cell:
+    """What producers waited at most in 99 of 100 cases, before the move and during it."""
+    p99 = {view.part: view.p99_us for view in measures.clients if view.kind == "produce" and view.p99_us is not None}
+    if "during" not in p99:
+        return Cell(NOTHING)
+    before = f"before {p99['before'] / 1000:.1f} ms" if "before" in p99 else ""
+    return Cell(f"{p99['during'] / 1000:.1f} ms", before)
+
+
+def _row(case: SuiteCase) -> Row:
+    nothing = Cell(NOTHING)
+    move = case.run.move if case.run else None
+    measures = case.judgement.measures if case.judgement else None
+    known = move is not None and measures is not None
+    settings = ", ".join(
+        f"{name} {_plain(value)}"
+        for name, value in (case.run.parameters if case.run else {}).items()
+        if name not in HIDDEN
+    )
+    return Row(
+        case,
+        ICONS.get(case.ending, case.ending),
+        WORDS[case.ending],
+        settings,
+        share_of_quota(move, measures) if known and move and measures else nothing,
+        time_to_move(move, measures) if known and move and measures else nothing,
+        produce_p99(measures) if measures else nothing,
+    )
+
+
+def _plain(value: str | int | float) -> str:
+    return value if isinstance(value, str) else f"{value:g}" if abs(value) < 1e5 else rate(value)
+
+
+def _figures(page: SuitePage) -> tuple[Figure, ...]:
+    passed = sum(case.ending == "pass" for case in page.cases)
+    found = [
+        Figure("Passed", str(passed), f"of {len(page.cases)}", ""),
+        Figure("Time", f"{page.seconds / 60:.1f}", "min", f"{sum(case.seconds for case in page.cases):.0f} s in cases"),
+    ]
+    told = [
+        estimate(case.name, case.run.move, case.judgement.measures)
+        for case in page.cases
+        if case.run is not None and case.run.move is not None and case.judgement is not None
+    ]
+    furthest = worst(told)
+    if furthest is not None and furthest.error is not None:
+        compared = sum(each.error is not None for each in told)
+        note = f"{furthest.name}; of {compared} cases"
+        found.append(Figure("Largest error of the model", f"{furthest.error * 100:+.1f}", "%", note))
+    return tuple(found)

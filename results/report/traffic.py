@@ -1,0 +1,161 @@
+"""What the report says of a move's phases, of the model of its traffic, of its load and of what clients saw."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from results.criteria.live_measures import ClientView
+from results.criteria.measures import HostRates, MoveMeasures
+from results.criteria.model import binding_ends, expected_of
+from results.criteria.words import rate, size
+from results.manifest import LiveLoad, Manifest, Move
+
+NOTHING = "\N{EN DASH}"
+PART_WORDS = {"before": "Before", "during": "During", "after": "After"}
+KIND_WORDS = {"produce": "Produce", "consume": "Fetch"}
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Rates of one host and direction under one quota; `phase` is empty when the move had but one."""
+
+    rates: HostRates
+    quota_bytes_per_s: float
+    phase: str
+
+
+def ends(measures: MoveMeasures, move: Move) -> list[End]:
+    """All ends in all phases; of measures without phases those of the whole move."""
+    several = len(measures.phases) > 1
+    found = [
+        End(rates, phase.quota_bytes_per_s, f"phase {number}" if several else "")
+        for number, phase in enumerate(measures.phases, 1)
+        for rates in phase.rates
+    ]
+    return found or [End(rates, move.quota_bytes_per_s, "") for rates in measures.rates]
+
+
+def binding(measures: MoveMeasures, move: Move) -> list[End]:
+    """The ends whose quota is expected to bind; all of them without a model."""
+    return [
+        end
+        for end in ends(measures, move)
+        if not move.expected or (end.rates.host, end.rates.direction) in binding_ends(move, end.quota_bytes_per_s)
+    ]
+
+
+def phase_rows(measures: MoveMeasures) -> list[tuple[str, ...]]:
+    """The phases: which quota, from when to when, how long; empty for a move with but one."""
+    if len(measures.phases) < 2:
+        return []
+    rows: list[tuple[str, ...]] = []
+    for number, phase in enumerate(measures.phases, 1):
+        seconds = phase.end_s - phase.begin_s
+        known = "" if phase.leaders_known else "who leads is not known: what is sent is not judged"
+        quota = rate(phase.quota_bytes_per_s)
+        rows.append((str(number), quota, f"{phase.begin_s:+.1f} s", f"{phase.end_s:+.1f} s", f"{seconds:.1f} s", known))
+    return rows
+
+
+def expected_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
+    """What each end had to carry, what is left there for catching up, by the model and by KIP-73, and what it was.
+
+    Of the quota that the move began with; observed in the steady part, keep-up taken off as declared.
+    """
+    quota = move.quota_bytes_per_s
+    rows: list[tuple[str, ...]] = []
+    for rates in measures.phases[0].rates if measures.phases else measures.rates:
+        expected = expected_of(move, rates.host, rates.direction)
+        if expected is None:
+            continue
+        listed = rates.steady_bytes_per_s
+        seconds = expected.seconds(quota)
+        binds = not move.nic_bound and (rates.host, rates.direction) in binding_ends(move, quota)
+        rows.append(
+            (
+                f"{rates.host} {rates.direction}",
+                size(expected.bytes),
+                rate(expected.keepup_bytes_per_s),
+                _left(quota - expected.keepup_bytes_per_s),
+                _left(quota - move.inbound_bytes_per_s),
+                NOTHING if listed is None else rate(max(0.0, listed - expected.keepup_bytes_per_s)),
+                NOTHING if listed is None else f"{listed / quota:.3f}",
+                "never" if seconds == float("inf") else f"{seconds:.1f} s",
+                "binds" if binds else "",
+            )
+        )
+    return rows
+
+
+def _left(bytes_per_s: float) -> str:
+    return rate(bytes_per_s) if bytes_per_s > 0 else "nothing"
+
+
+def duration_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, str]]:
+    """How long it took, beside what the model and KIP-73's formula say."""
+    moved = measures.moved_s if measures.moved_s is not None else measures.throttled_s
+    rows = [("Observed", "not observed" if moved is None else f"{moved:.1f} s")]
+    if move.model_seconds is not None:
+        rows.append(("All listed traffic", _against(move.model_seconds, moved)))
+    elif move.expected:
+        rows.append(("All listed traffic", f"no prediction: {move.model_why or 'the run did not say why'}"))
+    rows.append(("KIP-73's MoveTime", _against(measures.kip73_s, moved) if measures.kip73_s > 0 else "never ends"))
+    rows.append(("Done seen at", "not seen" if measures.done_s is None else f"+{measures.done_s:.1f} s"))
+    return rows
+
+
+def _against(predicted_s: float, moved_s: float | None) -> str:
+    error = "" if not moved_s else f", {(predicted_s / moved_s - 1) * 100:+.1f} %"
+    return f"{predicted_s:.1f} s{error}"
+
+
+def client_rows(views: Sequence[ClientView]) -> list[tuple[str, ...]]:
+    """Latencies before, during and after the move, and the longest silence of any client."""
+    return [
+        (
+            f"{KIND_WORDS[view.kind]}, {PART_WORDS[view.part].lower()}",
+            f"{view.records:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
+            latency(view.p50_us),
+            latency(view.p99_us),
+            latency(view.p999_us),
+            _silence(view.silence_s),
+        )
+        for view in views
+    ]
+
+
+def latency(microseconds: float | None) -> str:
+    """A latency for people."""
+    if microseconds is None:
+        return NOTHING
+    milliseconds = microseconds / 1000
+    return f"{milliseconds / 1000:.2f} s" if milliseconds >= 1000 else f"{milliseconds:.3g} ms"
+
+
+def _silence(seconds: float | None) -> str:
+    if seconds is None:
+        return NOTHING
+    return f"{seconds:.1f} s" if seconds > 0 else "below 1 s"
+
+
+def load_rows(live: LiveLoad | None) -> list[tuple[str, ...]]:
+    """The processes of the load."""
+    if live is None:
+        return []
+    return [
+        (
+            process.name,
+            rate(process.declared_bytes_per_s) if process.declared_bytes_per_s else "reads",
+            f"{process.sent:,} of {process.due:,}".replace(",", "\N{NARROW NO-BREAK SPACE}"),
+            "yes" if process.held else process.why or "no",
+            NOTHING if process.cpu_cores is None else f"{process.cpu_cores:.2f} cores",
+        )
+        for process in live.processes
+    ]
+
+
+def quotas(manifest: Manifest, measures: MoveMeasures | None) -> str:
+    """The quotas that the move had, in words."""
+    assert manifest.move is not None
+    found = [] if measures is None else [phase.quota_bytes_per_s for phase in measures.phases]
+    found = found or [manifest.move.quota_bytes_per_s]
+    return ", then ".join(rate(quota) for i, quota in enumerate(found) if i == 0 or quota != found[i - 1])

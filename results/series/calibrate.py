@@ -1,0 +1,213 @@
+"""The judge measured on series whose truth is known: false alarms a night, runs to find a step, where it is said to be.
+
+Pure: everything follows from the seed. What another tool does on the same series is measured by the same functions;
+it only has to say, night by night, what it reports.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from results.series.block import Block, Floats
+from results.series.calculator import FEWEST_RUNS
+from results.series.judge import Judge
+from results.series.replay import learning, replay
+from results.series.shuffle import learn
+from results.series.simulate import PROMISED, step, store
+
+SIGMA = 0.03
+"""The noise of one run, as a fraction of the level."""
+NIGHTS_ALLOWED = 0.05
+"""The promise: at most this share of nights raises any false alarm."""
+AFTER = 40
+"""A step that is not found in so many runs counts as never found."""
+
+EACH = 100
+"""So many of the series with a step are judged with the noise of one store; the next ones with that of another."""
+
+Alarms = list[tuple[int, int, int]]
+"""(night, series, the row of the first bad run) of everything that was reported."""
+Run = Callable[[Floats, int, int, Floats | None], Alarms]
+"""(values, first night that counts, seed, the store they belong to) → what is reported from that night on.
+
+`values` are a store of their own when there is no other.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something that reports changes; it needs so many `runs` before it says anything."""
+
+    name: str
+    runs: int
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Quiet:
+    """Nights of stores in which nothing happened: so many, so many of them with an alarm, so many alarms."""
+
+    tool: str
+    family: str
+    series: int
+    nights: int
+    alarmed: int
+    alarms: int
+
+    @property
+    def share(self) -> float:
+        """Of nights with any false alarm."""
+        return self.alarmed / self.nights
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """That of `share`, 95 %."""
+        return wilson(self.alarmed, self.nights)
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """Steps of one size: `found` has the runs each took (`AFTER` + 1: not found), `exact` whether ± 1 run right."""
+
+    tool: str
+    family: str
+    series: int
+    sigmas: float
+    before: int
+    found: tuple[int, ...]
+    right: int
+
+    @property
+    def step(self) -> str:
+        """Its size, as a fraction of the level."""
+        return f"{100 * self.sigmas * SIGMA:g} %"
+
+    @property
+    def trials(self) -> int:
+        """How many series there were."""
+        return len(self.found)
+
+    @property
+    def median(self) -> float:
+        """Runs to find the step, the step's first run being 1; infinite when fewer than half are found."""
+        middle = float(np.median(self.found))
+        return middle if middle <= AFTER else math.inf
+
+    @property
+    def detected(self) -> int:
+        """How many were found at all."""
+        return sum(1 for runs in self.found if runs <= AFTER)
+
+    @property
+    def median_interval(self) -> tuple[int, int]:
+        """That of `median`, 95 %, from the order of the values."""
+        ordered = sorted(self.found)
+        half = 0.98 * math.sqrt(self.trials)
+        low, high = max(0, math.floor(self.trials / 2 - half)), min(self.trials - 1, math.ceil(self.trials / 2 + half))
+        return ordered[low], ordered[high]
+
+    @property
+    def position(self) -> tuple[float, float, float]:
+        """The share of found steps whose first bad run is right within one run; and its 95 % interval."""
+        if not self.detected:
+            return (0.0, 0.0, 1.0)
+        return (self.right / self.detected, *wilson(self.right, self.detected))
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """How much is measured: stores and nights for each size of store, `trials` series for each step."""
+
+    name: str
+    stores: tuple[tuple[int, int, int], ...]
+    """(series, stores, nights of each), …"""
+    families: tuple[str, ...]
+    trials: int
+    before: tuple[int, ...]
+    power_families: tuple[str, ...]
+    power_series: tuple[int, ...] = (100, 1000)
+
+
+QUICK = Profile("quick", ((100, 1, 40),), PROMISED, 100, (60,), ("gaussian",))
+"""A look whether anything broke, under a minute on one core: too few nights to tell 5 % from 2 % or 10 %."""
+FULL = Profile(
+    "full",
+    ((100, 20, 110), (1000, 10, 110)),
+    (*PROMISED, "mixed", "lopsided", "two-modes", "unequal"),
+    400,
+    (30, 40, 60),
+    PROMISED,
+)
+STEPS = (5 / 3, 3.0, 10 / 3)
+"""In σ: 5 %, 9 % and 10 %."""
+
+
+def wilson(hits: int, of: int) -> tuple[float, float]:
+    """The 95 % interval of a share."""
+    z2 = 1.96**2
+    middle = (hits + z2 / 2) / (of + z2)
+    half = 1.96 * math.sqrt(hits * (of - hits) / of + z2 / 4) / (of + z2)
+    return (max(0.0, middle - half), min(1.0, middle + half))
+
+
+def ours(judge: Judge | None = None) -> Tool:
+    """This package as a tool: the noise is learned from the store, anew as it grows, as a nightly job does."""
+    judge = judge or Judge()
+
+    def run(values: Floats, first: int, seed: int, of: Floats | None) -> Alarms:
+        if of is None:
+            nights = replay(values, learning(seed, judge.rule.night), judge, first=first)
+        else:
+            known = learn(Block.of(of.T.tolist()), seed, judge.rule.night)
+            nights = replay(values, lambda _night, _block: known, judge, of.shape[1], first)
+        return [(found.night, found.series, found.night + 1 - found.change.runs) for night in nights for found in night]
+
+    return Tool("testbed", FEWEST_RUNS, run)
+
+
+def false_alarms(tool: Tool, family: str, series: int, stores: int, nights: int, seed: int) -> Quiet:
+    """Counts nights with an alarm in stores where nothing happens, from the first night that the tool can judge."""
+    alarmed = alarms = 0
+    for number in range(stores):
+        rng = np.random.default_rng([seed, number, series])
+        values = store(rng, family, nights, series, SIGMA)
+        found = [night for night, _, _ in tool.run(values, tool.runs - 1, seed + number, None)]
+        alarmed += len(set(found))
+        alarms += len(found)
+    return Quiet(tool.name, family, series, stores * (nights - tool.runs + 1), alarmed, alarms)
+
+
+def power(tool: Tool, family: str, series: int, sigmas: float, before: int, trials: int, seed: int) -> Power:
+    """Steps up after `before` runs, in series that belong to stores of that size (`EACH` to one store)."""
+    runs: list[int] = []
+    right = 0
+    parts = math.ceil(trials / EACH)
+    for number in range(parts):
+        rng = np.random.default_rng([seed, number, series, before, round(100 * sigmas)])
+        of = store(rng, family, before, series, SIGMA)
+        values = step(rng, family, before + AFTER, trials // parts, SIGMA, before, sigmas)
+        first: dict[int, tuple[int, int]] = {}
+        for night, at, begun in tool.run(values, before, seed + number, of):
+            first.setdefault(at, (night, begun))
+        for at in range(values.shape[1]):
+            night, begun = first.get(at, (before + AFTER, -9))
+            runs.append(night - before + 1)
+            right += abs(begun - before) <= 1
+    return Power(tool.name, family, series, sigmas, before, tuple(runs), right)
+
+
+def calibrate(profile: Profile, seed: int, tools: Sequence[Tool] = ()) -> "Iterator[Quiet | Power]":
+    """The rows of the table, as they are measured; `tools` are measured beside."""
+    every = [ours(), *tools]
+    for series, stores, nights in profile.stores:
+        for family in profile.families:
+            for tool in every:
+                yield false_alarms(tool, family, series, stores, nights, seed)
+    for series in profile.power_series:
+        for family in profile.power_families:
+            for before in profile.before:
+                for sigmas in STEPS:
+                    for tool in every:
+                        yield power(tool, family, series, sigmas, before, profile.trials, seed)

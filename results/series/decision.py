@@ -1,0 +1,175 @@
+"""Whether a clear score is a change to report, and which kind: step or drift. Pure, and replaceable."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from results.series.block import Floats
+from results.series.calculator import FEWEST_AFTER, of_mean
+from results.series.standard import standardise
+
+Kind = Literal["step", "drift", "unclear"]
+"""Unclear: it changed, but the first runs of a step and of a drift look alike. See `settled`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What counts. Fractions: 0.05 is 5 %.
+
+    `night` is the share of nights, at most, in which anything is reported of all series together although nothing
+    happened; changes of less than `least` of the level are not reported; `noisy`: see `judge.verdict`.
+    """
+
+    night: float = 0.04
+    least: float = 0.01
+    noisy: float = 0.25
+
+    def __post_init__(self) -> None:
+        if not 0 < self.night <= 0.2:
+            raise ValueError(f"night {self.night}: expected a fraction above 0, at most 0.2, as 0.05 for 5 % of nights")
+        if not 0 <= self.least < 1:
+            raise ValueError(f"least {self.least}: expected a fraction from 0 to below 1, as 0.01 for 1 %")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change: `runs` are the newest runs, from the first bad one on; levels in the series' own unit.
+
+    `low` to `high` is the 95 % interval of `after` − `before`. `chance` is how many series would be expected to show
+    so much in one night by luck, all series counted: an adjusted p.
+    """
+
+    kind: Kind
+    runs: int
+    before: float
+    after: float
+    low: float
+    high: float
+    chance: float
+
+    @property
+    def effect(self) -> float | None:
+        """The change as a fraction of the level before; None when that is 0."""
+        return (self.after - self.before) / abs(self.before) if self.before else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """That of `effect`, the level before taken as known."""
+        return (self.low / abs(self.before), self.high / abs(self.before)) if self.before else None
+
+
+class Decision(Protocol):
+    """Looks at a series whose chance is small enough."""
+
+    def decide(self, runs: Floats, since: int, memory: float, chance: float, rule: Rule) -> Change | None:
+        """The change in `runs` (oldest first), the `since` newest of which are after it; None when it is none."""
+        ...
+
+
+MARGIN = 2.0
+"""One must be e² times as likely as the other to be called it."""
+SLOPE = 8
+"""A drift takes at least so many runs; what is quicker is a step."""
+TWO_SIDED = 1.96
+
+
+class StepOrDrift:
+    """A change needs most runs of both its sides on their own side of the middle; a drift fits better than any step."""
+
+    def decide(self, runs: Floats, since: int, memory: float, chance: float, rule: Rule) -> Change | None:
+        """See `Decision`."""
+        old, new = runs[:-since], runs[-since:]
+        before, after = float(np.median(old)), float(np.median(new))
+        if not (_mostly(new, old) and _mostly(old, new)):
+            return None
+        if abs(after - before) < rule.least * abs(before):
+            return None
+        kind, begun = kinds(runs, since, memory)
+        if begun is not None:
+            level, end, error = begun.level, begun.end, begun.error
+            half = TWO_SIDED * error
+            return Change("drift", begun.runs, level, end, end - level - half, end - level + half, chance)
+        half = half_width(old, new, memory)
+        return Change(kind, since, before, after, after - before - half, after - before + half, chance)
+
+
+def _mostly(some: Floats, others: Floats) -> bool:
+    """More than half of `some` are nearer to their own mean than to the others' median: one wild run is no level."""
+    own, other = float(np.mean(some)), float(np.median(others))
+    beyond = (some - (own + other) / 2) * math.copysign(1.0, own - other) > 0
+    return bool(2 * np.sum(beyond) > len(some))
+
+
+def half_width(old: Floats, new: Floats, memory: float) -> float:
+    """Of the 95 % interval of the difference of two levels: Welch's, outliers held in, memory counted."""
+    errors, each = [], []
+    for side in (old, new):
+        standard = standardise(side[:, None])
+        variance = float(np.var(standard.x[:, 0], ddof=1)) * float(standard.scale[0]) ** 2
+        errors.append(variance * float(of_mean(len(side), np.array([memory]))[0]))
+        each.append(len(side) - 1)
+    total = sum(errors)
+    if total == 0:
+        return 0.0
+    dof = total**2 / sum(error**2 / d for error, d in zip(errors, each, strict=True))
+    return student(dof) * math.sqrt(total)
+
+
+def student(dof: float) -> float:
+    """The 97.5 % point of Student's t, for 2 degrees of freedom and more within 1 % (Cornish and Fisher)."""
+    z = TWO_SIDED
+    g1, g2 = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
+    g3 = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    g4 = (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160
+    return z + g1 / dof + g2 / dof**2 + g3 / dof**3 + g4 / dof**4
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Level until `runs` runs ago, then steadily to `end`; `error` is the standard error of their difference."""
+
+    runs: int
+    level: float
+    end: float
+    error: float
+
+
+def kinds(runs: Floats, since: int, memory: float) -> tuple[Kind, Drift | None]:
+    """Which explains the series better: the best step near `since`, or a drift (given if it is one)."""
+    standard = standardise(runs[:, None])
+    x, n = standard.x[:, 0], len(runs)
+    if n < SLOPE + FEWEST_AFTER or standard.scale[0] == 0:
+        return "step", None
+    at = np.arange(n)
+    near = [k for k in range(since - 2, since + 3) if FEWEST_AFTER <= k <= n - FEWEST_AFTER]
+    step = min(_left(x, (at >= n - k).astype(np.float64), memory)[0] for k in near)
+    ramps = {k: _left(x, np.clip((at - (n - 1 - k)) / k, 0, 1), memory) for k in range(SLOPE, n)}
+    longest, (left, level, rise, error) = min(ramps.items(), key=lambda ramp: ramp[1][0])
+    likelier = n / 2 * math.log(max(step, TINY) / max(left, TINY))
+    if likelier < MARGIN:
+        return ("step" if likelier <= -MARGIN else "unclear"), None
+    scale, centre = float(standard.scale[0]), float(standard.centre[0])
+    return "drift", Drift(longest, centre + scale * level, centre + scale * (level + rise), scale * error)
+
+
+TINY = 1e-9
+
+
+def settled(before: Floats, after: Floats, memory: float = 0.0) -> Kind:
+    """The kind of a change that was reported earlier, now that there are more runs `after` its first bad one."""
+    return kinds(np.concatenate([before, after]), len(after), memory)[0]
+
+
+def _left(x: Floats, shape: Floats, memory: float) -> tuple[float, float, float, float]:
+    """(squares left over, level, rise, the rise's standard error) of x = level + rise × shape, memory taken out."""
+    first = math.sqrt(1 - memory**2)
+    design = np.column_stack([np.ones(len(x)), shape])
+    fresh = np.concatenate([x[:1] * first, x[1:] - memory * x[:-1]])
+    whole = np.concatenate([design[:1] * first, design[1:] - memory * design[:-1]])
+    inverse = np.linalg.pinv(whole.T @ whole)
+    found = inverse @ (whole.T @ fresh)
+    rest = fresh - whole @ found
+    left = float(rest @ rest)
+    return left, float(found[0]), float(found[1]), math.sqrt(max(left * inverse[1, 1], 0.0) / (len(x) - 2))

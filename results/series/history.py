@@ -1,0 +1,108 @@
+"""What was reported of a series, and where its baseline begins: a pure state machine, kept by whoever keeps the store.
+
+A change is reported once; from then on its first bad run is the beginning of the baseline, so that the next change is
+one from the new level. Until it is acknowledged, with a reason, it is open.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from results.series.block import MOST_RUNS, present
+from results.series.decision import Change
+from results.series.judge import Judgement
+from results.series.replay import kept
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of a series: `at` orders runs (a UTC time, ISO 8601), `value` is None when it has none."""
+
+    at: str
+    id: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """Someone has seen the change, and says why it is as it is."""
+
+    reason: str
+    by: str
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A change with its runs, by id: the first bad one, the last good one before it, the newest when it was found."""
+
+    change: Change
+    first_bad: str
+    last_good: str
+    found: str
+    acknowledged: Acknowledged | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """`baseline` is the time (`Run.at`) of the first run that counts; empty: all do."""
+
+    baseline: str = ""
+    reported: tuple[Reported, ...] = ()
+
+    @property
+    def open(self) -> tuple[Reported, ...]:
+        """What nobody has acknowledged."""
+        return tuple(reported for reported in self.reported if reported.acknowledged is None)
+
+    def window(self, runs: Sequence[Run]) -> list[Run]:
+        """Of all runs, oldest first, those that are judged: with a value, since the baseline began, the newest ones."""
+        since = [run for run in runs if run.at >= self.baseline]
+        return [since[i] for i in present([run.value for run in since])[-MOST_RUNS:]]
+
+    def advance(self, judged: Sequence[Run], judgement: Judgement) -> "tuple[History, Reported | None]":
+        """After a night: `judged` are the runs of `window` that the judgement is about. Tells what is new, if anything.
+
+        Judging the same night again reports nothing again.
+        """
+        change = judgement.change
+        if change is None:
+            return self, None
+        if len(judged) <= change.runs:
+            raise ValueError(f"a change {change.runs} runs ago, in {len(judged)} runs: not the runs that were judged")
+        new = Reported(change, judged[-change.runs].id, judged[-change.runs - 1].id, judged[-1].id)
+        return History(judged[-kept(change)].at, (*self.reported, new)), new
+
+    def acknowledge(self, first_bad: str, by: Acknowledged) -> "History":
+        """The change that begins with that run is acknowledged.
+
+        Raises ValueError without a reason, and when no open change begins there.
+        """
+        if not by.reason.strip():
+            raise ValueError("no reason: say why the change is as it is, for whoever reads it next")
+        if first_bad not in {reported.first_bad for reported in self.open}:
+            known = ", ".join(reported.first_bad for reported in self.open) or "none"
+            raise ValueError(f"no open change begins with run {first_bad}; open ones begin with: {known}")
+        done = tuple(
+            replace(one, acknowledged=by) if one.first_bad == first_bad and one.acknowledged is None else one
+            for one in self.reported
+        )
+        return replace(self, reported=done)
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps({"version": 1, **asdict(self)})
+
+    @classmethod
+    def from_json(cls, text: str) -> "History":
+        """Reads it back. Raises ValueError for a version that is not known."""
+        found: dict[str, Any] = json.loads(text)
+        if found.get("version") != 1:
+            raise ValueError(f"history of version {found.get('version')}: expected 1")
+        reported = []
+        for one in found["reported"]:
+            by = one["acknowledged"]
+            rest = {key: one[key] for key in ("first_bad", "last_good", "found")}
+            reported.append(Reported(Change(**one["change"]), **rest, acknowledged=Acknowledged(**by) if by else None))
+        return cls(found["baseline"], tuple(reported))

@@ -1,0 +1,82 @@
+"""A store's nights one after the other, as they would have been judged: to calibrate, and for a whole history. Pure."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from results.series.block import MOST_RUNS, Block, Floats
+from results.series.calculator import FEWEST_RUNS
+from results.series.decision import Change
+from results.series.judge import Judge
+from results.series.noise import Noise
+from results.series.shuffle import learn
+
+AGAIN = 20
+"""The noise is learned anew after so many nights, …"""
+GROWN = 1.12
+"""… and when the series have become so many times as long: in a young store that is nearly every night."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A change, reported in that night (a row) for that series (a column)."""
+
+    night: int
+    series: int
+    change: Change
+
+
+def learning(seed: int, rule_night: float, again: int = AGAIN) -> Callable[[int, Block], Noise]:
+    """Learns from what is there on the first night, and anew every `again` nights; gives the same in between."""
+    known: list[tuple[int, float, Noise]] = []
+
+    def known_by(night: int, block: Block) -> Noise:
+        length = float(np.median(block.counts))
+        if not known or night - known[-1][0] >= again or length >= GROWN * known[-1][1]:
+            noise = learn(block, seed + night, rule_night)
+            if known:
+                grown = length >= GROWN * known[-1][1]
+                noise = noise.stricter(known[-1][2], rule_night) if grown else noise.after(known[-1][2])
+            known.append((night, length, noise))
+        return known[-1][2]
+
+    return known_by
+
+
+def replay(
+    values: Floats,
+    noise: Callable[[int, Block], Noise],
+    judge: Judge | None = None,
+    family: int | None = None,
+    first: int = 0,
+) -> Iterator[list[Found]]:
+    """For each night (row of `values`, a column a series, NaN where there was no run) what is reported.
+
+    `noise` is asked each night on which any series is long enough, with what all series have shown up to it. `family`
+    is that of `Judge.night`. Nights before `first` are not judged.
+    """
+    judge = judge or Judge()
+    series = values.shape[1]
+    window = np.full((MOST_RUNS, series), np.nan)
+    counts = np.zeros(series, np.int64)
+    for night, row in enumerate(values):
+        ran = np.flatnonzero(np.isfinite(row))
+        window[:-1, ran] = window[1:, ran]
+        window[-1, ran] = row[ran]
+        counts[ran] = np.minimum(counts[ran] + 1, MOST_RUNS)
+        found: list[Found] = []
+        tonight = ran[counts[ran] >= FEWEST_RUNS]
+        if len(tonight) and night >= first:
+            known = noise(night, Block(window, counts))
+            for look in judge.look(Block(window[:, tonight], counts[tonight]), known, family):
+                for i, change in judge.changes(look).items():
+                    at = int(tonight[look.members[i]])
+                    found.append(Found(night, at, change))
+                    counts[at] = kept(change)
+        yield found
+
+
+def kept(change: Change) -> int:
+    """How many of the newest runs are the new baseline: those after a step; a drift has not settled yet."""
+    return 1 if change.kind == "drift" else change.runs

@@ -1,0 +1,197 @@
+"""How high scores get by luck: learned from the store's own runs, shuffled. Pure: the seed is given.
+
+A series in which nothing happens is as likely in any other order (once the memory is taken out, and put back after the
+shuffle). So scores of shuffled series are what luck does, whatever the noise is like: nothing is assumed of its tails.
+All series get the same order of nights, so that what they have in common stays in common.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from results.series.block import Block, Floats
+from results.series.calculator import FEWEST_RUNS, Calculator, Ground, StepScan
+from results.series.memory import GRID, SPLIT_WITH, Memory, memories, pooled
+from results.series.noise import START, STEP, Noise, Spread, Tail, ground_of, relative
+from results.series.standard import Standard, standardise
+
+NIGHTS = 3
+"""The first night of a change is one that is beyond, after so many less one that were not."""
+FEW_SERIES = 100
+"""A store with fewer series is judged as though it had so many: a single one may not cry wolf every 20th night."""
+EVENTS = 15
+"""So many nights are shuffled that the chance of interest is seen about so often."""
+FEWEST_SHUFFLED = 100_000
+WIDE = 4_000
+"""Columns that are worked on at once."""
+PLAIN = 6.0
+"""A step with a score beyond this is no luck: it is taken out before the shuffle."""
+TOP = 6.0
+FIT_FROM, FIT_TO = 400, 8
+"""The far curve is fitted where counts are between these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Series of one length, and what is known of them before any is judged."""
+
+    standard: Standard
+    split: npt.NDArray[np.int64]
+    """The newest runs since the likeliest change, with `SPLIT_WITH` as memory."""
+    variance: Floats
+    """That of `x`, the means before and after taken off."""
+    memory: Floats
+
+    @property
+    def runs(self) -> int:
+        """How many each series has."""
+        return len(self.standard.x)
+
+
+def prepare(values: Floats, calculator: Calculator) -> Prepared:
+    """Looks at series of one length, each by itself."""
+    standard = standardise(values)
+    x = standard.x
+    split = calculator.places(x, Ground.blank(x.shape[1], SPLIT_WITH), fine=False)
+    rest = x - steps(x, split)
+    variance = np.sum(rest * rest, axis=0) / (len(x) - 2)
+    return Prepared(standard, split, variance, memories(x, split))
+
+
+def steps(x: Floats, split: npt.NDArray[np.int64]) -> Floats:
+    """The mean before, and after, that split, a column a series."""
+    newest = np.arange(len(x))[:, None] >= len(x) - split
+    after = np.sum(x * newest, axis=0) / split
+    before = np.sum(x * ~newest, axis=0) / (len(x) - split)
+    return np.asarray(np.where(newest, after, before))
+
+
+def learn(block: Block, seed: int, night: float = 0.05, calculator: Calculator | None = None) -> Noise:
+    """The noise of a store from its series' newest runs. `night` is the share of nights with a false alarm, at most.
+
+    Raises ValueError when no series has `FEWEST_RUNS` runs.
+    """
+    scan = calculator or StepScan()
+    groups = [prepare(values, scan) for _, values in block.groups(FEWEST_RUNS)]
+    count = sum(len(group.memory) for group in groups)
+    if count == 0:
+        raise ValueError(f"no series has {FEWEST_RUNS} runs: there is no noise to learn from yet")
+    memory = pooled(
+        np.concatenate([group.memory for group in groups]),
+        np.concatenate([np.full(len(group.memory), group.runs) for group in groups]),
+    )
+    spread = _spread(groups)
+    shuffled = max(FEWEST_SHUFFLED, math.ceil(EVENTS * max(count, FEW_SERIES) / night))
+    rng = np.random.default_rng(seed)
+    low, high = [], []
+    for group in groups:
+        ground = ground_of(group.standard, memory.likely(group.memory, group.runs), group.variance, spread)
+        for before, tonight in _scores(group, ground, memory, math.ceil(shuffled / count), scan, rng):
+            crossed = (tonight > before) & (tonight > START)
+            low.append(before[crossed])
+            high.append(tonight[crossed])
+    total = count * math.ceil(shuffled / count)
+    return Noise(memory, spread, _tail(np.concatenate(low), np.concatenate(high), total), count)
+
+
+def _scores(
+    group: Prepared, ground: Ground, memory: Memory, share: int, scan: Calculator, rng: np.random.Generator
+) -> "list[tuple[Floats, Floats]]":
+    """(the highest score of the nights before, tonight's) of each series, shuffled `share` times."""
+    n, count = group.standard.x.shape
+    x = group.standard.x
+    fixed = ground.memory[None, :]
+    plain = scan.scores(x, ground) > PLAIN
+    x = np.where(plain, x - steps(x, group.split), x)
+    fresh = _fast(np.concatenate([x[:1] * np.sqrt(1 - fixed**2), x[1:] - fixed * x[:-1]]))
+    drawn = _drawn(memory.chances(group.memory, n))
+    known = memory.certain(n)
+    at_once = max(1, min(share, WIDE // count))
+    ground = Ground(_fast(ground.memory), _fast(ground.variance), _fast(ground.weight))
+    tiled: dict[int, Ground] = {}
+    found = []
+    while share > 0:
+        times = min(at_once, share)
+        share -= times
+        if times not in tiled:
+            tiled[times] = ground.take(np.tile(np.arange(count), times))
+        wide = tiled[times]
+        order = np.argsort(rng.random((n, times)), axis=0)
+        mixed = np.ascontiguousarray(fresh[order].reshape(n, times * count))
+        true = drawn[rng.integers(len(drawn), size=(times, count)), np.arange(count)].ravel()
+        if true.any():
+            mixed *= _fast(np.sqrt((1 - true**2) / (1 - wide.memory**2)))
+            coupling = _fast(true)
+            mixed[0] /= np.sqrt(1 - coupling**2)
+            for row in range(1, n):
+                mixed[row] += coupling * mixed[row - 1]
+        if not known:
+            split = scan.places(mixed, Ground.blank(times * count, SPLIT_WITH), fine=False)
+            wide = replace(wide, memory=_fast(memory.likely(memories(mixed, split), n)))
+        tonight = scan.scores(mixed, wide)
+        before = np.zeros_like(tonight)
+        for back in range(1, min(NIGHTS, n - FEWEST_RUNS + 1)):
+            np.maximum(before, scan.scores(mixed, wide, back), out=before)
+        found.append((before, tonight))
+    return found
+
+
+def _fast(values: Floats) -> Any:
+    # 32 bits are enough for a score, and half the work.
+    return np.asarray(values, np.float32)
+
+
+def _drawn(chances: Floats) -> Floats:
+    """For each series (a column) `DRAWN` memories, each of `GRID` as often as `chances` (a row for each) says."""
+    upto = np.cumsum(chances, axis=0)[:-1]
+    at = ((np.arange(DRAWN) + 0.5) / DRAWN)[:, None, None]
+    return np.asarray(np.array(GRID)[np.sum(at > upto, axis=1)])
+
+
+DRAWN = 128
+
+
+def _spread(groups: "list[Prepared]") -> Spread:
+    """How alike the series' variances are, as that many runs' worth of knowledge (an inverse χ² prior's weight)."""
+    logs, errors = [], []
+    for group in groups:
+        factor, fits = relative(group.standard)
+        variance = group.variance * factor
+        fits = fits & (variance > 0)
+        logs.append(np.log(variance[fits]))
+        errors.append(np.full(int(fits.sum()), 2 / (group.runs - 3)))
+    log, error = np.concatenate(logs), np.concatenate(errors)
+    if len(log) < LEAST_ALIKE:
+        return Spread()
+    between = float(np.var(log, ddof=1) - np.mean(error))
+    weight = min(2 / between, MOST_WEIGHT) if between > 0 else MOST_WEIGHT
+    return Spread(math.exp(float(np.mean(log)) + float(np.mean(error)) / 2), weight if weight >= 1 else 0.0)
+
+
+LEAST_ALIKE = 20
+"""From fewer series nothing is said of how alike they are."""
+MOST_WEIGHT = 200.0
+
+
+NORMAL = -0.34
+"""Where the curve lies for normal noise, simulated; for a store that shows none at all."""
+
+
+def _tail(low: Floats, high: Floats, total: int) -> Tail:
+    """The share of nights on which a score crossed b, for each b: before it was at most b, tonight above."""
+    grid = START + STEP * np.arange(round((TOP - START) / STEP) + 1)
+    below = np.searchsorted(np.sort(low), grid, side="right")
+    counts = below - np.searchsorted(np.sort(high), grid, side="right")
+    counts = np.minimum.accumulate(counts)
+    fit = (counts <= FIT_FROM) & (counts >= FIT_TO)
+    if fit.sum() < 2 or counts[fit][0] == counts[fit][-1]:
+        # Series that never score, as constant ones.
+        return Tail((math.exp(NORMAL + START**2 * -0.5),), NORMAL, -0.5)
+    by, at = np.polyfit(grid[fit] ** 2, np.log(counts[fit] / total), 1, w=np.sqrt(counts[fit]))
+    last = int(np.flatnonzero(counts >= FIT_FROM)[-1]) if (counts >= FIT_FROM).any() else 0
+    curve = np.exp(at + by * grid[last] ** 2)
+    chances = [*(counts[:last] / total), curve]
+    return Tail(tuple(float(chance) for chance in chances), float(at), float(by))

@@ -1,0 +1,48 @@
+"""A run's tables as they are stored: Parquet whose rows name their run.
+
+Version 1 stored them without that column; columns that came later and may be null are null where an older file has
+none.
+"""
+
+import io
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from results.schema import TableError, conform
+
+RUN_ID = pa.field("run_id", pa.string(), nullable=False)
+
+
+def stored_form(run_id: str, table: pa.Table) -> pa.Table:
+    """The table with its run in front of each row; one chunk, so that the same rows make the same bytes."""
+    return table.add_column(0, RUN_ID, pa.repeat(run_id, table.num_rows)).combine_chunks()
+
+
+def to_parquet(run_id: str, table: pa.Table) -> bytes:
+    """A file of one run, a single row group."""
+    sink = io.BytesIO()
+    pq.write_table(stored_form(run_id, table), sink, compression="zstd", row_group_size=max(table.num_rows, 1))
+    return sink.getvalue()
+
+
+def from_parquet(data: bytes, run_id: str, schema: pa.Schema, what: str) -> pa.Table:
+    """A file of one run, of this version or an earlier one. Raises TableError when it is no such file."""
+    try:
+        table = pq.read_table(io.BytesIO(data))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise TableError(f"{what}: not readable as Parquet: {error}") from error
+    return api_form(table, run_id, schema, what)
+
+
+def api_form(table: pa.Table, run_id: str, schema: pa.Schema, what: str) -> pa.Table:
+    """The table as the API has it. Raises TableError for rows of another run, or another schema."""
+    if RUN_ID.name in table.column_names:
+        others = set(table.column(RUN_ID.name).unique().to_pylist()) - {run_id}
+        if others:
+            raise TableError(f"{what}: rows of {', '.join(sorted(map(str, others)))}; expected {run_id} alone")
+        table = table.drop_columns([RUN_ID.name])
+    for field in schema:
+        if field.nullable and field.name not in table.column_names:
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    return conform(table, schema, what)

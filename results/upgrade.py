@@ -1,0 +1,39 @@
+"""Manifests of earlier schema versions, brought to the newest one step at a time.
+
+1   the first. Fields that came later have a default: *not established*. A table's file holds one run and does not say
+    which.
+2   a table's file names its run in each row (column `run_id`), so that several runs can share one; `files` say which
+    part of a file is the run's (`offset`, `group`).
+
+A new version is a step here, a store of the version before it in `tests/results/fixtures`, and a line above.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+class UnknownSchemaError(ValueError):
+    """A document of a version that cannot be read."""
+
+
+def upgraded(document: Mapping[str, Any], newest: int) -> dict[str, Any]:
+    """The document as version `newest` writes it. Raises UnknownSchemaError when it is newer, or has no version."""
+    version = document.get("schema")
+    if type(version) is not int or not 1 <= version <= newest:
+        raise UnknownSchemaError(
+            f"schema {version!r}; this version reads schema 1 to {newest}: "
+            "use the version that wrote the run, or a newer one"
+        )
+    result = dict(document)
+    for step in range(version, newest):
+        result = _STEPS[step](result)
+        result["schema"] = step + 1
+    return result
+
+
+def _files_are_whole(document: dict[str, Any]) -> dict[str, Any]:
+    return document  # `offset` and `group` default to a file that is the run's alone
+
+
+_STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _files_are_whole}
+"""From version n to n + 1."""

@@ -1,0 +1,230 @@
+"""Runs carried from store to store: once, whole, and damaged ones by name."""
+
+import hashlib
+import io
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tarfile
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from results.archive import ArchiveError, export_runs, import_runs
+from results.compaction import compact
+from results.retention import set_aside
+from results.store import Store, StoreError
+from tests.results.many import contents, filled, some_runs
+
+
+@pytest.fixture(scope="module")
+def data(make_run):
+    return make_run(log_bytes=20e6, partitions=3).data()
+
+
+@pytest.fixture
+def source(tmp_path, data):
+    return filled(Store.open(tmp_path / "source"), some_runs(data, 4))
+
+
+def exported(store, path, run_ids=None):
+    written, problems = export_runs(store, run_ids or store.runs(), path)
+    assert problems == []
+    assert written == sorted(run_ids or store.runs())
+    return path
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_archive_is_a_store_and_importing_it_twice_is_once(tmp_path, source, packed):
+    before = contents(source)
+    loose = exported(source, tmp_path / "loose.tar").read_bytes()
+    if packed:
+        compact(source, grace=timedelta(0))
+    archive = exported(source, tmp_path / "runs.tar")
+    assert archive.read_bytes() == loose  # the same runs, the same bytes
+    with tarfile.open(archive) as tar:
+        tar.extractall(tmp_path / "unpacked", filter="data")
+    assert contents(Store.open(tmp_path / "unpacked")) == before
+    target = Store.open(tmp_path / "target")
+    for known in (0, 4):
+        done = import_runs(target, archive)
+        assert (len(done.new), len(done.known), done.problems) == (4 - known, known, [])
+        assert contents(target) == before
+    compact(target, grace=timedelta(0))
+    assert len(import_runs(target, archive).known) == 4
+    assert contents(target) == before
+    for run_id in target.runs():
+        target.verify(run_id)
+
+
+def test_a_damaged_run_is_left_out_and_named(tmp_path, source):
+    bad = source.runs()[1]
+    path = tmp_path / "source" / "runs" / bad / "events.parquet"
+    path.write_bytes(path.read_bytes()[:-1])
+    written, problems = export_runs(source, source.runs(), tmp_path / "a.tar")
+    assert written == [r for r in source.runs() if r != bad]
+    assert len(problems) == 1
+    assert str(path) in problems[0]
+
+
+def rewritten(archive, edit):
+    """The archive with each file's name and bytes put through `edit`; None leaves one out."""
+    out = archive.with_name("edited.tar")
+    with tarfile.open(archive) as tar, tarfile.open(out, "w") as new:
+        for member in tar:
+            found = edit(member.name, tar.extractfile(member).read())
+            if found is not None:
+                info = tarfile.TarInfo(found[0])
+                info.size = len(found[1])
+                new.addfile(info, io.BytesIO(found[1]))
+    return out
+
+
+@pytest.mark.parametrize("name", ["samples.parquet", "criteria.parquet", "report.html", "manifest"])
+@pytest.mark.parametrize("how", ["flipped", "cut", "gone"])
+def test_what_is_damaged_in_an_archive_is_named_and_loses_no_other_run(tmp_path, source, name, how):
+    run_id = source.runs()[1]
+    path = f"manifests/{run_id}.json" if name == "manifest" else f"runs/{run_id}/{name}"
+
+    def edit(member, data):
+        if member != path:
+            return member, data
+        middle = len(data) // 2
+        flipped = data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
+        return {"flipped": (member, flipped), "cut": (member, data[:-1]), "gone": None}[how]
+
+    target = Store.open(tmp_path / "target")
+    done = import_runs(target, rewritten(exported(source, tmp_path / "a.tar"), edit))
+    assert len(done.problems) == 1, done.problems
+    assert f"run {run_id}: " in done.problems[0]
+    assert done.new == target.runs() == [r for r in source.runs() if r != run_id]
+    assert target.scan().problems == ()
+    assert import_runs(target, exported(source, tmp_path / "b.tar")).new == [run_id]
+    assert contents(target) == contents(source)
+
+
+def test_a_cut_archive_brings_what_it_has_and_says_what_it_has_not(tmp_path, source):
+    archive = exported(source, tmp_path / "a.tar").read_bytes()
+    runs = source.runs()
+    for cut in sorted(random.Random(3).sample(range(2048, len(archive) - 11_000), 6)):
+        (tmp_path / "cut.tar").write_bytes(archive[:cut])
+        target = Store.open(tmp_path / f"target-{cut}")
+        done = import_runs(target, tmp_path / "cut.tar")
+        assert done.new == target.runs() == runs[: len(done.new)]
+        assert len(done.new) < len(runs)
+        for missing in runs[len(done.new) :]:
+            assert any(missing in problem for problem in done.problems)
+        for run_id in target.runs():
+            target.verify(run_id)
+
+
+def test_another_run_under_a_known_id_is_refused(tmp_path, source, data):
+    first = next(some_runs(data, 1))
+    other = Store.open(tmp_path / "other")
+    other.commit(replace(first, samples=first.samples.slice(1)))
+    done = import_runs(source, exported(other, tmp_path / "a.tar"))
+    assert done.problems == [
+        f"run {first.manifest.run_id}: {source.location} has another run of that id: samples differ; it stays"
+    ]
+    assert source.samples(first.manifest.run_id).num_rows == 40
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 5000, b"{}"])
+def test_what_is_no_archive_is_refused(tmp_path, source, content):
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(ArchiveError, match="is no archive of runs"):
+        import_runs(source, tmp_path / "x")
+
+
+def test_nothing_is_written_by_names_in_the_archive(tmp_path, source):
+    run_id = source.runs()[0]
+    archive = exported(source, tmp_path / "a.tar", [run_id])
+
+    def edit(name, data):
+        if name.startswith("manifests/"):
+            document = json.loads(data)
+            document["files"][0]["path"] = "../../../escaped/samples.parquet"
+            return name, json.dumps(document).encode()
+        if name == "archive.json":
+            return name, json.dumps({"schema": 1, "runs": {}}).encode()
+        return (f"runs/{run_id}/../../../escaped", data) if name.endswith("events.parquet") else (name, data)
+
+    target = Store.open(tmp_path / "deep" / "er" / "target")
+    done = import_runs(target, rewritten(archive, edit))
+    assert len(done.problems) == 1
+    assert not list(tmp_path.rglob("escaped*"))
+    assert target.runs() == []
+    (tmp_path / "odd.tar").write_bytes(archive.read_bytes())
+    with tarfile.open(tmp_path / "odd.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo("something"))
+    with pytest.raises(ArchiveError, match="begins with something, not with archive.json"):
+        import_runs(target, tmp_path / "odd.tar")
+
+
+def test_a_run_that_was_set_aside_comes_back_with_a_good_copy(tmp_path, source):
+    archive = exported(source, tmp_path / "a.tar")
+    before = contents(source)
+    bad = source.runs()[2]
+    (tmp_path / "source" / "runs" / bad / "samples.parquet").write_bytes(b"PAR1")
+    set_aside(source, {bad: "too short"})
+    assert bad not in source.runs()
+    with pytest.raises(StoreError, match=f"set aside in .*/aside/{bad}: too short"):
+        source.manifest(bad)
+    assert (tmp_path / "source" / "aside" / bad / "samples.parquet").read_bytes() == b"PAR1"
+    assert import_runs(source, archive).new == [bad]
+    assert contents(source) == before
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+left = int(sys.argv[3])
+def dying(real):
+    def call(*arguments, **named):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*arguments, **named)
+    return call
+import results.files
+from results.archive import import_runs
+from results.store import Store
+os.fsync, Path.rename = dying(os.fsync), dying(Path.rename)
+import_runs(Store.open(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+def test_an_import_killed_at_any_point_is_finished_by_the_next(tmp_path, source):
+    archive = exported(source, tmp_path / "a.tar")
+    before = contents(source)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    for point in sorted(random.Random(5).sample(range(50), 6)):
+        root = tmp_path / f"at-{point}"
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED, str(root), str(archive), str(point)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        store = Store.open(root)
+        assert store.scan().problems == ()
+        found = contents(store)
+        assert found == {run_id: before[run_id] for run_id in found}
+        again = import_runs(store, archive)
+        assert again.problems == []
+        assert again.known == sorted(found)
+        assert contents(store) == before
+
+
+def test_two_archives_of_the_same_run_differ_in_nothing(tmp_path, source):
+    digests = {hashlib.sha256(exported(source, tmp_path / f"{i}.tar").read_bytes()).hexdigest() for i in range(2)}
+    assert len(digests) == 1

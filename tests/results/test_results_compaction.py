@@ -1,0 +1,360 @@
+"""Compaction: the same runs in fewer files, for readers at any moment, and after a kill at any moment."""
+
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+from results.compaction import compact
+from results.files import LocalFiles, ObjectFiles
+from results.schema import SAMPLES
+from results.spark.sources import _local
+from results.store import Store, StoreError
+from tests.results.many import contents, filled, some_runs
+
+NOW = timedelta(0)
+
+
+@pytest.fixture(scope="module")
+def data(make_run):
+    return make_run(log_bytes=20e6, partitions=3).data()
+
+
+def local(path):
+    return Store.open(path)
+
+
+def objects(path):
+    path.mkdir()
+    return Store(ObjectFiles(fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()), "bucket/prefix"), "mem://")
+
+
+def names(store, folder):
+    return sorted({f.path.split("/")[1] for f in store.files.list(folder)})
+
+
+@pytest.mark.parametrize("make", [local, objects])
+def test_what_is_read_stays_the_same(tmp_path, data, make):
+    store = filled(make(tmp_path / "store"), some_runs(data, 12))
+    filled(store, some_runs(data, 3, "kip73-bootstrap"))
+    before = contents(store)
+    done = compact(store, grace=NOW)
+    assert done.problems == []
+    assert done.runs == 15
+    assert [pack.rsplit("-", 1)[0] for pack in done.packs] == [
+        "kip73-bootstrap-2026-09",
+        "kip73-two-node-2026-09",
+        "kip73-two-node-2026-10",
+    ]
+    assert names(store, "runs") == names(store, "manifests") == []
+    for each in (store, Store(store.files, store.location)):
+        assert contents(each) == before
+        assert [m.run_id for m in each.scan().manifests] == sorted(before)
+        assert each.scan().problems == ()
+        for run_id in each.runs():
+            each.verify(run_id)
+    assert compact(store, grace=NOW).packs == []
+
+
+def test_files_for_other_readers_have_each_run_once(tmp_path, data):
+    store = filled(Store.open(tmp_path), some_runs(data, 12))
+    rows = {run_id: store.samples(run_id).num_rows for run_id in store.runs()}
+    assert counted(store.uris("samples")) == rows
+    compact(store)  # the loose files are still there
+    assert len(store.uris("samples")) == 2
+    assert counted(store.uris("samples")) == rows
+    late = next(some_runs(data, 1, "kip73-bootstrap"))
+    store.commit(late)
+    assert counted(store.uris("samples")) == {**rows, late.manifest.run_id: 40}
+    with pytest.raises(StoreError, match="shares packs/.* with others: use uris"):
+        store.uri_of(sorted(rows)[0], "samples")
+    two = store.uris("samples", [late.manifest.run_id, sorted(rows)[0]])
+    assert [uri.split("/")[-3] for uri in two] == ["packs", "runs"]
+
+
+def counted(uris):
+    found = {}
+    for uri in uris:
+        column = pq.read_table(uri).column("run_id").to_pylist()
+        for run_id in set(column):
+            assert run_id not in found
+            found[run_id] = column.count(run_id)
+    return found
+
+
+def test_old_names_are_good_until_the_grace_is_over(tmp_path, data):
+    store = filled(Store.open(tmp_path), some_runs(data, 3))
+    run_id = store.runs()[0]
+    old = store.manifest(run_id)
+    begun = datetime.now(UTC)
+    assert compact(store, grace=timedelta(hours=1), now=begun).removed == []
+    assert store.manifest(run_id).files[0].packed
+    assert store.table_of(old, "samples").equals(store.samples(run_id))
+    assert compact(store, grace=timedelta(hours=1), now=begun + timedelta(minutes=59)).removed == []
+    assert compact(store, grace=timedelta(hours=1), now=begun + timedelta(minutes=61)).removed != []
+    assert not (tmp_path / "runs" / run_id).exists()
+    assert store.samples(run_id).num_rows == 40
+
+
+def test_small_packs_are_merged_with_what_came_since_and_full_ones_left(tmp_path, data):
+    runs = list(some_runs(data, 6, every=timedelta(hours=1)))
+    store = filled(Store.open(tmp_path), runs[:4])
+    first = compact(store, grace=NOW).packs
+    filled(store, runs[4:5])
+    second = compact(store, grace=NOW).packs
+    assert len(first) == len(second) == 1
+    assert names(store, "packs") == second
+    assert compact(store, grace=NOW, target_bytes=1).packs == []  # the pack is full, by that measure
+    filled(store, runs[5:])
+    assert compact(store, grace=NOW, target_bytes=1).packs == []  # and a run alone is no pack
+    assert names(store, "packs") == second
+    assert len(store.runs()) == 6
+
+
+def test_runs_land_and_are_read_while_others_are_packed(tmp_path, data):
+    """With no grace at all: names vanish under a reader, runs do not."""
+    store = filled(Store.open(tmp_path), some_runs(data, 8))
+    known = set(store.runs())
+    stop, wrong = threading.Event(), []
+
+    def read():
+        mine = Store.open(tmp_path)
+        while not stop.is_set():
+            found = mine.runs()
+            if missing := known - set(found):
+                wrong.append(f"missing {missing}")
+            if len(found) != len(set(found)):
+                wrong.append("twice")
+            for run_id in found:
+                try:
+                    mine.samples(run_id)
+                    mine.report(run_id)
+                except StoreError as error:
+                    wrong.append(str(error))
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    try:
+        for run in list(some_runs(data, 14))[8:]:
+            store.commit(run)
+            compact(store, grace=NOW)
+    finally:
+        stop.set()
+        for reader in readers:
+            reader.join()
+    assert wrong == []
+    assert len(store.runs()) == 14
+
+
+def test_a_damaged_run_stays_where_it_is_and_loses_nothing_else(tmp_path, data):
+    store = filled(Store.open(tmp_path), some_runs(data, 5))
+    bad = store.runs()[2]
+    path = tmp_path / "runs" / bad / "samples.parquet"
+    path.write_bytes(path.read_bytes()[:-7])
+    done = compact(store, grace=NOW)
+    assert len(done.problems) == 1
+    assert str(path) in done.problems[0]
+    assert done.runs == 4
+    assert names(store, "runs") == [bad]
+    for run_id in set(store.runs()) - {bad}:
+        store.verify(run_id)
+
+
+def test_damage_in_a_pack_loses_the_runs_it_hits(tmp_path, data):
+    store = filled(Store.open(tmp_path), some_runs(data, 5))
+    before = contents(store)
+    compact(store, grace=NOW)
+    runs = store.runs()
+    entry = next(f for f in store.manifest(runs[2]).files if f.kind == "samples")
+    path = tmp_path / entry.path
+    intact = path.read_bytes()
+
+    def readable():
+        again = Store.open(tmp_path)
+        good = set()
+        for run_id in runs:
+            try:
+                assert again.samples(run_id).to_pydict() == before[run_id][1]
+                good.add(run_id)
+            except StoreError as error:
+                assert str(path) in str(error)
+        return good
+
+    middle = entry.offset + entry.bytes // 2
+    path.write_bytes(intact[:middle] + bytes([intact[middle] ^ 1]) + intact[middle + 1 :])
+    assert readable() == set(runs) - {runs[2]}
+    path.write_bytes(intact[:middle])  # cut: the footer is gone as well
+    assert readable() == set(runs[:2])
+    path.write_bytes(intact)
+    path.with_suffix(".footer").unlink()
+    assert readable() == set(runs)
+    (path.parent / "pack.json").write_bytes(b"{")
+    assert readable() == set(runs)
+
+
+@pytest.mark.parametrize("text", [None, b"", b"{", b"[]", b'{"schema": 9}', b'{"schema": 1, "packs": [{}]}'])
+def test_a_damaged_index_is_named_and_loses_no_run(tmp_path, data, text):
+    store = filled(Store.open(tmp_path), some_runs(data, 10))
+    before = contents(store)
+    compact(store, grace=NOW)
+    path = tmp_path / "index" / "index.json"
+    path.unlink() if text is None else path.write_bytes(text)
+    again = Store.open(tmp_path)
+    assert contents(again) == before
+    assert "index.json" in again.scan().problems[0]
+    assert [("index.json" in p) for p in compact(again, grace=NOW).problems] == [True]
+    assert Store.open(tmp_path).scan().problems == ()
+    assert contents(again) == before
+
+
+def test_a_packed_run_is_not_written_again(tmp_path, data):
+    runs = list(some_runs(data, 3))
+    store = filled(Store.open(tmp_path), runs)
+    compact(store, grace=NOW)
+    with pytest.raises(StoreError, match="a run is never written twice"):
+        store.commit(runs[0])
+    assert store.half(runs[0].manifest.run_id) == []
+    assert store.orphans(datetime.now(UTC) + timedelta(days=1)) == []
+
+
+def test_one_at_a_time(tmp_path, data):
+    store = filled(Store.open(tmp_path), some_runs(data, 2))
+    with store.files.lock(), pytest.raises(StoreError, match="is being compacted, thinned out or imported to"):
+        compact(store)
+    compact(store)
+
+
+def test_an_object_stores_lock_names_its_holder(tmp_path, data):
+    store = objects(tmp_path / "store")
+    with store.files.lock(), pytest.raises(StoreError, match="held since .* by process .*; remove it"):
+        compact(store)
+    assert not store.files.exists("lock")
+
+
+def test_a_run_without_samples_is_packed(tmp_path, data):
+    runs = [replace(run, samples=SAMPLES.empty_table()) for run in some_runs(data, 2)]
+    store = filled(Store.open(tmp_path), [*runs, *list(some_runs(data, 3))[2:]])
+    before = contents(store)
+    compact(store, grace=NOW)
+    assert contents(store) == before
+
+
+KILLED = """
+import os, signal, sys
+from datetime import timedelta
+from pathlib import Path
+left = int(sys.argv[2])
+def dying(real):
+    def call(*arguments, **named):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*arguments, **named)
+    return call
+import results.files
+from results.compaction import compact
+from results.store import Store
+os.fsync, Path.rename = dying(os.fsync), dying(Path.rename)
+os.unlink, Path.unlink = dying(os.unlink), dying(Path.unlink)
+os.rmdir = dying(os.rmdir)
+compact(Store.open(sys.argv[1]), grace=timedelta(0))
+print("whole", left)
+"""
+
+
+def test_killed_at_any_point_every_run_is_there_once_and_what_is_left_goes_away(tmp_path, data):
+    first = filled(Store.open(tmp_path / "first"), some_runs(data, 3))
+    compact(first, grace=NOW)  # so that a pack is replaced as well
+    filled(first, list(some_runs(data, 10))[3:])
+    before = contents(first)
+    whole = killed(tmp_path / "first", tmp_path / "whole", 10_000)
+    steps = 10_000 - int(whole.stdout.split()[1])
+    assert steps > 60
+    clean = tree(tmp_path / "whole")
+    rng = random.Random(8)
+    points = sorted(rng.sample(range(steps), 8))
+    for point in points:
+        root = tmp_path / f"at-{point}"
+        done = killed(tmp_path / "first", root, point)
+        assert done.returncode == -signal.SIGKILL, (point, done.stderr)
+        store = Store.open(root)
+        assert contents(store) == before, point
+        assert sorted(counted(store.uris("samples"))) == sorted(before), point
+        assert store.scan().problems == ()
+        again = compact(store, grace=NOW)
+        assert again.problems == []
+        assert contents(Store.open(root)) == before
+        assert tree(root) == clean, point  # nothing is left over
+
+
+def killed(source, root, point):
+    subprocess.run(["cp", "-a", source, root], check=True)
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.run(
+        [sys.executable, "-c", KILLED, str(root), str(point)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def tree(root):
+    """The files of a store, packs without their random part."""
+    paths = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+    return sorted(
+        "/".join(p.rsplit("-", 1)[0] if i == 1 and "-" in p else p for i, p in enumerate(path.split("/")))
+        for path in paths
+    )
+
+
+def test_a_disk_that_is_full_leaves_everything_as_it_was(tmp_path, data):
+    class Full(LocalFiles):
+        left = 3
+
+        def put(self, path, data):
+            if path.startswith("packs/"):
+                self.left -= 1
+            if self.left < 0:
+                raise OSError(28, "No space left on device")
+            super().put(path, data)
+
+    store = filled(Store.open(tmp_path), some_runs(data, 4))
+    before = contents(store)
+    with pytest.raises(StoreError, match="cannot be written: No space left on device"):
+        compact(Store(Full(tmp_path), "here"), grace=NOW)
+    assert contents(Store.open(tmp_path)) == before
+    assert compact(store, grace=NOW).problems == []
+    assert contents(store) == before
+    for pack in store.catalogue.index().packs:
+        for file in pack.files:
+            assert hashlib.sha256((tmp_path / file.path).read_bytes()).hexdigest() == file.sha256
+    assert json.loads((tmp_path / "index" / "index.json").read_text())["generation"] >= 1
+    assert len(names(store, "packs")) == len(store.catalogue.index().packs)
+
+
+def test_spark_gets_a_file_of_its_own_for_a_packed_run(tmp_path, data):
+    """What `views` reads, without a session: the run's id is taken from the path."""
+    store = filled(Store.open(tmp_path / "store"), some_runs(data, 3))
+    run_id = store.runs()[1]
+    for packed in (False, True):
+        manifest = store.manifest(run_id)
+        assert manifest.files[0].packed == packed
+        path = Path(_local(store, manifest, "samples", tmp_path / "copies"))
+        assert path.parts[-3:] == ("runs", run_id, "samples.parquet")
+        assert store.samples(run_id).equals(pq.read_table(path).drop_columns(["run_id"]))
+        compact(store, grace=NOW)

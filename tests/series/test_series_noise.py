@@ -1,0 +1,135 @@
+"""What is learned of a store: its memory, how alike its series are, how high scores get by luck."""
+
+import numpy as np
+import pytest
+
+from results.series.block import Block
+from results.series.calculator import Ground, StepScan, lengths, of_mean, to_normal
+from results.series.judge import Judge
+from results.series.memory import BIAS_ALWAYS, BIAS_EACH, Memory, memories, pooled
+from results.series.noise import Noise, Spread, Tail
+from results.series.shuffle import learn, prepare
+from results.series.simulate import store
+from results.series.standard import CLIP, standardise
+
+
+def block(family, series, seed=5, nights=60, sigma=0.03):
+    return Block.of(store(np.random.default_rng(seed), family, nights, series, sigma).T.tolist())
+
+
+def test_the_same_seed_learns_the_same_and_json_keeps_it(noise):
+    one = learn(block("gaussian", 20), 3)
+    assert one == learn(block("gaussian", 20), 3) != learn(block("gaussian", 20), 4)
+    assert Noise.from_json(one.to_json()) == one
+    with pytest.raises(ValueError, match="version None"):
+        Noise.from_json("{}")
+
+
+@pytest.mark.parametrize(("family", "memory"), [("gaussian", 0.0), ("heavy", 0.0), ("ar-0.3", 0.3), ("ar-0.6", 0.6)])
+def test_the_stores_memory_is_found(family, memory):
+    _, values = next(block(family, 300).groups(1))
+    group = prepare(values, StepScan())
+    found = pooled(group.memory, np.full(300, 60))
+    assert found.mean == pytest.approx(memory, abs=0.05)
+
+
+def test_a_store_of_several_memories_keeps_them_apart():
+    rng = np.random.default_rng(2)
+    parts = [store(rng, family, 60, 300, 0.03) for family in ("gaussian", "ar-0.6")]
+    _, values = next(Block.of(np.hstack(parts).T.tolist()).groups(1))
+    group = prepare(values, StepScan())
+    shares = pooled(group.memory, np.full(600, 60)).shares
+    assert sum(shares[:2]) == pytest.approx(0.5, abs=0.12)
+    assert sum(shares[5:8]) == pytest.approx(0.5, abs=0.12)
+
+
+def test_with_few_series_little_is_taken_for_known():
+    assert pooled(np.zeros(0), np.zeros(0, np.int64)) == Memory()
+    one = pooled(np.array([0.0]), np.array([60]))
+    assert one.mean > 0.1
+
+
+def test_memories_is_the_plain_formula():
+    rng = np.random.default_rng(0)
+    x, places = rng.standard_normal((30, 20)), rng.integers(3, 20, 20)
+    newest = np.arange(30)[:, None] >= 30 - places
+    after, before = (np.sum(x * part, axis=0) / np.sum(part, axis=0) for part in (newest, ~newest))
+    rest = x - np.where(newest, after, before)
+    raw = np.sum(rest[1:] * rest[:-1], axis=0) / np.sum(rest * rest, axis=0)
+    assert memories(x, places) == pytest.approx((raw + BIAS_ALWAYS / 30) / (1 - BIAS_EACH / 30))
+
+
+def test_the_variance_of_a_mean_that_remembers():
+    """Against the definition: the sum of all correlations φ^|i−j|."""
+    for k, memory in ((1, 0.5), (3, 0.3), (10, 0.6), (40, 0.9)):
+        i = np.arange(k)
+        exact = np.sum(memory ** np.abs(i[:, None] - i)) / k**2
+        assert of_mean(k, np.array([memory]))[0] == pytest.approx(exact)
+    assert of_mean(8, np.zeros(1))[0] == 1 / 8
+
+
+def test_a_squared_student_deviate_as_a_normal_one():
+    """Tables: t with 10 degrees of freedom exceeds 4.587 as often as a normal deviate 3.291; with 30, 3.646."""
+    assert to_normal(np.array([4.587**2, 3.646**2]), np.array([10.0, 30.0])) == pytest.approx([3.291, 3.291], rel=0.01)
+
+
+def test_alike_series_lend_each_other_their_spread_and_others_do_not():
+    assert learn(block("gaussian", 100), 1).spread.weight > 50
+    rng = np.random.default_rng(6)
+    wide = [store(rng, "gaussian", 60, 1, sigma)[:, 0].tolist() for sigma in np.geomspace(0.001, 0.3, 60)]
+    assert learn(Block.of(wide), 1).spread.weight < 3
+    around_zero = np.random.default_rng(7).standard_normal((60, 100))
+    assert learn(Block.of(around_zero.T.tolist()), 1).spread == Spread()
+
+
+def test_heavy_tails_and_memory_raise_the_score_that_is_needed():
+    plain, heavy = (learn(block(family, 300), 1).tail.score(1e-4) for family in ("gaussian", "heavy"))
+    assert heavy > plain + 0.05
+
+
+def test_the_tail_reads_both_ways(noise):
+    for chance in (1e-3, 4e-4, 4e-5, 1e-7):
+        assert noise.tail.chance(np.array([noise.tail.score(chance)]))[0] == pytest.approx(chance, rel=0.01)
+    with pytest.raises(ValueError, match="expected a small one"):
+        noise.tail.score(0.9)
+    scores = np.linspace(0, 9, 200)
+    assert (np.diff(noise.tail.chance(scores)) <= 0).all()
+
+
+def test_evened_out_lies_between(noise):
+    other = learn(block("heavy", 100), 2, 0.04)
+    both = other.after(noise).tail.score(4e-4)
+    low, high = sorted([noise.tail.score(4e-4), other.tail.score(4e-4)])
+    assert low <= both <= high
+
+
+def test_a_store_of_constants_or_of_one_series_has_a_noise_too():
+    still = learn(Block.of([[5.0] * 30] * 3), 1)
+    assert still.tail.score(4e-4) > 2
+    one = learn(block("gaussian", 1), 1)
+    assert 3.3 < one.tail.score(4e-4) < 5
+    assert Judge().night(Block.of([[5.0] * 25 + [6.0] * 5]), still)[0].change is not None
+    with pytest.raises(ValueError, match="no series has 10 runs"):
+        learn(Block.of([[1.0, 2.0]]), 1)
+
+
+def test_lengths_leave_a_level_on_both_sides():
+    for n in range(10, 61):
+        for every in (True, False):
+            tried = lengths(n, every)
+            assert min(tried) == 3 and max(tried) <= n - 3
+        assert set(lengths(n)) <= set(lengths(n, every=True))
+    assert max(lengths(60)) <= 30
+
+
+def test_standardised_series_have_their_outliers_held_in():
+    values = np.array([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0], [1e9, 7.0]])
+    found = standardise(values)
+    assert found.x.max() == CLIP and (found.x[:, 1] == 0).all() and found.scale[1] == 0
+
+
+def test_a_calculator_sees_a_night_as_it_was(noise):
+    x = np.random.default_rng(1).standard_normal((40, 7))
+    ground = Ground.blank(7, 0.2)
+    assert StepScan().scores(x, ground, 3) == pytest.approx(StepScan().scores(x[:-3], ground))
+    assert Tail((0.1,), -1.0, -0.5).chance(np.array([3.0]))[0] == pytest.approx(np.exp(-5.5))
