@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from results.schema import Criterion, Direction, Event, Records, Sample, Verdict
+from results.schema import Event, Records, Sample
 
 US = 1_000_000
 GAP_S = 3.0
@@ -115,19 +115,3 @@ def percentile(values: Sequence[float], share: float) -> float:
         raise ValueError("no values")
     ordered = sorted(values)
     return ordered[max(0, -(-int(len(ordered) * share * 1000) // 1000) - 1)]
-
-
-def criterion(
-    name: str,
-    expected: object,
-    verdict: Verdict,
-    why: str,
-    *,
-    observed: float | str | None,
-    series: tuple[str, ...],
-    unit: str = "",
-    host: str | None = None,
-    direction: Direction | None = None,
-) -> Criterion:
-    """A judged expectation."""
-    return Criterion(name, host, direction, str(expected), observed, unit, "none", verdict, why, series)

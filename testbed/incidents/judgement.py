@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from results.criteria.frame import criterion
 from results.schema import Criterion
 from testbed.incidents.engine import Played
-from testbed.incidents.evidence import US, Evidence, criterion
+from testbed.incidents.evidence import US, Evidence
 from testbed.incidents.model import Incident
 from testbed.incidents.trigger import At
 

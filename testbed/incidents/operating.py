@@ -10,7 +10,7 @@ class Operator(Protocol):
         """Ask for a reassignment; with a rate, the throttle is in force everywhere before."""
 
     def set_throttle(self, rate_bytes_per_s: int, topics: tuple[str, ...]) -> None:
-        """Set rates and lists for these topics (none: all of the incident's)."""
+        """Set rates and lists for these topics (none: all of the incident's); wait until all live brokers show them."""
 
     def raise_throttle(self, rate_bytes_per_s: int) -> None:
         """Set another rate on every live broker."""

@@ -10,11 +10,12 @@ from testbed.incidents.throttling import OperatorThrottle, lists_for, rates_on
 from testbed.incidents.watch import Watch
 from testbed.kafka.admin import Admin
 from testbed.kafka.types import TopicPartition
+from testbed.provision.serving import silent
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.plan import Move, Plan, moves
 from testbed.wait import wait_for
 
-IN_FORCE_S, UNFENCED_S = 30.0, 60.0
+IN_FORCE_S, SERVING_S = 30.0, 60.0
 
 
 class ClusterOperator:
@@ -77,11 +78,11 @@ class ClusterOperator:
 
     def restart(self, host: str) -> None:
         """See `Operator.restart`."""
-        node, broker = self._testbed.node(host), self._ids[host]
+        node = self._testbed.node(host)
         if node.pid() is not None:
             node.stop()
         node.start()
-        wait_for(self._live, lambda live: broker in live, UNFENCED_S, 0.2, f"{host} to be unfenced")
+        wait_for(lambda: silent(self._testbed, [host]), lambda found: not found, SERVING_S, 0.2, f"{host} to serve")
         self._event("broker.serving", host, {}, host)
 
     def elect_preferred(self, topics: tuple[str, ...]) -> None:

@@ -11,14 +11,17 @@ from results.manifest import Facts, IncidentRecord, new_run_id
 from results.schema import Criterion, Verdict, events_table, overall, samples_table
 from results.store import RunData, Store
 from testbed.errors import UsageError
+from testbed.experiments.commits import commit
 from testbed.experiments.experiment import Outcome
 from testbed.experiments.record import Header, manifest
 from testbed.experiments.reports import default_store, write_report
 from testbed.faults.faults import Faults
 from testbed.incidents.evidence import Evidence
+from testbed.incidents.ground import judge_ground, on_ground
 from testbed.incidents.judgement import as_foretold, judge_incident
 from testbed.incidents.model import Incident
 from testbed.incidents.stage import Stage
+from testbed.probes.brokers import sampled_bps
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
@@ -72,22 +75,25 @@ def replay(request: Request, progress: Progress) -> Replayed:
             stage.started_us,
             stage.ended_us,
             stage.records,
-            {host.name: (host.nic.tx_bps, host.nic.rx_bps) for host in testbed.topology.hosts},
+            {host.name: sampled_bps(host) for host in testbed.topology.hosts},
             {rack: (link.tx_bps, link.rx_bps) for rack, link in testbed.topology.uplinks.items()},
         )
-        criteria = judge_incident(incident, played, evidence)
+        brokers = [host.name for host in testbed.topology.brokers]
+        ground = judge_ground(stage.nics, brokers, evidence)
+        criteria = on_ground(judge_incident(incident, played, evidence), ground, stage.logs, brokers)
         settings: Mapping[str, str | int] = {
             "practice": incident.practice,
             "seed": request.seed,
             **incident.parameters,
         }
+        facts = Facts(records=stage.records, logs=stage.logs)
         header = Header(run_id, experiment, incident.practice, started, datetime.now(UTC), settings)
         run = replace(
-            manifest(header, testbed, Outcome(facts=Facts(records=stage.records)), samples),
+            manifest(header, testbed, Outcome(stage.nics, facts=facts), samples),
             incident=_record(request, criteria),
             verdict=overall(criteria),
         )
-    store.commit(RunData(run, samples_table(samples), events_table(events), list(criteria)))
+    commit(store, RunData(run, samples_table(samples), events_table(events), list(criteria)))
     progress(f"committed {run_id} to {store.location}")
     report = write_report(store, store.manifest(run_id))
     return Replayed(

@@ -6,7 +6,7 @@ from testbed.errors import UsageError
 from testbed.incidents.actions.fault import InjectFault
 from testbed.incidents.actions.move import Move
 from testbed.incidents.actions.throttle import SetThrottle
-from testbed.incidents.expectations import kinds
+from testbed.incidents.expectations import ALWAYS, kinds
 from testbed.incidents.expectations.move import MoveDone
 from testbed.incidents.phrases import Names, unknown_names
 from testbed.incidents.surface import EntryForm, IncidentForm
@@ -141,13 +141,13 @@ def _practices(form: IncidentForm) -> Iterator[Broken]:
     for name in form.remedy.parameters:
         if name not in form.parameters:
             yield Broken(("remedy", "parameters", name), _no("parameter", name, list(form.parameters)))
-    expected = [expectation.name for entry in form.timeline for expectation in entry.expect]
+    expected = [*(expectation.name for entry in form.timeline for expectation in entry.expect), *ALWAYS]
     for index, name in enumerate(form.faulty.fails):
         if name not in expected:
             meant = "" if name in kinds() else did_you_mean(name, kinds())
             yield Broken(
                 ("faulty", "fails", index),
-                f"the timeline expects no {name}; allowed: {choices(expected) if expected else 'none'}{meant}",
+                f"the timeline expects no {name}; allowed: {choices(expected)}{meant}",
             )
 
 

@@ -1,9 +1,12 @@
 """One replay on a testbed: what is there before, who watches, who acts, and everything put back after."""
 
+from results.logs import HostLog
+from results.manifest import NicMeasurement
 from results.schema import Records
 from testbed.errors import TestbedError
 from testbed.hosts.namespace import NamespaceShell
 from testbed.incidents.engine import Played, RealClock, play
+from testbed.incidents.ground import allowed
 from testbed.incidents.load import OpenLoop, Written
 from testbed.incidents.model import Incident
 from testbed.incidents.operator import ClusterOperator
@@ -11,14 +14,14 @@ from testbed.incidents.throttling import OperatorThrottle, lists_for, rates_on
 from testbed.incidents.timeline import Due
 from testbed.incidents.watch import LOOK_S, Watch, quota_look, uplink_look
 from testbed.kafka.admin import Admin
-from testbed.kafka.properties import DATA_DIR
 from testbed.network.fabric import shaped_devices
+from testbed.probes.brokers import nic_measurements, watch_brokers
+from testbed.probes.logwatch import LogWatch
 from testbed.probes.machine import cpu_probe
 from testbed.probes.recorder import Poller, Recorder, now_us
 from testbed.provision.testbed import Progress, Testbed
 from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
 from testbed.reassignment.journal import JournalFolder
-from testbed.software.jvm import AGENT_PORT
 from testbed.workload.preload import Fill, audit, preload
 from testbed.workload.records import Recipe
 
@@ -26,7 +29,7 @@ LOOK_TIMEOUT_S = 3.0
 
 
 class Stage:
-    """`play` once; afterwards `started_us`, `ended_us` and `records` say what happened meanwhile."""
+    """`play` once; afterwards `started_us`, `ended_us`, `records`, `nics` and `logs` say what happened meanwhile."""
 
     def __init__(self, testbed: Testbed, incident: Incident, seed: int, recorder: Recorder, progress: Progress) -> None:
         self._testbed, self._incident, self._seed = testbed, incident, seed
@@ -41,10 +44,14 @@ class Stage:
         self._pollers: list[Poller] = []
         self.started_us = self.ended_us = 0
         self.records: Records | None = None
+        self.nics: tuple[NicMeasurement, ...] = ()
+        self.logs: tuple[HostLog, ...] | None = None
 
     def play(self) -> Played:
         """Prepare, play, put back, read back. Raises `TestbedError`; the testbed is put back all the same."""
         testbed = self._testbed
+        logs = LogWatch(testbed, allowed(self._incident))
+        logs.start()
         with TerminationGuard(), testbed.admin() as admin, testbed.admin(timeout_s=LOOK_TIMEOUT_S) as looking:
             watch = Watch(looking, self._topics, {i: h for h, i in self._ids.items()}, self._recorder)
             throttle = OperatorThrottle(admin, JournalFolder(), self._recorder.event)
@@ -55,7 +62,8 @@ class Stage:
                 played, written = self._played(admin, looking, throttle, operator, watch, loop, made)
                 self._recorder.wait_for_all()
                 self._end_watching()
-                self._read_back(loop, written)
+                self._read_back(written)
+                self.logs = logs.logs()
             finally:
                 # One that was made for this replay goes as a whole.
                 for topic in [] if testbed.state.ephemeral else made:
@@ -75,6 +83,7 @@ class Stage:
         incident, written = self._incident, None
         try:
             self._prepare(admin, throttle, made)
+            self.nics = self._measured_nics()
             self._watch(looking, watch)
             if loop is not None:
                 loop.start()
@@ -113,18 +122,21 @@ class Stage:
                 throttle.set(wanted)
                 throttle.wait_in_force(wanted, list(self._ids.values()), 30.0)
 
+    def _measured_nics(self) -> tuple[NicMeasurement, ...]:
+        """Just before, as of an experiment; where that fails nothing is measured, and no rate judged."""
+        self._progress("measuring the NICs, 2 s each way")
+        with self._recorder.step("measure NICs"):
+            try:
+                return nic_measurements(self._testbed.topology, self._testbed.measure_nics())
+            except TestbedError as error:
+                self._recorder.event("note", "NICs were not measured", {"error": str(error)})
+                return ()
+
     def _watch(self, looking: Admin, watch: Watch) -> None:
         testbed, recorder = self._testbed, self._recorder
-        for host in testbed.topology.brokers:
-            recorder.watch_host(
-                testbed.hosts[host.name],
-                topics=self._topics,
-                devices=[host.nic.name],
-                log_dir=DATA_DIR,
-                jmx_port=AGENT_PORT,
-            )
-            broker = self._ids[host.name]
-            self._pollers.append(recorder.poll(f"quota of {host.name}", 1.0, quota_look(looking, host.name, broker)))
+        watch_brokers(recorder, testbed.topology, testbed.hosts, self._topics)
+        for host, broker in self._ids.items():
+            self._pollers.append(recorder.poll(f"quota of {host}", 1.0, quota_look(looking, host, broker)))
         self._pollers.append(recorder.poll("cpu", 1.0, cpu_probe()))
         self._pollers.append(recorder.poll("replicas", LOOK_S, watch.look))
         if testbed.topology.uplinks:
@@ -172,19 +184,19 @@ class Stage:
         recorder.event("incident.ended", self._incident.name)
         return played
 
-    def _read_back(self, loop: OpenLoop | None, written: Written | None) -> None:
-        fills = [*self._fills, *(loop.fills() if loop is not None else [])]
-        failed = 0
+    def _read_back(self, written: Written | None) -> None:
+        records = written.records if written is not None else ()
         if written is not None:
-            failed = written.failed
-            detail = {"sent": written.sent, "acknowledged": written.acknowledged, "error": written.error}
+            detail = {
+                "sent": written.sent,
+                "acknowledged": written.acknowledged,
+                "error": written.error,
+                "held": written.held,
+            }
             self._recorder.event("load.done", self._incident.load.topic if self._incident.load else "", detail)
-        if not fills:
+        if not self._fills and not records:
             return
         self._progress("reading every record back")
-        found = audit(self._testbed.bootstrap, fills)
-        # Of records that were never acknowledged nobody promised anything.
-        excused = min(found.lost, failed)
-        self.records = Records(
-            found.expected - excused, found.found, found.lost - excused, found.duplicated, found.corrupt
-        )
+        # Of records that were never acknowledged nobody promised anything: they are not expected.
+        found = audit(self._testbed.bootstrap, self._fills, records)
+        self.records = Records(found.expected, found.found, found.lost, found.duplicated, found.corrupt)

@@ -1,6 +1,6 @@
 """An operator's throttle: set, changed and removed at will; at the end all is as it was before the first change."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from testbed.kafka.errors import KafkaError, UnreachableError
@@ -51,19 +51,20 @@ class OperatorThrottle:
         self._admin, self._journals, self._on_event = admin, journals, on_event
         self._originals: dict[ConfigResource, dict[str, str]] = {}
         self._set: dict[tuple[ConfigResource, str], str] = {}
+        self._removed: set[tuple[ConfigResource, str]] = set()
         self._journal: Journal | None = None
 
     def set(self, wanted: Wanted) -> None:
         """Set these keys. Raises `KafkaError`."""
-        for resource in wanted:
-            if resource not in self._originals:
-                self._originals[resource] = read_configs(self._admin, resource)
-        for resource, keys in wanted.items():
-            for key, value in keys.items():
-                self._set[resource, key] = value
-        self._write()
-        for resource, keys in wanted.items():
-            self._admin.alter_configs(resource, dict(keys))
+        with self._journals.held():
+            self._look_up(wanted)
+            for resource, keys in wanted.items():
+                for key, value in keys.items():
+                    self._set[resource, key] = value
+                    self._removed.discard((resource, key))
+            self._write()
+            for resource, keys in wanted.items():
+                self._admin.alter_configs(resource, dict(keys))
         self._on_event("throttle.set", "throttle", {str(r): dict(k) for r, k in wanted.items()})
 
     def wait_in_force(self, wanted: Wanted, brokers: Collection[int], timeout_s: float) -> None:
@@ -87,15 +88,16 @@ class OperatorThrottle:
         """Take rates and lists away from these, whoever set them. Raises `KafkaError`."""
         keys_of = {ConfigResource.broker(b): RATES for b in sorted(brokers)}
         keys_of |= {ConfigResource.topic(topic): LISTS for topic in sorted(topics)}
-        for resource, keys in keys_of.items():
-            there = read_configs(self._admin, resource)
-            if resource not in self._originals:
-                self._originals[resource] = there
-            present = [key for key in keys if key in there]
-            for key in present:
-                self._set.setdefault((resource, key), there[key])
-            self._write()
-            self._admin.alter_configs(resource, {}, present)
+        with self._journals.held():
+            self._look_up(keys_of)
+            for resource, keys in keys_of.items():
+                there = read_configs(self._admin, resource)
+                present = [key for key in keys if key in there]
+                for key in present:
+                    self._set.setdefault((resource, key), there[key])
+                    self._removed.add((resource, key))
+                self._write()
+                self._admin.alter_configs(resource, {}, present)
         self._on_event("throttle.removed", "throttle", {"brokers": sorted(brokers), "topics": sorted(topics)})
 
     def look(self, brokers: Collection[int], topics: Collection[str]) -> None:
@@ -115,13 +117,28 @@ class OperatorThrottle:
         """Put everything back as it was before the first change. Raises `RestoreError`; the journal stays then."""
         if self._journal is None:
             return
-        restore(self._admin, self._changes(), timeout_s)
-        self._journals.remove(self._journal.id)
-        self._journal = None
+        with self._journals.held():
+            self._look_up(())
+            restore(self._admin, self._changes(), timeout_s)
+            self._journals.remove(self._journal.id)
+            self._journal = None
         self._on_event("throttle.restored", "throttle", {})
 
+    def _look_up(self, resources: Iterable[ConfigResource]) -> None:
+        """Know what was there before the first change; the journal knows better where a fault beneath was healed."""
+        for change in self._journals.latest(self._journal).changes if self._journal else ():
+            found = {key: value for key, value in self._originals[change.resource].items() if key != change.key}
+            now = {} if change.original is None else {change.key: change.original}
+            self._originals[change.resource] = found | now
+        for resource in resources:
+            if resource not in self._originals:
+                self._originals[resource] = read_configs(self._admin, resource)
+
     def _changes(self) -> tuple[Change, ...]:
-        return tuple(Change(r, key, self._originals[r].get(key), value) for (r, key), value in self._set.items())
+        return tuple(
+            Change(resource, key, self._originals[resource].get(key), value, removed=(resource, key) in self._removed)
+            for (resource, key), value in self._set.items()
+        )
 
     def _write(self) -> None:
         if self._journal is None:

@@ -1,7 +1,7 @@
 """Looking at a cluster while an incident is played: in-sync replicas, moves, quotas, uplinks."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from results.schema import Sample
@@ -12,8 +12,9 @@ from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import Recorder, now_us
 from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE
+from testbed.reassignment.old_logs import old_logs
 from testbed.reassignment.plan import Move
-from testbed.reassignment.progress import not_placed
+from testbed.reassignment.progress import not_placed, not_removed
 
 LOOK_S = 0.25
 
@@ -51,8 +52,9 @@ def observations(
     listed: Mapping[TopicPartition, Reassignment],
     asked: Mapping[str, Asked],
     size: Callable[[int, TopicPartition], float | None],
+    done: Collection[str] = (),
 ) -> Observations:
-    """What the conditions of a timeline ask for. Pure."""
+    """What the conditions of a timeline ask for; `done` are the topics whose move is over. Pure."""
     topics = sorted({tp.topic for tp in states})
     of = {topic: [state for tp, state in states.items() if tp.topic == topic] for topic in topics}
     return Observations(
@@ -62,7 +64,7 @@ def observations(
         leaderless={topic: sum(s.leader is None for s in found) for topic, found in of.items()},
         in_flight={topic: sum(tp.topic == topic for tp in listed) for topic in topics},
         moved={topic: moved_share(each, states, size) for topic, each in asked.items()},
-        done=frozenset(t for t, each in asked.items() if not not_placed(each.moves, listed, states)),
+        done=frozenset(done),
     )
 
 
@@ -135,9 +137,13 @@ class Watch:
         """Look once; for `Recorder.poll`. Raises `KafkaError` when nobody answers."""
         with self._lock:
             asked = dict(self._asked)
+            known = set(self._done)
         listed = self._admin.reassignments(self._topics)
         states = self._admin.partitions(self._topics)
-        seen = observations(states, listed, asked, self.size)
+        placed = {t: each.moves for t, each in asked.items() if not not_placed(each.moves, listed, states)}
+        # Whether old logs are gone is asked last, and once: that is the dear question.
+        done = {t for t, moves in placed.items() if t in known or not not_removed(moves, old_logs(self._admin, moves))}
+        seen = observations(states, listed, asked, self.size, done)
         ts_us = now_us()
         with self._lock:
             if asked != self._asked:

@@ -4,6 +4,7 @@ import pytest
 
 from testbed.incidents.throttling import OperatorThrottle, lists_for, rates_on
 from testbed.incidents.watch import Asked, Watch, moved_share, observations
+from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import ConfigResource, PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import Recorder
 from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
@@ -124,5 +125,31 @@ def test_a_move_is_followed_from_before_it_is_asked_for_to_its_end():
     assert (watch.newest().moved, watch.newest().done) == ({"orders": 0.0}, frozenset())
     samples = {s.metric: s.value for s in watch.look()}
     assert samples["move.moved"] == 1.0
+    # The replicas are where they should be; the old log is still there.
+    assert watch.moving()
+    assert watch.newest().done == frozenset()
+    watch.look()
     assert not watch.moving()
+    watch.look()
+    assert watch.newest().done == {"orders"}
     assert [(e.kind, e.name) for e in recorder.events()] == [("move.done", "orders")]
+    asked = [args for call, args in admin.calls if call == "log_dirs"]
+    assert asked == [((1,),)] * 2  # only of who loses a replica, and not any more once it is gone
+
+
+def test_a_move_whose_old_broker_does_not_answer_is_not_done():
+    admin = FakeAdmin({TP0: (1,), TP1: (1,)}, broker_ids=(1, 2), polls_needed=0, polls_to_delete=0)
+    watch = Watch(admin, ["orders"], {1: "b1", 2: "b2"}, Recorder())
+    watch.ask(MOVES)
+    admin.alter_reassignments({move.tp: move.target for move in MOVES["orders"]})
+
+    def silent(call, _args):
+        if call == "log_dirs":
+            raise UnreachableError("broker 1", "no answer")
+
+    admin.hook = silent
+    watch.look()
+    assert (watch.newest().moved, watch.moving()) == ({"orders": 1.0}, True)
+    admin.hook = lambda _call, _args: None
+    watch.look()
+    assert not watch.moving()

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from testbed.errors import TestbedError
+from testbed.incidents.evidence import Evidence
+from testbed.incidents.expectations.move import QuotaFirst
 from testbed.incidents.operator import ClusterOperator
 from testbed.incidents.throttling import OperatorThrottle
 from testbed.incidents.watch import Watch
@@ -54,6 +56,17 @@ def test_a_throttled_move_begins_when_the_quota_is_in_force(scene):
     assert admin.running == {TP: (1, 3)}
     assert admin.configs[ConfigResource.topic("orders")][FOLLOWER_REPLICAS] == "0:3"
     assert {admin.configs[ConfigResource.broker(b)][LEADER_RATE] for b in (1, 2, 3)} == {"5000000"}
+
+
+def test_a_throttle_is_set_when_every_broker_shows_it_and_what_it_covers_can_be_read_from_the_events(scene):
+    _admin, _testbed, operator, recorder = scene
+    operator.set_throttle(5_000_000, ("orders",))
+    assert kinds(recorder) == ["throttle.set", "throttle.in_force"]
+    operator.move(("orders",), ("b3",), None)
+    covered = Evidence([], recorder.events(), 0, recorder.events()[-1].ts_us)
+    assert QuotaFirst().judge(covered, 0).verdict == "pass"
+    other = [event._replace(name="clicks") if event.kind == "move.started" else event for event in recorder.events()]
+    assert QuotaFirst().judge(Evidence([], other, 0, other[-1].ts_us), 0).verdict == "fail"
 
 
 def test_a_move_without_a_throttle_sets_none(scene):

@@ -35,6 +35,11 @@ class InjectFault:
             raise ValueError("; ".join(line.strip() for line in str(error).splitlines()[1:]) or str(error)) from None
         return cls(found["text"])
 
+    @property
+    def kind(self) -> str:
+        """Which fault it is."""
+        return parse_fault(self.text).kind
+
     def check(self, topology: Topology) -> None:
         """Raise `UsageError` when the topology cannot have the fault."""
         parse_fault(self.text).check(topology)

@@ -11,7 +11,11 @@ from testbed.units import format_byte_rate, parse_byte_rate
 
 @dataclass(frozen=True, slots=True)
 class SetThrottle:
-    """Rates on every live broker, and lists for the topics (without: all of the incident's): nobody waits for it."""
+    """Rates on every live broker, and lists for the topics (without: all of the incident's).
+
+    It returns when every live broker shows them, and cannot be done when one does not in 30 s. Entries do not wait for
+    each other: an entry that moves meanwhile does so without the quota.
+    """
 
     name: ClassVar[str] = "throttle-set"
     form: ClassVar[str] = "throttle set RATE [for TOPIC[, …]]"

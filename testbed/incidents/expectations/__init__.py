@@ -2,15 +2,23 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from results.schema import Criterion
 from testbed.incidents.evidence import Evidence
 from testbed.incidents.phrases import Phrase, found_in, read
 
+ALWAYS = ("logs-clean",)
+"""What every replay is expected to be without a sentence, and a practice may be foretold to fail."""
+
 
 class Expectation(Phrase, Protocol):
-    """A frozen dataclass whose fields are what the sentence says; `name` is that of its criterion."""
+    """A frozen dataclass whose fields are what the sentence says; `name` is that of its criterion.
+
+    What is `timed` depends on how fast network and machine are, and is judged on firm ground only.
+    """
+
+    timed: ClassVar[bool]
 
     def judge(self, evidence: Evidence, since_us: int, /) -> Criterion:
         """Judge what was seen from an instant (µs since the epoch) to the end of the replay."""

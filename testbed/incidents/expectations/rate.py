@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from results.criteria.frame import criterion
 from results.schema import Criterion, Direction
-from testbed.incidents.evidence import Evidence, criterion, growth_within, highest_rate
+from testbed.incidents.evidence import Evidence, growth_within, highest_rate
 from testbed.incidents.words import AMOUNT, DURATION, NAME, format_time, optional_topic
 from testbed.units import format_bit_rate, format_byte_rate, parse_byte_rate, parse_duration
 
@@ -20,6 +21,7 @@ class Rate:
     """No window carries more bytes than the rate allows: of a topic's logs on the host, or of its NIC."""
 
     name: ClassVar[str] = "rate"
+    timed: ClassVar[bool] = True
     form: ClassVar[str] = "rate [of TOPIC] on HOST receive|transmit <= RATE over DURATION"
     pattern: ClassVar[re.Pattern[str]] = re.compile(
         rf"rate(?: of (?P<topic>{NAME}))? on (?P<host>{NAME}) (?P<direction>receive|transmit) ?<= ?"
@@ -108,6 +110,7 @@ class NicBound:
     """The host's NIC is seen to be the limit; with `not`: it never is."""
 
     name: ClassVar[str] = "nic-bound"
+    timed: ClassVar[bool] = True
     form: ClassVar[str] = "nic-bound HOST receive|transmit (or: not nic-bound …)"
     pattern: ClassVar[re.Pattern[str]] = re.compile(
         rf"(?P<no>not )?nic-bound (?P<host>{NAME}) (?P<direction>receive|transmit)"
@@ -138,6 +141,7 @@ class UplinkBound:
     """The rack's uplink is seen to be the limit (transmit: out of the rack); with `not`: it never is."""
 
     name: ClassVar[str] = "uplink-bound"
+    timed: ClassVar[bool] = True
     form: ClassVar[str] = "uplink-bound RACK receive|transmit (or: not uplink-bound …)"
     pattern: ClassVar[re.Pattern[str]] = re.compile(
         rf"(?P<no>not )?uplink-bound (?P<rack>{NAME}) (?P<direction>receive|transmit)"

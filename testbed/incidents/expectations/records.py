@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from results.criteria.frame import criterion
 from results.schema import Criterion, Verdict
-from testbed.incidents.evidence import DRIVER, Evidence, criterion, percentile
+from testbed.incidents.evidence import DRIVER, Evidence, percentile
 from testbed.incidents.words import DURATION, PERCENT, format_percent, format_time, parse_percent
 from testbed.units import parse_duration
 
@@ -15,6 +16,7 @@ class RecordsIntact:
     """Every record that was acknowledged is read back once, unchanged."""
 
     name: ClassVar[str] = "records-intact"
+    timed: ClassVar[bool] = False
     form: ClassVar[str] = "no records lost"
     pattern: ClassVar[re.Pattern[str]] = re.compile("no records lost")
 
@@ -35,7 +37,8 @@ class RecordsIntact:
             f"{records.found} of {records.expected} found; {records.lost} lost, {records.duplicated} duplicated, "
             f"{records.corrupt} corrupt"
         )
-        verdict: Verdict = "pass" if wrong == 0 else "fail"
+        # Even if nobody tells of a loss: what was written and is not found is not there.
+        verdict: Verdict = "pass" if wrong == 0 and records.found == records.expected else "fail"
         return criterion(self.name, self, verdict, why, observed=wrong, unit="wrong", series=series)
 
     def __str__(self) -> str:
@@ -47,6 +50,7 @@ class ProduceLatency:
     """So many of the load's records are acknowledged within the time, counted from when each was due."""
 
     name: ClassVar[str] = "produce-latency"
+    timed: ClassVar[bool] = True
     form: ClassVar[str] = "produce latency of PERCENT <= DURATION"
     pattern: ClassVar[re.Pattern[str]] = re.compile(
         rf"produce latency of (?P<share>{PERCENT}) ?<= ?(?P<limit>{DURATION})"
@@ -85,6 +89,7 @@ class AllAcknowledged:
     """No record of the load is refused or given up."""
 
     name: ClassVar[str] = "all-acknowledged"
+    timed: ClassVar[bool] = False
     form: ClassVar[str] = "every record acknowledged"
     pattern: ClassVar[re.Pattern[str]] = re.compile("every record acknowledged")
 

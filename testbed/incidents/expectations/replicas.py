@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from results.criteria.frame import criterion
 from results.schema import Criterion, Verdict
-from testbed.incidents.evidence import DRIVER, Evidence, criterion
+from testbed.incidents.evidence import DRIVER, Evidence
 from testbed.incidents.words import NAME, NUMBER, optional_topic
 
 
@@ -14,6 +15,7 @@ class IsrNeverBelow:
     """At every look no partition of the topic (without: of any topic) has fewer in-sync replicas."""
 
     name: ClassVar[str] = "isr"
+    timed: ClassVar[bool] = False
     form: ClassVar[str] = "isr never below NUMBER [of TOPIC]"
     pattern: ClassVar[re.Pattern[str]] = re.compile(rf"isr never below (?P<least>{NUMBER})(?: of (?P<topic>{NAME}))?")
 
@@ -52,6 +54,7 @@ class FullyReplicated:
     """At the last look every partition has all its replicas in sync."""
 
     name: ClassVar[str] = "fully-replicated"
+    timed: ClassVar[bool] = False
     form: ClassVar[str] = "fully replicated at the end"
     pattern: ClassVar[re.Pattern[str]] = re.compile("fully replicated at the end")
 
