@@ -1,12 +1,15 @@
 """What `sweep` and `compare` have in common: options, and how a series is told."""
 
 import argparse
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from results.compare import Finding
 from testbed.cli.show import document, table
-from testbed.runner.outcome import Outcome
+from testbed.runner.outcome import Broken, Outcome, Row
 from testbed.runner.run import Result
+from testbed.runner.variant import differing
 
 EXIT = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}
 
@@ -23,20 +26,28 @@ def findings_table(outcome: Outcome) -> str:
             p = f"{effect.p:.3g}"
         rows.append((finding.verdict, comparison.candidate, comparison.measure.name, change, interval, p, finding.why))
     rows += [
-        ("REGRESSED", each.candidate, each.criterion, "", "", "", f"fails in {each.runs} of {each.of} runs")
+        (each.verdict, each.candidate, each.criterion, "", "", f"{each.p:.3g}", _broken(each))
         for each in outcome.broken
     ]
     return table(("VERDICT", "VARIANT", "MEASURE", "CHANGE", "95 % INTERVAL", "P", "WHY"), rows)
 
 
+def _broken(each: Broken) -> str:
+    told = f"of {each.of} pairs judged on it, it fails in {each.runs} for this variant alone, "
+    told += f"in {each.reverse} for the baseline alone"
+    return told if each.verdict == "REGRESSED" else f"{told}: luck does that, too; more pairs"
+
+
 def variants_table(result: Result) -> str:
-    """A line per variant: its runs' verdicts and each measure's median; then a line per run that did not pass."""
+    """A line per variant: its runs' verdicts, each measure's median and, of several runs, its range; then a line per
+    run that did not pass.
+    """
     names = result.series.measures
     rows = [
         (
             row.variant,
             *(row.runs.get(verdict, 0) for verdict in ("pass", "fail", "inconclusive")),
-            *(f"{row.medians[name]:.4g}" if name in row.medians else "–" for name in names),
+            *(_median(row, name) for name in names),
         )
         for row in result.outcome.rows
     ]
@@ -47,15 +58,24 @@ def variants_table(result: Result) -> str:
     return "\n".join([told, "", *bad, "`testbed results show RUN` says why; what is inconclusive is in no figure"])
 
 
+def _median(row: Row, name: str) -> str:
+    if name not in row.medians:
+        return "–"
+    low, high = row.ranges[name]
+    told = f"{row.medians[name]:.4g}"
+    return told if low == high else f"{told} ({low:.4g} to {high:.4g})"
+
+
 def ending(result: Result) -> str:
     """Why the series ended, and how to go on with it where that is possible."""
     more = "" if result.complete else f"; `testbed {result.series.door} --resume {result.series.id}` goes on"
     return f"{result.why_ended}{more}"
 
 
-def as_json(result: Result, verdict: str) -> str:
+def as_json(result: Result, verdict: str, report: Path | None = None) -> str:
     """One document: series, verdict, variants, findings, broken criteria."""
     series = result.series
+    axes, values = differing(series.variants)
     return document(
         {
             "series": series.id,
@@ -65,20 +85,20 @@ def as_json(result: Result, verdict: str) -> str:
             "seed": series.seed,
             "threshold": series.threshold,
             "store": series.store,
+            "report": report and str(report),
             "variants": [
                 {
                     "label": row.variant,
+                    "settings": dict(zip(axes, values[row.variant], strict=True)),
                     "runs": dict(row.runs),
                     "medians": dict(row.medians),
+                    "ranges": {name: list(span) for name, span in row.ranges.items()},
                     "run_ids": list(row.ids),
                 }
                 for row in result.outcome.rows
             ],
             "findings": [_finding(finding) for finding in result.outcome.findings],
-            "broken": [
-                {"candidate": each.candidate, "criterion": each.criterion, "runs": each.runs, "of": each.of}
-                for each in result.outcome.broken
-            ],
+            "broken": [asdict(each) for each in result.outcome.broken],
         }
     )
 

@@ -1,8 +1,12 @@
 """`testbed results …`: what is in a store."""
 
+from results.criteria import judge
+from results.criteria.changed import changes
 from results.manifest import Manifest
+from results.retention import set_aside
 from results.store import Store, StoreError
-from testbed.cli.show import table
+from testbed.cli.chosen import Choice
+from testbed.cli.show import document, table
 from testbed.cli.verdicts import criterion_lines
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import default_store, write_report
@@ -28,19 +32,33 @@ def pick(store: Store, run_id: str | None) -> str:
     return run_id
 
 
-def list_runs(store: Store) -> int:
-    """One line for each run, oldest first."""
+def list_runs(store: Store, choice: Choice, *, as_json: bool = False) -> int:
+    """One line for each run that fits, oldest first. 1 when there is one that cannot be read."""
     scan = store.scan()
-    rows = [
-        (m.run_id, m.experiment, m.verdict, ", ".join(sorted(set(m.versions.kafka.values())))) for m in scan.manifests
-    ]
+    runs = [run for run in scan.manifests if choice.fits(run)]
+    if as_json:
+        print(document({"store": store.location, "runs": [_row(run) for run in runs], "problems": scan.problems}))
+        return 1 if scan.problems else 0
+    rows = [(m.run_id, m.experiment, m.verdict, ", ".join(sorted(set(m.versions.kafka.values())))) for m in runs]
     if rows:
         print(table(("RUN", "EXPERIMENT", "VERDICT", "KAFKA"), rows))
     else:
-        print(f"no runs in {store.location}")
+        print(f"no runs in {store.location}" if not scan.manifests else f"no such runs in {store.location}")
     for problem in scan.problems:
         print(f"unreadable: {problem}")
     return 1 if scan.problems else 0
+
+
+def _row(run: Manifest) -> dict[str, object]:
+    return {
+        "run": run.run_id,
+        "experiment": run.experiment,
+        "verdict": run.verdict,
+        "kafka": dict(run.versions.kafka),
+        "started": run.started,
+        "ended": run.ended,
+        "packed": any(file.packed for file in run.files),
+    }
 
 
 def _manifest(store: Store, run_id: str) -> Manifest:
@@ -59,22 +77,54 @@ def show(store: Store, run_id: str) -> int:
 
 
 def report(store: Store, run_id: str) -> int:
-    """Write a run's report again, from what is stored."""
-    print(write_report(store, _manifest(store, run_id)))
+    """Write a run's report again, from what is stored; it is judged by the rules of today."""
+    run = _manifest(store, run_id)
+    again = judge(run, store.samples(run_id), store.events(run_id))
+    print(write_report(store, run, again))
+    changed = changes(store.criteria(run_id), again.criteria)
+    if changed:
+        print(f"recorded as {run.verdict.upper()}; by the rules of today {again.verdict.upper()}:")
+        print("\n".join(f"  {each}" for each in changed))
     return 0
 
 
-def verify(store: Store, run_id: str | None) -> int:
-    """Check the size and digest of every file of one run, or of all."""
-    bad = 0
-    for each in [pick(store, run_id)] if run_id else store.runs():
-        try:
-            store.verify(each)
-        except StoreError as error:
-            bad += 1
-            print(f"{each}: {error}")
-    orphans = store.orphans()
-    for orphan in orphans:
+def verify(store: Store, run_id: str | None, *, aside: bool = False) -> int:
+    """Check the size and digest of every file of one run, or of all, and of all packs. With `aside`, move what is
+    damaged out of the way. 1 when anything was damaged."""
+    damaged = _damaged(store, [pick(store, run_id)] if run_id else store.runs())
+    others = [] if run_id else _damaged_files(store)
+    for each, problem in damaged.items():
+        print(f"{each}: {problem}")
+    for problem in others:
+        print(problem)
+    for orphan in store.orphans():
         print(f"{orphan}: left by a commit that did not finish; no reader sees it")
+    for each in store.catalogue.index().aside:
+        print(f"{each}: was set aside, in {store.location}/aside/{each}")
+    if (damaged or others) and aside:
+        try:
+            set_aside(store, damaged)
+        except StoreError as error:
+            raise TestbedError(str(error)) from error
+        print(f"{len(damaged)} set aside, in {store.location}/aside")
+    bad = len(damaged) + len(others)
     print(f"{bad} damaged" if bad else "every file is as it was committed")
     return 1 if bad else 0
+
+
+def _damaged(store: Store, run_ids: list[str]) -> dict[str, str]:
+    found = {}
+    for run_id in run_ids:
+        try:
+            store.verify(run_id)
+        except StoreError as error:
+            found[run_id] = str(error)
+    return found
+
+
+def _damaged_files(store: Store) -> list[str]:
+    """What is wrong with the index and the packs themselves."""
+    problems = [problem] if (problem := store.catalogue.problem()) else []
+    for pack in store.catalogue.index().packs:
+        problems += [problem for file in pack.files if (problem := store.catalogue.file_problem(file))]
+    return problems

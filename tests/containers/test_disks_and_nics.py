@@ -80,7 +80,7 @@ def test_replicas_are_copied_on_the_nic_for_replication(own):
 
 def test_both_nics_carry_what_they_declare(own):
     rates = own.measure_nics()
-    assert {(rate.host, rate.device) for rate in rates} == {(h, d) for h in ("b1", "b2") for d in ("data0", "repl0")}
+    assert {(rate.place, rate.device) for rate in rates} == {(h, d) for h in ("b1", "b2") for d in ("data0", "repl0")}
     assert [rate for rate in rates if not rate.as_declared] == []
 
 

@@ -139,16 +139,3 @@ def _quota(admin):
         return admin.broker_configs(1).in_force(LEADER_RATE)
     except TestbedError:
         return None  # Kafka is being restarted with the experiment's properties
-
-
-def test_a_run_killed_with_its_own_testbed_leaves_nothing_after_gc():
-    process = start(*SMOKE)
-    testbed = running_testbed(process)
-    process.kill()
-    process.communicate()
-    name = testbed.name
-    testbed.close()
-    told = cli("gc")
-    assert f"{name}: the run it was made for is dead" in told.stdout
-    assert left_of(name) == []
-    assert cli("reassign", "recover").stdout == "nothing to recover\n"

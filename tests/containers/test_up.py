@@ -36,11 +36,11 @@ def test_another_topology_under_the_same_name_is_refused(three):
 
 def test_every_nic_carries_what_it_declares(three):
     rates = three.measure_nics()
-    assert {(rate.host, rate.direction) for rate in rates} == {
+    assert {(rate.place, rate.direction) for rate in rates} == {
         (f"b{n}", way) for n in (1, 2, 3) for way in ("transmit", "receive")
     }
     # Within what a run accepts to judge with.
-    assert all(0.95 <= rate.ratio <= 1.02 for rate in rates), [(r.host, r.direction, r.ratio) for r in rates]
+    assert all(0.95 <= rate.ratio <= 1.02 for rate in rates), [(r.place, r.direction, r.ratio) for r in rates]
 
 
 def test_shaping_changed_behind_the_testbeds_back_is_noticed(three):
@@ -151,7 +151,7 @@ def test_down_needs_nothing_but_the_name_and_can_be_repeated():
 
 def test_a_broker_that_cannot_start_leaves_nothing_and_shows_its_log():
     topology = find("two-brokers")
-    with pytest.raises(Exception, match="ended while starting") as caught:
+    with pytest.raises(Exception, match="does not run; the end of its log") as caught:
         Testbed.up(topology, name="ci-bad", overlay={"num.network.threads": "-1"})
     assert "num.network.threads" in str(caught.value)
     assert left_of("ci-bad") == []

@@ -2,13 +2,9 @@
 
 import argparse
 import time
-from typing import TYPE_CHECKING
 
 from testbed.cli.command import Command, Parser
 from testbed.errors import UsageError
-
-if TYPE_CHECKING:
-    from testbed.faults import Entry
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -65,24 +61,11 @@ def _list(args: argparse.Namespace) -> None:
         raise UsageError(f"there is no testbed {args.name}; `testbed ls` lists them")
     entries = FaultJournal(args.name).entries()
     if args.json:
-        print(
-            document(
-                [
-                    {"id": e.id, "fault": as_text(e.fault), "since": e.since, "owner": _owner(e), "healing": e.healing}
-                    for e in entries
-                ]
-            )
-        )
+        print(document([entry.document() for entry in entries]))
     elif entries:
-        print(table(("ID", "FAULT", "SINCE", "BY"), [(e.id, as_text(e.fault), e.since, _owner(e)) for e in entries]))
+        print(table(("ID", "FAULT", "SINCE", "BY"), [(e.id, as_text(e.fault), e.since, e.by) for e in entries]))
     else:
         print("no faults")
-
-
-def _owner(entry: "Entry") -> str:
-    if entry.owner is None:
-        return "hand"
-    return f"process {entry.owner.pid}" + (" (dead: `testbed gc` heals it)" if entry.dead else "")
 
 
 def _clear(args: argparse.Namespace) -> None:
@@ -93,7 +76,7 @@ def _clear(args: argparse.Namespace) -> None:
     for entry in faults.clear(args.id):
         print(f"{entry.id}: {as_text(entry.fault)}, healed")
     for entry in faults.list() if args.id is None else ():
-        print(f"{entry.id}: {as_text(entry.fault)}, kept: it is of {_owner(entry)}, which runs; name its id to heal it")
+        print(f"{entry.id}: {as_text(entry.fault)}, kept: it is of {entry.by}, which runs; name its id to heal it")
 
 
 def _kinds(args: argparse.Namespace) -> None:

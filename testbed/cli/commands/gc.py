@@ -6,33 +6,45 @@ from testbed.cli.command import Command
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dry-run", action="store_true", help="only say what would be removed")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
 
 
 def _run(args: argparse.Namespace) -> int:
+    from testbed.errors import TestbedError
+    from testbed.experiments.commits import collect_half_runs
+    from testbed.experiments.reports import reports_dir
     from testbed.faults.leftovers import collect_faults
-    from testbed.provision.collect import garbage
+    from testbed.provision.collect import collect_garbage, finish_restarts
     from testbed.provision.containers import Engine
-    from testbed.provision.remove import remove
-    from testbed.provision.state import lock
     from testbed.provision.testbed import Testbed
+    from testbed.reassignment.recover import collect_throttles
 
+    dry_run: bool = args.dry_run
     engine = Engine()
-    found = garbage(engine)
-    for name, why in found.items():
-        if args.dry_run:
-            print(f"{name}: would be removed, {why}")
-            continue
-        with lock(name, wait=True):
-            print(f"{name}: {why}; removed {', '.join(remove(engine, name))}")
-    healed = collect_faults(Testbed.attach, dry_run=args.dry_run)
-    for line in healed:
-        print(line)
-    if not found and not healed:
+    # In this order: faults and throttles are put back where Kafka runs again, and not where nothing is left.
+    steps = (
+        lambda: collect_garbage(engine, dry_run=dry_run),
+        lambda: finish_restarts(Testbed.attach, dry_run=dry_run),
+        lambda: collect_faults(Testbed.attach, dry_run=dry_run),
+        lambda: collect_throttles(dry_run=dry_run),
+        lambda: collect_half_runs(reports_dir(), dry_run=dry_run),
+    )
+    problems: list[TestbedError] = []
+    said = 0
+    for step in steps:
+        try:
+            for line in step():
+                print(line)
+                said += 1
+        except TestbedError as error:
+            problems.append(error)  # what can be collected of the rest is collected first
+    if problems:
+        raise TestbedError("\n".join(map(str, problems)))
+    if not said:
         print("nothing to collect")
     return 0
 
 
 COMMAND = Command(
-    "gc", "remove what interrupted commands left behind, and heal the faults of dead runs", _configure, _run
+    "gc", "remove what interrupted commands left behind, and put back what dead runs had changed", _configure, _run
 )

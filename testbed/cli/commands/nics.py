@@ -1,8 +1,12 @@
 """`testbed nics NAME`."""
 
 import argparse
+from typing import TYPE_CHECKING
 
 from testbed.cli.command import Command
+
+if TYPE_CHECKING:
+    from testbed.network.measure import LinkRate
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -17,24 +21,35 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.provision.testbed import Testbed
     from testbed.units import format_bit_rate, format_byte_rate
 
-    rates = Testbed.attach(args.name).measure_nics()
+    testbed = Testbed.attach(args.name)
+    rates = [*testbed.measure_nics(), *testbed.measure_uplinks()]
     if args.json:
         print(document([{**asdict(rate), "as_declared": rate.as_declared} for rate in rates]))
     else:
         rows = [
             (
-                rate.host,
+                rate.place,
                 rate.device,
                 rate.direction,
                 format_bit_rate(rate.declared_bps),
                 format_byte_rate(round(rate.payload_bytes_per_s)),
                 f"{rate.ratio:.3f}",
-                "as declared" if rate.as_declared else "OFF",
+                _judged(rate),
             )
             for rate in rates
         ]
-        print(table(("HOST", "NIC", "DIRECTION", "DECLARED", "PAYLOAD", "RATIO", ""), rows))
+        print(table(("PLACE", "LINK", "DIRECTION", "DECLARED", "PAYLOAD", "RATIO", ""), rows))
     return 0 if all(rate.as_declared for rate in rates) else 2
 
 
-COMMAND = Command("nics", "measure every NIC of a testbed, 2 s each way", _configure, _run)
+def _judged(rate: "LinkRate") -> str:
+    from testbed.units import format_bit_rate
+
+    if not rate.as_declared:
+        return "OFF"
+    if rate.reach_bps < rate.declared_bps:
+        return f"not filled: the rack's NICs carry {format_bit_rate(rate.reach_bps)} together"
+    return "as declared"
+
+
+COMMAND = Command("nics", "measure every NIC and every shaped uplink of a testbed, 2 s each way", _configure, _run)

@@ -1,24 +1,93 @@
-"""`testbed reassign recover`."""
+"""`testbed reassign plan|execute|list|status|set|pause|resume|cancel|verify|recover`: moves on any cluster."""
 
 import argparse
+from pathlib import Path
 
-from testbed.cli.command import Command
+from testbed.cli.cluster import add_cluster, add_command_config, security_of
+from testbed.cli.command import Command, Parser
+from testbed.errors import UsageError
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, parser_class=argparse.ArgumentParser)
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=Parser)
+    plan = actions.add_parser("plan", help="make a plan that copies as little as it can, and say what it costs")
+    goal = plan.add_mutually_exclusive_group(required=True)
+    goal.add_argument("--add-brokers", metavar="ID,…", type=_ids, help="give these their share")
+    goal.add_argument("--drain", metavar="ID,…", type=_ids, help="everything off these")
+    goal.add_argument("--replication-factor", metavar="N", type=int, help="so many replicas for each partition")
+    goal.add_argument("--spread", action="store_true", help="over all racks and brokers evenly")
+    plan.add_argument("--topics", metavar="NAME,…", type=_names, help="only these (default: all but internal ones)")
+    plan.add_argument("--out", metavar="FILE", type=Path, help="write it there instead of to standard output")
+    execute = actions.add_parser("execute", help="carry a plan out, to its end")
+    execute.add_argument("--plan", metavar="FILE", type=Path, required=True, help="as for kafka-reassign-partitions")
+    execute.add_argument("--throttle", metavar="RATE", help="KIP-73's, as 10MB/s, in force before the first step")
+    execute.add_argument(
+        "--additional", action="store_true", help="beside what runs already; its throttle is left alone"
+    )
+    execute.add_argument("--incremental", action="store_true", help="refill places as they become free (KIP-1335)")
+    listing = actions.add_parser("list", help="what the controller lists as being reassigned (KIP-455)")
+    listing.add_argument("--topics", metavar="NAME,…", type=_names, help="only of these")
+    status = actions.add_parser("status", help="each partition of what `execute` moves: target, step, and why it waits")
+    change = actions.add_parser("set", help="other limits, another throttle; from the next step on")
+    change.add_argument("--throttle", metavar="RATE", help="as 10MB/s; `none` takes it away")
+    pause = actions.add_parser("pause", help="start no further step")
+    resume = actions.add_parser("resume", help="go on with what was paused, or what a dead process left")
+    cancel = actions.add_parser("cancel", help="stop, and print the plan of what was not moved")
+    which = cancel.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true", help="whatever is being reassigned, whoever asked for it")
+    which.add_argument("--partitions", metavar="TOPIC-N,…", type=_partitions, help="only these, whoever asked for them")
+    verify = actions.add_parser("verify", help="whether a plan has arrived; exit code 1 when not; changes nothing")
+    verify.add_argument("--plan", metavar="FILE", type=Path, required=True, help="as for kafka-reassign-partitions")
+    for action in (plan, execute, listing, status, change, pause, resume, cancel, verify):
+        add_cluster(action)
+    for action in (execute, change):
+        _add_limits(action)
+    for action in (execute, resume):
+        action.add_argument(
+            "--reassignment-poll-interval-ms", metavar="MS", type=_positive, default=500, help="from look to look (500)"
+        )
+    for action in (listing, status, verify):
+        action.add_argument("--json", action="store_true", help="JSON on standard output")
     recover = actions.add_parser("recover", help="put back the configuration that a dead command left changed")
     recover.add_argument(
         "--forget", action="store_true", help="drop what cannot be put back: the clusters of it are gone for good"
     )
+    add_command_config(recover)
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--reassignment-batch-size", metavar="P", type=int, help="partitions in flight (KIP-1335); 0: all at once"
+    )
+    parser.add_argument("--replicas", metavar="R", type=int, help="new replicas in one step of a partition; 0: all")
+    parser.add_argument("--leaders", metavar="L", type=int, help="leader movements in flight; 0: no limit")
+    parser.add_argument("--per-broker", metavar="N", type=int, help="replicas copied to one broker; 0: no limit")
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.kafka.admin import Admin
-    from testbed.reassignment.journal import JournalFolder
-    from testbed.reassignment.recover import Outcome, recover
+    if args.action == "recover":
+        return _recover(args)
+    from testbed.cli import reassigning as do
 
-    found = recover(lambda bootstrap: Admin(bootstrap, timeout_s=5.0), JournalFolder(), forget=args.forget)
+    return {
+        "plan": do.plan,
+        "execute": do.execute,
+        "list": do.listing,
+        "status": do.status,
+        "set": do.steer,
+        "pause": do.pause,
+        "resume": do.resume,
+        "cancel": do.cancel,
+        "verify": do.verify,
+    }[args.action](args)
+
+
+def _recover(args: argparse.Namespace) -> int:
+    from testbed.reassignment.journal import JournalFolder
+    from testbed.reassignment.recover import Outcome, connect, recover
+
+    security = security_of(args)
+    found = recover(lambda journal: connect(journal, security), JournalFolder(), forget=args.forget)
     for recovery in found:
         print(f"{recovery.outcome.value}: {recovery.detail}")
     if not found:
@@ -27,4 +96,33 @@ def _run(args: argparse.Namespace) -> int:
     return 0 if all(recovery.outcome in settled for recovery in found) else 1
 
 
-COMMAND = Command("reassign", "recover: put back what a dead command left changed", _configure, _run)
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: must be a whole number above 0")
+    return int(text)
+
+
+def _names(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def _ids(text: str) -> list[int]:
+    words = _names(text)
+    if not words or not all(word.isdecimal() for word in words):
+        raise argparse.ArgumentTypeError(f"{text!r}: must be broker ids, as 4,5")
+    return [int(word) for word in words]
+
+
+def _partitions(text: str) -> list[object]:
+    from testbed.kafka.types import TopicPartition
+
+    found: list[object] = []
+    for word in _names(text):
+        topic, dash, number = word.rpartition("-")
+        if not dash or not topic or not number.isdecimal():
+            raise UsageError(f"--partitions: {word!r} is none; must be as orders-3")
+        found.append(TopicPartition(topic, int(number)))
+    return found
+
+
+COMMAND = Command("reassign", "of any cluster: plan, execute, status, cancel … a reassignment", _configure, _run)

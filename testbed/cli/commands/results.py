@@ -1,33 +1,79 @@
-"""`testbed results list|show|report|verify`."""
+"""`testbed results list|show|report|verify|export|import|compact|retain`."""
 
 import argparse
+from pathlib import Path
 
-from testbed.cli.command import Command
+from testbed.cli.chosen import Choice, add_choice, parse_age
+from testbed.cli.command import Command, Parser
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "action",
-        choices=("list", "show", "report", "verify"),
-        help="list the runs; show one run's criteria; write its report again; check every file",
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=Parser)
+    listing = actions.add_parser("list", help="the runs; exit code 1 when one cannot be read")
+    listing.add_argument("--json", action="store_true", help="JSON on standard output")
+    show = actions.add_parser("show", help="one run's criteria, as they were judged when it was recorded")
+    report = actions.add_parser("report", help="write a run's report again, by the rules of today")
+    verify = actions.add_parser("verify", help="check every file against its digest; exit code 1 when one differs")
+    verify.add_argument(
+        "--set-aside", action="store_true", help="move damaged runs out of the way, to the aside folder"
     )
-    parser.add_argument("run", nargs="?", help="a run's id (default: the newest)")
-    parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
+    export = actions.add_parser("export", help="write one archive of runs: those named, or all that fit the options")
+    export.add_argument("run", nargs="*", metavar="RUN", help="a run's id")
+    export.add_argument("--to", metavar="FILE", type=Path, required=True, help="the archive, a tar file")
+    for action in (listing, export):
+        add_choice(action)
+    importing = actions.add_parser("import", help="put the runs of archives into the store, each once")
+    importing.add_argument("archive", nargs="+", metavar="FILE", type=Path, help="as written by export")
+    compact = actions.add_parser("compact", help="make few larger files of many small ones, while others read")
+    compact.add_argument("--target", metavar="SIZE", default="128MiB", help="about how large a pack gets (128MiB)")
+    retain = actions.add_parser("retain", help="drop old runs, but none that a baseline rests on")
+    retain.add_argument("--newest", metavar="N", type=int, help="keep the newest N of each experiment")
+    retain.add_argument(
+        "--younger", metavar="AGE", help="keep what is younger, as 90d; with --newest, either is enough"
+    )
+    retain.add_argument(
+        "--keep", metavar="RUN", action="append", default=[], help="keep this one, too (may be repeated)"
+    )
+    retain.add_argument("--dry-run", action="store_true", help="only tell what would go")
+    for action in (compact, retain):
+        action.add_argument(
+            "--grace", metavar="AGE", default="24h", help="keep replaced files for readers so long (24h)"
+        )
+    for action in (show, report, verify):
+        what = "all" if action is verify else "the newest"
+        action.add_argument("run", nargs="?", metavar="RUN", help=f"a run's id (default: {what})")
+    for action in (listing, show, report, verify, export, importing, compact, retain):
+        action.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli import stored
+    from testbed.cli import kept, stored
     from testbed.errors import UsageError
+    from testbed.units import UnitError, parse_size
 
     store = stored.open_store(args.store)
-    if args.action == "list":
-        if args.run:
-            raise UsageError("list takes no run")
-        return stored.list_runs(store)
-    if args.action == "verify":
-        return stored.verify(store, args.run)
+    match args.action:
+        case "list":
+            return stored.list_runs(store, Choice.of(args), as_json=args.json)
+        case "verify":
+            return stored.verify(store, args.run, aside=args.set_aside)
+        case "export":
+            choice = Choice.of(args)
+            if args.run and choice != Choice():
+                raise UsageError("export takes runs, or options that choose some, not both")
+            return kept.export(store, args.to, args.run, choice)
+        case "import":
+            return kept.import_(store, args.archive)
+        case "compact":
+            try:
+                target = parse_size(args.target)
+            except UnitError as error:
+                raise UsageError(f"--target: {error}") from error
+            return kept.compact_(store, parse_age("--grace", args.grace), target)
+        case "retain":
+            return kept.retain_(store, args)
     run_id = stored.pick(store, args.run)
     return stored.show(store, run_id) if args.action == "show" else stored.report(store, run_id)
 
 
-COMMAND = Command("results", "list, show and verify the runs of a store", _configure, _run)
+COMMAND = Command("results", "list, show, verify, carry and compact the runs of a store", _configure, _run)

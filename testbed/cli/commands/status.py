@@ -12,18 +12,22 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from testbed.cli.show import document, table
-    from testbed.provision.status import status
+    from testbed.provision.status import rates_in_words, remarks, rows, status
     from testbed.provision.testbed import Testbed
 
-    found = status(Testbed.attach(args.name))
+    found = status(Testbed.attach(args.name, whole=False))
     if args.json:
         print(document(found))
     else:
-        print(table(("HOST", "ROLE", "RACK", "DATA", "KAFKA", "RUNS", "BROKER"), found["hosts_table"]))
-        for difference in found["shaping"]:
-            print(f"shaping differs: {difference}")
+        print(table(("HOST", "ROLE", "RACK", "NICS", "KAFKA", "RUNS", "BROKER"), rows(found)))
+        for uplink in found["uplinks"]:
+            print(f"uplink of rack {uplink['rack']}: {rates_in_words(uplink)}")
+        for remark in remarks(found):
+            print(remark)
         print(f"bootstrap {','.join(found['bootstrap'])}")
     return 0 if found["ok"] else 1
 
 
-COMMAND = Command("status", "what runs on each host, and whether the NICs are shaped as declared", _configure, _run)
+COMMAND = Command(
+    "status", "what runs on each host, which faults are active, whether the network is as declared", _configure, _run
+)

@@ -18,16 +18,21 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--repeats", type=int, default=1, metavar="N", help="runs of each combination (default: 1)")
     parser.add_argument("--topology", help="instead of the experiment's own")
-    parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka release")
+    parser.add_argument(
+        "--kafka", metavar="VERSION,…", help="run this Kafka release, or each of several with each combination"
+    )
+    parser.add_argument("--markdown", action="store_true", help="the table alone, for a document")
     add_options(parser)
     parser.epilog = "exit codes: 0 every run passed, 1 one failed, 2 one was inconclusive or could not be made"
 
 
 def _run(args: argparse.Namespace) -> int:
+    from results.report.sweep import as_markdown
     from testbed.cli.series import as_json, ending, findings_table, variants_table
     from testbed.cli.show import Steps
     from testbed.errors import UsageError
     from testbed.runner.limits import parse_budget
+    from testbed.runner.report import sweep_page, write_sweep
     from testbed.runner.run import Result, begin, new_series, resume
     from testbed.runner.variant import Variant, product
 
@@ -40,10 +45,11 @@ def _run(args: argparse.Namespace) -> int:
 
     asked = None
     if args.experiment:
-        base = Variant(args.experiment, args.experiment, args.profile, (), args.kafka, args.topology)
+        base = Variant(args.experiment, args.experiment, args.profile, (), None, args.topology)
+        kafka = [f"kafka={args.kafka}"] if args.kafka else []
         asked = new_series(
             "sweep",
-            product(base, args.set),
+            product(base, [*args.set, *kafka]),
             args.repeats,
             args.seed,
             store=args.store,
@@ -52,6 +58,8 @@ def _run(args: argparse.Namespace) -> int:
         )
     elif not args.resume:
         raise UsageError("name an experiment, or a series to go on with: --resume ID")
+    if args.json and args.markdown:
+        raise UsageError("--json and --markdown: only one of them")
     budget_s = parse_budget(args.budget) if args.budget else None
     progress = Steps()
     if args.resume:
@@ -60,13 +68,16 @@ def _run(args: argparse.Namespace) -> int:
         assert asked is not None
         result = begin(asked, budget_s, progress, stop_early=False)
     status = code(result)
+    report = write_sweep(result)
     if args.json:
-        print(as_json(result, ("pass", "fail", "inconclusive")[status]))
+        print(as_json(result, ("pass", "fail", "inconclusive")[status], report))
+    elif args.markdown:
+        print(as_markdown(sweep_page(result)))
     else:
         print(variants_table(result))
         if result.outcome.findings and result.series.repeats > 1:
             print(f"\nagainst {result.series.variants[0].label}:\n{findings_table(result.outcome)}")
-        print(f"\n{result.series.id}: {ending(result)}")
+        print(f"\n{result.series.id}: {ending(result)}\nreport {report}")
     return status
 
 

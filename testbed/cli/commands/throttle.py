@@ -1,0 +1,195 @@
+"""`testbed throttle estimate|watch|status|clear`: an operator's questions to any running cluster."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from testbed.cli.cluster import add_cluster, admin_of
+from testbed.cli.command import Command, Parser
+from testbed.errors import UsageError
+
+if TYPE_CHECKING:
+    from testbed.reassignment.estimate import Estimate, Observed
+    from testbed.reassignment.in_force import State
+    from testbed.reassignment.restore import Restored
+    from testbed.reassignment.watcher import Look
+    from testbed.reassignment.watching import Note, Raise
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=Parser)
+    estimate = actions.add_parser("estimate", help="the throttle that a plan needs; exit code 1 when it cannot be met")
+    add_cluster(estimate)
+    estimate.add_argument("--plan", metavar="FILE", type=Path, required=True, help="as for kafka-reassign-partitions")
+    goal = estimate.add_mutually_exclusive_group(required=True)
+    goal.add_argument("--deadline", metavar="TIME", help="to be done in, as 2h")
+    goal.add_argument("--share", metavar="PERCENT", help="of the NIC, as 30%%; needs --nic")
+    goal.add_argument("--rate", metavar="RATE", help="how long with this throttle, as 10MB/s")
+    estimate.add_argument("--nic", metavar="RATE", help="of each broker's NIC, as 1gbit")
+    estimate.add_argument("--measure", metavar="TIME", default="10s", help="how long to watch what is written (10s)")
+    watch = actions.add_parser("watch", help="follow what is being reassigned to its end")
+    add_cluster(watch)
+    watch.add_argument("--auto-raise", metavar="MAX", help="raise the throttle when stuck, up to this, as 50MB/s")
+    watch.add_argument("--patience", metavar="TIME", default="60s", help="no progress for so long is stuck (60s)")
+    watch.add_argument("--interval", metavar="TIME", default="2s", help="from look to look (2s)")
+    watch.add_argument("--once", action="store_true", help="look, wait the interval, look again, tell that, and end")
+    status = actions.add_parser("status", help="who is throttled, at which rate, and by which lists")
+    add_cluster(status)
+    clear = actions.add_parser("clear", help="take every throttle away, whoever set it")
+    add_cluster(clear)
+    clear.add_argument("--yes", action="store_true", help="also while something is moving; do not ask")
+    for action in (estimate, watch, status, clear):
+        action.add_argument("--json", action="store_true", help="JSON on standard output; watch: a line for each look")
+
+
+def _run(args: argparse.Namespace) -> int:
+    return {"estimate": _estimate, "watch": _watch, "status": _status, "clear": _clear}[args.action](args)
+
+
+def _estimate(args: argparse.Namespace) -> int:
+    from testbed.cli.show import document
+    from testbed.cli.throttles import estimate_document, estimate_text
+    from testbed.reassignment.estimate import CannotBeMet, observe
+    from testbed.reassignment.plan import Plan
+    from testbed.units import parse_bit_rate, parse_duration
+
+    nic_bps = None if args.nic is None else int(_positive("--nic", args.nic, parse_bit_rate))
+    measure_s = _positive("--measure", args.measure, parse_duration)
+    goal = _goal(args, nic_bps)
+    try:
+        text = args.plan.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--plan: {error}") from error
+    plan = Plan.from_json(text, str(args.plan))
+    with admin_of(args) as admin:
+        observed = observe(admin, plan, measure_s)
+    try:
+        estimate = goal(observed)
+    except CannotBeMet as refusal:
+        if args.json:
+            told = {"possible": False, "why": refusal.why, "instead": refusal.instead}
+            print(document(told | {"shortest_seconds": refusal.deadline_s, "lowest_share": refusal.share}))
+        else:
+            print(refusal)
+        return refusal.exit_code
+    print(document(estimate_document(estimate)) if args.json else estimate_text(estimate, nic_bps is not None))
+    return 0
+
+
+def _goal(args: argparse.Namespace, nic_bps: int | None) -> Callable[["Observed"], "Estimate"]:
+    from testbed.reassignment.estimate import for_deadline, for_rate, for_share
+    from testbed.units import parse_byte_rate, parse_duration, parse_share
+
+    if args.deadline is not None:
+        deadline_s = _positive("--deadline", args.deadline, parse_duration)
+        return lambda observed: for_deadline(observed, deadline_s, nic_bps)
+    if args.rate is not None:
+        rate = int(_positive("--rate", args.rate, parse_byte_rate))
+        return lambda observed: for_rate(observed, rate, nic_bps)
+    share = _positive("--share", args.share, parse_share) / 1_000_000
+    if share > 1:
+        raise UsageError(f"--share: {args.share} is more than the whole NIC")
+    if nic_bps is None:
+        raise UsageError("--share: of what? Give the rate of the NIC, as --nic 1gbit")
+    return lambda observed: for_share(observed, share, nic_bps)
+
+
+def _watch(args: argparse.Namespace) -> int:
+    from testbed.cli.throttles import told_document, told_text
+    from testbed.reassignment.journal import JournalFolder
+    from testbed.reassignment.watching import watch
+    from testbed.units import parse_byte_rate, parse_duration
+
+    most = None if args.auto_raise is None else int(_positive("--auto-raise", args.auto_raise, parse_byte_rate))
+    interval_s = _positive("--interval", args.interval, parse_duration)
+    patience_s = _positive("--patience", args.patience, parse_duration)
+
+    def tell(told: "Look | Raise | Restored | Note") -> None:
+        print(json.dumps(told_document(told)) if args.json else told_text(told), flush=True)
+
+    with admin_of(args) as admin:
+        last = watch(
+            admin,
+            tell,
+            JournalFolder(),
+            interval_s=interval_s,
+            patience_s=patience_s,
+            most_bytes_per_s=most,
+            once=args.once,
+            command_config=None if args.command_config is None else str(args.command_config.resolve()),
+        )
+    return 1 if last.too_low and not last.done else 0
+
+
+def _status(args: argparse.Namespace) -> int:
+    from testbed.cli.show import document
+    from testbed.cli.throttles import state_document, state_text
+    from testbed.reassignment.in_force import read_state
+    from testbed.reassignment.journal import JournalFolder
+
+    with admin_of(args) as admin:
+        state = read_state(admin, JournalFolder())
+    print(document(state_document(state)) if args.json else state_text(state))
+    return 0
+
+
+def _clear(args: argparse.Namespace) -> int:
+    from testbed.cli.show import document
+    from testbed.reassignment.in_force import clear, read_state
+    from testbed.reassignment.journal import JournalFolder
+
+    with admin_of(args) as admin:
+        state = read_state(admin, JournalFolder())
+        found = {str(resource): keys for resource, keys in state.set_now().items()}
+        if found and not args.yes:
+            _ask(state)
+        clear(admin, state)
+    if args.json:
+        print(document({"cleared": found, "moving": len(state.moving)}))
+        return 0
+    for resource, keys in found.items():
+        for key, value in keys.items():
+            print(f"{resource}: {key} was {value}, taken away")
+    if not found:
+        print("nothing is throttled")
+    return 0
+
+
+def _ask(state: "State") -> None:
+    """Ask where somebody may still need the throttle. Raises `UsageError` when the answer is no, or nobody is there."""
+    reasons = [f"{len(state.moving)} partitions are being reassigned, and go on unthrottled"] if state.moving else []
+    reasons += [
+        f"process {journal.owner.pid} has set a throttle, and "
+        + (
+            "runs: it takes it away itself"
+            if journal.owner.alive()
+            else "is dead: `testbed reassign recover` knows what was there"
+        )
+        for journal in state.journals
+    ]
+    if not reasons:
+        return
+    why = "; ".join(reasons)
+    if not sys.stdin.isatty():
+        raise UsageError(f"{why}; with --yes all throttles are taken away all the same")
+    print(f"{why}. Take all throttles away? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise UsageError("nothing was changed")
+
+
+def _positive(option: str, text: str, parse: Callable[[object], float]) -> float:
+    from testbed.units import UnitError
+
+    try:
+        value = parse(text)
+    except UnitError as error:
+        raise UsageError(f"{option}: {error}") from error
+    if value <= 0:
+        raise UsageError(f"{option}: {text} is nothing; must be above 0")
+    return value
+
+
+COMMAND = Command("throttle", "of any cluster: estimate, watch, status, clear", _configure, _run)

@@ -1,0 +1,274 @@
+"""`testbed reassign …`: what each action does. The parser is in `commands/reassign.py`."""
+
+import argparse
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from testbed.cli import reassigns as tell
+from testbed.cli.cluster import admin_of
+from testbed.cli.show import document
+from testbed.errors import UsageError
+from testbed.kafka.admin import Admin
+from testbed.kafka.types import TopicPartition
+from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.batching.execution import Ended, Execution
+from testbed.reassignment.batching.job import Control, Job, JobFolder
+from testbed.reassignment.batching.look import look, min_insync
+from testbed.reassignment.batching.turn import Mode, Turn, take_turn
+from testbed.reassignment.journal import JournalFolder
+from testbed.reassignment.plan import Plan, moves
+from testbed.reassignment.planners import planners
+from testbed.reassignment.planners.placement import Racks, Replicas
+from testbed.reassignment.progress import not_placed
+from testbed.reassignment.sizes import read_sizes
+from testbed.units import UnitError, parse_byte_rate
+from testbed.wait import wait_for
+
+_INTERNAL = "__"
+_STEERED_S = 60.0
+
+
+def plan(args: argparse.Namespace) -> int:
+    """Make a plan, say what it costs on standard error, and write it."""
+    with admin_of(args) as admin:
+        assignment, racks = _assignment(admin, args.topics)
+        if args.drain:
+            made = planners.drain(assignment, racks, args.drain)
+        elif args.add_brokers:
+            made = planners.add(assignment, racks, args.add_brokers)
+        elif args.replication_factor is not None:
+            made = planners.change_factor(assignment, racks, args.replication_factor)
+        else:
+            made = planners.spread(assignment, racks)
+        print(tell.cost_text(_cost(admin, made, assignment)), file=sys.stderr)
+    if args.out is None:
+        print(made.to_json(), end="")
+    else:
+        args.out.write_text(made.to_json(), encoding="utf-8")
+    return 0
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Carry a plan out, to its end; interrupted, it can be resumed."""
+    wanted, control = _read_plan(args.plan), Control(_limits(args, Limits()), _rate(args.throttle))
+    with admin_of(args) as admin:
+        assignment, _racks = _assignment(admin, wanted.topics())
+        changed = Plan({m.tp: m.target for m in moves(wanted, admin.partitions(wanted.topics()))})
+        print(tell.cost_text(_cost(admin, changed, assignment)), file=sys.stderr)
+        config = None if args.command_config is None else str(args.command_config.resolve())
+        job = Job.new(args.bootstrap, admin.cluster().cluster_id, _mode(args), wanted, config)
+        run = Execution(admin, job, JobFolder(), JournalFolder())
+        run.begin(control, additional=args.additional)
+        return _run(run, job, args)
+
+
+def resume(args: argparse.Namespace) -> int:
+    """Go on with what was paused, or with what a dead process left."""
+    with admin_of(args) as admin:
+        jobs = JobFolder()
+        job = _stored(admin, jobs)
+        control = jobs.control(job.id)
+        if control.wish == "pause":
+            jobs.steer(job.id, replace(control, wish="run"))
+        if job.owner.alive():
+            print(f"reassignment {job.id} goes on, in process {job.owner.pid}")
+            return 0
+        run = Execution(admin, job, jobs, JournalFolder())
+        run.resume()
+        return _run(run, job, args)
+
+
+def _run(run: Execution, job: Job, args: argparse.Namespace) -> int:
+    begun = time.monotonic()
+    last = ""
+
+    def on_turn(turn: Turn) -> None:
+        nonlocal last
+        line = tell.turn_text(turn, time.monotonic() - begun)
+        if line[10:] != last:
+            last = line[10:]
+            print(line, file=sys.stderr, flush=True)
+
+    try:
+        ended = run.run(on_turn, interval_s=args.reassignment_poll_interval_ms / 1000)
+    except KeyboardInterrupt:
+        print(
+            f"interrupted: what is in flight goes on, throttled; `testbed reassign resume` or `cancel` for {job.id}",
+            file=sys.stderr,
+        )
+        raise
+    return _ended(ended)
+
+
+def _ended(ended: Ended) -> int:
+    for found in ended.restored.interferences:
+        print(f"somebody else had changed {found}", file=sys.stderr)
+    if not ended.cancelled:
+        print(f"done after {ended.seconds:.1f} s", file=sys.stderr)
+        return 0
+    print(f"cancelled: {len(ended.left.targets)} partitions were not moved; their plan follows", file=sys.stderr)
+    print(ended.left.to_json(), end="")
+    return 0
+
+
+def listing(args: argparse.Namespace) -> int:
+    """What the controller lists."""
+    with admin_of(args) as admin:
+        listed = admin.reassignments(args.topics)
+    print(document(tell.listing_document(listed)) if args.json else tell.listing_text(listed))
+    return 0
+
+
+def status(args: argparse.Namespace) -> int:
+    """A stored reassignment, partition by partition."""
+    with admin_of(args) as admin:
+        jobs = JobFolder()
+        job = _stored(admin, jobs)
+        control = jobs.control(job.id)
+        topics = job.plan.topics()
+        seen = look(admin, topics, min_insync(admin, topics))
+        turn = take_turn(job.plan, seen, control.limits, job.mode, paused=control.wish == "pause")
+    shown = tell.status_document(job, control, turn) if args.json else None
+    print(document(shown) if shown is not None else tell.status_text(job, control, turn))
+    return 0
+
+
+def steer(args: argparse.Namespace) -> int:
+    """Change limits and throttle of what runs, effective from the next step."""
+    with admin_of(args) as admin:
+        jobs = JobFolder()
+        job = _stored(admin, jobs)
+    before = jobs.control(job.id)
+    throttle = before.throttle_bytes_per_s if args.throttle is None else _rate(args.throttle)
+    control = replace(before, limits=_limits(args, before.limits), throttle_bytes_per_s=throttle)
+    jobs.steer(job.id, control)
+    print(tell.limits_text(control.limits))
+    return 0
+
+
+def pause(args: argparse.Namespace) -> int:
+    """Start no further step; what is in flight goes on."""
+    with admin_of(args) as admin:
+        jobs = JobFolder()
+        job = _stored(admin, jobs)
+    jobs.steer(job.id, replace(jobs.control(job.id), wish="pause"))
+    print(f"reassignment {job.id}: no further step is started; `testbed reassign resume` goes on")
+    return 0
+
+
+def cancel(args: argparse.Namespace) -> int:
+    """Cancel the stored reassignment, or (`--all`, `--partitions`) whatever the controller lists."""
+    with admin_of(args) as admin:
+        if args.all or args.partitions:
+            return _cancel_listed(admin, args.partitions)
+        jobs = JobFolder()
+        job = _stored(admin, jobs)
+        jobs.steer(job.id, replace(jobs.control(job.id), wish="cancel"))
+        if job.owner.alive():
+            wait_for(
+                jobs.ids, lambda ids: job.id not in ids, _STEERED_S, 0.2, f"process {job.owner.pid} to cancel {job.id}"
+            )
+            print(f"reassignment {job.id} was cancelled by its process, {job.owner.pid}", file=sys.stderr)
+            return 0
+        run = Execution(admin, job, jobs, JournalFolder())
+        run.resume()
+        return _ended(run.run())
+
+
+def _stored(admin: Admin, jobs: JobFolder) -> Job:
+    """The stored reassignment of the cluster that is asked. Raises `JobError`."""
+    return jobs.of_cluster(admin.cluster().cluster_id)
+
+
+def _cancel_listed(admin: Admin, partitions: list[TopicPartition] | None) -> int:
+    cluster_id = admin.cluster().cluster_id
+    for job in JobFolder().all():
+        if job.cluster_id == cluster_id:
+            raise UsageError(
+                f"reassignment {job.id} would start them again: `testbed reassign cancel` ends that one first"
+            )
+    listed = admin.reassignments()
+    wanted = sorted(listed) if partitions is None else partitions
+    if wanted:
+        admin.alter_reassignments(dict.fromkeys(wanted))
+    print(f"{len(wanted)} reassignments cancelled")
+    return 0
+
+
+def verify(args: argparse.Namespace) -> int:
+    """Whether a plan has arrived; exit code 1 when it has not. Changes nothing, no throttle either."""
+    wanted = _read_plan(args.plan)
+    with admin_of(args) as admin:
+        topics = wanted.topics()
+        states = admin.partitions(topics)
+        missing = not_placed(
+            moves(wanted, {tp: replace(s, replicas=()) for tp, s in states.items()}),
+            admin.reassignments(topics),
+            states,
+        )
+    if args.json:
+        print(document({"complete": not missing, "missing": missing}))
+    else:
+        print(
+            "\n".join(missing) or f"complete: all {len(wanted.targets)} partitions are where the plan has them, in sync"
+        )
+    return 1 if missing else 0
+
+
+def _assignment(admin: Admin, topics: list[str] | None) -> tuple[dict[TopicPartition, Replicas], Racks]:
+    chosen = [t for t in admin.topics() if not t.startswith(_INTERNAL)] if topics is None else topics
+    racks = {broker.id: broker.rack for broker in admin.cluster().brokers}
+    return {tp: state.replicas for tp, state in admin.partitions(chosen).items()}, racks
+
+
+def _cost(admin: Admin, made: Plan, assignment: dict[TopicPartition, Replicas]) -> planners.Cost:
+    brokers = [broker.id for broker in admin.cluster().brokers]
+    logs = read_sizes(admin, brokers, made.topics()).logs if made.targets else {}
+    sizes: dict[TopicPartition, int] = {}
+    for found in logs.values():
+        for tp, size in found.items():
+            sizes[tp] = max(size, sizes.get(tp, 0))
+    return planners.cost(made, assignment, sizes)
+
+
+def _read_plan(path: Path) -> Plan:
+    try:
+        return Plan.from_json(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--plan: {error}") from error
+
+
+def _mode(args: argparse.Namespace) -> Mode:
+    given = (args.reassignment_batch_size, args.replicas, args.leaders, args.per_broker)
+    if args.incremental:
+        return "incremental"
+    return "unbatched" if all(value is None for value in given) else "batched"
+
+
+def _limits(args: argparse.Namespace, before: Limits) -> Limits:
+    """The limits given on top of those before; 0 takes one away, as KIP-1335's batch size has it."""
+    names = {
+        "replicas": args.replicas,
+        "partitions": args.reassignment_batch_size,
+        "leaders": args.leaders,
+        "per_broker": args.per_broker,
+    }
+    changed = {name: value or None for name, value in names.items() if value is not None}
+    try:
+        return replace(before, **changed)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _rate(text: str | None) -> int | None:
+    if text is None or text == "none":
+        return None
+    try:
+        rate = int(parse_byte_rate(text))
+    except UnitError as error:
+        raise UsageError(f"--throttle: {error}") from error
+    if rate < 1:
+        raise UsageError(f"--throttle: {text} is nothing; `none` takes it away")
+    return rate

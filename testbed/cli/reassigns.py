@@ -1,0 +1,124 @@
+"""How reassignments are told, to people and to programs."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from testbed.cli.show import table
+from testbed.kafka.types import Reassignment, TopicPartition
+from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.batching.job import Control, Job
+from testbed.reassignment.batching.turn import Status, Turn
+from testbed.reassignment.planners.planners import Cost
+from testbed.units import format_byte_rate, format_size
+
+_SHOWN = 40
+
+
+def cost_text(cost: Cost) -> str:
+    """What a plan will do, in one line."""
+    return (
+        f"MoveRatio {cost.move_ratio:.3f}: {cost.partitions} of {cost.of} partitions, {cost.replicas} replicas and "
+        f"{format_size(cost.bytes, 4)} to copy, {cost.leaders} preferred leaders change"
+    )
+
+
+def limits_text(limits: Limits) -> str:
+    """All limits, those that do not bind as well."""
+    values = (
+        ("replicas of a partition at once", limits.replicas),
+        ("partitions in flight", limits.partitions),
+        ("leader movements in flight", limits.leaders),
+        ("replicas copied to one broker", limits.per_broker),
+    )
+    return ", ".join(f"{name}: {'no limit' if value is None else value}" for name, value in values)
+
+
+def turn_text(turn: Turn, seconds: float) -> str:
+    """One line for a turn: how many partitions are in which state."""
+    count = Counter(status.state for status in turn.partitions)
+    states = ", ".join(
+        f"{count[state]} {state}" for state in ("done", "moving", "electing", "deferred") if count[state]
+    )
+    waiting = next((status for status in turn.partitions if status.state == "waiting"), None)
+    why = f", {count['waiting']} waiting ({waiting.tp}: {waiting.why})" if waiting else ""
+    gone = f", {count['gone']} gone" if count["gone"] else ""
+    return f"{seconds:7.1f} s  {states}{why}{gone}"
+
+
+def status_text(job: Job, control: Control, turn: Turn) -> str:
+    """A stored reassignment and every partition that has not arrived."""
+    alive = f"process {job.owner.pid} carries it out" if job.owner.alive() else "nobody carries it out: `resume` does"
+    rate = control.throttle_bytes_per_s
+    head = [
+        f"reassignment {job.id} of cluster {job.cluster_id} ({job.mode}): {control.wish}; {alive}",
+        f"throttle {'none' if rate is None else format_byte_rate(rate)}; {limits_text(control.limits)}",
+    ]
+    open_ones = [status for status in turn.partitions if status.state != "done"]
+    done = len(turn.partitions) - len(open_ones)
+    rows = [
+        (s.tp, s.state, _list(s.current), _list(s.step) if s.step else "–", _list(s.target), s.why)
+        for s in open_ones[:_SHOWN]
+    ]
+    more = [f"and {len(open_ones) - _SHOWN} more"] if len(open_ones) > _SHOWN else []
+    shown = [table(("PARTITION", "STATE", "CURRENT", "STEP", "TARGET", "WHY"), rows)] if rows else []
+    return "\n".join([*head, f"{done} of {len(turn.partitions)} partitions have arrived", *shown, *more])
+
+
+def status_document(job: Job, control: Control, turn: Turn) -> dict[str, Any]:
+    """The same for programs: what KIP-435's protocol change would have listed, for every partition."""
+    return {
+        "id": job.id,
+        "cluster_id": job.cluster_id,
+        "mode": job.mode,
+        "wish": control.wish,
+        "carried_out": job.owner.alive(),
+        "throttle_bytes_per_s": control.throttle_bytes_per_s,
+        "limits": {
+            "replicas": control.limits.replicas,
+            "partitions": control.limits.partitions,
+            "leaders": control.limits.leaders,
+            "per_broker": control.limits.per_broker,
+        },
+        "partitions": [_partition(status) for status in turn.partitions],
+    }
+
+
+def _partition(status: Status) -> dict[str, Any]:
+    return {
+        "topic": status.tp.topic,
+        "partition": status.tp.partition,
+        "state": status.state,
+        "current": list(status.current),
+        "step": None if status.step is None else list(status.step),
+        "target": list(status.target),
+        "why": status.why or None,
+    }
+
+
+def listing_text(listed: Mapping[TopicPartition, Reassignment]) -> str:
+    """What the controller lists (KIP-455)."""
+    if not listed:
+        return "nothing is being reassigned"
+    rows = [
+        (tp, _list(r.replicas), _list(r.adding) or "–", _list(r.removing) or "–") for tp, r in sorted(listed.items())
+    ]
+    return table(("PARTITION", "REPLICAS", "ADDING", "REMOVING"), rows)
+
+
+def listing_document(listed: Mapping[TopicPartition, Reassignment]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [
+        {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "replicas": list(r.replicas),
+            "adding": list(r.adding),
+            "removing": list(r.removing),
+        }
+        for tp, r in sorted(listed.items())
+    ]
+
+
+def _list(replicas: Sequence[int]) -> str:
+    return ",".join(map(str, replicas))

@@ -1,0 +1,56 @@
+"""What became of a suite, for people and for programs."""
+
+from dataclasses import asdict
+
+from testbed.cli.show import document, table
+from testbed.suites.run import Finished
+from testbed.suites.suite import suites
+
+
+def as_text(finished: Finished) -> str:
+    """A line per case, why where it did not pass, the verdict, and where the report is."""
+    rows = [
+        (outcome.ending.upper(), outcome.case, outcome.topology, f"{outcome.seconds:.0f} s", outcome.run_id or "")
+        for outcome in finished.outcomes
+    ]
+    lines = [table(("VERDICT", "CASE", "TOPOLOGY", "TIME", "RUN"), rows), ""]
+    for outcome in finished.outcomes:
+        if outcome.ending != "pass":
+            lines.append(f"{outcome.case}: {outcome.why}")
+            if outcome.evidence:
+                lines.append(f"  evidence {outcome.evidence}")
+    lines += [f"problem: {problem}" for problem in finished.problems]
+    verdict = "fail" if finished.ending == "not done" else finished.ending
+    lines += [
+        f"{verdict.upper()}  {finished.suite} {finished.profile}  {finished.seconds:.0f} s",
+        f"report {finished.report}",
+        f"JUnit {finished.junit}",
+    ]
+    return "\n".join(lines)
+
+
+def as_json(finished: Finished) -> str:
+    """One document: suite, verdict, cases, problems, report, JUnit file, store."""
+    return document(
+        {
+            "suite": finished.suite,
+            "profile": finished.profile,
+            "verdict": "fail" if finished.ending == "not done" else finished.ending,
+            "seconds": finished.seconds,
+            "cases": [{**asdict(outcome), "ending": outcome.ending} for outcome in finished.outcomes],
+            "problems": list(finished.problems),
+            "report": str(finished.report),
+            "junit": str(finished.junit),
+            "store": finished.store,
+        }
+    )
+
+
+def suites_table() -> str:
+    """A line per suite and profile: how many cases, and which."""
+    rows = [
+        (suite.name, profile, len(cases), ", ".join(case.name for case in cases))
+        for suite in suites().values()
+        for profile, cases in suite.profiles.items()
+    ]
+    return table(("SUITE", "PROFILE", "CASES", ""), rows)

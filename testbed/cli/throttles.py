@@ -1,0 +1,274 @@
+"""How estimates, looks and throttles are told, to people and to programs."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from testbed.cli.show import table
+from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from testbed.reassignment.estimate import Estimate, Line
+from testbed.reassignment.in_force import BrokerState, State
+from testbed.reassignment.model import Share
+from testbed.reassignment.restore import Restored
+from testbed.reassignment.watcher import Look
+from testbed.reassignment.watching import Note, Raise
+from testbed.units import format_byte_rate, format_duration, format_size
+
+_SHOWN = 60
+
+
+def estimate_text(estimate: Estimate, nic_known: bool) -> str:
+    """The throttle, the time, who binds, and KIP-73's own formula beside it."""
+    if not estimate.lines:
+        return "the plan copies nothing: no throttle is needed"
+    observed = estimate.observed
+    copied = sum(line.share.bytes for line in estimate.lines if line.share.direction == "receive")
+    rows = [
+        (
+            line.share.broker,
+            line.share.direction,
+            format_size(line.share.bytes, 4),
+            _rate(line.share.keepup_bytes_per_s),
+            _rate(line.quota_bytes_per_s - line.share.keepup_bytes_per_s),
+            "–" if line.room_bytes_per_s is None else _rate(line.room_bytes_per_s),
+            _time(line.seconds),
+            _binds(line),
+        )
+        for line in estimate.lines
+    ]
+    head = ("BROKER", "DIRECTION", "TO COPY", "KEEP-UP", "LEFT OF QUOTA", "NIC LEAVES", "TIME", "")
+    known = "" if nic_known else "; what the NICs carry is not known (--nic): nothing says that they can carry it"
+    return "\n".join(
+        [
+            f"throttle {_rate(estimate.throttle_bytes_per_s)} ({estimate.throttle_bytes_per_s} B/s)",
+            f"time     {_time(estimate.seconds)}, at most {_time(estimate.at_most_s)}{known}",
+            f"KIP-73   {_time(estimate.kip73_seconds)} by its own formula (cluster averages, quota − inbound)",
+            "",
+            table(head, rows),
+            "",
+            f"{len(observed.copies)} of {observed.total_partitions} partitions, {format_size(copied, 4)} to copy. "
+            f"Keep-up is what is written to them, once for each listed replica it goes to: it was measured over "
+            f"{_time(observed.measured_s)} as the growth of the leaders' logs.",
+            *(f"caution: {caution}" for caution in estimate.cautions),
+        ]
+    )
+
+
+def estimate_document(estimate: Estimate) -> dict[str, Any]:
+    """The same for programs; infinite times are null."""
+    observed = estimate.observed
+    return {
+        "possible": True,
+        "throttle_bytes_per_s": estimate.throttle_bytes_per_s if estimate.lines else None,
+        "seconds": _finite(estimate.seconds),
+        "at_most_seconds": _finite(estimate.at_most_s),
+        "kip73_seconds": _finite(estimate.kip73_seconds),
+        "brokers": [
+            {
+                **_share(line.share),
+                "nic_leaves_bytes_per_s": line.room_bytes_per_s,
+                "seconds": _finite(line.seconds),
+                "binds": line.binds,
+                "limited_by": "nic" if line.limited_by_nic else "throttle",
+            }
+            for line in estimate.lines
+        ],
+        "partitions": len(observed.copies),
+        "partitions_of_cluster": observed.total_partitions,
+        "measured_seconds": observed.measured_s,
+        "cautions": list(estimate.cautions),
+    }
+
+
+def told_text(told: Look | Raise | Restored | Note) -> str:
+    """A line or some, as the watching goes on."""
+    match told:
+        case Look():
+            return _look_text(told)
+        case Raise():
+            return f"raised the throttle to {_rate(told.rate_bytes_per_s)} on brokers {_ids(told.brokers)}"
+        case Restored():
+            return f"put back {len(told.changes)} rates as they were before they were raised"
+        case Note():
+            return told.text
+
+
+def told_document(told: Look | Raise | Restored | Note) -> dict[str, Any]:
+    """The same for programs: one document for each."""
+    match told:
+        case Look():
+            return {"event": "look", **_look_document(told)}
+        case Raise():
+            return {"event": "raised", "rate_bytes_per_s": told.rate_bytes_per_s, "brokers": list(told.brokers)}
+        case Restored():
+            return {"event": "restored", "changes": [[str(c.resource), c.key, c.original] for c in told.changes]}
+        case Note():
+            return {"event": "note", "text": told.text}
+
+
+def state_text(state: State) -> str:
+    """Every broker with its rates, every topic with its lists, and what to do about what is left behind."""
+    rows = [
+        (broker.id, "no answer: " + broker.why, "")
+        if broker.why
+        else (broker.id, _set_rate(broker, LEADER_RATE), _set_rate(broker, FOLLOWER_RATE))
+        for broker in state.brokers
+    ]
+    lines = [table(("BROKER", "LEADER RATE", "FOLLOWER RATE"), rows), ""]
+    if state.lists:
+        shown = [
+            (topic, _short(keys.get(LEADER_REPLICAS)), _short(keys.get(FOLLOWER_REPLICAS)))
+            for topic, keys in sorted(state.lists.items())
+        ]
+        lines += [table(("TOPIC", "LEADER REPLICAS", "FOLLOWER REPLICAS"), shown), ""]
+    else:
+        lines.append("no topic has throttled replicas")
+    lines += [
+        f"broker {broker.id} has not applied the lists of {', '.join(broker.differs)}"
+        for broker in state.brokers
+        if broker.differs
+    ]
+    lines += [f"set by {_owner(journal.owner.pid, journal.owner.alive())}" for journal in state.journals]
+    lines.append(f"{len(state.moving)} partitions are being reassigned")
+    if state.left_behind:
+        lines.append("nothing moves: what is set throttles nothing now; `testbed throttle clear` takes it away")
+    return "\n".join(lines)
+
+
+def state_document(state: State) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "cluster_id": state.cluster_id,
+        "brokers": [
+            {
+                "id": broker.id,
+                "leader_rate_bytes_per_s": broker.rate(LEADER_RATE),
+                "follower_rate_bytes_per_s": broker.rate(FOLLOWER_RATE),
+                "own": dict(broker.own),
+                "default": dict(broker.default),
+                "lists_differ": list(broker.differs),
+                "error": broker.why,
+            }
+            for broker in state.brokers
+        ],
+        "topics": {topic: dict(keys) for topic, keys in sorted(state.lists.items())},
+        "moving": [str(tp) for tp in state.moving],
+        "left_behind": state.left_behind,
+        "journals": [{"id": j.id, "pid": j.owner.pid, "alive": j.owner.alive()} for j in state.journals],
+    }
+
+
+def _look_text(look: Look) -> str:
+    if look.done:
+        return f"done: {look.partitions} partitions" if look.partitions else "nothing is being reassigned"
+    left = f"{look.partitions_done} of {look.partitions} partitions done, {format_size(look.lag_bytes, 4)} left"
+    rates = "; ".join(
+        f"broker {rate.broker} {rate.direction} {_rate(rate.bytes_per_s)}"
+        + (" (no quota)" if rate.quota_bytes_per_s is None else f" of {_rate(rate.quota_bytes_per_s)}")
+        for rate in look.rates
+    )
+    lines = [f"{left}, {_remaining(look)}", f"  {rates}"]
+    if look.stuck is not None:
+        grows = f", growing by {_rate(look.stuck.rate_per_s)}" if look.stuck.rate_per_s > 0 else ""
+        lines.append(f"  STUCK for {_time(look.stuck.seconds)}: {format_size(look.stuck.lag, 4)} left{grows}")
+    lines += [
+        f"  broker {share.broker} {share.direction}: {_rate(share.keepup_bytes_per_s)} come in, the whole quota: "
+        f"never makes progress"
+        for share in look.too_low
+    ]
+    if look.unlisted:
+        lines.append(
+            f"  {len(look.unlisted)} partitions move without a throttle: {_short(', '.join(map(str, look.unlisted)))}"
+        )
+    lines += [f"  broker {broker} gives no answer" for broker in look.silent]
+    return "\n".join(lines)
+
+
+def _look_document(look: Look) -> dict[str, Any]:
+    left = look.remaining
+    return {
+        "done": look.done,
+        "partitions": look.partitions,
+        "partitions_done": look.partitions_done,
+        "lag_bytes": look.lag_bytes,
+        "copied_bytes": look.copied_bytes,
+        "rates": [
+            {
+                "broker": rate.broker,
+                "direction": rate.direction,
+                "bytes_per_s": rate.bytes_per_s,
+                "quota_bytes_per_s": rate.quota_bytes_per_s,
+            }
+            for rate in look.rates
+        ],
+        "remaining_seconds": left and _finite(left.seconds),
+        "remaining_interval": left and [_finite(left.low_s), _finite(left.high_s)],
+        "stuck": look.stuck
+        and {
+            "seconds": look.stuck.seconds,
+            "lag_bytes": look.stuck.lag,
+            "grows_by_bytes_per_s": look.stuck.rate_per_s,
+        },
+        "too_low": [_share(share) for share in look.too_low],
+        "unthrottled": [str(tp) for tp in look.unlisted],
+        "silent": list(look.silent),
+    }
+
+
+def _remaining(look: Look) -> str:
+    left = look.remaining
+    if left is None:
+        return "the pace is not known yet"
+    if math.isinf(left.seconds):
+        return "no end in sight: the lag does not fall"
+    return f"{_time(left.seconds)} to go ({_time(left.low_s)} to {_time(left.high_s)})"
+
+
+def _binds(line: Line) -> str:
+    if not line.binds:
+        return ""
+    return "binds (its NIC)" if line.limited_by_nic else "binds"
+
+
+def _share(share: Share) -> dict[str, Any]:
+    return {
+        "broker": share.broker,
+        "direction": share.direction,
+        "bytes": share.bytes,
+        "keepup_bytes_per_s": share.keepup_bytes_per_s,
+    }
+
+
+def _set_rate(broker: BrokerState, key: str) -> str:
+    rate = broker.rate(key)
+    if rate is None:
+        return "none"
+    return _rate(rate) + ("" if key in broker.own else " (default of all brokers)")
+
+
+def _owner(pid: int, alive: bool) -> str:
+    if alive:
+        return f"process {pid} of this machine, which runs and takes it away itself"
+    return f"process {pid}, which is dead: `testbed reassign recover` puts back what was there"
+
+
+def _ids(brokers: Sequence[int]) -> str:
+    return ", ".join(map(str, brokers))
+
+
+def _short(value: str | None) -> str:
+    if value is None:
+        return "–"
+    return value if len(value) <= _SHOWN else f"{value[: _SHOWN - 1]}…"
+
+
+def _rate(bytes_per_s: float) -> str:
+    return format_byte_rate(bytes_per_s, 4)
+
+
+def _time(seconds: float) -> str:
+    return "never" if math.isinf(seconds) else format_duration(seconds)
+
+
+def _finite(seconds: float) -> float | None:
+    return None if math.isinf(seconds) else seconds

@@ -1,0 +1,163 @@
+"""Loads on real brokers: nothing acknowledged is lost, and what is lost is named."""
+
+import os
+import signal
+import time
+from collections import defaultdict
+
+import pytest
+
+from testbed.kafka.properties import DATA_DIR
+from testbed.provision.remove import remove
+from testbed.provision.testbed import Testbed
+from testbed.topology.find import find
+from testbed.wait import wait_for
+from testbed.workload.reading import audit
+from testbed.workload.spec import ConsumerSpec, ProducerSpec
+from testbed.workload.workload import Workload
+
+pytestmark = pytest.mark.containers
+NAME = "ci-load"
+PARTITIONS = 6
+
+CUT = """
+import os, struct, sys
+folder, number = sys.argv[1], int(sys.argv[2])
+path = os.path.join(folder, "0" * 20 + ".log")
+with open(path, "rb") as file:
+    data = file.read()
+begin, batches = 0, []
+while begin < len(data):
+    offset, length = struct.unpack_from(">qi", data, begin)
+    batches.append((begin, begin + 12 + length))
+    begin += 12 + length
+first, last = batches[number]
+with open(path, "wb") as file:
+    file.write(data[:first] + data[last:])
+# They say where batches lie; the broker makes them anew.
+for suffix in (".index", ".timeindex"):
+    os.remove(os.path.join(folder, "0" * 20 + suffix))
+print(len(batches))
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(own_state, engine):
+    """Three brokers of this file's own: some are killed."""
+    testbed = Testbed.up(find("three-brokers"), name=NAME)
+    yield testbed
+    testbed.close()
+    remove(engine, NAME)
+
+
+def topic(testbed, name, replicas=3, partitions=PARTITIONS):
+    """Make it; returns its partitions. Led by the brokers in turn."""
+    ids = [host.node_id for host in testbed.topology.brokers]
+    with testbed.admin() as admin:
+        placement = {p: [ids[(p + r) % 3] for r in range(replicas)] for p in range(partitions)}
+        admin.create_topic(name, placement, {"min.insync.replicas": str(min(2, replicas))})
+    return tuple(range(partitions))
+
+
+class Newest:
+    """The newest value of each process's metrics, and the largest."""
+
+    def __init__(self):
+        self.values, self.largest = {}, defaultdict(float)
+
+    def add(self, samples):
+        for sample in samples:
+            self.values[sample.host, sample.metric] = sample.value
+            self.largest[sample.host, sample.metric] = max(self.largest[sample.host, sample.metric], sample.value)
+
+    def await_acked(self, name, records, timeout_s=30):
+        wait_for(
+            lambda: self.values.get((name, "client.produce.acked"), 0), lambda n: n >= records, timeout_s, 0.1, name
+        )
+
+
+def test_one_record_removed_from_a_log_is_named(cluster):
+    ids = [host.node_id for host in cluster.topology.brokers]
+    with cluster.admin() as admin:
+        admin.create_topic("cut", {0: [ids[1]]}, {})
+    newest = Newest()
+    one_each = {"batch.num.messages": "1"}  # a batch is what can be cut out of a log
+    spec = ProducerSpec("producer-1", "cut", (0,), 30_000.0, linger_ms=0.0, idempotence=False, client=one_each)
+    with Workload(cluster.bootstrap, [spec], 5, newest.add) as load:
+        load.start()
+        newest.await_acked("producer-1", 40)
+        result = load.stop()
+    whole = audit(cluster.bootstrap, [], result.written, timeout_s=30)
+    assert (whole.lost, whole.found) == (0, result.process("producer-1").acked)
+
+    node = cluster.node("b2")
+    node.stop(timeout_s=60)
+    batches = cluster.hosts["b2"].run(["python3", "-c", CUT, f"{DATA_DIR}/cut-0", "17"]).stdout
+    assert int(batches) == whole.found
+    node.start()
+    cluster.wait_serving()
+
+    found = audit(cluster.bootstrap, [], result.written, timeout_s=30)
+    assert found.complaints == ("cut-0: 1 of producer-1 lost, first at [17]",)
+    assert (found.lost, found.duplicated, found.reordered, found.corrupt) == (1, 0, 0, 0)
+
+
+def test_a_broker_lost_under_load_costs_no_acknowledged_record(cluster):
+    partitions, newest = topic(cluster, "kept"), Newest()
+    specs = [
+        ProducerSpec("producer-1", "kept", partitions, 2_000_000.0),
+        ProducerSpec("producer-2", "kept", partitions, 200_000.0, transaction_s=0.5),
+        ConsumerSpec("consumer-1", ("kept",), "readers", from_beginning=True),
+    ]
+    with Workload(cluster.bootstrap, specs, 5, newest.add) as load:
+        load.start()
+        newest.await_acked("producer-1", 4000)
+        cluster.node("b2").signal("KILL")
+        at_kill = newest.values["producer-1", "client.produce.acked"]
+        # More than was under way: the other two lead the partitions now.
+        newest.await_acked("producer-1", at_kill + 12_000)
+        cluster.node("b2").start()
+        cluster.wait_serving()
+        result = load.stop()
+    assert newest.largest["producer-1", "client.late"] < 1.0
+    found = audit(cluster.bootstrap, [], result.written, timeout_s=60)
+    assert (found.lost, found.corrupt, found.refused_found) == (0, 0, 0), found.complaints
+    assert (found.duplicated, found.reordered) == (0, 0), found.complaints
+    assert found.expected > 12_000
+
+
+def test_a_killed_producer_holds_nobody_up(cluster):
+    partitions, newest = topic(cluster, "killed"), Newest()
+    specs = [
+        ProducerSpec("producer-1", "killed", partitions, 500_000.0),
+        ProducerSpec("producer-2", "killed", partitions, 500_000.0, transaction_s=0.5),
+    ]
+    with Workload(cluster.bootstrap, specs, 5, newest.add) as load:
+        load.start()
+        for name in ("producer-1", "producer-2"):
+            newest.await_acked(name, 1000)
+            os.kill(load.pid(name), signal.SIGKILL)
+        result = load.stop()
+    assert [process.ended for process in result.processes] == [False, False]
+    began = time.monotonic()
+    found = audit(cluster.bootstrap, [], result.written, timeout_s=60)
+    # The transaction that it left open was ended: it keeps no reader from what lies behind it.
+    assert time.monotonic() - began < 10
+    assert (found.lost, found.duplicated, found.reordered, found.corrupt) == (0, 0, 0, 0), found.complaints
+    assert found.expected >= 2000
+
+
+@pytest.mark.nightly
+def test_twenty_megabytes_a_second_are_held_on_an_idle_testbed(cluster):
+    """Of one replica: what two cores' brokers can take. The producer itself takes a third of a core."""
+    partitions, newest = topic(cluster, "full", replicas=1, partitions=12), Newest()
+    spec = ProducerSpec("producer-1", "full", partitions, 20e6, batch_bytes=65536)
+    with Workload(cluster.bootstrap, [spec], 5, newest.add) as load:
+        load.start()
+        newest.await_acked("producer-1", 30 * 19_500, timeout_s=40)
+        result = load.stop()
+    process = result.process("producer-1")
+    print(f"{process.acked} records, {process.cpu_cores:.2f} cores, latest {process.latest_s:.3f} s")
+    assert result.held, process.why
+    found = audit(cluster.bootstrap, [], result.written, timeout_s=120)
+    assert (found.lost, found.duplicated, found.reordered, found.corrupt) == (0, 0, 0, 0), found.complaints
