@@ -21,7 +21,7 @@ Hosts = Sequence[str]
 """The brokers' hosts in the topology's order: A, B, C."""
 PARTITIONS = 100
 SIDE_PARTITIONS = 4
-CALIBRATION_BYTES, CONTROL_BYTES = 32_000_000, 64_000_000
+CALIBRATION_BYTES, CONTROL_BYTES = 32_000_000, 48_000_000
 TOPOLOGIES = {2: "two-brokers", 3: "three-brokers"}
 RELEASE = {"preload": "120s"}
 LIGHT = {"rate": "5MB/s", "inbound": "1MB/s"}

@@ -11,6 +11,9 @@ from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
 from testbed.workload.workload import Workload
 
 PRODUCERS_WITH_FOLLOWERS = 2
+LINGER_MS = 100.0
+"""librdkafka sends a batch by itself, and wakes every follower and consumer for it: lingering for 5 ms, as Java does, 1 MB/s
+in records of 1 KiB kept two cores 98 % busy with requests; with 50 ms 39 %, with 100 ms, full batches, 25 %."""
 ALONE_S = 8.0
 """How long the load runs before the move and after it, for its latencies to be compared with those during it."""
 
@@ -28,7 +31,9 @@ def load_specs(scene: Scene, token: str) -> list[Spec]:
         for part in range(number):
             partitions = tuple(group.partitions)[part::number]
             rate = group.inbound_bytes_per_s * len(partitions) / len(group.partitions)
-            producers.append(ProducerSpec(f"producer-{len(producers) + 1}", group.topic, partitions, rate))
+            producers.append(
+                ProducerSpec(f"producer-{len(producers) + 1}", group.topic, partitions, rate, linger_ms=LINGER_MS)
+            )
     if not producers:
         return []
     topics = tuple(dict.fromkeys(group.topic for group in written))

@@ -8,6 +8,7 @@ import pytest
 from results.store import Store
 from testbed.errors import TestbedError
 from testbed.experiments.reports import default_store
+from testbed.faults import Faults, parse_fault
 from testbed.kafka.types import ConfigResource
 from testbed.paths import data_dir
 from testbed.provision import state as states
@@ -108,6 +109,53 @@ def test_a_quota_taken_from_one_broker_only_fails_although_the_other_still_holds
     assert (status, document["verdict"]) == (1, "fail")
     failed = [(c["name"], c["host"]) for c in document["criteria"] if c["verdict"] == "fail"]
     assert failed == [("quota-in-force", "b2")]
+
+
+@pytest.mark.nightly
+def test_a_throttle_removed_halfway_fails():
+    process = start(*SMOKE)
+    testbed = running_testbed(process)
+    with testbed.admin() as admin:
+        wait_for_quota(admin, process)
+        # The partitions' target is the second broker: what it holds grows as they move.
+        wait_until(lambda: moved_share(admin) >= 0.5, 120, 0.2, "half of the bytes to have moved")
+        for broker in (1, 2):
+            admin.alter_configs(ConfigResource.broker(broker), {}, [LEADER_RATE, FOLLOWER_RATE])
+    status, document = finish(process)
+    assert (status, document["verdict"]) == (1, "fail")
+    assert verdicts(document, "quota-in-force") == {"fail"}
+    assert verdicts(document, "throttled-window") == {"fail"}
+
+
+def moved_share(admin):
+    """Of the bytes that broker 1 has of the throttled topic, how much broker 2 has."""
+    there = admin.log_dirs([1, 2], [topic for topic in admin.topics() if topic.startswith("kip73")])
+    has = [sum(log.size_bytes for log in there[broker].values()) for broker in (1, 2)]
+    return has[1] / has[0] if has[0] else 0.0
+
+
+def in_sync(testbed):
+    """How many replicas each partition of the low-volume topic has in its ISR, as a set."""
+    with testbed.admin() as admin:
+        low = [topic for topic in admin.topics() if topic.startswith("low")]
+        return {len(state.isr) for state in admin.partitions(low).values()}
+
+
+@pytest.mark.nightly
+def test_an_isr_made_to_flap_fails():
+    """Brokers that do not reach each other for longer than a follower may lag, twice."""
+    process = start("run", "kip73-mixed-volume", "--json")
+    testbed = running_testbed(process)
+    faults = Faults(testbed)
+    with testbed.admin() as admin:
+        wait_until(lambda: admin.reassignments() != {}, 180, 0.2, "the move to begin")
+    for _ in range(2):
+        with faults.injected(parse_fault("nic-cut hosts=b1 peers=b2")):
+            wait_until(lambda: in_sync(testbed) == {1}, 60, 0.2, "the ISR to shrink")
+        wait_until(lambda: in_sync(testbed) == {2}, 60, 0.2, "the ISR to be whole")
+    status, document = finish(process)
+    assert (status, document["verdict"]) == (1, "fail")
+    assert verdicts(document, "isr-kept") == {"fail"}
 
 
 def test_a_run_killed_on_a_testbed_that_stays_leaves_a_journal_that_recover_puts_back():

@@ -8,7 +8,7 @@ import pytest
 from testbed.provision.containers import Engine
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import find
-from tests.containers.conftest import cli, left_of
+from tests.containers.conftest import cli, left_of, never_as_declared
 
 pytestmark = pytest.mark.containers
 
@@ -35,12 +35,7 @@ def test_another_topology_under_the_same_name_is_refused(three):
 
 
 def test_every_nic_carries_what_it_declares(three):
-    rates = three.measure_nics()
-    assert {(rate.place, rate.direction) for rate in rates} == {
-        (f"b{n}", way) for n in (1, 2, 3) for way in ("transmit", "receive")
-    }
-    # Within what a run accepts to judge with.
-    assert all(0.95 <= rate.ratio <= 1.02 for rate in rates), [(r.place, r.direction, r.ratio) for r in rates]
+    assert never_as_declared(three) == {}
 
 
 def test_shaping_changed_behind_the_testbeds_back_is_noticed(three):
