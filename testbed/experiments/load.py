@@ -12,8 +12,8 @@ from testbed.workload.workload import Workload
 
 PRODUCERS_WITH_FOLLOWERS = 2
 LINGER_MS = 100.0
-"""librdkafka sends a batch by itself, and wakes every follower and consumer for it: lingering for 5 ms, as Java does, 1 MB/s
-in records of 1 KiB kept two cores 98 % busy with requests; with 50 ms 39 %, with 100 ms, full batches, 25 %."""
+"""librdkafka sends a batch by itself, and wakes every follower and consumer for it: lingering for 5 ms, as Java does,
+1 MB/s in records of 1 KiB kept two cores 98 % busy with requests; with 50 ms 39 %, with 100 ms, full batches, 25 %."""
 ALONE_S = 8.0
 """How long the load runs before the move and after it, for its latencies to be compared with those during it."""
 
