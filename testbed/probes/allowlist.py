@@ -19,6 +19,8 @@ FILE = "log-allowlist.yaml"
 LEVELS = ("WARN", "ERROR", "FATAL")
 _FIELDS = ("logger", "pattern", "why", "levels", "thrown", "during", "since", "until")
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_WRAPPER = re.compile(r"java\.util\.concurrent\.CompletionException: ")
+"""Around what a controller threw while it was writing, if somebody else had begun to wait for that; says nothing."""
 _ANYTHING = "Anything at all, for instance 12 of b1-c2."
 
 
@@ -30,9 +32,10 @@ class AllowListError(TestbedError):
 class Allowance:
     """Entries of `logger` at `levels` whose whole message matches `pattern` are harmless, and `why` says why.
 
-    `thrown` is what the first line of the stack trace below it must match, too. `during` are the kinds of faults
-    (put in on purpose) that it belongs to: without one of them it is not allowed. `since` and `until` are the first
-    and the last Kafka release that says so; `hosts` are those it is allowed on (None: all of them).
+    `thrown` is what the first line of the stack trace below it must match, too, a CompletionException around it left
+    out. `during` are the kinds of faults (put in on purpose) that it belongs to: without one of them it is not allowed.
+    `since` and `until` are the first and the last Kafka release that says so; `hosts` are those it is allowed on (None:
+    all of them).
     """
 
     logger: str
@@ -53,7 +56,9 @@ class Allowance:
             and (self.hosts is None or host in self.hosts)
             and self._applies(version)
             and self.pattern.fullmatch(entry.message) is not None
-            and (self.thrown is None or self.thrown.fullmatch("".join(entry.trace[:1])) is not None)
+            and (
+                self.thrown is None or self.thrown.fullmatch(_WRAPPER.sub("", "".join(entry.trace[:1]), 1)) is not None
+            )
         )
 
     def _applies(self, version: str) -> bool:

@@ -117,6 +117,7 @@ class TestAllowList:
         (heard,) = entries(f"{HEAD} {line}\n")
         assert unexplained([heard], "b1", version, shipped()) == ([] if known else [heard])
 
+    THROWN, LATER = "org.apache.kafka.common.errors", "java.util.concurrent.CompletionException: "
     NOT_ACTIVE = (
         "ERROR [ControllerApis nodeId=2] Unexpected error handling request RequestHeader(apiKey=BROKER_HEARTBEAT, "
         "apiVersion=2, clientId=2, correlationId=19, headerVersion=2) -- BrokerHeartbeatRequestData(brokerId=2, "
@@ -126,21 +127,30 @@ class TestAllowList:
         "clientAddress=/198.19.0.12, principal=User:ANONYMOUS, listenerName=ListenerName(CONTROLLER), "
         "securityProtocol=PLAINTEXT, clientInformation=ClientInformation(softwareName=apache-kafka-java, "
         "softwareVersion=4.3.1), fromPrivilegedListener=false, principalSerde=Optional[a.b.C$D@67884041]) "
-        "(kafka.server.ControllerApis)\norg.apache.kafka.common.errors.{}\n"
+        "(kafka.server.ControllerApis)\n{}\n"
     )
 
     @pytest.mark.parametrize(
         ("line", "known_during"),
         [
-            (NOT_ACTIVE.format("NotControllerException: The active controller appears to be node 2."), True),
-            (NOT_ACTIVE.format("UnknownServerException: The server experienced an unexpected error."), False),
+            (NOT_ACTIVE.format(f"{THROWN}.NotControllerException: The active controller appears to be node 2."), True),
+            # Of what a controller had begun to write when it lost its place.
+            (NOT_ACTIVE.format(f"{LATER}{THROWN}.NotControllerException: No controller appears to be active."), True),
+            (NOT_ACTIVE.format(f"{THROWN}.UnknownServerException: The server experienced an unexpected error."), False),
+            (NOT_ACTIVE.format(f"{LATER}{THROWN}.UnknownServerException: The server experienced an error."), False),
             (
                 "ERROR [QuorumController id=3] Exceptionally slow controller event writeNoOpRecord took 3504 ms. "
                 "(org.apache.kafka.controller.EventPerformanceMonitor)\n",
                 True,
             ),
         ],
-        ids=["not the active controller", "another error", "a controller without its quorum"],
+        ids=[
+            "not the active controller",
+            "a write of it",
+            "another error",
+            "another error of a write",
+            "a controller without its quorum",
+        ],
     )
     def test_what_belongs_to_a_fault_is_known_while_there_is_one(self, line, known_during):
         (heard,) = entries(f"{HEAD} {line}")
