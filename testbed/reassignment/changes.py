@@ -144,6 +144,19 @@ def rechanged(done: Sequence[Change], before: Wanted, after: Wanted) -> tuple[Ch
     return tuple(found.values())
 
 
+def joined(done: Sequence[Change], wanted: Wanted, present: Wanted) -> tuple[Change, ...]:
+    """The changes of a throttle that takes in more: ``wanted``, of resources of which ``present`` is set now.
+
+    The original of what was journaled before stays: it was changed while its broker was alive the last time.
+    """
+    found = {(change.resource, change.key): change for change in done}
+    for new in (*changes(wanted, present), *relied_on(wanted, present)):
+        known = found.get((new.resource, new.key), new)
+        earlier = known.earlier if known.value == new.value else (*known.earlier, known.value)
+        found[new.resource, new.key] = replace(known, value=new.value, earlier=earlier)
+    return tuple(found.values())
+
+
 def settled(done: Sequence[Change]) -> tuple[Change, ...]:
     """The same changes once every broker shows their values: nothing earlier can be there any more."""
     return tuple(replace(change, earlier=()) for change in done)
