@@ -97,7 +97,7 @@ class Throttle:
         """
         if self._journal is not None:
             raise ThrottleError("this throttle is set already; restore it first")
-        cluster = self._admin.cluster()
+        cluster, unthrottled = self._admin.cluster(), frozenset(unthrottled)
         concerned = {broker for move in moves for broker in (*move.current, *move.target)} | {*extra_brokers}
         # A broker's own configuration is taken by that broker alone: a dead one would refuse all the rest with it.
         dead = set() if everywhere else concerned - {broker.id for broker in cluster.brokers}
