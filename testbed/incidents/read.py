@@ -1,6 +1,5 @@
 """Files → incidents. Whatever is wrong is told at once, with its place; nothing but `TopologyError` is raised."""
 
-import difflib
 import re
 from collections.abc import Mapping
 from pathlib import Path as FilePath
@@ -45,8 +44,7 @@ def load(path: str | FilePath, vary: Mapping[str, str] | None = None) -> Inciden
             raw = stream.read(MAX_BYTES + 1)
         text = raw.decode("utf-8-sig")
     except FileNotFoundError:
-        near = difflib.get_close_matches(file.name, [p.name for p in file.parent.glob("*.y*ml")], n=1)
-        meant = f"; did you mean {file.parent / near[0]}?" if near else ""
+        meant = did_you_mean(file.name, [p.name for p in file.parent.glob("*.y*ml")], lambda name: file.parent / name)
         raise TopologyError([Problem(str(path), None, None, "", f"there is no such file{meant}")]) from None
     except (OSError, UnicodeDecodeError) as error:
         raise TopologyError([Problem(str(path), None, None, "", f"it cannot be read: {error}")]) from None

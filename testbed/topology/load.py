@@ -1,7 +1,6 @@
 """Files and documents → Topology. Whatever is wrong is told at once, and nothing but TopologyError is
 raised."""
 
-import difflib
 import stat
 from collections.abc import Mapping
 from pathlib import Path as FilePath
@@ -9,7 +8,7 @@ from typing import Any
 
 from testbed.topology.locate import MAX_BYTES, Located, locate
 from testbed.topology.model import Topology
-from testbed.topology.problems import Problem, TopologyError, show
+from testbed.topology.problems import Problem, TopologyError, did_you_mean, show
 from testbed.topology.resolve import resolve
 from testbed.topology.rules import broken_rules
 from testbed.topology.salvage import salvage
@@ -83,8 +82,7 @@ def _neighbour(file: FilePath) -> str:
         names = sorted(path.name for path in file.parent.glob("*.y*ml"))
     except OSError:
         return ""
-    close = difflib.get_close_matches(file.name[:100], names, n=1)
-    return f"; did you mean {file.parent / close[0]}?" if close else ""
+    return did_you_mean(file.name, names, lambda name: file.parent / name)
 
 
 def _kind(value: object) -> str:

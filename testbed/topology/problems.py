@@ -1,7 +1,7 @@
 """What is wrong with a topology, and where: one line per mistake, all of them at once."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -85,10 +85,13 @@ def choices(names: Sequence[str]) -> str:
     return once[0] if len(once) == 1 else f"{', '.join(once[:-1])} or {once[-1]}"
 
 
-def did_you_mean(found: object, names: Iterable[str]) -> str:
-    """`; did you mean broker?` for the nearest valid name, or nothing when none is near."""
+def did_you_mean(found: object, names: Iterable[str], written: Callable[[str], object] = str) -> str:
+    """`; did you mean broker?` for the nearest valid name, or nothing when none is near.
+
+    `written` is how that name is to be typed.
+    """
     if not isinstance(found, str):
         return ""
     by_folded = {name.lower(): name for name in names}
     close = difflib.get_close_matches(found[:100].lower(), by_folded, n=1, cutoff=0.6)
-    return f"; did you mean {by_folded[close[0]]}?" if close else ""
+    return f"; did you mean {written(by_folded[close[0]])}?" if close else ""
