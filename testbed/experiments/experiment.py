@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from results.manifest import Facts, Move, NicMeasurement
 from testbed.discover import discovered
 from testbed.errors import UsageError
+from testbed.meant import did_you_mean
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
-from testbed.topology.problems import did_you_mean
 
 Value = str | int | float
 PROFILES = ("smoke", "ci", "release")

@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from testbed.discover import discovered
 from testbed.incidents.words import split_names
-from testbed.topology.problems import choices, did_you_mean, show
+from testbed.meant import did_you_mean
+from testbed.topology.problems import choices, show
 
 
 class Phrase(Protocol):

@@ -10,11 +10,12 @@ from testbed.incidents.model import PRACTICES, Incident, IncidentFile, Practice
 from testbed.incidents.resolve import entries_of, resolve
 from testbed.incidents.rules import broken_rules
 from testbed.incidents.salvage import salvage
+from testbed.meant import did_you_mean
 from testbed.topology.find import find as find_topology
 from testbed.topology.find import ready
 from testbed.topology.locate import MAX_BYTES, Located, locate
 from testbed.topology.model import Topology
-from testbed.topology.problems import Path, Problem, TopologyError, choices, did_you_mean, show
+from testbed.topology.problems import Path, Problem, TopologyError, choices, show
 
 READY = FilePath(__file__).parents[2] / "topologies" / "incidents"
 _PARAMETER = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")

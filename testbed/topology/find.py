@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from testbed.errors import UsageError
+from testbed.meant import did_you_mean
 from testbed.topology.load import load
 from testbed.topology.model import Topology
-from testbed.topology.problems import did_you_mean
 
 READY = Path(__file__).parents[2] / "topologies"
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
+from testbed.meant import did_you_mean
 from testbed.topology.locate import MAX_BYTES, Located, locate
 from testbed.topology.model import Topology
-from testbed.topology.problems import Problem, TopologyError, did_you_mean, show
+from testbed.topology.problems import Problem, TopologyError, show
 from testbed.topology.resolve import resolve
 from testbed.topology.rules import broken_rules
 from testbed.topology.salvage import salvage
