@@ -15,19 +15,26 @@ def judge_quotas(measures: MoveMeasures, move: Move) -> list[Criterion]:
 
 
 def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Move) -> Criterion:
-    wrong = [q for q in sides if q.different]
+    wrong = [
+        f"{q.side} {rate(q.first_different_bytes_per_s or 0.0)} at {at(q.first_different_s or 0.0)}, "
+        f"{q.different} of {q.polls} polls"
+        for q in sides
+        if q.different
+    ]
+    lacking = [
+        f"{q.side} list without {q.first_unlisted_replicas or 0.0:.0f} of its replicas at "
+        f"{at(q.first_unlisted_s or 0.0)}, {q.unlisted} of {q.polls} polls"
+        for q in sides
+        if q.unlisted
+    ]
     asked = _asked(measures, move)
     verdict: Verdict = "inconclusive"
     observed: str | None = None
-    if wrong:
+    if wrong or lacking:
         verdict = "fail"
-        parts = [
-            f"{q.side} {rate(q.first_different_bytes_per_s or 0.0)} at {at(q.first_different_s or 0.0)}, "
-            f"{q.different} of {q.polls} polls"
-            for q in wrong
-        ]
-        observed = "; ".join(parts)
-        why = f"the broker had another quota than {asked}: {observed}"
+        observed = "; ".join([*wrong, *lacking])
+        what = f"another quota than {asked}" if wrong else "not all that is throttled in its lists"
+        why = f"the broker had {what}: {observed}"
     elif measures.started_us is None or not sides:
         why = "no move.started was recorded"
     elif missing := _too_few(sides, measures):
@@ -36,15 +43,15 @@ def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Mov
         verdict = "pass"
         fewest = min(q.polls for q in sides)
         observed = f"{asked} in all {fewest} polls"
-        why = "every poll of leader and follower quota says so"
+        why = "every poll of leader and follower quota says so, and that every listed replica is in its list"
     return criterion(
         "quota-in-force",
-        f"{asked}, leader and follower, at every poll",
+        f"{asked}, leader and follower, for every listed replica, at every poll",
         verdict,
         why,
         host=host,
         observed=observed,
-        series=("quota.leader.rate", "quota.follower.rate"),
+        series=("quota.leader.rate", "quota.follower.rate", "quota.leader.unlisted", "quota.follower.unlisted"),
     )
 
 

@@ -120,7 +120,8 @@ class NicRate:
 class QuotaPolls:
     """What one broker said its quota was during the move; `different` polls said something else than the phase's.
 
-    `longest_gap_s` is the longest time without a poll within a phase.
+    `longest_gap_s` is the longest time without a poll within a phase. `unlisted` polls said that its topics' lists lack
+    replicas that were throttled; 0 also for a run that was recorded before lists were polled.
     """
 
     host: str
@@ -130,6 +131,9 @@ class QuotaPolls:
     different: int
     first_different_s: float | None
     first_different_bytes_per_s: float | None
+    unlisted: int = 0
+    first_unlisted_s: float | None = None
+    first_unlisted_replicas: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

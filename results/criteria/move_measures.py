@@ -129,8 +129,28 @@ class _MoveMeasurer:
         return self.done or self.run.last_us() or 0
 
     def _quota(self, host: str, side: Side, spans: tuple[Span, ...], end: int) -> QuotaPolls:
-        series = self.run.gauge(f"quota.{side}.rate", host)
-        polls, gaps, different = 0, [], []
+        polls, gap_s, different = self._polled(f"quota.{side}.rate", host, spans, end)
+        _polls, _gap_s, unlisted = self._polled(f"quota.{side}.unlisted", host, spans, end, wanted=0.0)
+        return QuotaPolls(host, side, polls, gap_s, *self._told(different), *self._told(unlisted))
+
+    def _told(self, found: list[tuple[int, float]]) -> tuple[int, float | None, float | None]:
+        """How many polls, when the first of them was, and what it said."""
+        if not found:
+            return 0, None, None
+        us, value = found[0]
+        return len(found), (us - self.rates.started) / US, value
+
+    def _polled(
+        self, metric: str, host: str, spans: tuple[Span, ...], end: int, *, wanted: float | None = None
+    ) -> tuple[int, float | None, list[tuple[int, float]]]:
+        """How many polls, the longest time without one, and those (instant, value) that differ from what was wanted.
+
+        Without `wanted` that is each phase's quota.
+        """
+        series = self.run.gauge(metric, host)
+        polls: int = 0
+        gaps: list[float | None] = []
+        different: list[tuple[int, float]] = []
         for span in spans:
             until = min(end, span.end_us) if span.last else span.end_us
             inside = (series.t >= span.begin_us) & (series.t <= until)
@@ -142,18 +162,10 @@ class _MoveMeasurer:
                 # one before an edge nobody knows on which side of it the answer was made.
                 t, value = t[:-1], value[:-1]
             polls += len(t)
-            wrong = value != span.quota_bytes_per_s
-            different += list(zip(t[wrong], value[wrong], strict=True))
+            wrong = value != (span.quota_bytes_per_s if wanted is None else wanted)
+            different += [(int(us), float(other)) for us, other in zip(t[wrong], value[wrong], strict=True)]
         known = [gap for gap in gaps if gap is not None]
-        return QuotaPolls(
-            host=host,
-            side=side,
-            polls=polls,
-            longest_gap_s=max(known) if gaps and len(known) == len(gaps) else None,
-            different=len(different),
-            first_different_s=(int(different[0][0]) - self.rates.started) / US if different else None,
-            first_different_bytes_per_s=float(different[0][1]) if different else None,
-        )
+        return polls, max(known) if gaps and len(known) == len(gaps) else None, different
 
     def _conservation(self, host: str, direction: Direction, started: int, end: int) -> Conservation:
         """Over the move and the control transfer, whichever is longer: both must be quiet at the edges."""

@@ -103,7 +103,12 @@ def _measures(manifest: Manifest, move: Move, tables: dict[str, Rows]) -> MoveMe
         kip73_ratio=throttled_s / move.kip73_seconds if throttled_s and move.kip73_seconds > 0 else None,
         rates=rates,
         quotas=tuple(
-            _quota(host, side, tables["quotas"].get((run, host, f"quota.{side}.rate")))
+            _quota(
+                host,
+                side,
+                tables["quotas"].get((run, host, f"quota.{side}.rate")),
+                tables["quotas"].get((run, host, f"quota.{side}.unlisted")),
+            )
             for host in move.brokers
             for side in SIDES
         ),
@@ -187,10 +192,13 @@ def _window(row: Row, name: str) -> Window | None:
     return Window(row[f"{name}_bytes"], row[f"{name}_elapsed_s"], row[f"{name}_start_s"], row[f"{name}_in_sync"])
 
 
-def _quota(host: str, side: Side, row: Row | None) -> QuotaPolls:
-    if row is None:
-        return QuotaPolls(host, side, 0, None, 0, None, None)
-    return QuotaPolls(host, side, row["polls"], row["gap_s"], row["different"], row["first_s"], row["first_value"])
+def _quota(host: str, side: Side, rates: Row | None, lists: Row | None) -> QuotaPolls:
+    polls, gap_s = (0, None) if rates is None else (rates["polls"], rates["gap_s"])
+    return QuotaPolls(host, side, polls, gap_s, *_different(rates), *_different(lists))
+
+
+def _different(row: Row | None) -> tuple[int, float | None, float | None]:
+    return (0, None, None) if row is None else (row["different"], row["first_s"], row["first_value"])
 
 
 def _conservation(run: str, host: str, direction: Direction, move: Move, rows: Rows) -> Conservation:

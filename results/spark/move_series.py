@@ -102,7 +102,8 @@ FROM (SELECT s.run_id, s.host, s.metric, s.us, sum(s.value) AS value
                  FROM nics) n
         ON n.run_id = s.run_id AND n.host = s.host AND n.metric = s.metric AND n.device = s.label
       WHERE s.metric IN ('broker.leader_replication.byte_rate', 'broker.follower_replication.byte_rate',
-                         'broker.bytes_in', 'quota.leader.rate', 'quota.follower.rate', 'cpu.busy', 'cpu.steal',
+                         'broker.bytes_in', 'quota.leader.rate', 'quota.follower.rate',
+                         'quota.leader.unlisted', 'quota.follower.unlisted', 'cpu.busy', 'cpu.steal',
                          'broker.isr_shrinks', 'move.in_flight', 'move.lag')
          OR n.device IS NOT NULL
       GROUP BY s.run_id, s.host, s.metric, s.us)

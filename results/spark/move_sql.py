@@ -183,9 +183,13 @@ LEFT JOIN (SELECT run_id, max(end_us) AS end_us FROM rates WHERE phase = 0 GROUP
 
 
 def quotas(spark: SparkSession) -> DataFrame:
-    """One row a broker and side: polls in the phases of the move, and those that differ from the phase's quota."""
+    """One row a broker and what is polled: polls in the phases of the move, and those that differ.
+
+    Rates from the phase's quota; of the lists, that they lack none.
+    """
     frame = spark.sql("""
-        SELECT c.run_id, c.started, g.host, g.metric, g.series, s.begin_us, s.quota AS asked, s.first, s.last,
+        SELECT c.run_id, c.started, g.host, g.metric, g.series, s.begin_us, s.first, s.last,
+               CASE WHEN g.metric LIKE '%.unlisted' THEN 0D ELSE s.quota END AS asked,
                CASE WHEN s.last THEN least(c.end_us, s.until_us) ELSE s.until_us END AS stop_us
         FROM gauges g JOIN span c USING (run_id) JOIN spans s USING (run_id) WHERE g.metric LIKE 'quota.%'
           AND (s.first OR s.begin_us < c.end_us)""")

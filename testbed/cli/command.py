@@ -1,12 +1,12 @@
 """What a command is, and how commands are found."""
 
 import argparse
-import importlib
-import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NoReturn
+
+from testbed.discover import discovered
 
 USAGE = 64
 """EX_USAGE of sysexits.h."""
@@ -42,8 +42,4 @@ class Parser(argparse.ArgumentParser):
 
 def commands() -> Iterator[Command]:
     """Every command: each module of `testbed.cli.commands` has one, called COMMAND."""
-    package = importlib.import_module("testbed.cli.commands")
-    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda each: each.name):
-        command = importlib.import_module(f"{package.__name__}.{module.name}").COMMAND
-        assert isinstance(command, Command)
-        yield command
+    yield from discovered("testbed.cli.commands", "COMMAND").values()

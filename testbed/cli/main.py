@@ -1,7 +1,6 @@
 """The entry: finds the command, runs it, turns errors into a line and an exit code."""
 
 import contextlib
-import difflib
 import errno
 import os
 import signal
@@ -13,6 +12,7 @@ from typing import NoReturn
 from testbed import __version__
 from testbed.cli.command import USAGE, Command, Parser, commands
 from testbed.errors import TestbedError, UsageError
+from testbed.meant import did_you_mean
 
 FAILED = 70
 """EX_SOFTWARE of sysexits.h: it could not be done; 1 and 2 are verdicts."""
@@ -47,8 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     command = next((each for each in known if each.name == words[0]), None)
     if command is None:
-        near = difflib.get_close_matches(words[0], [each.name for each in known], n=1)
-        meant = f"; did you mean `testbed {near[0]}`?" if near else ""
+        meant = did_you_mean(words[0], [each.name for each in known], lambda name: f"`testbed {name}`")
         print(f"testbed: there is no command {words[0]!r}{meant}\n\n{_overview(known)}", file=sys.stderr)
         return USAGE
     parser = Parser(f"testbed {command.name}", command.help)

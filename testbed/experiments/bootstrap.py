@@ -6,17 +6,18 @@ import time
 from results.manifest import Differences, Done, InForce
 from testbed.experiments.mover import SAMPLE_S, Mover, Transferred, put_back
 from testbed.faults.catalogue.broker_term import BrokerTerm
-from testbed.kafka.errors import UnreachableError
+from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.properties import DATA_DIR
 from testbed.kafka.types import TopicPartition
 from testbed.probes.allowlist import Allowance, during, new_replicas
 from testbed.probes.recorder import now_us
 from testbed.reassignment.changes import ThrottleError
-from testbed.reassignment.driver import Driver
+from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
 from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.progress import Poll
+from testbed.reassignment.restore import RestoreError
 from testbed.reassignment.throttle import Throttle
 from testbed.software.format import CHECKPOINT, META, meta_properties, new_id
 from testbed.wait import WaitTimeout, wait_for
@@ -55,10 +56,11 @@ class Bootstrap(Mover):
     throttle in force everywhere else, as every broker's default, it is started and fetches what it lacks."""
 
     _stopped: int | None = None
-    _throttle: Throttle
+    _filling: Throttle
     _done: Done
     _in_force: InForce
     _control_missing = 0
+    _left_there: tuple[str, ...] = ()
 
     def __exit__(self, *error: object) -> None:
         self._start()
@@ -81,9 +83,13 @@ class Bootstrap(Mover):
         factor = super().calibrate()
         group = self.scene.calibration
         leader = self.ids[group.leader]
-        with Driver(self.admin, JournalFolder()) as driver:
-            driver.execute(Plan(dict.fromkeys(group.tps(), (leader,))), None)
-            driver.follow(timeout_s=IN_FORCE_S, interval_s=0.2)
+        try:
+            with Driver(self.admin, JournalFolder(), cancel_on_error=True) as driver:
+                driver.execute(Plan(dict.fromkeys(group.tps(), (leader,))), None)
+                driver.follow(timeout_s=IN_FORCE_S, interval_s=0.2)
+        except (DriverError, KafkaError) as error:
+            self._left_there = (f"the calibration's copies were not taken back from {self.joining}: {error}",)
+            self.recorder.event("note", "the calibration was not taken back", {"error": str(error)})
         return factor
 
     def stage(self) -> Differences:
@@ -96,7 +102,7 @@ class Bootstrap(Mover):
         groups = [group for group in self.scene.groups if group is not self.scene.calibration]
         found = self.placed(groups)
         self.recorder.wait_for_all()  # the sizes that were sampled last are those of the filled topics
-        return found
+        return Differences(found.ok and not self._left_there, (*self._left_there, *found.differences))
 
     @property
     def joining(self) -> str:
@@ -120,23 +126,29 @@ class Bootstrap(Mover):
 
     def transfer(self, timeout_s: float) -> Transferred:
         """Throttle, start the broker, wait until it is in sync everywhere; see `Mover.transfer`."""
-        self._throttle = Throttle(self.admin, JournalFolder(), self.recorder.event)
+        self._filling = Throttle(self.admin, JournalFolder(), self.recorder.event)
         self._done, self._in_force = Done(False, "the broker was not started"), InForce(False, 0.0)
-        restored = put_back(None)
         with TerminationGuard():
             try:
                 self._fill(timeout_s)
-            except (WaitTimeout, ThrottleError) as error:
+            except (WaitTimeout, ThrottleError, KafkaError) as error:
                 self._done = Done(False, str(error))
                 self.recorder.event("note", "the broker was not filled", {"error": str(error)})
             finally:
                 with deferred_signals():
-                    restored = put_back(self._throttle.restore())
+                    restored = self._put_back()
         return Transferred(self._done, self._in_force, restored)
+
+    def _put_back(self) -> Differences:
+        try:
+            return put_back(self._filling.restore())
+        except RestoreError as error:
+            self.recorder.event("note", "restore failed", {"why": str(error)})
+            return put_back(None, error)
 
     def _fill(self, timeout_s: float) -> None:
         begun = time.monotonic()
-        throttle, brokers = self._throttle, list(self.ids.values())
+        throttle, brokers = self._filling, list(self.ids.values())
         # A broker that is not there takes no configuration of its own: the rates are the default of all brokers.
         listed = self.scene.listed_topics
         throttle.set((), self.setup.quota_bytes_per_s, brokers, wildcard=listed, everywhere=True)
@@ -172,9 +184,14 @@ class Bootstrap(Mover):
         """See `Mover.control_left`."""
         return self._control_missing
 
+    @property
+    def throttle(self) -> Throttle:
+        """See `Mover.throttle`."""
+        return self._filling
+
     def change_rate(self, rate_bytes_per_s: int) -> None:
         """See `Mover.change_rate`."""
-        self._throttle.change_rate(rate_bytes_per_s, IN_FORCE_S)
+        self._filling.change_rate(rate_bytes_per_s, IN_FORCE_S)
 
     def _lacking(self) -> list[TopicPartition]:
         """Of which partitions the broker is not in sync."""

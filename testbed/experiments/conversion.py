@@ -14,12 +14,15 @@ TIMEOUT_S = 60.0
 
 
 def calibrate(context: Context, admin: Admin, plan: Plan, topic: str, source: str, target: str) -> float | None:
-    """Move `plan` without a throttle and return the conversion factor. Raises `DriverError` when it does not end."""
+    """Move `plan` without a throttle and return the conversion factor.
+
+    Raises `DriverError` when it does not end, `KafkaError` when it is refused; what has not arrived is cancelled then.
+    """
     recorder = context.recorder
     recorder.wait_for_all()
     begun = now_us()
     recorder.event("calibration.started", topic)
-    with Driver(admin, JournalFolder()) as driver:
+    with Driver(admin, JournalFolder(), cancel_on_error=True) as driver:
         driver.execute(plan, None)
         driver.follow(timeout_s=TIMEOUT_S, interval_s=0.2)
     ended = now_us()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from testbed.faults.catalogue.broker_restart import BrokerRestart
 from testbed.faults.catalogue.nic_rate import NicRate
 from testbed.reassignment.progress import Poll
+from testbed.reassignment.watch import Stuck as StuckMove
 from testbed.reassignment.watch import StuckDetector
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate
@@ -68,9 +69,11 @@ class LiveChange(During):
     def look(self, mover: "Mover", poll: Poll) -> None:
         """See `During.look`."""
         if self._rates and poll.in_flight and time.monotonic() >= self._next_s:
-            rate = self._rates.pop(0)
+            rate = self._rates[0]
             mover.context.progress(f"changing the throttle to {format_byte_rate(rate)}")
             mover.change_rate(rate)
+            # Only now: a change that got no answer is asked for again at the next look.
+            self._rates.pop(0)
             self._next_s = time.monotonic() + self._phase_s
 
     def missing(self) -> str:
@@ -85,7 +88,7 @@ class Stuck(During):
         self._raised = self.slowest_bytes_per_s = raised_bytes_per_s
         self._detector = StuckDetector(patience_s)
         self._from_s = 0.0
-        self._done = False
+        self._noticed = self._done = False
 
     def started(self, _mover: "Mover") -> None:
         """See `During.started`."""
@@ -97,15 +100,19 @@ class Stuck(During):
         if self._done or lag is None or time.monotonic() < self._from_s:
             return
         stuck = self._detector.look(time.monotonic(), lag, done=poll.in_flight == 0)
-        if stuck is None:
-            return
-        self._done = True
+        if stuck is not None and not self._noticed:
+            self._tell(mover, stuck)
+        if self._noticed:
+            mover.change_rate(self._raised)
+            self._done = True
+
+    def _tell(self, mover: "Mover", stuck: StuckMove) -> None:
+        self._noticed = True
         mover.recorder.event("move.stuck", "move", {"lag": stuck.lag, "seconds": round(stuck.seconds, 3)})
         mover.context.progress(
             f"stuck: the lag has not fallen for {stuck.seconds:.0f} s; raising to {format_byte_rate(self._raised)}"
         )
         mover.recorder.event("move.raised", "move", {"rate_bytes_per_s": self._raised})
-        mover.change_rate(self._raised)
 
 
 class Bounce(During):

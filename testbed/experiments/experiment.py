@@ -1,13 +1,12 @@
 """What an experiment is, how experiments are found, and how their parameters are read."""
 
-import difflib
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from results.manifest import Facts, Move, NicMeasurement
+from testbed.discover import discovered
 from testbed.errors import UsageError
+from testbed.meant import did_you_mean
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
@@ -75,22 +74,14 @@ class Experiment:
 
 def experiments() -> dict[str, Experiment]:
     """Every experiment by name: each module of the catalogue has one, called EXPERIMENT."""
-    package = importlib.import_module("testbed.experiments.catalogue")
-    found = {}
-    for module in pkgutil.iter_modules(package.__path__):
-        experiment = importlib.import_module(f"{package.__name__}.{module.name}").EXPERIMENT
-        assert isinstance(experiment, Experiment)
-        found[experiment.name] = experiment
-    return found
+    return {each.name: each for each in discovered("testbed.experiments.catalogue", "EXPERIMENT").values()}
 
 
 def find_experiment(name: str) -> Experiment:
     """The experiment of this name. Raises `UsageError` naming those there are."""
     known = experiments()
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        raise UsageError(f"no experiment {name!r}; there are {', '.join(sorted(known))}{meant}")
+        raise UsageError(f"no experiment {name!r}; there are {', '.join(sorted(known))}{did_you_mean(name, known)}")
     return known[name]
 
 
@@ -108,11 +99,8 @@ def read_settings(experiment: Experiment, profile: str, given: Sequence[str]) ->
         if not equals:
             problems.append(f"--set {word}: expected NAME=VALUE")
         elif name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            meant = f"; did you mean {near[0]}?" if near else ""
-            problems.append(
-                f"--set {word}: {experiment.name} has no parameter {name!r}, only {', '.join(known)}{meant}"
-            )
+            allowed = f"{', '.join(known)}{did_you_mean(name, known)}"
+            problems.append(f"--set {word}: {experiment.name} has no parameter {name!r}, only {allowed}")
         else:
             texts[name] = text
     values: dict[str, Value] = {}
@@ -131,9 +119,7 @@ def one_of(*allowed: str) -> Callable[[str], Value]:
 
     def parse(text: str) -> Value:
         if text not in allowed:
-            near = difflib.get_close_matches(text, allowed, n=1)
-            meant = f"; did you mean {near[0]}?" if near else ""
-            raise ValueError(f"allowed are {', '.join(allowed)}{meant}")
+            raise ValueError(f"allowed are {', '.join(allowed)}{did_you_mean(text, allowed)}")
         return text
 
     return parse

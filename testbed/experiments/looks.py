@@ -1,23 +1,36 @@
 """What is looked at regularly while data moves, beside what the hosts tell of themselves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from results.schema import Sample
 from testbed.experiments.scene import Scene
 from testbed.kafka.types import AdminApi
 from testbed.probes.recorder import Recorder, now_us
-from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE
+from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from testbed.reassignment.lag import unlisted_replicas
 
 DRIVER = "driver"
 
 
-def quota_samples(admin: AdminApi, host: str, broker: int) -> list[Sample]:
-    """Which quota a broker has in force, as it says itself (-1: none); a sample's time is when it was asked for."""
+_KEYS = {"leader": (LEADER_RATE, LEADER_REPLICAS), "follower": (FOLLOWER_RATE, FOLLOWER_REPLICAS)}
+
+
+def quota_samples(admin: AdminApi, host: str, broker: int, lists: Mapping[str, Mapping[str, str]]) -> list[Sample]:
+    """Which quota a broker has in force (-1: none), and how many replicas of `lists` its lists lack, as it says itself.
+
+    `lists` are those of the throttle: topic → key → value. A sample's time is when it was asked for.
+    """
     asked, configs = now_us(), admin.broker_configs(broker)
-    rates = {"leader": configs.in_force(LEADER_RATE), "follower": configs.in_force(FOLLOWER_RATE)}
-    return [
-        Sample(asked, host, f"quota.{side}.rate", -1.0 if rate is None else float(rate)) for side, rate in rates.items()
-    ]
+    there = admin.topics_configs(sorted(lists), [key for _rate, key in _KEYS.values()], broker) if lists else {}
+    found = []
+    for side, (rate_key, list_key) in _KEYS.items():
+        rate = configs.in_force(rate_key)
+        lacking = sum(
+            unlisted_replicas(keys.get(list_key), there.get(topic, {}).get(list_key)) for topic, keys in lists.items()
+        )
+        found.append(Sample(asked, host, f"quota.{side}.rate", -1.0 if rate is None else float(rate)))
+        found.append(Sample(asked, host, f"quota.{side}.unlisted", float(lacking)))
+    return found
 
 
 def isr_samples(admin: AdminApi, topics: Sequence[str]) -> list[Sample]:

@@ -16,7 +16,7 @@ from testbed.experiments.load import Load
 from testbed.experiments.looks import DRIVER, isr_samples, lag_samples, quota_samples
 from testbed.experiments.scene import Group, Scene, assignment, fills, misplaced, plan
 from testbed.kafka.admin import Admin
-from testbed.kafka.errors import UnreachableError
+from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.allowlist import Allowance, during, new_replicas
 from testbed.probes.brokers import nic_measurements, watch_brokers
@@ -25,8 +25,9 @@ from testbed.reassignment.changes import ThrottleError
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.progress import Poll
-from testbed.reassignment.restore import Restored
-from testbed.wait import wait_for
+from testbed.reassignment.restore import Restored, RestoreError
+from testbed.reassignment.throttle import Throttle
+from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.preload import Audit, Fill, audit, preload
 
 SAMPLE_S = 1.0
@@ -153,11 +154,16 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
             return ()
 
     def calibrate(self) -> float | None:
-        """Copy the calibration topic without a throttle; returns NIC bytes per byte of log."""
+        """Copy the calibration topic without a throttle; returns NIC bytes per byte of log, None when it failed."""
         self.context.progress("calibrating: an unthrottled transfer")
         group = self.scene.calibration
         target = group.adding[0]
-        return calibrate(self.context, self.admin, plan([group], self.ids), group.topic, group.leader, target)
+        try:
+            return calibrate(self.context, self.admin, plan([group], self.ids), group.topic, group.leader, target)
+        except (DriverError, KafkaError) as error:
+            # Without a factor NICs are not compared with logs: inconclusive, and that alone.
+            self.recorder.event("note", "not calibrated", {"error": str(error)})
+            return None
 
     def sizes(self) -> dict[TopicPartition, int]:
         """Bytes of the leaders' logs of the listed partitions, as they were sampled last."""
@@ -188,11 +194,12 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
                 self.begun()
                 timeline = driver.follow(self.on_poll, timeout_s=timeout_s, interval_s=0.5)
                 done = Done(True, f"seen {timeline.seconds:.1f} s after it was asked for")
-        except (DriverError, ThrottleError) as error:
+        except (DriverError, ThrottleError, KafkaError, RestoreError, WaitTimeout) as error:
             # What was seen so far is judged all the same; the verdict says what is missing.
-            done = Done(False, str(error))
-            self.recorder.event("note", "the move was not done", {"error": str(error)})
-        return Transferred(done, in_force, put_back(driver.restored))
+            if error is not driver.not_restored:
+                done = Done(False, str(error))
+                self.recorder.event("note", "the move was not done", {"error": str(error)})
+        return Transferred(done, in_force, put_back(driver.restored, driver.not_restored))
 
     def begun(self) -> None:
         """The move was accepted: the control goes with it."""
@@ -202,12 +209,18 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
         self.during.started(self)
 
     def on_poll(self, poll: Poll) -> None:
-        """Store how many partitions are in flight, tell when the control has arrived; then what is to happen."""
+        """Store how many partitions are in flight, tell when the control has arrived; then what is to happen.
+
+        What gets no answer is told, and done at the next look.
+        """
         self.recorder.add([Sample(poll.ts_us, DRIVER, "move.in_flight", float(poll.in_flight))])
-        if not self._control_done and self.scene.control is not None and not self.control_left():
-            self._control_done = True
-            self.recorder.event("control.done", self.scene.control.topic)
-        self.during.look(self, poll)
+        try:
+            if not self._control_done and self.scene.control is not None and not self.control_left():
+                self._control_done = True
+                self.recorder.event("control.done", self.scene.control.topic)
+            self.during.look(self, poll)
+        except UnreachableError as error:
+            self.recorder.event("note", "no answer", {"error": str(error)})
 
     def control_left(self) -> int:
         """How many partitions of the control have not arrived."""
@@ -221,14 +234,14 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
 
     @contextlib.contextmanager
     def polling_quotas(self) -> Iterator[None]:
-        """Ask every broker, within the block, which quota it has in force.
+        """Ask every broker, within the block, which quota it has in force, and for which replicas.
 
         A sample's time is when it was asked for. The block ends before the configuration is put back, so that
         each answer within the move is about the throttle of the move.
         """
 
         pollers = [
-            self.recorder.poll(f"quota of {host}", QUOTA_POLL_S, partial(quota_samples, self.admin, host, broker))
+            self.recorder.poll(f"quota of {host}", QUOTA_POLL_S, partial(self.quota_samples, host, broker))
             for host, broker in self.ids.items()
         ]
         try:
@@ -236,6 +249,16 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
         finally:
             for poller in pollers:
                 poller.stop()
+
+    def quota_samples(self, host: str, broker: int) -> list[Sample]:
+        """See `looks.quota_samples`."""
+        throttle = self.throttle
+        return quota_samples(self.admin, host, broker, {} if throttle is None else throttle.lists)
+
+    @property
+    def throttle(self) -> Throttle | None:
+        """The throttle of the move; None before there is one."""
+        return None if self.driver is None else self.driver.throttle
 
     def lag_samples(self) -> list[Sample]:
         """See `looks.lag_samples`."""
@@ -297,8 +320,12 @@ def preloaded(found: Audit) -> Records:
     )
 
 
-def put_back(restored: Restored | None) -> Differences:
-    """Whether the configuration is as it was before the throttle, and what somebody else had made of it."""
+def put_back(restored: Restored | None, failed: TestbedError | None = None) -> Differences:
+    """Whether the configuration is as it was before the throttle, and what somebody else had made of it.
+
+    `failed` is why it is not.
+    """
     if restored is None:
-        return Differences(False, ("the configuration was not put back: see the journal",))
+        problems = failed.problems if isinstance(failed, RestoreError) else () if failed is None else (str(failed),)
+        return Differences(False, (*problems[:_SHOWN], "the configuration was not put back: see the journal"))
     return Differences(True, tuple(str(found) for found in restored.interferences))

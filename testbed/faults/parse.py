@@ -1,26 +1,20 @@
 """Faults as words: `broker-kill host=b2`."""
 
-import importlib
-import pkgutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, replace
 from functools import cache
 from typing import Any, cast
 
+from testbed.discover import discovered
 from testbed.errors import UsageError
 from testbed.faults.fault import Fault
-from testbed.topology.problems import did_you_mean
+from testbed.meant import did_you_mean
 
 
 @cache
 def kinds() -> Mapping[str, type[Fault]]:
     """Every kind of fault by name: each module of `testbed.faults.catalogue` has one, called FAULT."""
-    package = importlib.import_module("testbed.faults.catalogue")
-    found: dict[str, type[Fault]] = {}
-    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda each: each.name):
-        fault: type[Fault] = importlib.import_module(f"{package.__name__}.{module.name}").FAULT
-        found[fault.kind] = fault
-    return found
+    return {fault.kind: fault for fault in discovered("testbed.faults.catalogue", "FAULT").values()}
 
 
 def parameters(kind: type[Fault]) -> tuple["Field[Any]", ...]:

@@ -1,14 +1,14 @@
 """Sentences of an incident: each kind says its form once, as a pattern, and reads itself from a match. Pure."""
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
+from testbed.discover import discovered
 from testbed.incidents.words import split_names
-from testbed.topology.problems import choices, did_you_mean, show
+from testbed.meant import did_you_mean
+from testbed.topology.problems import choices, show
 
 
 class Phrase(Protocol):
@@ -44,12 +44,11 @@ class Names:
 
 def found_in(package: str) -> dict[str, Any]:
     """Every sentence of a package by name: each of its modules has one or more, in `PHRASES`."""
-    home = importlib.import_module(package)
     found: dict[str, Any] = {}
-    for module in sorted(pkgutil.iter_modules(home.__path__), key=lambda each: each.name):
-        for phrase in importlib.import_module(f"{package}.{module.name}").PHRASES:
+    for module, phrases in discovered(package, "PHRASES").items():
+        for phrase in phrases:
             if phrase.name in found:
-                raise TypeError(f"{package}.{module.name}: there is a {phrase.name!r} already")
+                raise TypeError(f"{package}.{module}: there is a {phrase.name!r} already")
             found[phrase.name] = phrase
     return found
 

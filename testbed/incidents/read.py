@@ -1,6 +1,5 @@
 """Files → incidents. Whatever is wrong is told at once, with its place; nothing but `TopologyError` is raised."""
 
-import difflib
 import re
 from collections.abc import Mapping
 from pathlib import Path as FilePath
@@ -11,11 +10,12 @@ from testbed.incidents.model import PRACTICES, Incident, IncidentFile, Practice
 from testbed.incidents.resolve import entries_of, resolve
 from testbed.incidents.rules import broken_rules
 from testbed.incidents.salvage import salvage
+from testbed.meant import did_you_mean
 from testbed.topology.find import find as find_topology
 from testbed.topology.find import ready
 from testbed.topology.locate import MAX_BYTES, Located, locate
 from testbed.topology.model import Topology
-from testbed.topology.problems import Path, Problem, TopologyError, choices, did_you_mean, show
+from testbed.topology.problems import Path, Problem, TopologyError, choices, show
 
 READY = FilePath(__file__).parents[2] / "topologies" / "incidents"
 _PARAMETER = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
@@ -45,8 +45,7 @@ def load(path: str | FilePath, vary: Mapping[str, str] | None = None) -> Inciden
             raw = stream.read(MAX_BYTES + 1)
         text = raw.decode("utf-8-sig")
     except FileNotFoundError:
-        near = difflib.get_close_matches(file.name, [p.name for p in file.parent.glob("*.y*ml")], n=1)
-        meant = f"; did you mean {file.parent / near[0]}?" if near else ""
+        meant = did_you_mean(file.name, [p.name for p in file.parent.glob("*.y*ml")], lambda name: file.parent / name)
         raise TopologyError([Problem(str(path), None, None, "", f"there is no such file{meant}")]) from None
     except (OSError, UnicodeDecodeError) as error:
         raise TopologyError([Problem(str(path), None, None, "", f"it cannot be read: {error}")]) from None

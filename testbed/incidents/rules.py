@@ -11,8 +11,9 @@ from testbed.incidents.expectations.move import MoveDone
 from testbed.incidents.phrases import Names, unknown_names
 from testbed.incidents.surface import EntryForm, IncidentForm
 from testbed.incidents.words import format_time
+from testbed.meant import did_you_mean
 from testbed.topology.model import Topology
-from testbed.topology.problems import Broken, Path, choices, did_you_mean
+from testbed.topology.problems import Broken, Path, choices
 
 Placed = tuple[Path, EntryForm]
 

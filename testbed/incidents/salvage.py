@@ -20,8 +20,9 @@ from testbed.incidents.surface import (
     ThrottleForm,
     TopicForm,
 )
+from testbed.meant import did_you_mean
 from testbed.topology.locate import Located
-from testbed.topology.problems import Path, Problem, choices, did_you_mean, show
+from testbed.topology.problems import Path, Problem, choices, show
 
 _ROUNDS = 6
 _GONE = object()

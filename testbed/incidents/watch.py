@@ -12,9 +12,9 @@ from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import Recorder, now_us
 from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE
-from testbed.reassignment.old_logs import old_logs
+from testbed.reassignment.old_logs import left_behind
 from testbed.reassignment.plan import Move
-from testbed.reassignment.progress import not_placed, not_removed
+from testbed.reassignment.progress import not_placed
 
 LOOK_S = 0.25
 
@@ -142,7 +142,7 @@ class Watch:
         states = self._admin.partitions(self._topics)
         placed = {t: each.moves for t, each in asked.items() if not not_placed(each.moves, listed, states)}
         # Whether old logs are gone is asked last, and once: that is the dear question.
-        done = {t for t, moves in placed.items() if t in known or not not_removed(moves, old_logs(self._admin, moves))}
+        done = {t for t, moves in placed.items() if t in known or not left_behind(self._admin, moves)}
         seen = observations(states, listed, asked, self.size, done)
         ts_us = now_us()
         with self._lock:

@@ -11,7 +11,6 @@ from typing import Any
 
 from kafka import TopicPartition as ClientTopicPartition
 from kafka.admin import AlterConfigOp, ConfigResourceType, OffsetSpec
-from kafka.errors import NotControllerError
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest, IncrementalAlterConfigsRequest
 
 from testbed.kafka.command_config import CommandConfig
@@ -25,6 +24,7 @@ from testbed.kafka.errors import (
     UnreachableError,
     protocol_name,
 )
+from testbed.kafka.quorum import describe_quorum
 from testbed.kafka.types import (
     BrokerConfigs,
     BrokerInfo,
@@ -92,8 +92,7 @@ class Admin:
         call = self._connection.call
         told = call("describe the cluster", self._client.describe_cluster)
         # DescribeCluster names any broker as the controller in KRaft; the quorum names the real one.
-        quorum = call("describe the quorum", self._client.describe_metadata_quorum)
-        leader: int = quorum["topics"][0]["partitions"][0]["leader_id"]
+        leader: int = describe_quorum(self._connection)["leader_id"]
         brokers = (
             BrokerInfo(b["broker_id"], b["host"], b["port"], b["rack"])
             for b in told["brokers"]
@@ -193,12 +192,13 @@ class Admin:
         told = self._connection.call(
             "list reassignments", self._client.list_partition_reassignments, timeout_ms=self._timeout_ms
         )
+        wanted = None if topics is None else set(topics)
         return {
             TopicPartition(tp.topic, tp.partition): Reassignment(
                 tuple(r["replicas"]), tuple(r["adding_replicas"]), tuple(r["removing_replicas"])
             )
             for tp, r in sorted(told.items())
-            if topics is None or tp.topic in topics
+            if wanted is None or tp.topic in wanted
         }
 
     def alter_reassignments(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
@@ -220,18 +220,12 @@ class Admin:
         pending = dict(chunk)
         while pending:
             request = {ClientTopicPartition(tp.topic, tp.partition): r for tp, r in pending.items()}
-            try:
-                told = self._connection.call(
-                    "alter reassignments",
-                    self._client.alter_partition_reassignments,
-                    request,
-                    timeout_ms=self._timeout_ms,
-                )
-            except RuntimeError as error:
-                # The client's way of saying that the second broker it asked was not the controller either.
-                if "active controller" not in str(error):
-                    raise
-                told = dict.fromkeys(request, NotControllerError)
+            told = self._connection.call(
+                "alter reassignments",
+                self._client.alter_partition_reassignments,
+                request,
+                timeout_ms=self._timeout_ms,
+            )
             again = {}
             for tp, target in pending.items():
                 key = ClientTopicPartition(tp.topic, tp.partition)
@@ -369,6 +363,7 @@ class Admin:
         A replica being copied to another folder of its broker lies there twice; the one in use is the one
         returned.
         """
+        wanted = None if topics is None else set(topics)
         found: dict[int, dict[TopicPartition, ReplicaLog]] = {}
         for broker in brokers:
             what = f"describe the log folders of broker {broker}"
@@ -381,7 +376,7 @@ class Admin:
                 if folder["error_code"]:
                     raise KafkaError(f"{what}, {folder['log_dir']}", protocol_name(folder["error_code"]))
                 for topic in folder["topics"]:
-                    if topics is not None and topic["name"] not in topics:
+                    if wanted is not None and topic["name"] not in wanted:
                         continue
                     for p in topic["partitions"]:
                         tp = TopicPartition(topic["name"], p["partition_index"])

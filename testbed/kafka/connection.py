@@ -15,10 +15,12 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from testbed.kafka.command_config import CommandConfig
-from testbed.kafka.errors import KafkaError, UnreachableError, protocol_name
+from testbed.kafka.errors import NOT_CONTROLLER, KafkaError, UnreachableError, protocol_name
 
 _T = TypeVar("_T")
 _RETRY_INTERVAL_S = 0.05
+_NO_CONTROLLER = "Failed to find active controller id"
+"""The client's way of saying, as a RuntimeError, that the second broker it asked was not the controller either."""
 _LOGIN_REFUSED = (client_errors.SaslAuthenticationFailedError, client_errors.UnsupportedSaslMechanismError)
 
 
@@ -110,7 +112,8 @@ class Connection:
         """Call one of the client's functions; ``what`` says in an error what was being done.
 
         Which broker is asked is the client's choice. While that one cannot be connected to, or is not tried because
-        it could not be a moment ago, nothing has been sent: another one is asked, until the timeout.
+        it could not be a moment ago, nothing has been sent: another one is asked, until the timeout. Nor has anything
+        been done while none of those asked was the controller.
         """
         return self._call(what, None, lambda: function(*args, **named))
 
@@ -139,6 +142,14 @@ class Connection:
                     why = str(error.args[0]) if refused else f"{self.timeout_s:g} s"
                     raise UnreachableError(what, "BROKER_NOT_AVAILABLE", why) from error
                 # The client would go on asking the one that it takes for the controller.
+                self.client._controller_id = None
+                time.sleep(_RETRY_INTERVAL_S)
+            except RuntimeError as error:
+                if _NO_CONTROLLER not in str(error):
+                    raise
+                if time.monotonic() >= deadline:
+                    why = f"no broker that was asked is the controller, {self.timeout_s:g} s long"
+                    raise UnreachableError(what, NOT_CONTROLLER, why) from error
                 self.client._controller_id = None
                 time.sleep(_RETRY_INTERVAL_S)
             except client_errors.UnknownBrokerIdError as error:

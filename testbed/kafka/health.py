@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.kafka.connection import Connection
+from testbed.kafka.quorum import describe_quorum
 from testbed.kafka.types import TopicPartition
 
 
@@ -40,7 +41,7 @@ def health(bootstrap: Sequence[str], *, timeout_s: float = 5.0) -> Health:
     """Observe the cluster once. Raises `KafkaError`, as `UnreachableError` when nobody answers."""
     with closing(Connection(bootstrap, timeout_s, "testbed-health")) as connection:
         client, call = connection.client, connection.call
-        quorum = call("describe the quorum", client.describe_metadata_quorum)["topics"][0]["partitions"][0]
+        quorum = describe_quorum(connection)
         topics = call("describe all topics", client.describe_topics)
         moving = call("list reassignments", client.list_partition_reassignments, timeout_ms=int(timeout_s * 1000))
     adding = {TopicPartition(tp.topic, tp.partition): frozenset(r["adding_replicas"]) for tp, r in moving.items()}

@@ -82,7 +82,8 @@ def merged(present: str | None, entries: Sequence[str]) -> str:
     if present is not None and present.strip() == EVERY_REPLICA:
         return present
     kept = [entry.strip() for entry in (present or "").split(",") if entry.strip()]
-    return ",".join([*kept, *(entry for entry in entries if entry not in kept)])
+    known = set(kept)
+    return ",".join([*kept, *(entry for entry in entries if entry not in known)])
 
 
 def wanted_configs(
@@ -144,6 +145,19 @@ def rechanged(done: Sequence[Change], before: Wanted, after: Wanted) -> tuple[Ch
     return tuple(found.values())
 
 
+def joined(done: Sequence[Change], wanted: Wanted, present: Wanted) -> tuple[Change, ...]:
+    """The changes of a throttle that takes in more: ``wanted``, of resources of which ``present`` is set now.
+
+    The original of what was journaled before stays: it was changed while its broker was alive the last time.
+    """
+    found = {(change.resource, change.key): change for change in done}
+    for new in (*changes(wanted, present), *relied_on(wanted, present)):
+        known = found.get((new.resource, new.key), new)
+        earlier = known.earlier if known.value == new.value else (*known.earlier, known.value)
+        found[new.resource, new.key] = replace(known, value=new.value, earlier=earlier)
+    return tuple(found.values())
+
+
 def settled(done: Sequence[Change]) -> tuple[Change, ...]:
     """The same changes once every broker shows their values: nothing earlier can be there any more."""
     return tuple(replace(change, earlier=()) for change in done)
@@ -188,12 +202,18 @@ def not_in_force(wanted: Wanted, seen: Wanted) -> list[str]:
 
 
 def _refuse_listed(moves: Iterable[Move], unthrottled: Collection[TopicPartition], present: Wanted) -> None:
+    topics = {tp.topic for tp in unthrottled}
+    lists = {
+        (topic, key): {entry.strip() for entry in present.get(ConfigResource.topic(topic), {}).get(key, "").split(",")}
+        for topic in topics
+        for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+    }
     for move in moves:
         if move.tp not in unthrottled:
             continue
         there = present.get(ConfigResource.topic(move.tp.topic), {})
         for key, brokers in ((LEADER_REPLICAS, move.current), (FOLLOWER_REPLICAS, move.adding)):
-            listed = {entry.strip() for entry in there.get(key, "").split(",")}
+            listed = lists[move.tp.topic, key]
             named = {f"{move.tp.partition}:{broker}" for broker in brokers}
             if EVERY_REPLICA in listed or named & listed:
                 raise ThrottleError(

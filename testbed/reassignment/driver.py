@@ -1,15 +1,18 @@
 """Carrying out a plan: throttle, wait until it is in force, move, follow to the end, restore in any event."""
 
+import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 
 from testbed.errors import TestbedError
-from testbed.kafka.errors import UnreachableError
-from testbed.kafka.types import AdminApi, TopicPartition
+from testbed.kafka.errors import KafkaError, UnreachableError
+from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
+from testbed.reassignment.existing import existing_partitions
 from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
 from testbed.reassignment.journal import JournalFolder
-from testbed.reassignment.old_logs import old_logs
+from testbed.reassignment.old_logs import left_behind
 from testbed.reassignment.plan import Move, Plan, PlanError, moves
 from testbed.reassignment.progress import (
     Poll,
@@ -17,12 +20,11 @@ from testbed.reassignment.progress import (
     TraceEntry,
     in_flight,
     not_placed,
-    not_removed,
     observed,
 )
 from testbed.reassignment.restore import Restored
 from testbed.reassignment.throttle import EventSink, Throttle
-from testbed.wait import WaitTimeout, wait_for
+from testbed.wait import wait_for
 
 _SHOWN = 8
 
@@ -69,6 +71,8 @@ class Driver:
         self._asked = False
         self.throttle = Throttle(admin, journals, self._on_event, command_config=command_config)
         self.restored: Restored | None = None
+        self.not_restored: TestbedError | None = None
+        """Why what was there could not be put back: raised, or added as a note to the error under way."""
 
     def __enter__(self) -> "Driver":
         self._guard.__enter__()
@@ -125,30 +129,39 @@ class Driver:
 
         Done: none of the partitions is listed as being reassigned, and each one's replicas are its target,
         all in sync, and the old replicas' logs are gone from the brokers that lost them. ``on_poll`` is
-        called at each look. A look without an answer is not the end. Raises `DriverError` saying what was
-        missing at the deadline.
+        called at each look; what it raises ends the following and is raised as it is. A look without an answer is not
+        the end. A broker that was not alive when the throttle was set is given its rate once it is.
+
+        Raises `DriverError` saying what was missing at the deadline, what the cluster refused to tell, or, when
+        everything else has arrived, which topics were deleted meanwhile.
         """
         if not self._asked:
             raise DriverError("nothing to follow: execute a plan first")
-        polls: list[Poll] = []
-        trace: list[TraceEntry] = []
-        last: dict[TopicPartition, TraceEntry] = {}
-
-        def look() -> list[str]:
-            try:
-                return self._look(polls, trace, last, on_poll)
-            except UnreachableError as error:
-                return [str(error)]
-
-        try:
-            wait_for(look, lambda missing: not missing, timeout_s, interval_s, "the move")
-        except WaitTimeout as error:
-            missing = list(error.last_seen)
+        seen = _Seen()
+        deadline = time.monotonic() + timeout_s
+        # The deadline is one of this loop's own: a timeout of whatever `on_poll` waits for is not the move's.
+        missing = wait_for(
+            lambda: self._look(seen, on_poll),
+            lambda missing: not missing or time.monotonic() >= deadline,
+            math.inf,
+            interval_s,
+            "the move",
+        )
+        if missing:
             more = [f"and {len(missing) - _SHOWN} more"] if len(missing) > _SHOWN else []
+            raise DriverError(f"the move is not done after {timeout_s:g} s:\n  " + "\n  ".join(missing[:_SHOWN] + more))
+        if seen.gone:
             raise DriverError(
-                f"the move is not done after {timeout_s:g} s:\n  " + "\n  ".join(missing[:_SHOWN] + more)
-            ) from error
-        timeline = Timeline(self._started_us, _now_us(), time.monotonic() - self._started_s, tuple(polls), tuple(trace))
+                f"topics that were being moved have been deleted: {', '.join(sorted(seen.gone))}; "
+                f"what was moved of other topics has arrived"
+            )
+        timeline = Timeline(
+            self._started_us,
+            _now_us(),
+            time.monotonic() - self._started_s,
+            tuple(seen.polls),
+            tuple(seen.trace),
+        )
         self._on_event("move.done", "move", {"seconds": round(timeline.seconds, 3)})
         return timeline
 
@@ -185,29 +198,40 @@ class Driver:
             raise DriverError(f"brokers {dead} are targets of the plan but not alive; live are {sorted(live)}")
         return todo
 
-    def _look(
-        self,
-        polls: list[Poll],
-        trace: list[TraceEntry],
-        last: dict[TopicPartition, TraceEntry],
-        on_poll: Callable[[Poll], None] | None,
-    ) -> list[str]:
-        topics = sorted({move.tp.topic for move in self._moves})
-        listed = self._admin.reassignments(topics)
-        states = self._admin.partitions(topics)
-        now_us = _now_us()
-        for entry in observed(now_us, self._moves, listed, states):
-            before = last.get(entry.tp)
-            if before is None or _seen(before) != _seen(entry):
-                trace.append(entry)
-                last[entry.tp] = entry
-        poll = Poll(now_us, in_flight(self._moves, listed), len(self._moves))
-        polls.append(poll)
+    def _look(self, seen: "_Seen", on_poll: Callable[[Poll], None] | None) -> list[str]:
+        """Look once, and say what is missing."""
+        try:
+            listed, states = self._ask()
+        except UnreachableError as error:
+            return [str(error)]
+        poll = seen.add(self._moves, listed, states)
         if on_poll is not None:
             on_poll(poll)
+        # Gone is what two looks have not found: one broker may be behind with its metadata.
+        existing = {tp.topic for tp in states}
+        gone = {move.tp.topic for move in self._moves} - existing
+        there = [move for move in self._moves if move.tp.topic in existing or move.tp.topic not in seen.gone]
+        seen.gone = gone
         # The logs of the losing brokers are asked for only once nothing else is missing: that is the dear
         # question.
-        return not_placed(self._moves, listed, states) or not_removed(self._moves, old_logs(self._admin, self._moves))
+        return not_placed(there, listed, states) or self._not_removed(there)
+
+    def _ask(self) -> tuple[dict[TopicPartition, Reassignment], dict[TopicPartition, PartitionState]]:
+        topics = sorted({move.tp.topic for move in self._moves})
+        try:
+            if self.throttle.left_out:
+                self.throttle.admit({broker.id for broker in self._admin.cluster().brokers})
+            return self._admin.reassignments(topics), existing_partitions(self._admin, topics)
+        except UnreachableError:
+            raise
+        except KafkaError as error:
+            raise DriverError(f"the move cannot be followed: {error}") from error
+
+    def _not_removed(self, there: Sequence[Move]) -> list[str]:
+        try:
+            return left_behind(self._admin, there)
+        except KafkaError as error:
+            raise DriverError(f"whether the old replicas are gone cannot be seen: {error}") from error
 
     def _end(self, error: BaseException | None) -> None:
         failures: list[TestbedError] = []
@@ -220,6 +244,7 @@ class Driver:
         try:
             self.restored = self.throttle.restore(self._restore_timeout_s)
         except TestbedError as failure:
+            self.not_restored = failure
             failures.append(failure)
         for failed in failures:
             self._on_event("note", "restore failed", {"why": str(failed)})
@@ -229,7 +254,34 @@ class Driver:
             raise failures[0]
 
 
-def _seen(entry: TraceEntry) -> tuple[object, ...]:
+@dataclass(slots=True)
+class _Seen:
+    """What the looks at one move have shown so far."""
+
+    polls: list[Poll] = field(default_factory=list)
+    trace: list[TraceEntry] = field(default_factory=list)
+    last: dict[TopicPartition, TraceEntry] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    """The topics that the last look has not found."""
+
+    def add(
+        self,
+        moves: Sequence[Move],
+        listed: Mapping[TopicPartition, Reassignment],
+        states: Mapping[TopicPartition, PartitionState],
+    ) -> Poll:
+        now_us = _now_us()
+        for entry in observed(now_us, moves, listed, states):
+            before = self.last.get(entry.tp)
+            if before is None or _what(before) != _what(entry):
+                self.trace.append(entry)
+                self.last[entry.tp] = entry
+        poll = Poll(now_us, in_flight(moves, listed), len(moves))
+        self.polls.append(poll)
+        return poll
+
+
+def _what(entry: TraceEntry) -> tuple[object, ...]:
     return (entry.replicas, entry.adding, entry.removing, entry.isr, entry.leader)
 
 

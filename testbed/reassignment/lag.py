@@ -92,19 +92,30 @@ def unlisted(
 
     ``lists`` is what is set on each topic.
     """
+    entries = {
+        topic: (_entries(keys.get(LEADER_REPLICAS)), _entries(keys.get(FOLLOWER_REPLICAS)))
+        for topic, keys in lists.items()
+    }
     found = []
     for tp, running in sorted(listed.items()):
-        keys = lists.get(tp.topic, {})
+        leaders, followers = entries.get(tp.topic, (set(), set()))
         existing = [broker for broker in running.replicas if broker not in running.adding]
-        if not (
-            _has(keys.get(LEADER_REPLICAS), tp, existing) and _has(keys.get(FOLLOWER_REPLICAS), tp, running.adding)
-        ):
+        if not (_has(leaders, tp, existing) and _has(followers, tp, running.adding)):
             found.append(tp)
     return tuple(found)
 
 
-def _has(value: str | None, tp: TopicPartition, brokers: Iterable[int]) -> bool:
-    entries = {entry.strip() for entry in (value or "").split(",")}
+def unlisted_replicas(wanted: str | None, there: str | None) -> int:
+    """Return how many entries of a topic's wanted list are not in the list that is there."""
+    entries = _entries(there)
+    return 0 if EVERY_REPLICA in entries else len(_entries(wanted) - entries)
+
+
+def _entries(value: str | None) -> set[str]:
+    return {entry.strip() for entry in (value or "").split(",")} - {""}
+
+
+def _has(entries: set[str], tp: TopicPartition, brokers: Iterable[int]) -> bool:
     return EVERY_REPLICA in entries or {f"{tp.partition}:{broker}" for broker in brokers} <= entries
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import AdminApi, ReplicaLog, TopicPartition
 from testbed.reassignment.plan import Move
-from testbed.reassignment.progress import removing_brokers
+from testbed.reassignment.progress import not_removed, removing_brokers
 
 
 def old_logs(admin: AdminApi, moves: Sequence[Move]) -> dict[int, dict[TopicPartition, ReplicaLog]]:
@@ -18,3 +18,8 @@ def old_logs(admin: AdminApi, moves: Sequence[Move]) -> dict[int, dict[TopicPart
         except UnreachableError:
             continue  # said by `not_removed`, which names the broker
     return found
+
+
+def left_behind(admin: AdminApi, moves: Sequence[Move]) -> list[str]:
+    """Which replicas that are to be removed are not seen to be gone. Raises `KafkaError`."""
+    return not_removed(moves, old_logs(admin, moves))

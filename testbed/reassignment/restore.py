@@ -1,7 +1,9 @@
 """Putting back what a journal says was there, and seeing that it is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 from testbed.errors import TestbedError
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
@@ -10,6 +12,7 @@ from testbed.reassignment.changes import EVERY_BROKER, Change, by_resource
 from testbed.wait import WaitTimeout, wait_for
 
 _INTERVAL_S = 0.1
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,49 +60,97 @@ def restore(admin: AdminApi, changes: Sequence[Change], timeout_s: float) -> Res
     """Put every changed key back to its original value or absence, and wait until that is what is there.
 
     Keys that were not changed are not touched, nor rates that were right already. Every resource is tried, also
-    after one has failed; then `RestoreError` lists those that remain. ``timeout_s`` bounds the wait for each
-    resource to show the originals.
+    after one has failed; then `RestoreError` lists those that remain. ``timeout_s`` bounds the wait for all
+    resources to show the originals. Topics are read many at a time.
     """
-    problems: list[str] = []
-    interferences: list[Interference] = []
-    gone: list[str] = []
     changes = [change for change in changes if change.made]
-    for resource, mine in by_resource(changes).items():
-        try:
-            interferences += _restore_resource(admin, resource, mine, timeout_s)
-        except KafkaError as error:
-            if resource.kind == "topic" and error.name == UNKNOWN_TOPIC_OR_PARTITION:
-                gone.append(resource.name)
-            else:
-                problems.append(str(error))
-        except WaitTimeout as error:
-            problems.append(str(error))
-    done = Restored(tuple(changes), tuple(interferences), tuple(gone))
-    if problems:
-        raise RestoreError(problems, done)
+    restoring = _Restoring(admin, by_resource(changes))
+    restoring.put_back()
+    restoring.wait(timeout_s)
+    done = Restored(tuple(changes), tuple(restoring.interferences), tuple(restoring.gone))
+    if restoring.problems:
+        raise RestoreError(list(restoring.problems.values()), done)
     return done
 
 
-def _restore_resource(
-    admin: AdminApi, resource: ConfigResource, mine: Sequence[Change], timeout_s: float
-) -> list[Interference]:
-    found = read_configs(admin, resource)
-    interferences = [
-        Interference(change, found.get(change.key)) for change in mine if found.get(change.key) not in change.ours
-    ]
-    admin.alter_configs(
-        resource,
-        {change.key: change.original for change in mine if change.original is not None},
-        [change.key for change in mine if change.original is None],
-    )
+class _Restoring:
+    """One restore: what is left of it, and what was found."""
 
-    def different() -> list[str]:
-        there = read_configs(admin, resource)
-        return [
-            f"{change.key} is {there.get(change.key)!r}, not {change.original!r}"
-            for change in mine
-            if there.get(change.key) != change.original
-        ]
+    def __init__(self, admin: AdminApi, todo: Mapping[ConfigResource, Sequence[Change]]) -> None:
+        self._admin = admin
+        self._left = dict(todo)
+        self.interferences: list[Interference] = []
+        self.gone: list[str] = []
+        self.problems: dict[ConfigResource, str] = {}
 
-    wait_for(different, lambda left: not left, timeout_s, _INTERVAL_S, f"the originals of {resource}")
-    return interferences
+    def put_back(self) -> None:
+        """Write every original; what fails is left."""
+        for resource, found in self._read().items():
+            mine = self._left[resource]
+            self.interferences += [
+                Interference(change, found.get(change.key))
+                for change in mine
+                if found.get(change.key) not in change.ours
+            ]
+            self._try(
+                resource,
+                partial(
+                    self._admin.alter_configs,
+                    resource,
+                    {change.key: change.original for change in mine if change.original is not None},
+                    [change.key for change in mine if change.original is None],
+                ),
+            )
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until all that was written is what is there."""
+        try:
+            wait_for(self._different, lambda left: not left, timeout_s, _INTERVAL_S, "the originals")
+        except WaitTimeout as error:
+            self.problems |= {
+                resource: f"waited {timeout_s:g} s for the originals of {resource}; last seen: {seen}"
+                for resource, seen in error.last_seen.items()
+            }
+
+    def _different(self) -> dict[ConfigResource, list[str]]:
+        found = {}
+        for resource, there in self._read().items():
+            found[resource] = [
+                f"{change.key} is {there.get(change.key)!r}, not {change.original!r}"
+                for change in self._left[resource]
+                if there.get(change.key) != change.original
+            ]
+        return {resource: seen for resource, seen in found.items() if seen}
+
+    def _read(self) -> dict[ConfigResource, Mapping[str, str]]:
+        """What is set now on each resource that is left; of one that cannot be read nothing is."""
+        topics = [resource for resource in self._left if resource.kind == "topic"]
+        keys = sorted({change.key for resource in topics for change in self._left[resource]})
+        found: dict[ConfigResource, Mapping[str, str]] = {}
+        try:
+            lists = self._admin.topics_configs([topic.name for topic in topics], keys) if topics else {}
+            # One that has nothing may have been deleted: where something should be, it is asked by itself.
+            found = {
+                topic: lists.get(topic.name, {})
+                for topic in topics
+                if topic.name in lists or all(change.original is None for change in self._left[topic])
+            }
+        except KafkaError:
+            pass  # one of them may not be read, or is asked for in vain: each by itself says which
+        for resource in [each for each in self._left if each not in found]:
+            there = self._try(resource, partial(read_configs, self._admin, resource))
+            if there is not None:
+                found[resource] = there
+        return found
+
+    def _try(self, resource: ConfigResource, function: Callable[[], _T]) -> _T | None:
+        """What a request gives; None when it fails, and the resource is left no more."""
+        try:
+            return function()
+        except KafkaError as error:
+            del self._left[resource]
+            if resource.kind == "topic" and error.name == UNKNOWN_TOPIC_OR_PARTITION:
+                self.gone.append(resource.name)
+            else:
+                self.problems[resource] = str(error)
+            return None

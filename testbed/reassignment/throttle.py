@@ -20,6 +20,7 @@ from testbed.reassignment.changes import (
     at_rate,
     by_resource,
     changes,
+    joined,
     not_in_force,
     rechanged,
     relied_on,
@@ -72,8 +73,9 @@ class Throttle:
         self._brokers: tuple[int, ...] = ()
         self._rate_bytes_per_s = 0
         self._overwritten: list[Interference] = []
+        self._told: dict[int, str] = {}
         self.left_out: tuple[int, ...] = ()
-        """Brokers that were not alive when it was set, and so got no rate: one that comes back has no throttle."""
+        """Brokers that were not alive when it was set, and so have no rate: see `admit`."""
 
     def set(
         self,
@@ -95,7 +97,7 @@ class Throttle:
         """
         if self._journal is not None:
             raise ThrottleError("this throttle is set already; restore it first")
-        cluster = self._admin.cluster()
+        cluster, unthrottled = self._admin.cluster(), frozenset(unthrottled)
         concerned = {broker for move in moves for broker in (*move.current, *move.target)} | {*extra_brokers}
         # A broker's own configuration is taken by that broker alone: a dead one would refuse all the rest with it.
         dead = set() if everywhere else concerned - {broker.id for broker in cluster.brokers}
@@ -162,6 +164,47 @@ class Throttle:
             of_brokers = [resource for resource in wanted if resource.kind == "broker"]
             self._alter(changes(wanted, self._present(self._topics(), of_brokers)))
 
+    def admit(self, live: Collection[int]) -> tuple[int, ...]:
+        """Give the rate to those of `left_out` that are alive now, in the journal first; returns them.
+
+        One that cannot be given it stays left out, is told of in an event, and is tried again the next time. Does
+        nothing while there is no throttle.
+        """
+        if self._journal is None:
+            return ()
+        return tuple(broker for broker in self.left_out if broker in live and self._admitted(broker))
+
+    def _admitted(self, broker: int) -> bool:
+        resource = ConfigResource.broker(broker)
+        wanted = {resource: dict.fromkeys(RATES, str(self._rate_bytes_per_s))}
+        assert self._journal is not None
+        try:
+            with self._journals.held():
+                journal = self._journals.latest(self._journal)
+                present = {resource: read_configs(self._admin, resource)}
+                others = [each for each in open_journals(self._journals) if each.cluster_id == journal.cluster_id]
+                refuse_shared(wanted, present, [each for each in others if each.id != journal.id])
+                todo = changes(wanted, present)
+                self._overwritten += self._interferences(journal, todo)
+                self._write(replace(journal, changes=joined(journal.changes, wanted, present)))
+                self._alter(todo)
+        except (KafkaError, ThrottleError) as error:
+            if self._told.get(broker) != str(error):
+                self._told[broker] = str(error)
+                self._on_event("note", "not throttled", {"broker": broker, "why": str(error)})
+            return False
+        self._wanted = {**self._wanted, **wanted}
+        self._brokers = tuple(sorted({*self._brokers, broker}))
+        self.left_out = tuple(each for each in self.left_out if each != broker)
+        self._on_event("throttle.admitted", "throttle", {"broker": broker, "rate_bytes_per_s": self._rate_bytes_per_s})
+        return True
+
+    @property
+    def lists(self) -> dict[str, Mapping[str, str]]:
+        """Topic → key → the list that is to be in force; empty while there is no throttle."""
+        wanted = {} if self._journal is None else self._wanted
+        return {resource.name: keys for resource, keys in wanted.items() if resource.kind == "topic"}
+
     @property
     def rate_bytes_per_s(self) -> int | None:
         """The rate that was set last; None while there is no throttle."""
@@ -185,8 +228,9 @@ class Throttle:
             journal = replace(journal, changes=rechanged(journal.changes, self._wanted, after))
             self._write(journal)
             self._on_event("throttle.changing", "throttle", {"rate_bytes_per_s": rate_bytes_per_s})
-            self._wanted, self._rate_bytes_per_s = after, rate_bytes_per_s
             self._alter(todo)
+            # Not before: when one of them gave no answer, all are asked for again.
+            self._wanted, self._rate_bytes_per_s = after, rate_bytes_per_s
         self.wait_in_force(timeout_s, otherwise="the move goes on")
         with self._journals.held():
             journal = self._journals.latest(journal)

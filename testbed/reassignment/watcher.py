@@ -4,9 +4,10 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
-from testbed.kafka.types import AdminApi, PartitionState, TopicPartition
+from testbed.kafka.errors import UnreachableError
+from testbed.kafka.types import AdminApi, TopicPartition
 from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from testbed.reassignment.existing import existing_partitions
 from testbed.reassignment.lag import Moving, Way, copies, lag_bytes, moving, passed, unlisted
 from testbed.reassignment.model import Direction, Share, shares
 from testbed.reassignment.sizes import Pauses, Sizes, growth, read_sizes
@@ -61,6 +62,8 @@ class Watcher:
         self._detector = StuckDetector(patience_s)
         self._pace = Pace()
         self._seen: set[TopicPartition] = set()
+        self._asked: set[tuple[TopicPartition, tuple[int, ...]]] = set()
+        """What was under way at the last look: each partition with the replicas that were being added to it."""
         self._moves: tuple[Moving, ...] = ()
         self._history: deque[tuple[Sizes, dict[Way, float]]] = deque()
         self._copied = 0.0
@@ -69,9 +72,11 @@ class Watcher:
         """Look once. Raises `UnreachableError` when nobody answers, and `KafkaError`."""
         listed = self._admin.reassignments()
         topics = sorted({tp.topic for tp in listed} | {move.tp.topic for move in self._moves})
-        moves = moving(listed, self._states(topics))
-        if not set(listed) <= self._seen:  # something was added: what was seen before says nothing of it
+        moves = moving(listed, existing_partitions(self._admin, topics))
+        asked = {(tp, running.adding) for tp, running in listed.items()}
+        if not asked <= self._asked:  # something was asked for: what was seen before says nothing of it
             self.restart()
+        self._asked = asked
         self._seen |= set(listed)
         live = {broker.id for broker in self._admin.cluster().brokers}
         sizes, silent = self._sizes(_brokers((*moves, *self._moves)), live, topics)
@@ -99,15 +104,6 @@ class Watcher:
         """Judge the pace anew: the throttle was changed, or more is being moved."""
         self._detector.restart()
         self._pace.restart()
-
-    def _states(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
-        try:
-            return self._admin.partitions(topics)
-        except KafkaError as error:
-            if error.name != UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            there = set(self._admin.topics())  # one of them was deleted
-            return self._admin.partitions([topic for topic in topics if topic in there])
 
     def _sizes(self, brokers: Iterable[int], live: set[int], topics: Sequence[str]) -> tuple[Sizes, tuple[int, ...]]:
         before = self._history[-1][0] if self._history else Sizes({}, {})

@@ -1,14 +1,13 @@
 """What a suite is: for each profile a list of cases, a case being an experiment with its settings."""
 
-import difflib
-import importlib
 import os
-import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from testbed.discover import discovered
 from testbed.errors import UsageError
 from testbed.experiments.experiment import PROFILES
+from testbed.meant import did_you_mean
 from testbed.runner.variant import Resolved, Variant, resolve
 
 LIMIT_S = 420.0
@@ -59,22 +58,14 @@ class Suite:
         wanted = list(only)
         for name in wanted:
             if name not in cases:
-                near = difflib.get_close_matches(name, cases, n=1)
-                meant = f"; did you mean {near[0]}?" if near else ""
-                known = ", ".join(cases)
-                raise UsageError(f"suite {self.name}, profile {profile}: no case {name!r}, only {known}{meant}")
+                known = f"{', '.join(cases)}{did_you_mean(name, cases)}"
+                raise UsageError(f"suite {self.name}, profile {profile}: no case {name!r}, only {known}")
         return tuple(case for name, case in cases.items() if not wanted or name in wanted)
 
 
 def suites() -> dict[str, Suite]:
     """Every suite by name: each module of the catalogue has one, called SUITE."""
-    package = importlib.import_module("testbed.suites.catalogue")
-    found = {}
-    for module in pkgutil.iter_modules(package.__path__):
-        suite = importlib.import_module(f"{package.__name__}.{module.name}").SUITE
-        assert isinstance(suite, Suite)
-        found[suite.name] = suite
-    return found
+    return {suite.name: suite for suite in discovered("testbed.suites.catalogue", "SUITE").values()}
 
 
 def find_suite(name: str) -> Suite:

@@ -1,9 +1,9 @@
 """A topology by its file, or one of the ready ones by its name."""
 
-import difflib
 from pathlib import Path
 
 from testbed.errors import UsageError
+from testbed.meant import did_you_mean
 from testbed.topology.load import load
 from testbed.topology.model import Topology
 
@@ -22,6 +22,4 @@ def find(text: str) -> Topology:
         return load(READY / f"{name}.yaml")
     if "/" in text or text.endswith((".yaml", ".yml")) or Path(text).is_file():
         return load(text)
-    near = difflib.get_close_matches(text, ready(), n=1)
-    meant = f"; did you mean {near[0]}?" if near else ""
-    raise UsageError(f"no topology {text!r}: give a file, or one of {', '.join(ready())}{meant}")
+    raise UsageError(f"no topology {text!r}: give a file, or one of {', '.join(ready())}{did_you_mean(text, ready())}")

@@ -1,12 +1,12 @@
 """Files and documents → Topology. Whatever is wrong is told at once, and nothing but TopologyError is
 raised."""
 
-import difflib
 import stat
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
+from testbed.meant import did_you_mean
 from testbed.topology.locate import MAX_BYTES, Located, locate
 from testbed.topology.model import Topology
 from testbed.topology.problems import Problem, TopologyError, show
@@ -83,8 +83,7 @@ def _neighbour(file: FilePath) -> str:
         names = sorted(path.name for path in file.parent.glob("*.y*ml"))
     except OSError:
         return ""
-    close = difflib.get_close_matches(file.name[:100], names, n=1)
-    return f"; did you mean {file.parent / close[0]}?" if close else ""
+    return did_you_mean(file.name, names, lambda name: file.parent / name)
 
 
 def _kind(value: object) -> str:

@@ -6,8 +6,9 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from testbed.meant import did_you_mean
 from testbed.topology.link_forms import DiskForm, NicForm, UplinkForm
-from testbed.topology.problems import Path, choices, did_you_mean, show
+from testbed.topology.problems import Path, choices, show
 from testbed.topology.surface import KafkaForm, TopologyForm
 
 

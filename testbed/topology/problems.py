@@ -1,6 +1,5 @@
 """What is wrong with a topology, and where: one line per mistake, all of them at once."""
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -83,12 +82,3 @@ def choices(names: Sequence[str]) -> str:
     """`a, b or c`."""
     once = list(dict.fromkeys(names))
     return once[0] if len(once) == 1 else f"{', '.join(once[:-1])} or {once[-1]}"
-
-
-def did_you_mean(found: object, names: Iterable[str]) -> str:
-    """`; did you mean broker?` for the nearest valid name, or nothing when none is near."""
-    if not isinstance(found, str):
-        return ""
-    by_folded = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(found[:100].lower(), by_folded, n=1, cutoff=0.6)
-    return f"; did you mean {by_folded[close[0]]}?" if close else ""

@@ -4,10 +4,11 @@ alike."""
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from testbed.meant import did_you_mean
 from testbed.topology.link_rules import disk_problems, link_problems
 from testbed.topology.links import Link, NicUse
 from testbed.topology.model import Host, Role
-from testbed.topology.problems import Broken, Path, choices, did_you_mean, show
+from testbed.topology.problems import Broken, Path, choices, show
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
 HOST_NAME = r"^[a-z][a-z0-9-]{0,14}$"

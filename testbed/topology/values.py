@@ -9,10 +9,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from testbed.meant import did_you_mean
 from testbed.topology import link_rules, rules
 from testbed.topology.links import MIN_BURST_BYTES, NicUse
 from testbed.topology.model import Role
-from testbed.topology.problems import choices, did_you_mean, show
+from testbed.topology.problems import choices, show
 from testbed.topology.property_names import properties_schema
 from testbed.units import (
     UnitError,

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from testbed.workload.clock import CLOCK
 from testbed.workload.hdr import per_second
 
 Report = Callable[[], Mapping[str, Any]]
 
 
-def now_us() -> int:
-    """µs since the epoch, on the clock that all processes of a machine share."""
-    return time.time_ns() // 1000
+now_us = CLOCK.now_us
 
 
 class Orders:
@@ -32,6 +31,7 @@ class Orders:
     def __init__(self) -> None:
         self._rest = b""
         first = json.loads(self._first_line())
+        CLOCK.offset_ns = first["clock_offset_ns"]
         self.spec: dict[str, Any] = first["spec"]
         self.bootstrap: str = first["bootstrap"]
         self.producer: int = first["producer"]

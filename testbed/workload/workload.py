@@ -25,6 +25,7 @@ from results.document import encode
 from results.schema import Sample
 from testbed.errors import TestbedError
 from testbed.wait import WaitTimeout, wait_until
+from testbed.workload.clock import CLOCK
 from testbed.workload.outcome import Heard, ProcessResult, WorkloadResult
 from testbed.workload.produce import transactional_id
 from testbed.workload.samples import samples
@@ -171,13 +172,14 @@ class Workload:
                     "producer": self._first + number,
                     "seed": self._seed + number,
                     "parent": os.getpid(),
+                    "clock_offset_ns": CLOCK.offset_ns,
                 }
                 self._processes.append(_Process(order, spec, self._add, self._on_event))
             self._await_ready(timeout_s)
         except BaseException:
             self.stop()
             raise
-        begin_us = time.time_ns() // 1000 + int(_BEGIN_IN_S * 1e6)
+        begin_us = CLOCK.now_us() + int(_BEGIN_IN_S * 1e6)
         for process in self._processes:
             process.tell({"do": "go", "begin_us": begin_us})
         self._on_event("load.started", "", {"processes": [spec.name for spec in self._specs]})

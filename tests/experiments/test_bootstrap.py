@@ -11,6 +11,7 @@ from testbed.experiments.during import During
 from testbed.experiments.kip73 import scene
 from testbed.experiments.mover import MoveSetup
 from testbed.experiments.scene import Group
+from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.loglines import entries
 from testbed.reassignment.changes import EVERY_BROKER, LEADER_RATE
@@ -123,3 +124,39 @@ def test_what_an_empty_folder_makes_brokers_say_is_explained_and_nothing_like_it
 
     assert explained(STALE)
     assert not explained(STALE.replace("STALE_BROKER_EPOCH", "NOT_CONTROLLER"))
+
+
+def test_what_cannot_be_put_back_is_a_difference_of_the_run(joining):
+    def hook(call, args):
+        if call == "alter_configs" and args[2]:
+            raise UnreachableError(f"alter the configuration of {args[0]}", "REQUEST_TIMED_OUT")
+
+    with joining:
+        joining.stage()
+        joining.testbed.admin.hook = hook
+        moved = joining.transfer(5.0)
+    assert moved.done.ok and not moved.restored.ok
+    assert "default of all brokers: REQUEST_TIMED_OUT" in " ".join(moved.restored.differences)
+
+
+def test_a_throttle_that_is_refused_is_why_the_broker_was_not_filled(joining):
+    def hook(call, args):
+        if call == "alter_configs" and args[1]:
+            raise KafkaError(f"alter the configuration of {args[0]}", "CLUSTER_AUTHORIZATION_FAILED")
+
+    with joining:
+        joining.stage()
+        joining.testbed.admin.hook = hook
+        moved = joining.transfer(5.0)
+    assert not moved.done.ok and "CLUSTER_AUTHORIZATION_FAILED" in moved.done.why
+
+
+def test_copies_of_the_calibration_that_are_not_taken_back_are_told_of_the_stage(joining, monkeypatch):
+    monkeypatch.setattr(mover.Mover, "calibrate", lambda _self: 1.06)
+    calibration = {TopicPartition("calibration-ab12cd", p): (2,) for p in range(4)}
+    joining.testbed.admin.assignment |= calibration
+    joining.testbed.admin.refused = dict.fromkeys(calibration, "INVALID_REPLICA_ASSIGNMENT")
+    with joining:
+        assert joining.calibrate() == 1.06
+        staged = joining.stage()
+    assert not staged.ok and "were not taken back from b2" in staged.differences[0]

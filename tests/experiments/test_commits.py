@@ -1,10 +1,8 @@
 """A run whose command is killed while it is written: afterwards it is whole, or collected and nothing of it is left."""
 
-import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -12,32 +10,21 @@ from results.manifest import new_run_id
 from results.store import Store
 from testbed.experiments.commits import collect_half_runs, noted
 from testbed.paths import state_dir
+from tests.dying import ROOT, killed_at
 
-ROOT = Path(__file__).parents[2]
 RUN_ID = "20261121T214000Z-kip73-two-node-dead00"
 # Dies in the n-th step of writing; the store asks nothing of a run but its id and a verdict that is its criteria's.
 KILLED = """
-import os, signal, sys
-from pathlib import Path
 from types import SimpleNamespace
 import results.store as store
 from results.schema import EVENTS, SAMPLES
 from testbed.experiments.commits import commit
-left = int(sys.argv[2])
-def dying(real):
-    def call(*arguments, **named):
-        global left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(*arguments, **named)
-    return call
-os.fsync, Path.rename = dying(os.fsync), dying(Path.rename)
+die_writing()
 class Manifest(SimpleNamespace):
     def to_json(self):
         return "{}"
 store.replace = lambda manifest, **changes: Manifest(**{**vars(manifest), **changes})
-run = Manifest(run_id=sys.argv[3], verdict=store.overall([]))
+run = Manifest(run_id=sys.argv[2], verdict=store.overall([]))
 commit(store.Store.open(sys.argv[1]), store.RunData(run, SAMPLES.empty_table(), EVENTS.empty_table(), []))
 print("whole")
 """
@@ -55,14 +42,7 @@ def files(root):
 @pytest.mark.parametrize("steps", [0, 2, 5, 8, 11, 13, 14, 15, 30])
 def test_killed_at_any_point_a_run_is_whole_or_collected(tmp_path, steps):
     root = tmp_path / "store"
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(root), str(steps), RUN_ID],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = killed_at(steps, KILLED, root, RUN_ID)
     assert done.returncode == (0 if steps == 30 else -signal.SIGKILL), done.stderr
     whole = Store.open(root).runs() == [RUN_ID]
     left = Store.open(root).half(RUN_ID)

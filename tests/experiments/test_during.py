@@ -5,6 +5,7 @@ import pytest
 
 from testbed.experiments import during
 from testbed.experiments.during import Bounce, LiveChange, SlowNic, Stuck
+from testbed.kafka.errors import UnreachableError
 from testbed.reassignment.progress import Poll
 from testbed.topology.find import find
 
@@ -14,7 +15,7 @@ class FakeMover:
 
     def __init__(self, monkeypatch):
         self.now, self.done, self.lag, self.as_planned = 0.0, [], None, True
-        self.missing = []
+        self.missing, self.silent = [], 0
         monkeypatch.setattr(during, "time", SimpleNamespace(monotonic=lambda: self.now))
         self.context = SimpleNamespace(progress=lambda _text: None)
         self.recorder = SimpleNamespace(latest=lambda _host, _metric: self.lag, event=self._event)
@@ -26,6 +27,9 @@ class FakeMover:
             self.done.append(detail)
 
     def change_rate(self, rate):
+        if self.silent:
+            self.silent -= 1
+            raise UnreachableError("alter", "REQUEST_TIMED_OUT")
         self.done.append(("rate", rate))
 
     @contextmanager
@@ -58,6 +62,32 @@ def test_each_rate_is_set_a_phase_after_the_one_before_and_none_twice(mover):
         mover.at(second, change)
     assert mover.done == [("rate", 12), ("rate", 4)]
     assert change.missing() == ""
+
+
+def test_a_rate_that_got_no_answer_is_asked_for_again_and_the_next_one_a_phase_after_it(mover):
+    change = LiveChange([12, 4], 10.0)
+    change.started(mover)
+    mover.silent = 2
+    for second in (10, 11):
+        with pytest.raises(UnreachableError):
+            mover.at(second, change)
+    assert change.missing() == "the throttle was never 12B/s, 4B/s"
+    for second in (12, 21, 22):
+        mover.at(second, change)
+    assert mover.done == [("rate", 12), ("rate", 4)]
+    assert change.missing() == ""
+
+
+def test_a_stuck_move_is_told_once_and_raised_until_it_is_raised(mover):
+    stuck = Stuck(9, patience_s=15.0)
+    stuck.started(mover)
+    mover.lag, mover.silent = 10.0, 1
+    mover.at(2, stuck)
+    with pytest.raises(UnreachableError):
+        mover.at(20, stuck)
+    for second in (21, 40):
+        mover.at(second, stuck)
+    assert [kind for kind, _ in mover.done] == ["move.stuck", "move.raised", "rate"]
 
 
 def test_nothing_is_changed_once_nothing_is_in_flight(mover):

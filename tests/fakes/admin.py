@@ -128,6 +128,8 @@ class FakeAdmin:
 
     def alter_configs(self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()) -> None:
         self._note("alter_configs", resource, dict(set), tuple(delete))
+        if resource.kind == "topic" and all(tp.topic != resource.name for tp in self.assignment):
+            raise KafkaError(f"alter the configuration of {resource}", "UNKNOWN_TOPIC_OR_PARTITION")
         keys = self.configs.setdefault(resource, {})
         keys.update(set)
         for key in delete:

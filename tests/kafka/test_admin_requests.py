@@ -74,14 +74,11 @@ def test_later_chunks_are_sent_also_after_one_was_refused(connection: type[StubC
 def test_what_met_a_former_controller_is_asked_again(connection: type[StubConnection]) -> None:
     first, second = ClientTopicPartition("t", 0), ClientTopicPartition("t", 1)
 
-    def no_controller(_request: object) -> Answer:
-        raise RuntimeError("Failed to find active controller id!")
-
     connection.client = StubClient(
-        [no_controller, lambda _request: {first: None, second: client_errors.NotControllerError}, _all(None)]
+        [lambda _request: {first: None, second: client_errors.NotControllerError}, _all(None)]
     )
     Admin("b").alter_reassignments({TopicPartition("t", p): [1] for p in (0, 1)})
-    assert connection.client.sizes == [2, 2, 1]
+    assert connection.client.sizes == [2, 1]
 
 
 def test_a_controller_that_is_never_found_is_an_error_in_time(connection: type[StubConnection]) -> None:

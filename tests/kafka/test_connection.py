@@ -101,3 +101,44 @@ def test_what_listens_but_does_not_answer_is_told_from_what_is_not_there():
             Connection(place, 0.3, "test")
     with pytest.raises(UnreachableError, match=f"broker bootstrap-0 at {place}: 111 ECONNREFUSED"):
         Connection(place, 0.3, "test")
+
+
+class NoController:
+    """A client whose requests met brokers that are not the controller, this many times."""
+
+    def __init__(self, times):
+        self.left, self.asked, self._controller_id = times, [], 1
+
+    def ask(self, text="Failed to find active controller id!"):
+        self.asked.append(self._controller_id)
+        self._controller_id = 1
+        if self.left:
+            self.left -= 1
+            raise RuntimeError(text)
+        return "done"
+
+
+def connected(client, timeout_s=5.0):
+    connection = Connection.__new__(Connection)
+    connection.client, connection.timeout_s = client, timeout_s
+    return connection
+
+
+def test_what_met_no_controller_is_asked_again_and_the_controller_looked_up_anew():
+    client = NoController(2)
+    assert connected(client).call("create topic 't'", client.ask) == "done"
+    assert client.asked == [1, None, None]
+
+
+def test_a_controller_that_is_not_found_in_time_is_no_answer_and_named():
+    client = NoController(10**9)
+    with pytest.raises(UnreachableError, match=r"create topic 't': NOT_CONTROLLER \(no broker that was asked is the"):
+        connected(client, 0.1).call("create topic 't'", client.ask)
+    assert len(client.asked) > 1
+
+
+def test_any_other_runtime_error_is_what_it_is():
+    client = NoController(1)
+    with pytest.raises(RuntimeError, match="dictionary changed size"):
+        connected(client).call("x", client.ask, "dictionary changed size during iteration")
+    assert len(client.asked) == 1

@@ -145,6 +145,26 @@ def test_a_change_that_a_broker_never_shows_names_it_and_everything_is_still_put
     assert admin.configs == BEFORE
 
 
+def test_a_change_that_one_broker_gave_no_answer_to_can_be_asked_for_again(
+    admin: FakeAdmin, journals: JournalFolder
+) -> None:
+    throttle = throttled(admin, journals)
+
+    def hook(call: str, args: tuple[object, ...]) -> None:
+        if call == "alter_configs" and args[0] == B2:
+            raise UnreachableError("broker 2", "REQUEST_TIMED_OUT")
+
+    admin.hook = hook
+    with pytest.raises(UnreachableError):
+        throttle.change_rate(3000, 0)
+    assert throttle.rate_bytes_per_s == 1000
+    admin.hook = lambda _call, _args: None
+    throttle.change_rate(3000, 0)
+    assert admin.configs[B1] == admin.configs[B2] == {LEADER_RATE: "3000", FOLLOWER_RATE: "3000"}
+    assert throttle.restore(0).interferences == ()
+    assert admin.configs == BEFORE
+
+
 def test_without_a_throttle_or_with_a_rate_of_zero_it_is_refused(admin: FakeAdmin, journals: JournalFolder) -> None:
     with pytest.raises(ThrottleError, match="set one first"):
         Throttle(admin, journals).change_rate(1000, 0)

@@ -20,6 +20,7 @@ from testbed.reassignment.interrupt import Terminated
 from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.plan import Plan, PlanError
 from testbed.reassignment.progress import Poll
+from testbed.wait import WaitTimeout
 
 PLAN = Plan({TopicPartition("t", p): (2,) for p in range(3)})
 CONTROL = TopicPartition("control", 0)
@@ -127,7 +128,9 @@ def test_the_configuration_is_restored_after_a_failure_at_any_call(
                 raise error
 
         broken.hook = hook
-        with pytest.raises(type(error)), Driver(broken, journals) as driver:
+        # What the cluster does not tell of a move that is being followed is the driver's own error.
+        expected = (type(error), DriverError) if isinstance(error, KafkaError) else type(error)
+        with pytest.raises(expected), Driver(broken, journals) as driver:
             driver.execute(PLAN, 1000)
             driver.follow(timeout_s=5, interval_s=0.001)
         _assert_restored(broken, journals)
@@ -280,3 +283,78 @@ def test_one_driver_one_plan(admin: FakeAdmin, journals: JournalFolder) -> None:
     driver.execute(PLAN, None)
     with pytest.raises(DriverError, match="has carried out a plan already"):
         driver.execute(PLAN, None)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        WaitTimeout("b1 to be back in sync", 60.0, ["t-0"]),
+        UnreachableError("restart", "REQUEST_TIMED_OUT"),
+        KafkaError("alter", "INVALID_REQUEST"),
+        ZeroDivisionError("division by zero"),
+    ],
+)
+def test_what_a_callback_raises_is_raised_as_it_is(admin: FakeAdmin, journals: JournalFolder, error: Exception) -> None:
+    calls: list[Poll] = []
+
+    def on_poll(poll: Poll) -> None:
+        calls.append(poll)
+        raise error
+
+    with pytest.raises(type(error)) as raised, Driver(admin, journals) as driver:
+        driver.execute(PLAN, 1000)
+        driver.follow(on_poll, timeout_s=5, interval_s=0.001)
+    assert raised.value is error and len(calls) == 1
+    assert admin.configs == {}
+
+
+def test_what_the_cluster_refuses_to_tell_is_the_driver_s_error(admin: FakeAdmin, journals: JournalFolder) -> None:
+    def hook(call: str, _args: tuple[object, ...]) -> None:
+        if call == "reassignments" and admin.running:
+            raise KafkaError("list reassignments", "CLUSTER_AUTHORIZATION_FAILED")
+
+    with pytest.raises(DriverError, match="cannot be followed: list reassignments: CLUSTER_AUTH") as raised:
+        driver = Driver(admin, journals)
+        driver.execute(PLAN, None)
+        admin.hook = hook
+        driver.follow(timeout_s=5, interval_s=0.001)
+    assert isinstance(raised.value.__cause__, KafkaError)
+
+
+def test_a_topic_deleted_while_it_moves_is_named_once_the_others_have_arrived(
+    admin: FakeAdmin, journals: JournalFolder
+) -> None:
+    admin.polls_needed = 6
+    polls: list[Poll] = []
+
+    def on_poll(poll: Poll) -> None:
+        polls.append(poll)
+        if len(polls) == 2:
+            del admin.assignment[CONTROL], admin.running[CONTROL]
+
+    def hook(call: str, args: tuple[object, ...]) -> None:
+        if call == "partitions" and CONTROL not in admin.assignment and "control" in args[0]:  # type: ignore[operator]
+            raise KafkaError("describe topic 'control'", "UNKNOWN_TOPIC_OR_PARTITION")
+
+    admin.hook = hook
+    with pytest.raises(DriverError, match="deleted: control; what was moved of other topics has arrived"):
+        driver = Driver(admin, journals)
+        driver.execute(Plan({**PLAN.targets, CONTROL: (2,)}), None)
+        driver.follow(on_poll, timeout_s=60, interval_s=0.001)
+    assert all(admin.assignment[tp] == (2,) for tp in PLAN.targets)
+    assert [poll.in_flight for poll in polls][:3] == [4, 4, 3]
+
+
+def test_a_topic_that_one_look_does_not_find_is_not_gone(admin: FakeAdmin, journals: JournalFolder) -> None:
+    looks = iter([False, True, False])
+
+    def hook(call: str, _args: tuple[object, ...]) -> None:
+        if call == "partitions" and next(looks, False):
+            raise KafkaError("describe topic 't'", "UNKNOWN_TOPIC_OR_PARTITION")
+
+    driver = Driver(admin, journals)
+    admin.polls_needed = 0
+    driver.execute(PLAN, None)
+    admin.hook = hook
+    assert driver.follow(timeout_s=60, interval_s=0.001).polls
+    assert next(looks, None) is None

@@ -90,6 +90,79 @@ def test_a_throttle_is_adopted_although_one_of_its_brokers_has_died(admin: FakeA
     assert throttle.left_out == (3,)
 
 
+def back_again(admin: FakeAdmin, journals: JournalFolder, at_change: list[bool]) -> None:
+    """Broker 2 lives again, with a rate of its own; notes whether the journal knew it before it was changed."""
+    admin.broker_ids = (1, 2, 3)
+    admin.configs[B2] = {LEADER_RATE: "77"}
+
+    def hook(call: str, args: tuple[object, ...]) -> None:
+        if call == "alter_configs" and args[0] == B2:
+            [journal] = open_journals(journals)
+            at_change.append(any(change.resource == B2 for change in journal.changes))
+
+    admin.hook = hook
+
+
+def test_a_broker_that_comes_back_while_a_move_is_followed_gets_the_rate_and_loses_it_again(
+    one_dead: FakeAdmin, journals: JournalFolder
+) -> None:
+    events: list[tuple[str, dict]] = []
+    seen: list[set[str | None]] = []
+    at_change: list[bool] = []
+
+    def on_poll(_poll: object) -> None:
+        seen.append(rates(one_dead, B2))
+        if len(seen) == 2:
+            back_again(one_dead, journals, at_change)
+
+    one_dead.polls_needed = 4
+    with Driver(one_dead, journals, on_event=lambda kind, _name, detail: events.append((kind, dict(detail)))) as driver:
+        driver.execute(Plan({T0: (1, 3)}), 1000)
+        driver.follow(on_poll, timeout_s=5, interval_s=0.001)
+        assert driver.throttle.left_out == ()
+        driver.change_rate(2000)
+        assert rates(one_dead, B2) == {"2000"}
+    assert seen[:4] == [{None}, {None}, {"1000"}, {"1000"}]
+    assert ("throttle.admitted", {"broker": 2, "rate_bytes_per_s": 1000}) in events
+    assert at_change and all(at_change)
+    assert one_dead.configs == {B2: {LEADER_RATE: "77"}}
+    assert journals.ids() == []
+
+
+def test_a_broker_that_cannot_be_given_its_rate_is_told_of_once_and_tried_again(
+    one_dead: FakeAdmin, journals: JournalFolder
+) -> None:
+    events: list[str] = []
+    throttle = Throttle(one_dead, journals, lambda kind, name, _detail: events.append(f"{kind} {name}"))
+    assert throttle.admit({2}) == ()
+    throttle.set([Move.between(T0, (1, 2), (1, 3))], 1000)
+    assert [throttle.admit({1, 2, 3}) for _ in range(3)] == [()] * 3
+    assert throttle.left_out == (2,)
+    back_again(one_dead, journals, [])
+    assert throttle.admit({1, 3}) == ()
+    assert throttle.admit({1, 2, 3}) == (2,)
+    assert events[1:] == ["note not throttled", "throttle.admitted throttle"]
+    throttle.wait_in_force(0)
+    throttle.restore(0)
+    assert one_dead.configs == {B2: {LEADER_RATE: "77"}}
+
+
+def test_a_broker_that_comes_back_to_a_throttle_that_was_adopted_keeps_what_was_there_before_both(
+    admin: FakeAdmin, journals: JournalFolder
+) -> None:
+    Throttle(admin, journals).set(FIRST, 1000, [3])
+    dead = killed(journals)
+    admin.broker_ids = (1, 2)
+    throttle = Throttle(admin, journals)
+    throttle.adopt(dead)
+    throttle.change_rate(2000, 0)
+    assert rates(admin, ConfigResource.broker(3)) == {"1000"}
+    assert throttle.admit({1, 2, 3}) == (3,)
+    assert rates(admin, ConfigResource.broker(3)) == {"2000"}
+    assert throttle.restore(0).interferences == ()
+    assert admin.configs == {}
+
+
 @pytest.mark.parametrize("rate", [1000, 2000])
 def test_a_second_throttle_on_the_same_keys_is_refused_while_the_first_lives(
     admin: FakeAdmin, journals: JournalFolder, rate: int

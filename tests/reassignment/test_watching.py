@@ -231,6 +231,20 @@ def test_a_move_that_is_added_is_judged_anew(journals: JournalFolder) -> None:
     assert looks(follow(cluster, journals, each=each))[-1].done
 
 
+def test_other_replicas_added_to_the_same_partition_are_judged_anew(journals: JournalFolder) -> None:
+    cluster = Cluster(inbound_mb=6, quota_mb=4)
+
+    def each(look: Look) -> None:
+        if cluster.now_s in (15, 30):  # there and back: neither target was under way at the look before
+            cluster.running[T0] = (4, 3) if cluster.now_s == 15 else (2, 3)
+        assert look.stuck is None or cluster.now_s >= 31 + 20
+        if look.stuck:
+            cluster.running.clear()
+
+    cluster.broker_ids = (1, 2, 3, 4)
+    assert looks(follow(cluster, journals, each=each))[-1].done
+
+
 @pytest.mark.parametrize(
     ("lists", "named"),
     [

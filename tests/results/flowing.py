@@ -43,6 +43,8 @@ class Scene:
     """(host, from, to, quota): what a broker really holds itself to, whatever was set."""
     told_quota: bool = True
     """Whether the brokers describe what they really have."""
+    unlisted: tuple[tuple[str, float, float, int], ...] = ()
+    """(host, from, to, replicas): what a broker's lists lack."""
     flapping: tuple[str, float] | None = None
     """(host, second): a follower falls out of the ISR there, and comes back."""
     wildcard: bool = False

@@ -120,8 +120,10 @@ class Simulator:
                 quota = [q for at, q in scene.quotas if at <= max(0.0, t)][-1]
                 if scene.told_quota:
                     quota = self.flow.quota(host, max(0.0, float(t)))
+                lacking = sum(n for h, since, until, n in scene.unlisted if h == host and since <= t < until)
                 for side in ("leader", "follower"):
                     self.add(float(t), host, f"quota.{side}.rate", quota)
+                    self.add(float(t), host, f"quota.{side}.unlisted", lacking)
         for t in self.instants(0.05):
             self.add(t, "machine", "cpu.busy", 0.5)
             self.add(t, "machine", "cpu.steal", 0.001)

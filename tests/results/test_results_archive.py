@@ -3,15 +3,11 @@
 import hashlib
 import io
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 import tarfile
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -19,6 +15,7 @@ from results.archive import ArchiveError, export_runs, import_runs
 from results.compaction import compact
 from results.retention import set_aside
 from results.store import Store, StoreError
+from tests.dying import killed_at
 from tests.results.many import contents, filled, some_runs
 
 
@@ -181,21 +178,10 @@ def test_a_run_that_was_set_aside_comes_back_with_a_good_copy(tmp_path, source):
 
 
 KILLED = """
-import os, signal, sys
-from pathlib import Path
-left = int(sys.argv[3])
-def dying(real):
-    def call(*arguments, **named):
-        global left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(*arguments, **named)
-    return call
 import results.files
 from results.archive import import_runs
 from results.store import Store
-os.fsync, Path.rename = dying(os.fsync), dying(Path.rename)
+die_writing()
 import_runs(Store.open(sys.argv[1]), Path(sys.argv[2]))
 """
 
@@ -203,17 +189,9 @@ import_runs(Store.open(sys.argv[1]), Path(sys.argv[2]))
 def test_an_import_killed_at_any_point_is_finished_by_the_next(tmp_path, source):
     archive = exported(source, tmp_path / "a.tar")
     before = contents(source)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     for point in sorted(random.Random(5).sample(range(50), 6)):
         root = tmp_path / f"at-{point}"
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, str(root), str(archive), str(point)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = killed_at(point, KILLED, root, archive)
         assert done.returncode == -signal.SIGKILL, done.stderr
         store = Store.open(root)
         assert store.scan().problems == ()

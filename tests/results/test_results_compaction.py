@@ -2,11 +2,9 @@
 
 import hashlib
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,6 +19,7 @@ from results.files import LocalFiles, ObjectFiles
 from results.schema import SAMPLES
 from results.spark.sources import _local
 from results.store import Store, StoreError
+from tests.dying import killed_at
 from tests.results.many import contents, filled, some_runs
 
 NOW = timedelta(0)
@@ -252,24 +251,12 @@ def test_a_run_without_samples_is_packed(tmp_path, data):
 
 
 KILLED = """
-import os, signal, sys
 from datetime import timedelta
-from pathlib import Path
-left = int(sys.argv[2])
-def dying(real):
-    def call(*arguments, **named):
-        global left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(*arguments, **named)
-    return call
 import results.files
 from results.compaction import compact
 from results.store import Store
-os.fsync, Path.rename = dying(os.fsync), dying(Path.rename)
-os.unlink, Path.unlink = dying(os.unlink), dying(Path.unlink)
-os.rmdir = dying(os.rmdir)
+die_writing()
+die_removing()
 compact(Store.open(sys.argv[1]), grace=timedelta(0))
 print("whole", left)
 """
@@ -302,15 +289,7 @@ def test_killed_at_any_point_every_run_is_there_once_and_what_is_left_goes_away(
 
 def killed(source, root, point):
     subprocess.run(["cp", "-a", source, root], check=True)
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    return subprocess.run(
-        [sys.executable, "-c", KILLED, str(root), str(point)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return killed_at(point, KILLED, root)
 
 
 def tree(root):

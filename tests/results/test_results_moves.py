@@ -124,6 +124,25 @@ def test_a_throttle_removed_halfway_fails(told):
     assert ("fail" in verdicts(judgement, "quota-in-force")) == told
 
 
+@pytest.mark.parametrize("host", ["b1", "b2"])
+def test_a_list_cleared_behind_the_throttle_s_back_is_seen_by_the_polls(host):
+    judgement = simulate(two_node(unlisted=((host, 25.0, 27.0, 6),))).judged()
+    (wrong,) = [c for c in named(judgement, "quota-in-force") if c.verdict == "fail"]
+    assert wrong.host == host
+    assert "leader list without 6 of its replicas at +25." in wrong.why and "another quota" not in wrong.why
+    assert judgement.verdict == "fail"
+
+
+def test_lists_before_the_move_and_after_it_are_nobody_s():
+    judgement = simulate(two_node(unlisted=(("b1", -9.0, 0.0, 6), ("b2", 57.5, 99.0, 6)))).judged()
+    assert verdicts(judgement, "quota-in-force") == {"pass"}
+
+
+def test_a_run_that_was_recorded_before_lists_were_polled_is_judged_by_its_rates():
+    scene = two_node(without=("quota.leader.unlisted", "quota.follower.unlisted"))
+    assert verdicts(simulate(scene).judged(), "quota-in-force") == {"pass"}
+
+
 @pytest.mark.parametrize("without", [(), ("isr.size",), ("broker.isr_shrinks",)])
 def test_an_isr_that_flaps_fails_by_either_sign(without):
     judgement = simulate(one_to_two(2e6, flapping=("b1", 20.0), without=without)).judged()
@@ -256,7 +275,7 @@ def test_a_poll_that_was_answered_after_a_change_is_not_held_against_the_quota_b
     polls = [r for r in run.samples.to_pylist() if r["metric"] == "quota.leader.rate" and r["host"] == "b1"]
     last = max(r["ts"] for r in polls if r["ts"].timestamp() * 1e6 < edge)
     metric, ts = run.samples["metric"].to_pylist(), run.samples["ts"].to_pylist()
-    at_edge = [m.startswith("quota.") and t == last for m, t in zip(metric, ts, strict=True)]
+    at_edge = [m in ("quota.leader.rate", "quota.follower.rate") and t == last for m, t in zip(metric, ts, strict=True)]
     value = [12e6 if late else v for late, v in zip(at_edge, run.samples["value"].to_pylist(), strict=True)]
     column = run.samples.schema.get_field_index("value")
     samples = run.samples.set_column(column, run.samples.schema.field(column), pa.array(value, pa.float64()))

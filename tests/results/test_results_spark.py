@@ -41,6 +41,7 @@ SCENES = {
     "flaps0": one_to_two(2e6, flapping=("b1", 20.0), resets=("b2",)),
     "holes0": live_change(gap=("b2", 30.0, 35.0), without=("move.in_flight",)),
     "silent": two_node(3e6, 360e6, silent=(20.0, 24.0), real_quota=(("b1", 25.0, 999.0, 45e6),)),
+    "lists0": live_change(unlisted=(("b1", 26.0, 30.0, 3), ("b2", 51.8, 52.5, 6))),
     "brief0": live_change(quotas=((0.0, 8e6), (26.0, 12e6), (33.0, 4e6)), without=("isr.size",)),
     "unseen": stuck(without=("move.lag", "broker.isr_shrinks", "client.produce.latency", "nic.tx.bytes")),
 }

@@ -1,12 +1,8 @@
 import errno
 import json
-import os
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from pyarrow import fs
@@ -14,6 +10,7 @@ from pyarrow import fs
 from results.files import LocalFiles, ObjectFiles
 from results.schema import EVENTS, SAMPLES, new_run_id
 from results.store import RunData, Store, StoreError
+from tests.dying import killed_at
 
 
 @pytest.fixture(scope="module")
@@ -187,24 +184,11 @@ def test_the_steps_above_are_all_there_are(tmp_path, data):
 
 
 KILLED = """
-import os, signal, sys
-from pathlib import Path
-sys.path.insert(0, {tests!r})
 from results.store import RunData, Store
 from results.schema import Manifest, SAMPLES, EVENTS
 import results.files
-left = int(sys.argv[2])
-def dying(real):
-    def call(*arguments, **named):
-        global left
-        left -= 1
-        if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return real(*arguments, **named)
-    return call
-os.fsync = dying(os.fsync)
-Path.rename = dying(Path.rename)
-manifest = Manifest.from_json(Path(sys.argv[3]).read_text())
+die_writing()
+manifest = Manifest.from_json(Path(sys.argv[2]).read_text())
 Store.open(sys.argv[1]).commit(RunData(manifest, SAMPLES.empty_table(), EVENTS.empty_table(), []))
 print("whole")
 """
@@ -215,17 +199,8 @@ print("whole")
 def test_killed_at_any_point_a_run_is_whole_or_not_there(tmp_path, data, steps):
     document = tmp_path / "manifest.json"
     document.write_text(replace(data.manifest, verdict="inconclusive").to_json())
-    script = KILLED.format(tests=str(Path(__file__).parent))
     root = tmp_path / "store"
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(root), str(steps), str(document)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = killed_at(steps, KILLED, root, document)
     store = Store.open(root)
     if done.stdout.strip() == "whole":
         assert done.returncode == 0

@@ -17,9 +17,16 @@ class FakeConnection:
     """Answers as kafka-python's client does."""
 
     def __init__(self, bootstrap, timeout_s, client_id) -> None:
+        self.timeout_s = timeout_s
         voters = [{"replica_id": 1, "log_end_offset": 90}]
         observers = [{"replica_id": 2, "log_end_offset": 88}, {"replica_id": 3, "log_end_offset": 12}]
-        quorum = {"leader_id": 1, "high_watermark": 90, "current_voters": voters, "observers": observers}
+        self.quorum = {
+            "error_code": 0,
+            "leader_id": 1,
+            "high_watermark": 90,
+            "current_voters": voters,
+            "observers": observers,
+        }
         topic = {
             "name": "t",
             "partitions": [
@@ -33,13 +40,16 @@ class FakeConnection:
             ClientTopicPartition("t", 3): {"adding_replicas": [3], "removing_replicas": [], "replicas": [1, 2, 3]}
         }
         self.client = SimpleNamespace(
-            describe_metadata_quorum=lambda: {"topics": [{"partitions": [quorum]}]},
             describe_topics=lambda: [topic],
             list_partition_reassignments=lambda timeout_ms: moving,
         )
 
     def call(self, what, function, *args, **named):
         return function(*args, **named)
+
+    def send(self, what, request, broker_id):
+        answer = {"error_code": 0, "topics": [{"partitions": [self.quorum]}]}
+        return SimpleNamespace(to_dict=lambda: answer)
 
     def close(self) -> None:
         pass

@@ -227,7 +227,7 @@ def test_two_loads_of_one_topic_are_told_apart(cluster, heard):
 
 
 def test_a_process_whose_parent_is_another_ends_at_once():
-    order = {"spec": {}, "bootstrap": "", "producer": 1, "seed": 1, "parent": 1}
+    order = {"spec": {}, "bootstrap": "", "producer": 1, "seed": 1, "parent": 1, "clock_offset_ns": 0}
     done = subprocess.run(
         [sys.executable, "-m", "testbed.workload.produce"],
         input=json.dumps(order) + "\n",

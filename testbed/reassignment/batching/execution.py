@@ -18,8 +18,8 @@ from testbed.reassignment.batching.step import Replicas, check_target
 from testbed.reassignment.batching.turn import Seen, Turn, remaining, take_turn
 from testbed.reassignment.changes import ThrottleError
 from testbed.reassignment.journal import JournalFolder, open_journals
+from testbed.reassignment.old_logs import left_behind
 from testbed.reassignment.plan import Move, Plan, PlanError, moves
-from testbed.reassignment.progress import not_removed
 from testbed.reassignment.restore import Restored
 from testbed.reassignment.throttle import EventSink, Throttle
 from testbed.wait import wait_for
@@ -55,7 +55,7 @@ class Execution:
     ) -> None:
         self._admin, self._job, self._jobs, self._journals = admin, job, jobs, journals
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
-        self._throttle = Throttle(admin, journals, self._on_event)
+        self._throttle = Throttle(admin, journals, self._on_event, command_config=job.command_config)
         self._control = Control()
         self._min_insync = min_insync(admin, job.plan.topics())
         self._asked: dict[TopicPartition, tuple[Replicas, Replicas]] = {}
@@ -154,6 +154,7 @@ class Execution:
         try:
             self._steer()
             seen = self._look()
+            self._throttle.admit(seen.live)
             turn = take_turn(
                 self._job.plan, seen, self._control.limits, self._job.mode, paused=self._control.wish == "pause"
             )
@@ -165,7 +166,7 @@ class Execution:
                 self._ask(seen, turn)
             if turn.elect:
                 self._admin.elect_preferred(list(turn.elect))
-            return turn if turn.ended and not self._old_logs(turn) else None
+            return turn if turn.ended and not self._old_replicas(turn, seen) else None
         except ElectionError as error:
             # The next look says what is so.
             self._on_event("note", "refused", {"why": str(error)})
@@ -252,15 +253,13 @@ class Execution:
             "the cancelled steps to be gone",
         )
 
-    def _old_logs(self, turn: Turn) -> list[str]:
-        """Which replicas of moved partitions still lie on brokers that are no longer theirs."""
-        done = {status.tp: status.target for status in turn.partitions if status.state == "done"}
-        topics = sorted({tp.topic for tp in done})
-        logs = self._admin.log_dirs([b.id for b in self._admin.cluster().brokers], topics) if topics else {}
-        leftover = [
-            Move(tp, done[tp], done[tp], (), (broker,))
-            for broker, found in logs.items()
-            for tp in found
-            if tp in done and broker not in done[tp]
-        ]
-        return not_removed(leftover, logs)
+    def _old_replicas(self, turn: Turn, seen: Seen) -> list[str]:
+        """Which replicas of moved partitions are not seen to be gone from brokers that are not theirs.
+
+        Where they lay before is not known any more: it may have been any broker.
+        """
+        done = [status for status in turn.partitions if status.state == "done"]
+        return left_behind(
+            self._admin,
+            [Move(s.tp, s.target, s.target, (), tuple(sorted({*seen.live} - {*s.target}))) for s in done],
+        )

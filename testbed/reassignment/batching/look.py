@@ -6,6 +6,7 @@ from typing import Protocol
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from testbed.kafka.types import AdminApi, TopicPartition
 from testbed.reassignment.batching.turn import Seen
+from testbed.reassignment.existing import existing_partitions
 
 
 class StepAdmin(AdminApi, Protocol):
@@ -20,13 +21,8 @@ class StepAdmin(AdminApi, Protocol):
 
 def look(admin: StepAdmin, topics: Sequence[str], minimum: Mapping[str, int]) -> Seen:
     """What is listed, where replicas are, and who lives; a topic that was deleted is not in it. Raises `KafkaError`."""
-    try:
-        listed, states = admin.reassignments(topics), admin.partitions(topics)
-    except KafkaError as error:
-        if error.name != UNKNOWN_TOPIC_OR_PARTITION:
-            raise
-        topics = sorted({*topics} & {*admin.topics()})
-        listed, states = admin.reassignments(topics), admin.partitions(topics)
+    listed, states = admin.reassignments(topics), existing_partitions(admin, topics)
+    listed = {tp: running for tp, running in listed.items() if tp in states}
     live = frozenset(broker.id for broker in admin.cluster().brokers)
     return Seen(listed, states, live, minimum)
 

@@ -5,7 +5,7 @@ leaders are spread on purpose.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from testbed.kafka.types import TopicPartition
@@ -138,38 +138,62 @@ def _level(placement: Placement, receivers: Collection[int]) -> None:
     """Move replicas, one at a time, from the fullest brokers to `receivers` until these have their fair share."""
     total = sum(placement.count[broker] for broker in placement.brokers)
     fair = total // len(placement.brokers)
-    on: dict[int, list[TopicPartition]] = {broker: [] for broker in placement.brokers}
+    on: dict[int, set[TopicPartition]] = {broker: set() for broker in placement.brokers}
     for tp, replicas in placement.replicas.items():
         for broker in replicas:
-            on.setdefault(broker, []).append(tp)
+            on.setdefault(broker, set()).add(tp)
+    rank = {tp: number for number, tp in enumerate(placement.replicas)}
     for new in sorted(receivers):
+        offers = _Offers(placement, new, on, rank)
         while placement.count[new] < fair:
-            found = _giver(placement, new, fair, on)
+            found = _giver(placement, new, fair, offers)
             if found is None:
                 break
             tp, old = found
             placement.replace(tp, old, new)
             on[old].remove(tp)
-            on[new].append(tp)
+            on[new].add(tp)
 
 
-def _giver(
-    placement: Placement, new: int, fair: int, on: Mapping[int, list[TopicPartition]]
-) -> tuple[TopicPartition, int] | None:
+def _giver(placement: Placement, new: int, fair: int, offers: "_Offers") -> tuple[TopicPartition, int] | None:
     """A replica of the fullest broker possible that may lie on `new` as well; a follower before a leader."""
     for old in sorted(placement.brokers, key=lambda b: (-placement.count[b], b)):
         if placement.count[old] <= max(fair, placement.count[new] + 1):
             return None
-        fitting = (
-            tp
-            for tp in on[old]
-            if new not in placement.replicas[tp]
-            and placement.crowding(tp, new, old) <= placement.crowding(tp, old, old)
-        )
-        best = min(fitting, key=lambda tp: (placement.replicas[tp][0] == old, tp), default=None)
+        best = offers.next(old)
         if best is not None:
             return best, old
     return None
+
+
+class _Offers:
+    """What each broker can give to `new`, one after the other: followers first, then in the partitions' order.
+
+    What does not fit does not come to fit: a partition changes only when it goes to `new`. So each is looked at once.
+    """
+
+    def __init__(
+        self,
+        placement: Placement,
+        new: int,
+        on: Mapping[int, Collection[TopicPartition]],
+        rank: Mapping[TopicPartition, int],
+    ) -> None:
+        self._placement, self._new, self._on, self._rank = placement, new, on, rank
+        self._left: dict[int, Iterator[TopicPartition]] = {}
+
+    def next(self, old: int) -> TopicPartition | None:
+        """The next one that may lie on `new` instead; it must go there now. None: there is no other."""
+        replicas, rank = self._placement.replicas, self._rank
+        if old not in self._left:
+            self._left[old] = iter(sorted(self._on[old], key=lambda tp: (replicas[tp][0] == old, rank[tp])))
+        return next((tp for tp in self._left[old] if self._fits(tp, old)), None)
+
+    def _fits(self, tp: TopicPartition, old: int) -> bool:
+        placement, new = self._placement, self._new
+        return new not in placement.replicas[tp] and (
+            placement.crowding(tp, new, old) <= placement.crowding(tp, old, old)
+        )
 
 
 def _level_leaders(placement: Placement, receivers: Collection[int]) -> None:

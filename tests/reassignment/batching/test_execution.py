@@ -294,3 +294,31 @@ def test_a_throttle_taken_away_while_nobody_was_there_is_set_again(folders):
     assert admin.configs[ConfigResource.broker(2)][RATE] == "1000"
     again.run(interval_s=0.001, timeout_s=30)
     assert admin.configs == {}
+
+
+def test_the_throttle_s_journal_names_the_file_that_says_how_to_connect(folders):
+    admin, plan = cluster()
+    job = Job.new(admin.bootstrap, admin.cluster_id, "incremental", plan, "/etc/client.properties")
+    run = Execution(admin, job, *folders)
+    run.begin(Control(Limits(), 1000))
+    [journal] = open_journals(folders[1])
+    assert journal.command_config == "/etc/client.properties"
+    run.run(interval_s=0.001, timeout_s=30)
+
+
+def test_a_broker_that_was_dead_when_the_throttle_was_set_gets_its_rate_when_it_is_back(folders):
+    admin = KraftAdmin(Controller.of({tp(n): (1, 2, 3) for n in range(6)}, range(1, 7)))
+    admin.controller.live.discard(3)
+    run, _ = execution(admin, Plan({tp(n): (1, 2, 4) for n in range(6)}), folders)
+    run.begin(Control(Limits(1, 1, 1), 1000))
+    assert ConfigResource.broker(3) not in admin.configs
+    rates = []
+
+    def on_turn(_turn):
+        rates.append(admin.configs.get(ConfigResource.broker(3), {}).get(RATE))
+        if len(rates) == 2:
+            admin.controller.live.add(3)
+
+    run.run(on_turn, interval_s=0.001, timeout_s=30)
+    assert rates[:3] == [None, None, "1000"]
+    assert admin.configs == {}

@@ -1,4 +1,5 @@
 import random
+import time
 from collections import Counter
 
 import pytest
@@ -135,3 +136,56 @@ def test_a_dead_replica_goes_before_a_living_one_also_when_it_led():
 def test_an_unknown_broker_cannot_be_drained():
     with pytest.raises(PlanError, match="broker 44 is not among"):
         drain(round_robin(2, 2, 1), racks(2, 1), {44})
+
+
+def quadratic(assignment, racks, joining):
+    """`add` before leaders are levelled, in the plain way: every replica is looked at for every one that goes."""
+    placement = Placement(assignment, racks)
+    fair = sum(placement.count[broker] for broker in placement.brokers) // len(placement.brokers)
+    for new in sorted(joining):
+        while placement.count[new] < fair:
+            for old in sorted(placement.brokers, key=lambda b: (-placement.count[b], b)):
+                if placement.count[old] <= max(fair, placement.count[new] + 1):
+                    return placement.replicas
+                fitting = [
+                    p
+                    for p, replicas in placement.replicas.items()
+                    if old in replicas
+                    and new not in replicas
+                    and placement.crowding(p, new, old) <= placement.crowding(p, old, old)
+                ]
+                if fitting:
+                    placement.replace(min(fitting, key=lambda p: (placement.replicas[p][0] == old, p)), old, new)
+                    break
+            else:
+                return placement.replicas
+    return placement.replicas
+
+
+def test_what_joins_gets_what_the_plain_way_would_give_it():
+    rng = random.Random(11)
+    for _ in range(40):
+        brokers, factor = rng.randint(4, 9), rng.randint(1, 3)
+        there = range(brokers - rng.randint(1, 2))
+        before = {tp(n): tuple(rng.sample(there, min(factor, len(there)))) for n in range(rng.randint(1, 60))}
+        where = racks(brokers, rng.randint(1, brokers))
+        joining = set(range(brokers)) - set(there)
+        now = after(before, add(before, where, joining))
+        assert {p: set(r) for p, r in now.items()} == {p: set(r) for p, r in quadratic(before, where, joining).items()}
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        lambda before: add(before, racks(14, 7), {12, 13}),
+        lambda before: spread(before, racks(14, 7)),
+        lambda before: drain(before, racks(12, 6), {0, 1}),
+        lambda before: change_factor(before, racks(12, 6), 2),
+    ],
+    ids=["add", "spread", "drain", "change_factor"],
+)
+def test_ten_thousand_partitions_are_planned_in_two_seconds(plan):
+    before = round_robin(10_000, 12, 3)
+    begun = time.process_time()
+    assert plan(before).targets
+    assert time.process_time() - begun < 2.0

@@ -1,0 +1,147 @@
+"""The move of an experiment on a cluster in memory: whatever does not succeed is a fact of the run."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from testbed.experiments import conversion, mover
+from testbed.experiments.during import During
+from testbed.experiments.kip73 import scene
+from testbed.experiments.mover import Mover, MoveSetup
+from testbed.experiments.scene import Group
+from testbed.kafka.errors import KafkaError, UnreachableError
+from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.reassignment.changes import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from testbed.reassignment.journal import JournalFolder
+from testbed.topology.find import find
+from testbed.wait import WaitTimeout
+from tests.fakes.admin import FakeAdmin
+
+GROUP = Group("kip73", range(3), ("b1",), ("b2",), 3 * 4096)
+MOVING = [TopicPartition("kip73-ab12cd", p) for p in range(3)]
+CALIBRATION = [TopicPartition("calibration-ab12cd", p) for p in range(4)]
+
+
+class Raising(During):
+    """Raises what it is given, one at a look."""
+
+    def __init__(self, *errors):
+        self.errors = list(errors)
+
+    def look(self, _mover, _poll):
+        if self.errors:
+            raise self.errors.pop(0)
+
+
+@pytest.fixture
+def journals(tmp_path, monkeypatch):
+    folder = JournalFolder(tmp_path)
+    monkeypatch.setattr(mover, "JournalFolder", lambda: folder)
+    monkeypatch.setattr(conversion, "JournalFolder", lambda: folder)
+    return folder
+
+
+def moving(during=None):
+    admin = FakeAdmin(dict.fromkeys((*MOVING, *CALIBRATION), (1,)), broker_ids=(1, 2))
+    testbed = SimpleNamespace(topology=find("two-brokers"), bootstrap=("fake:9092",))
+    events = []
+    recorder = SimpleNamespace(
+        event=lambda kind, name="", detail=None, host=None: events.append((kind, name, detail)),
+        add=lambda _samples: None,
+        poll=lambda *_what: SimpleNamespace(stop=lambda: None),
+        wait_for_all=lambda: None,
+        samples=lambda: [],
+        latest=lambda *_what: None,
+    )
+    context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None, run_id="x-ab12cd")
+    setup = MoveSetup(scene([GROUP], "b1", "b2", control=False), 1000, "tuned", during or During())
+    found = Mover(context, setup, admin)
+    found.events = events
+    return found
+
+
+def test_a_move_that_ends_is_done_in_force_and_put_back(journals):
+    move = moving()
+    found = move.transfer(5.0)
+    assert (found.done.ok, found.in_force.ok, found.restored.ok) == (True, True, True)
+    assert move.admin.configs == {} and journals.ids() == []
+
+
+def test_what_cannot_be_put_back_is_a_difference_and_the_move_was_done_all_the_same(journals):
+    move = moving()
+
+    def hook(call, args):
+        if call == "alter_configs" and args[0] == ConfigResource.broker(2) and args[2]:
+            raise UnreachableError("alter the configuration of broker 2", "REQUEST_TIMED_OUT")
+
+    move.admin.hook = hook
+    found = move.transfer(5.0)
+    assert found.done.ok and found.in_force.ok
+    assert not found.restored.ok
+    assert found.restored.differences[0] == "alter the configuration of broker 2: REQUEST_TIMED_OUT"
+    assert "see the journal" in found.restored.differences[-1]
+    assert len(journals.ids()) == 1
+
+
+def test_partitions_that_the_controller_refuses_are_named_and_the_others_are_taken_back(journals):
+    move = moving()
+    move.admin.refused = {MOVING[1]: "INVALID_REPLICA_ASSIGNMENT"}
+    found = move.transfer(5.0)
+    assert not found.done.ok and "INVALID_REPLICA_ASSIGNMENT for kip73-ab12cd-1" in found.done.why
+    assert found.restored.ok and move.admin.running == {}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        WaitTimeout("b1 to be back in sync", 60.0, ["kip73-0"]),
+        KafkaError("alter the configuration of broker 1", "INVALID_CONFIG"),
+    ],
+)
+def test_what_goes_wrong_beside_the_move_is_why_it_was_not_done(journals, error):
+    found = moving(Raising(error)).transfer(5.0)
+    assert (found.done.ok, found.done.why) == (False, str(error))
+    assert found.in_force.ok and found.restored.ok
+
+
+def test_what_gets_no_answer_beside_the_move_is_done_at_the_next_look(journals):
+    during = Raising(UnreachableError("restart", "REQUEST_TIMED_OUT"), UnreachableError("restart", "NO_ANSWER"))
+    move = moving(during)
+    assert move.transfer(5.0).done.ok
+    assert during.errors == []
+    assert [detail["error"] for kind, name, detail in move.events if name == "no answer"] == [
+        "restart: REQUEST_TIMED_OUT",
+        "restart: NO_ANSWER",
+    ]
+
+
+def test_a_calibration_that_is_refused_gives_no_factor_and_leaves_nothing_moving(journals):
+    move = moving()
+    move.admin.refused = {CALIBRATION[0]: "INVALID_REPLICA_ASSIGNMENT"}
+    assert move.calibrate() is None
+    assert move.admin.running == {}
+    assert [name for kind, name, _ in move.events if kind == "note"][-1] == "not calibrated"
+    move.admin.refused = {}
+    assert move.transfer(5.0).done.ok
+
+
+def test_polls_tell_the_quota_and_how_many_replicas_the_lists_lack(journals):
+    move = moving()
+    told = []
+    move.context.recorder.poll = lambda name, _every, look: told.append(look) or SimpleNamespace(stop=lambda: None)
+    seen = []
+
+    def on_poll(_mover, _poll):
+        seen.append({s.metric: s.value for s in told[0]()})
+        topic = move.admin.configs[ConfigResource.topic("kip73-ab12cd")]
+        if len(seen) == 1:
+            topic[LEADER_REPLICAS] = "0:1"
+        else:
+            topic.pop(FOLLOWER_REPLICAS, None)
+
+    move.during.look = on_poll
+    assert move.transfer(5.0).done.ok
+    rates = {"quota.leader.rate": 1000.0, "quota.follower.rate": 1000.0}
+    assert seen[0] == {**rates, "quota.leader.unlisted": 0.0, "quota.follower.unlisted": 0.0}
+    assert seen[1] == {**rates, "quota.leader.unlisted": 2.0, "quota.follower.unlisted": 0.0}
+    assert seen[2] == {**rates, "quota.leader.unlisted": 2.0, "quota.follower.unlisted": 3.0}
