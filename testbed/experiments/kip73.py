@@ -24,7 +24,7 @@ SIDE_PARTITIONS = 4
 CALIBRATION_BYTES, CONTROL_BYTES = 32_000_000, 48_000_000
 TOPOLOGIES = {2: "two-brokers", 3: "three-brokers"}
 RELEASE = {"preload": "120s"}
-LIGHT = {"rate": "5MB/s", "inbound": "1MB/s"}
+LIGHT = {"rate": "3MB/s", "inbound": "500kB/s"}
 
 
 def number(settings: Settings, name: str) -> float:

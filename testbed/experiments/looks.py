@@ -6,7 +6,7 @@ from results.schema import Sample
 from testbed.experiments.scene import Scene
 from testbed.kafka.types import AdminApi
 from testbed.probes.recorder import Recorder, now_us
-from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
 from testbed.reassignment.lag import unlisted_replicas
 
 DRIVER = "driver"
@@ -20,7 +20,7 @@ def quota_samples(admin: AdminApi, host: str, broker: int, lists: Mapping[str, M
 
     `lists` are those of the throttle: topic → key → value. A sample's time is when it was asked for.
     """
-    asked, configs = now_us(), admin.broker_configs(broker)
+    asked, configs = now_us(), admin.broker_configs(broker, RATES)
     there = admin.topics_configs(sorted(lists), [key for _rate, key in _KEYS.values()], broker) if lists else {}
     found = []
     for side, (rate_key, list_key) in _KEYS.items():

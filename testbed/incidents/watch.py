@@ -162,7 +162,7 @@ def quota_look(admin: AdminApi, host: str, broker: int) -> Callable[[], Iterable
     def look() -> Iterable[Sample]:
         asked = now_us()
         try:
-            configs = admin.broker_configs(broker)
+            configs = admin.broker_configs(broker, (LEADER_RATE, FOLLOWER_RATE))
         except KafkaError:
             return ()
         rates = {"leader": configs.in_force(LEADER_RATE), "follower": configs.in_force(FOLLOWER_RATE)}

@@ -128,7 +128,7 @@ class AdminApi(Protocol):
     def alter_reassignments(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
         """See `Admin.alter_reassignments`."""
 
-    def broker_configs(self, broker_id: int) -> BrokerConfigs:
+    def broker_configs(self, broker_id: int, keys: Sequence[str] | None = None) -> BrokerConfigs:
         """See `Admin.broker_configs`."""
 
     def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:

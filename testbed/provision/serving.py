@@ -115,7 +115,7 @@ def _broker_silence(admin: Admin, host: Host, unfenced: Collection[int]) -> str:
         return "not registered, or fenced"
     try:
         # Answered by that broker alone, and by no broker before it has registered anew.
-        admin.broker_configs(host.node_id)
+        admin.broker_configs(host.node_id, ["broker.id"])
     except TestbedError as error:
         return str(error)
     return ""

@@ -130,7 +130,7 @@ def _listed(lists: Mapping[str, Mapping[str, str]]) -> set[int]:
 
 def _broker(admin: AdminApi, broker: int, topics: Sequence[str], lists: Mapping[str, Mapping[str, str]]) -> BrokerState:
     try:
-        told = admin.broker_configs(broker)
+        told = admin.broker_configs(broker, RATES)
         seen = admin.topics_configs(topics, LISTS, broker)
     except UnreachableError as error:
         return BrokerState(broker, {}, {}, (), str(error))

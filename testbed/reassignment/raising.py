@@ -74,7 +74,7 @@ class Raised:
 
     def _below(self, broker: int, rate_bytes_per_s: int) -> dict[str, str | None]:
         """The rates in force that are lower: key → what is set on the broker itself (None: it goes by the default)."""
-        told = self._admin.broker_configs(broker)
+        told = self._admin.broker_configs(broker, RATES)
         return {
             key: told.broker.get(key)
             for key in RATES

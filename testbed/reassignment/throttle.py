@@ -304,7 +304,7 @@ class Throttle:
         return done
 
     def _check_broker(self, broker: int) -> BrokerThrottle:
-        told = self._admin.broker_configs(broker)
+        told = self._admin.broker_configs(broker, RATES)
         rates = [told.in_force(key) for key in (LEADER_RATE, FOLLOWER_RATE)]
         lists: dict[str, dict[str, str]] = {key: {} for key in _LISTS}
         for topic, seen in self._admin.topics_configs(self._topics(), _LISTS, broker).items():

@@ -153,7 +153,7 @@ class Watcher:
     def _quota(self, broker: int, direction: Direction) -> int | None:
         key = LEADER_RATE if direction == "transmit" else FOLLOWER_RATE
         try:
-            told = self._admin.broker_configs(broker).in_force(key)
+            told = self._admin.broker_configs(broker, [key]).in_force(key)
         except UnreachableError:
             return None
         return None if told is None else int(told)

@@ -103,11 +103,14 @@ class FakeAdmin:
         if errors:
             raise ReassignmentError("alter reassignments", errors, len(targets))
 
-    def broker_configs(self, broker_id: int) -> BrokerConfigs:
+    def broker_configs(self, broker_id: int, keys: Sequence[str] | None = None) -> BrokerConfigs:
         self._note("broker_configs", broker_id)
         if broker_id in self.deaf_brokers:
             return BrokerConfigs({}, {})
-        own, default = (dict(self.configs.get(each, {})) for each in (ConfigResource.broker(broker_id), EVERY_BROKER))
+        own, default = (
+            {k: v for k, v in self.configs.get(each, {}).items() if keys is None or k in keys}
+            for each in (ConfigResource.broker(broker_id), EVERY_BROKER)
+        )
         return BrokerConfigs(own, default)
 
     def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:

@@ -21,7 +21,7 @@ ONE, TOPIC = ConfigResource.broker(1), ConfigResource.topic("t")
 class WithDefault(FakeAdmin):
     """A cluster whose default level counts, too."""
 
-    def broker_configs(self, broker_id: int) -> BrokerConfigs:
+    def broker_configs(self, broker_id: int, keys=None) -> BrokerConfigs:
         own = super().broker_configs(broker_id).broker
         return BrokerConfigs(own, dict(self.configs.get(EVERY_BROKER, {})))
 

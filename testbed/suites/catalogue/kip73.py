@@ -4,7 +4,8 @@ from testbed.suites.suite import Case, Suite
 
 SLOW = "rate=5MB/s"
 """Half of what the experiments take: half the bytes to write before and to read back after, in as much time of move."""
-LIGHT = (SLOW, "inbound=1MB/s")
+LIGHT = ("rate=3MB/s", "inbound=500kB/s")
+"""Brokers, clients and fetches of small responses together are to leave the two cores some time."""
 _SMOKE = (
     Case("two-to-one-produce", "kip73-two-to-one-produce"),
     Case("live-change", "kip73-live-change"),
