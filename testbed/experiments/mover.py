@@ -33,6 +33,7 @@ from testbed.workload.preload import Audit, Fill, audit, preload
 SAMPLE_S = 1.0
 QUOTA_POLL_S = 0.3
 ISR_POLL_S = 0.5
+LOOK_S = 0.5
 REPLICATED_S = 120.0
 DEFAULT_RESPONSE_BYTES = 10_485_760
 """Kafka's own `replica.fetch.response.max.bytes`."""
@@ -192,7 +193,7 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
                 driver.execute(groups, self.setup.quota_bytes_per_s, unthrottled=control, wildcard=listed)
                 in_force = InForce(True, time.monotonic() - begun)
                 self.begun()
-                timeline = driver.follow(self.on_poll, timeout_s=timeout_s, interval_s=0.5)
+                timeline = driver.follow(self.on_poll, timeout_s=timeout_s, interval_s=LOOK_S)
                 done = Done(True, f"seen {timeline.seconds:.1f} s after it was asked for")
         except (DriverError, ThrottleError, KafkaError, RestoreError, WaitTimeout) as error:
             # What was seen so far is judged all the same; the verdict says what is missing.

@@ -87,11 +87,6 @@ class _Restoring:
         """Write every original; what fails is left."""
         for resource, found in self._read().items():
             mine = self._left[resource]
-            self.interferences += [
-                Interference(change, found.get(change.key))
-                for change in mine
-                if found.get(change.key) not in change.ours
-            ]
             self._try(
                 resource,
                 partial(
@@ -101,6 +96,12 @@ class _Restoring:
                     [change.key for change in mine if change.original is None],
                 ),
             )
+            if resource in self._left:  # a topic that is gone lacks nothing
+                self.interferences += [
+                    Interference(change, found.get(change.key))
+                    for change in mine
+                    if found.get(change.key) not in change.ours
+                ]
 
     def wait(self, timeout_s: float) -> None:
         """Wait until all that was written is what is there."""

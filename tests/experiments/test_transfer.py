@@ -38,6 +38,7 @@ def journals(tmp_path, monkeypatch):
     folder = JournalFolder(tmp_path)
     monkeypatch.setattr(mover, "JournalFolder", lambda: folder)
     monkeypatch.setattr(conversion, "JournalFolder", lambda: folder)
+    monkeypatch.setattr(mover, "LOOK_S", 0.001)
     return folder
 
 

@@ -57,7 +57,9 @@ def test_what_somebody_else_has_made_of_some_is_told_and_put_back(throttled: Fak
 def test_topics_that_are_gone_have_nothing_to_put_back(throttled: FakeAdmin, numbers: tuple[int, ...]) -> None:
     for number in numbers:
         del throttled.assignment[TopicPartition(f"t{number}", 0)], throttled.configs[topic(number)]
-    assert set(restore(throttled, changes(), 0).gone) == {f"t{number}" for number in numbers}
+    done = restore(throttled, changes(), 0)
+    assert set(done.gone) == {f"t{number}" for number in numbers}
+    assert done.interferences == ()
     assert throttled.configs == {resource: keys for resource, keys in BEFORE.items() if resource in throttled.configs}
 
 
