@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,15 +19,17 @@ def session(master: str = "local[2]", memory: str = "2g") -> Iterator[SparkSessi
     """A session for the `with` block; starting it takes some seconds, so share it.
 
     Its UI is off, its temporary files and warehouse lie in a folder that is removed at the end. `memory` is the
-    driver's heap as Spark writes it (``2g``).
+    driver's heap as Spark writes it (``2g``), and that of each executor where `master` is a cluster. This package is
+    sent along: what workers need besides is Python of the same version, with what `pyproject.toml` lists.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder:
         conf = SparkConf().setMaster(master).setAppName("testbed results")
-        conf.setAll(list(_settings(folder, memory).items()))
+        conf.setAll(list(_settings(folder, memory, local=master.startswith("local")).items()))
         spark = SparkSession(_context(conf, Path(folder) / "jvm.log"))
         spark.sparkContext.setLogLevel("ERROR")
         try:
+            spark.sparkContext.addPyFile(_package(folder))
             yield spark
         finally:
             spark.stop()
@@ -45,16 +48,29 @@ def _context(conf: SparkConf, log: Path) -> SparkContext:
     return SparkContext(conf=conf)
 
 
-def _settings(folder: str, memory: str) -> dict[str, str]:
+def _package(folder: str) -> str:
+    """This package as an archive that Python imports from."""
+    path = f"{folder}/testbed_results.zip"
+    root = Path(__file__).parents[1]
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(root.rglob("*")):
+            if file.is_file() and "__pycache__" not in file.parts:
+                archive.write(file, file.relative_to(root.parent))
+    return path
+
+
+def _settings(folder: str, memory: str, *, local: bool) -> dict[str, str]:
     # Log4j speaks before a session can set its level: a configuration file is the only way to keep it quiet.
     log4j = f"{folder}/log4j2.properties"
     with open(log4j, "w", encoding="utf-8") as stream:  # noqa: PTH123 - a name, not a path object, is needed
         stream.write(_LOG4J)
     java = f"-Dlog4j2.configurationFile={log4j} -Dderby.system.home={folder} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    # Workers on other machines have to find the driver: there Spark's own choice of an address stands.
+    here = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"} if local else {}
     return {
+        **here,
         "spark.driver.memory": memory,
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": memory,
         "spark.driver.extraJavaOptions": java,
         "spark.local.dir": folder,
         "spark.sql.warehouse.dir": f"{folder}/warehouse",

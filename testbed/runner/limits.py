@@ -10,6 +10,8 @@ from testbed.runner.schedule import Slot
 from testbed.runner.series import Series, SoFar
 from testbed.units import UnitError, parse_duration
 
+NIGHTLY = "nightly"
+"""The door whose variants are scenarios, each compared with its own past."""
 ENOUGH_PAIRS = 8
 """An interval is not asked whether it is narrow enough before: with fewer pairs it may be so by luck."""
 
@@ -45,9 +47,12 @@ def needed_s(slots: Sequence[Slot], seen: Mapping[str, float]) -> float:
 def out_of_time(slot: Slot, series: Series, state: SoFar, left_s: float) -> str | None:
     """Why `slot` is not begun: what is open of its block would not be done in `left_s`; None when it would.
 
-    A pair that is not finished says nothing, so a block is begun only when all of it fits.
+    A pair that is not finished says nothing, so a block is begun only when all of it fits. The runs of a night are
+    not compared with each other: there it is the slot alone.
     """
     rest = [each for each in series.slots if each.block == slot.block and each.index not in state.ran]
+    if series.door == NIGHTLY:
+        rest = [slot]
     needed = needed_s(rest, durations(series, state))
     if left_s > 0 and needed <= left_s:
         return None

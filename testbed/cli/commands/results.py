@@ -1,4 +1,4 @@
-"""`testbed results list|show|report|verify|export|import|compact|retain`."""
+"""`testbed results …`: the runs of a store, and what their nights say."""
 
 import argparse
 from pathlib import Path
@@ -42,11 +42,46 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     for action in (show, report, verify):
         what = "all" if action is verify else "the newest"
         action.add_argument("run", nargs="?", metavar="RUN", help=f"a run's id (default: {what})")
-    for action in (listing, show, report, verify, export, importing, compact, retain):
+    judge, ack = _configure_nights(actions)
+    for action in (listing, show, report, verify, export, importing, compact, retain, judge, ack):
         action.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
 
 
+def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Parser, Parser]:
+    judge = actions.add_parser("judge", help="has anything changed? A line a scenario, from all runs of the store")
+    judge.add_argument("--experiment", metavar="NAME", action="append", help="tell only these (may be repeated)")
+    judge.add_argument("--json", action="store_true", help="JSON on standard output")
+    judge.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")
+    judge.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit's XML there, too")
+    judge.add_argument("--report", metavar="FILE", type=Path, help="write the history as an HTML page there, too")
+    judge.epilog = "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED or NO-DATA; 1 goes before 2"
+    ack = actions.add_parser("ack", help="a change is known: say why; it is the new baseline")
+    ack.add_argument(
+        "series", nargs="+", metavar="SERIES", help="an id that judge tells, EXPERIMENT or EXPERIMENT:METRIC"
+    )
+    ack.add_argument("--reason", metavar="TEXT", required=True, help="why the change is as it is")
+    ack.add_argument("--run", metavar="RUN", help="only the change that begins with this run")
+    ack.add_argument("--by", metavar="NAME", help="who says so (default: you)")
+    calibrate = actions.add_parser("calibrate", help="measure the judge: false alarms, runs to find a step")
+    calibrate.add_argument("--profile", choices=("quick", "full"), default="quick", help="quick (default), or hours")
+    calibrate.add_argument("--seed", type=int, default=1, help="draws the series (default: 1)")
+    calibrate.add_argument("--no-otava", action="store_true", help="do not measure Apache Otava beside it")
+    calibrate.add_argument("--json", action="store_true", help="JSON on standard output")
+    bench = actions.add_parser("bench", help="measure the store and Spark at sizes of a history's")
+    bench.add_argument("--scale", default="1,3,10", metavar="N,…", help="factors of the sizes (1,3,10)")
+    bench.add_argument("--rows", type=int, default=1_000_000, metavar="N", help="sample rows at factor 1 (1000000)")
+    bench.add_argument("--series", type=int, default=1_000, metavar="N", help="series, at every factor (1000)")
+    bench.add_argument("--runs", type=int, default=100, metavar="N", help="runs of each series at factor 1 (100)")
+    bench.add_argument("--json", action="store_true", help="JSON on standard output")
+    for action in (judge, bench):
+        action.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (local[*])")
+        action.add_argument("--memory", default="2g", metavar="SIZE", help="the JVM's heap, as Spark writes it (2g)")
+    return judge, ack
+
+
 def _run(args: argparse.Namespace) -> int:
+    if args.action in ("judge", "ack", "calibrate", "bench"):
+        return _run_nights(args)
     from testbed.cli import kept, stored
     from testbed.errors import UsageError
     from testbed.units import UnitError, parse_size
@@ -76,4 +111,17 @@ def _run(args: argparse.Namespace) -> int:
     return stored.show(store, run_id) if args.action == "show" else stored.report(store, run_id)
 
 
-COMMAND = Command("results", "list, show, verify, carry and compact the runs of a store", _configure, _run)
+def _run_nights(args: argparse.Namespace) -> int:
+    from testbed.cli import nights, stored
+
+    match args.action:
+        case "calibrate":
+            return nights.calibrate(args)
+        case "bench":
+            return nights.bench(args)
+        case "ack":
+            return nights.ack(stored.open_store(args.store), args)
+    return nights.judge(stored.open_store(args.store), args)
+
+
+COMMAND = Command("results", "list, show, verify, carry, compact and judge the runs of a store", _configure, _run)

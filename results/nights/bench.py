@@ -1,0 +1,138 @@
+"""How long a history takes, at several sizes, on stores that are generated for it."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from results.compaction import locked
+from results.nights import generate
+from results.nights.generate import Spec
+from results.nights.ingest import ingest
+from results.nights.memory import peak
+from results.nights.night import night
+from results.nights.state import NOISE
+from results.nights.summary import SUMMARY, summary_table
+from results.store import Store
+
+METRICS, SECONDS = 20, 1000
+"""Of each generated run: 20 metrics, sampled once a second."""
+NEW_RUNS = 10
+"""A night's."""
+_SPARK_SUMMARY = "run_id string, metric string, `count` bigint, mean double, max double, p50 double, p99 double"
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What is measured at factor 1; `series` is the same at every factor."""
+
+    rows: int = 1_000_000
+    series: int = 1_000
+    runs: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """`amount` (of `unit`) in `seconds`; `memory` is the most of all processes together, in bytes."""
+
+    what: str
+    scale: float
+    amount: int
+    unit: str
+    seconds: float
+    memory: int
+
+
+def bench(spark: SparkSession, scales: list[float], sizes: Sizes, folder: Path | None = None) -> Iterator[Timing]:
+    """All timings of a scale, then those of the next. Stores are made below `folder` (default: where temporary files
+    go) and removed again."""
+    for scale in scales:
+        with TemporaryDirectory(prefix="testbed-bench-", dir=folder) as made:
+            yield from _samples(spark, scale, sizes, Store.open(Path(made) / "samples"))
+        with TemporaryDirectory(prefix="testbed-bench-", dir=folder) as made:
+            yield from _history(spark, scale, sizes, Store.open(Path(made) / "history"))
+
+
+def _samples(spark: SparkSession, scale: float, sizes: Sizes, store: Store) -> Iterator[Timing]:
+    count = max(1, round(scale * sizes.rows / (METRICS * SECONDS)))
+    _fill(spark, store, range(count))
+
+    def summarise() -> None:
+        summaries(spark, store).write.format("noop").mode("overwrite").save()
+
+    yield _timed("sample rows summarised", scale, count * METRICS * SECONDS, "rows", summarise)
+    with locked(store):
+        ingest(spark, store)
+    _fill(spark, store, range(count, count + NEW_RUNS))
+
+    def take_in() -> None:
+        with locked(store):
+            taken = ingest(spark, store)
+        if taken.runs != NEW_RUNS or taken.problems:
+            raise RuntimeError(f"{taken.runs} runs taken in, {NEW_RUNS} were new: {taken.problems}")
+
+    yield _timed(f"a night's runs ingested beside {count} old ones", scale, NEW_RUNS, "runs", take_in)
+
+
+def _fill(spark: SparkSession, store: Store, runs: range) -> None:
+    """Commit generated runs, on all cores."""
+    location, spec = store.location, Spec(1, runs.stop)
+
+    def commit(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            done = list(generate.samples(Store.open(location), batch.column("run").to_pylist(), METRICS, SECONDS, spec))
+            yield pa.RecordBatch.from_arrays([pa.array(done, pa.string())], ["run_id"])
+
+    numbers = spark.createDataFrame([(run,) for run in runs], "run int")
+    tasks = min(len(runs), 4 * spark.sparkContext.defaultParallelism)
+    numbers.repartition(tasks).mapInArrow(commit, "run_id string").write.format("noop").mode("overwrite").save()
+
+
+def summaries(spark: SparkSession, store: Store) -> DataFrame:
+    """Every run's metrics in four numbers each: each run is read once, checked against its digest, on some worker."""
+    location = store.location
+
+    def summarise(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        own = Store.open(location)
+        for batch in batches:
+            for run_id in batch.column("run_id").to_pylist():
+                yield from summary_table(run_id, own.samples(run_id)).cast(SUMMARY).to_batches()
+
+    ids = store.runs()
+    frame = spark.createDataFrame([(run_id,) for run_id in ids], "run_id string")
+    tasks = min(len(ids), 4 * spark.sparkContext.defaultParallelism)
+    return frame.repartitionByRange(tasks, "run_id").mapInArrow(summarise, _SPARK_SUMMARY)
+
+
+def _history(spark: SparkSession, scale: float, sizes: Sizes, store: Store) -> Iterator[Timing]:
+    runs = max(12, round(scale * sizes.runs))
+    changes = generate.steps(max(1, sizes.series // 100), sizes.series, runs // 2, 0.15)
+    spec = Spec(sizes.series, runs + 1, changes, end=runs)
+    generate.history(store, spec)
+
+    def whole() -> None:
+        done = night(spark, store)
+        found = sum(len(each.history.reported) for each in done.states.values())
+        if found < len(changes):
+            raise RuntimeError(f"{found} changes found, {len(changes)} steps of 15 % were put in")
+
+    yield _timed("full history judged", scale, sizes.series * runs, "values", whole)
+    generate.history(store, replace(spec, begin=runs, end=runs + 1))
+    store.files.discard(NOISE)  # so that a night is measured on which the noise is learned anew
+    yield _timed("newest 60 runs judged", scale, sizes.series, "series", lambda: _discard(night(spark, store)))
+
+
+def _discard(_result: object) -> None:
+    return None
+
+
+def _timed(what: str, scale: float, amount: int, unit: str, work: Callable[[], None]) -> Timing:
+    with peak() as seen:
+        begun = time.perf_counter()
+        work()
+        seconds = time.perf_counter() - begun
+    return Timing(what, scale, amount, unit, seconds, seen.bytes)

@@ -1,0 +1,142 @@
+"""New runs into the values table: each is read once, on whichever worker of Spark gets it, and never again."""
+
+import contextlib
+import functools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from results.criteria.registry import UnknownExperimentError, judge
+from results.files import LocalFiles
+from results.manifest import Manifest
+from results.nights import parts
+from results.nights.summary import summarise
+from results.nights.values import VALUES, Value, canary_values, move_values, rows, summary_values
+from results.store import Store, StoreError
+
+CANARIES = "canaries"
+"""Folder of a store with what was read of the machine beside a run: `<run_id>.json`, canary → value."""
+RUNS_A_TASK = 200
+TOLD = pa.schema([("run_id", pa.string()), ("problem", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """How many runs were new, and a line for each that could not be taken in."""
+
+    runs: int
+    problems: tuple[str, ...]
+
+
+def ingest(spark: SparkSession, store: Store) -> Ingested:
+    """Take in every run that is not in the values table yet. Only under the store's lock.
+
+    What cannot be read is named, hides no other, and is tried again the next time.
+    """
+    known, problems = parts.readable(store)
+    ids = store.runs()
+    if not ids:
+        return Ingested(0, tuple(problems))
+    wanted = spark.createDataFrame([(run_id,) for run_id in ids], "run_id string")
+    if known:
+        with table(spark, store, known) as values:
+            wanted = wanted.join(values.select("run_id").distinct(), "run_id", "left_anti")
+            new = [row.run_id for row in wanted.collect()]
+    else:
+        new = list(ids)
+    if not new:
+        return Ingested(0, tuple(problems))
+    tasks = max(spark.sparkContext.defaultParallelism, -(-len(new) // RUNS_A_TASK))
+    # Sorted into ranges, since runs of one pack are read together.
+    frame = spark.createDataFrame([(r,) for r in new], "run_id string")
+    done = frame.repartitionByRange(min(tasks, len(new)), "run_id").mapInArrow(
+        functools.partial(_take_in, store.location), "run_id string, problem string"
+    )
+    failed = [f"run {row.run_id}: {row.problem}" for row in done.collect()]
+    problems += failed
+    problems += parts.merge(store)
+    return Ingested(len(new) - len(failed), tuple(problems))
+
+
+@contextlib.contextmanager
+def table(spark: SparkSession, store: Store, known: list[str]) -> Iterator[DataFrame]:
+    """The parts as one data frame for the block; a run that is in two of them is there twice, with the same values.
+
+    Those of a store that is not local are copied: Spark's S3 client is not part of the project.
+    """
+    with TemporaryDirectory(prefix="testbed-values-") as folder:
+        files = []
+        for path in known:
+            if isinstance(store.files, LocalFiles):
+                files.append(str(store.files.root / path))
+            else:
+                copy = Path(folder) / PurePosixPath(path).name
+                copy.write_bytes(store.files.read(path))
+                files.append(str(copy))
+        yield spark.read.schema(SPARK_VALUES).parquet(*files)
+
+
+SPARK_VALUES = ", ".join(
+    f"`{f.name}` {'TIMESTAMP' if f.name == 'at' else 'DOUBLE' if f.name == 'value' else 'STRING'}" for f in VALUES
+)
+
+
+def _take_in(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """On a worker: the runs' rows into parts of their own; yields what could not be read."""
+    store = Store.open(location)
+    failed: list[dict[str, str]] = []
+    for batch in batches:
+        found: list[dict[str, Any]] = []
+        for run_id in batch.column("run_id").to_pylist():
+            try:
+                found += rows_of(store, run_id)
+            except (StoreError, ValueError) as error:
+                failed.append({"run_id": run_id, "problem": str(error)})
+        if found:
+            parts.write(store, pa.Table.from_pylist(found, schema=VALUES))
+    yield pa.RecordBatch.from_pylist(failed, schema=TOLD)
+
+
+def rows_of(store: Store, run_id: str) -> list[dict[str, Any]]:
+    """A run's rows. Raises StoreError when it cannot be read, ValueError when what it says makes no sense."""
+    run = store.manifest(run_id)
+    values, failed = _numbers(store, run)
+    return rows(run, failed, [*values, *canary_values(run, canaries(store, run_id))])
+
+
+def _numbers(store: Store, run: Manifest) -> tuple[list[Value], int]:
+    """The run's numbers, and how many criteria failed."""
+    if run.incident is None and run.move is not None:
+        with contextlib.suppress(UnknownExperimentError):
+            judged = judge(run, store.samples(run.run_id), store.events(run.run_id))
+            failed = sum(c.verdict == "fail" for c in judged.criteria)
+            return list(move_values(run, judged.measures)), failed
+    failed = sum(c.verdict == "fail" for c in store.criteria(run.run_id))
+    if run.incident is not None:
+        return [], failed
+    names, _, numbers = summarise(store.samples(run.run_id))
+    return list(summary_values(names, numbers)), failed
+
+
+def canaries(store: Store, run_id: str) -> Mapping[str, float]:
+    """What was read of the machine beside the run; nothing where nothing was. Raises StoreError."""
+    path = f"{CANARIES}/{run_id}.json"
+    try:
+        text = store.files.read(path)
+    except FileNotFoundError:
+        return {}
+    try:
+        return {str(name): float(value) for name, value in json.loads(text).items()}
+    except (ValueError, AttributeError, TypeError) as error:
+        raise StoreError(f"{store.location}/{path}: not a canary's readings: {error}") from error
+
+
+def put_canaries(store: Store, run_id: str, read: Mapping[str, float]) -> None:
+    """Keep what was read of the machine beside a run; before the run is ingested."""
+    store.files.put(f"{CANARIES}/{run_id}.json", json.dumps(dict(read)).encode())

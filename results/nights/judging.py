@@ -1,0 +1,192 @@
+"""A bucket of series judged on a worker: an Arrow table of their runs in, a line of state for each series out. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.nights.advance import Advanced, Found, Runs, advance
+from results.nights.learning import lessons, taught
+from results.nights.state import NEVER, Learned, Said, State
+from results.series.block import MOST_RUNS, Floats, Ints
+from results.series.history import History, Reported
+from results.series.judge import Better, Judge, verdict
+
+BEFORE = 30
+"""So many of a canary's readings before a change are compared with those since."""
+SIGMAS = 4.0
+LIMITS: Mapping[str, tuple[float, float]] = {
+    "canary.nic": (0.03, 0.0),
+    "canary.transfer": (0.05, 0.0),
+    "canary.cpu": (0.10, 0.0),
+    "canary.fsync": (1.0, 0.0),
+    "canary.steal": (0.0, 0.02),
+}
+"""Canary → the change, as a fraction of its level and on its own scale, up to which nobody asks."""
+OTHER_LIMIT = (0.10, 0.0)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Runs of some series: `names`, `places` (scenario and environment), `better` and `metrics` have one entry a
+    series, `ids` one a run."""
+
+    names: list[str]
+    places: list[str]
+    metrics: list[str]
+    better: list[str]
+    runs: Runs
+    ids: pa.Array
+
+    @classmethod
+    def of(cls, table: pa.Table) -> "Bucket":
+        """From rows in any order (`series`, `place`, `metric`, `better`, `at`, `run_id`, `value`); one that is there
+        twice counts once."""
+        order = pc.sort_indices(table, [("series", "ascending"), ("at", "ascending"), ("run_id", "ascending")])
+        table = table.take(order).combine_chunks()
+        series = table.column("series").combine_chunks().dictionary_encode()
+        ids = table.column("run_id").combine_chunks()
+        codes = np.asarray(series.indices)
+        keep = np.ones(len(codes), bool)
+        same = np.asarray(pc.equal(ids[1:], ids[:-1])) if len(codes) > 1 else np.zeros(0, bool)
+        keep[1:] = ~(same & (codes[1:] == codes[:-1]))
+        at = np.asarray(table.column("at").combine_chunks().cast(pa.int64()))
+        values = table.column("value").to_numpy(zero_copy_only=False).astype(np.float64)
+        kept = np.flatnonzero(keep)
+        starts = np.append(np.searchsorted(codes[kept], np.arange(len(series.dictionary))), len(kept))
+        head = table.take(kept[starts[:-1]])
+        words = (head.column(name).to_pylist() for name in ("series", "place", "metric", "better"))
+        return cls(*words, Runs(starts, at[kept], values[kept]), ids.take(pa.array(kept)))
+
+    def only(self, wanted: Sequence[int]) -> "Bucket":
+        """Those series."""
+        spans = [np.arange(self.runs.starts[i], self.runs.starts[i + 1]) for i in wanted]
+        rows = np.concatenate(spans) if spans else np.zeros(0, np.int64)
+        starts = np.concatenate([[0], np.cumsum([len(span) for span in spans])]).astype(np.int64)
+        runs = Runs(starts, self.runs.at[rows], self.runs.values[rows])
+        words = ([names[i] for i in wanted] for names in (self.names, self.places, self.metrics, self.better))
+        return Bucket(*words, runs, self.ids.take(pa.array(rows)))
+
+    def of_series(self, i: int) -> tuple[Ints, Floats]:
+        """(times, values) of one series."""
+        span = slice(int(self.runs.starts[i]), int(self.runs.starts[i + 1]))
+        return self.runs.at[span], self.runs.values[span]
+
+
+def judge_bucket(
+    table: pa.Table, states: Mapping[str, str], known: Sequence[Learned], judge: Judge, family: int
+) -> list[State]:
+    """What is to be remembered, and what was said, of each series of the table."""
+    bucket = Bucket.of(table)
+    before = [_state(bucket, i, states) for i in range(len(bucket.names))]
+    judged = [i for i, better in enumerate(bucket.better) if better != "canary"]
+    own = bucket.only(judged)
+    came = advance(own.runs, *_edges([before[i] for i in judged]), taught(list(known)), judge, family)
+    after = {i: replace(_canary(bucket, i), history=before[i].history) for i in range(len(before)) if i not in judged}
+    canaries: dict[str, list[int]] = {}
+    for i in after:
+        canaries.setdefault(bucket.places[i], []).append(i)
+    for at, i in enumerate(judged):
+        found = [each for each in came.found if each.series == at]
+        causes = {each: cause(bucket, canaries.get(bucket.places[i], []), own, each) for each in found}
+        after[i] = _judged(own, at, before[i], came, causes, judge)
+    return [after[i] for i in sorted(after)]
+
+
+def learn_from(
+    table: pa.Table, states: Mapping[str, str], known: Learned | None, judge: Judge, family: int, seed: int
+) -> list[Learned]:
+    """What the series of the table teach, night by night."""
+    bucket = Bucket.of(table)
+    before = [_state(bucket, i, states) for i in range(len(bucket.names))]
+    return lessons(bucket.runs, *_edges(before), known, seed, judge, family)
+
+
+def _state(bucket: Bucket, i: int, states: Mapping[str, str]) -> State:
+    text = states.get(bucket.names[i])
+    return State.from_json(text) if text else State(bucket.names[i], metric=bucket.metrics[i])
+
+
+def _edges(states: Sequence[State]) -> tuple[Ints, Ints]:
+    """Where each series' baseline begins, and up to where it was judged."""
+    baseline = [micros(s.history.baseline) if s.history.baseline else NEVER for s in states]
+    return np.array(baseline, np.int64), np.array([s.judged for s in states], np.int64)
+
+
+def _canary(bucket: Bucket, i: int) -> State:
+    at, _ = bucket.of_series(i)
+    since = int(at[-min(len(at), MOST_RUNS)])
+    return State(bucket.names[i], metric=bucket.metrics[i], judged=int(at[-1]), since=since, said=Said("OK"))
+
+
+def _judged(own: Bucket, at: int, before: State, came: Advanced, causes: Mapping[Found, str], judge: Judge) -> State:
+    """The state of one series after its newest night."""
+    history, told, newest = before.history, dict(before.causes), None
+    for found, why in causes.items():
+        ids = (own.ids[row].as_py() for row in (found.first_bad, found.last_good, found.newest))
+        newest = Reported(found.change, *ids)
+        history = History(iso(int(own.runs.at[found.baseline])), (*history.reported, newest))
+        if why:
+            told[newest.first_bad] = why
+    times, values = own.of_series(at)
+    finite = np.flatnonzero(np.isfinite(values))
+    judgement, oldest = came.judgements[at], int(came.oldest[at])
+    since = int(own.runs.at[oldest]) if oldest >= 0 else before.since
+    if judgement is None:
+        return replace(before, since=since)
+    said = Said("NO-DATA")
+    better: Better = "higher" if own.better[at] == "higher" else "lower"
+    if judgement.change is not None and newest is not None:
+        why = told.get(newest.first_bad, "")
+        word = "ENV-CHANGED" if why else verdict(judgement, better, judge.rule)
+        said = Said(word, why, reported=newest)
+    else:
+        said = Said(verdict(judgement, better, judge.rule))
+    said = replace(
+        said,
+        runs=judgement.runs,
+        score=judgement.score,
+        chance=judgement.chance,
+        detectable=judgement.detectable,
+    )
+    judged = int(times[finite[-1]]) if len(finite) else before.judged
+    return replace(before, history=history, causes=told, since=since, judged=judged, said=said)
+
+
+def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: Found) -> str:
+    """What of the machine changed with it, in words; empty when nothing did that canaries tell."""
+    first, last = int(own.runs.at[found.first_bad]), int(own.runs.at[found.newest])
+    for i in canaries:
+        at, values = bucket.of_series(i)
+        finite = np.isfinite(values)
+        old = values[finite & (at < first)][-BEFORE:]
+        new = values[finite & (at >= first) & (at <= last)]
+        if moved(bucket.metrics[i], old, new):
+            return f"{bucket.metrics[i]} went from {np.median(old):.4g} to {np.median(new):.4g} with it"
+    return ""
+
+
+def moved(metric: str, old: Floats, new: Floats) -> bool:
+    """Whether a canary's level changed by more than its limit, and by more than its readings' own noise explains."""
+    if len(old) < 3 or not len(new):
+        return False
+    level, step = float(np.median(old)), float(np.median(new) - np.median(old))
+    fraction, least = LIMITS.get(metric, OTHER_LIMIT)
+    sigma = 1.4826 * float(np.median(np.abs(old - level)))
+    error = 1.2533 * sigma * math.sqrt(1 / len(old) + 1 / len(new))
+    return abs(step) > max(fraction * abs(level), least) and abs(step) > SIGMAS * error
+
+
+def iso(at: int) -> str:
+    """Microseconds since the epoch as ISO 8601, UTC; of the same length always, so that they sort as times do."""
+    return (EPOCH + timedelta(microseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def micros(text: str) -> int:
+    """The inverse of `iso`."""
+    return (datetime.fromisoformat(text) - EPOCH) // timedelta(microseconds=1)

@@ -1,0 +1,59 @@
+"""What a store's series are like when nothing happens, learned anew as the nights go by. Pure: the seed is given."""
+
+import numpy as np
+
+from results.nights.advance import Runs, Teacher, advance
+from results.nights.state import Learned
+from results.series.block import Block, Ints
+from results.series.judge import Judge
+from results.series.noise import Noise
+from results.series.replay import AGAIN, GROWN
+from results.series.shuffle import learn
+
+LEARN_FROM = 1000
+"""So many series at most tell what all are like."""
+
+
+def due(known: Learned | None, night: int, length: float) -> bool:
+    """Whether it is time to learn again: as in `results/series/replay.py`."""
+    return known is None or night - known.night >= AGAIN or length >= GROWN * known.length
+
+
+def again(known: Learned | None, night: int, block: Block, seed: int, share: float) -> Learned:
+    """What is known on that night; the same as before when it is not time yet."""
+    length = float(np.median(block.counts))
+    if known is not None and not due(known, night, length):
+        return known
+    noise = learn(block, seed + night, share)
+    if known is not None:
+        grown = length >= GROWN * known.length
+        noise = noise.stricter(known.noise, share) if grown else noise.after(known.noise)
+    return Learned(night, length, noise)
+
+
+def lessons(
+    runs: Runs, baseline: Ints, judged: Ints, known: Learned | None, seed: int, judge: Judge, family: int
+) -> list[Learned]:
+    """What was learned over the nights after `judged`, `known` first: from some series, for all."""
+    found = [known] if known is not None else []
+
+    def teacher(night: int, block: Block) -> Noise:
+        now = again(found[-1] if found else None, night, block, seed, judge.rule.night)
+        if not found or now is not found[-1]:
+            found.append(now)
+        return now.noise
+
+    advance(runs, baseline, judged, teacher, judge, family)
+    return found
+
+
+def taught(lessons: list[Learned]) -> Teacher:
+    """The noise of each night, as it was known then; before anything was, what was learned first."""
+    nights = np.array([each.night for each in lessons])
+
+    def teacher(night: int, _block: Block) -> Noise:
+        if not lessons:
+            raise ValueError("nothing was learned: no series is long enough")
+        return lessons[max(0, int(np.searchsorted(nights, night, side="right")) - 1)].noise
+
+    return teacher

@@ -1,0 +1,191 @@
+"""A night with Spark: new runs taken in, every series judged where its runs lie, what was found kept in the store.
+
+To the driver come one row a series (what it is, and what was said of it) and what was learned of the noise, however
+long the history is.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from results.compaction import locked
+from results.nights import parts, state
+from results.nights.advance import night_of
+from results.nights.ingest import ingest, table
+from results.nights.judging import judge_bucket, learn_from
+from results.nights.learning import LEARN_FROM, due
+from results.nights.state import NEVER, Learned, State
+from results.series.block import MOST_RUNS
+from results.series.calculator import FEWEST_RUNS
+from results.series.judge import Judge
+from results.store import Store
+
+BUCKET = 250
+"""About so many series are judged at once."""
+SEED = 1
+OnTables = Callable[[pa.Table], pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a series is: times are microseconds since the epoch, of its newest run and its newest run with a value."""
+
+    series: str
+    scenario: str
+    experiment: str
+    parameters: str
+    environment: str
+    ground: str
+    metric: str
+    unit: str
+    better: str
+    runs: int
+    newest: int
+    newest_value: int | None
+    run_id: str
+    kafka: str
+    commit: str | None
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class Night:
+    """A store as it stands after judging: every series, what is said of it, and what could not be read."""
+
+    about: tuple[About, ...]
+    states: Mapping[str, State]
+    problems: tuple[str, ...] = ()
+    ingested: int = 0
+    family: int = 0
+    learned: Learned | None = field(default=None, repr=False)
+
+
+def night(spark: SparkSession, store: Store, judge: Judge | None = None) -> Night:
+    """Take in what is new, judge every night that was not judged yet, keep what was found; the same again when nothing
+    is new. Raises StoreError when the store is locked or cannot be written, or its histories cannot be read.
+    """
+    with locked(store):
+        before = state.load(store)
+        taken = ingest(spark, store)
+        known, problems = parts.readable(store)
+        found = look(spark, store, known, before, state.load_noise(store), judge or Judge())
+        if found.learned is not None:
+            state.save_noise(store, found.learned)
+        if found.states != before:
+            state.save(store, found.states.values())
+    told = (*taken.problems, *problems)
+    return Night(found.about, found.states, told, taken.runs, found.family, found.learned)
+
+
+def look(
+    spark: SparkSession,
+    store: Store,
+    known: list[str],
+    before: Mapping[str, State],
+    learned: Learned | None,
+    judge: Judge,
+) -> Night:
+    """The judgement alone; nothing is written."""
+    if not known:
+        return Night((), before)
+    hidden = sorted(store.catalogue.index().aside)
+    with table(spark, store, known) as every, fast(spark):
+        values = every.where(~f.col("run_id").isin(hidden)) if hidden else every
+        about = catalogue(values)
+        judged = [each for each in about if each.better != "canary" and each.runs >= FEWEST_RUNS]
+        family = len(judged)
+        needed = since(spark, values, about, before)
+        lines = {name: each.to_json() for name, each in before.items()}
+        taught = [learned] if learned is not None else []
+        if judged and _time_to_learn(judged, about, learned):
+            chosen = sorted(each.series for each in judged)[:LEARN_FROM]
+            teach = _teacher(lines, learned, judge, family)
+            sample = needed.join(f.broadcast(_names(spark, chosen)), "series")
+            rows = sample.groupBy().applyInArrow(teach, "lesson string").collect()
+            taught = [Learned.from_json(row.lesson) for row in rows]
+        buckets = max(spark.sparkContext.defaultParallelism, -(-len(about) // BUCKET))
+        grouped = needed.groupBy(f.expr(f"pmod(xxhash64(place), {buckets})"))
+        rows = grouped.applyInArrow(_judging(lines, taught, judge, family), "state string").collect()
+    of = {each.series: each for each in about}
+    after = dict(before)
+    for row in rows:
+        own = State.from_json(row.state)
+        after[own.series] = replace(own, experiment=of[own.series].experiment, scenario=of[own.series].scenario)
+    return Night(tuple(about), after, family=family, learned=taught[-1] if taught else None)
+
+
+def catalogue(values: DataFrame) -> list[About]:
+    """A row a series, ordered by name."""
+    first = ("scenario", "experiment", "parameters", "environment", "ground", "metric", "unit", "better")
+    last = ("run_id", "kafka", "commit", "verdict")
+    rows = (
+        values.groupBy("series")
+        .agg(
+            *(f.first(name).alias(name) for name in first),
+            f.count("value").alias("runs"),
+            f.max(f.unix_micros("at")).alias("newest"),
+            f.max(f.when(f.col("value").isNotNull(), f.unix_micros("at"))).alias("newest_value"),
+            *(f.max_by(name, "at").alias(name) for name in last),
+        )
+        .collect()
+    )
+    return sorted((About(**row.asDict()) for row in rows), key=lambda each: each.series)
+
+
+def since(spark: SparkSession, values: DataFrame, about: list[About], before: Mapping[str, State]) -> DataFrame:
+    """The runs that judging still needs: of a series that was judged before, those of its window and newer ones."""
+    place = f.concat("scenario", "environment").alias("place")
+    rows = values.select("series", place, "metric", "better", "at", "run_id", "value")
+    begin = [(each.series, before[each.series].since) for each in about if each.series in before]
+    begin = [(series, at) for series, at in begin if at > NEVER]
+    if not begin:
+        return rows
+    if len(begin) == len(about):
+        rows = rows.where(f.col("at") >= f.timestamp_micros(f.lit(min(at for _, at in begin))))
+    edges = spark.createDataFrame(begin, "series string, since bigint")
+    wanted = f.col("since").isNull() | (f.unix_micros("at") >= f.col("since"))
+    return rows.join(f.broadcast(edges), "series", "left").where(wanted).drop("since")
+
+
+def _time_to_learn(judged: list[About], about: list[About], learned: Learned | None) -> bool:
+    lengths = sorted(min(each.runs, MOST_RUNS) for each in judged)
+    newest = max(each.newest for each in about)
+    return due(learned, int(night_of(newest)), float(lengths[len(lengths) // 2]))  # type: ignore[arg-type]
+
+
+def _names(spark: SparkSession, series: list[str]) -> DataFrame:
+    return spark.createDataFrame([(name,) for name in series], "series string")
+
+
+# Spark looks at the annotations of what it is given: so these are functions, with what they need around them.
+def _teacher(states: Mapping[str, str], known: Learned | None, judge: Judge, family: int) -> OnTables:
+    def teach(runs: pa.Table) -> pa.Table:
+        return pa.table({"lesson": [each.to_json() for each in learn_from(runs, states, known, judge, family, SEED)]})
+
+    return teach
+
+
+def _judging(states: Mapping[str, str], known: list[Learned], judge: Judge, family: int) -> OnTables:
+    def judged(runs: pa.Table) -> pa.Table:
+        return pa.table({"state": [each.to_json() for each in judge_bucket(runs, states, known, judge, family)]})
+
+    return judged
+
+
+@contextmanager
+def fast(spark: SparkSession) -> Iterator[None]:
+    """Settings for millions of rows, for the block; the session's own are for a few small runs."""
+    tasks = str(2 * spark.sparkContext.defaultParallelism)
+    wanted = {"spark.sql.codegen.wholeStage": "true", "spark.sql.shuffle.partitions": tasks}
+    usual = {name: spark.conf.get(name) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in usual.items():
+            spark.conf.set(name, value or "")

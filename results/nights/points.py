@@ -1,0 +1,65 @@
+"""The newest runs of each series, for a page: so many at most, however long the history is."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from results.nights import parts
+from results.nights.ingest import table
+from results.nights.night import BUCKET, fast
+from results.nights.scenarios import Scenario
+from results.store import Store
+
+NEWEST = 120
+_POINT = "series string, ids array<string>, kafka array<string>, values array<double>"
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """A series' newest runs, oldest first: ids, Kafka's versions, and values (None where a run has none)."""
+
+    ids: tuple[str, ...]
+    kafka: tuple[str, ...]
+    values: tuple[float | None, ...]
+
+
+def points(spark: SparkSession, store: Store, found: Sequence[Scenario], newest: int = NEWEST) -> dict[str, Points]:
+    """Series → its newest runs, for every series of these scenarios."""
+    wanted = [line.about.series for each in found for line in each.lines]
+    known, _ = parts.readable(store)
+    if not wanted or not known:
+        return {}
+    with table(spark, store, known) as values, fast(spark):
+        names = spark.createDataFrame([(name,) for name in wanted], "series string")
+        rows = values.join(f.broadcast(names), "series").select("series", "at", "run_id", "kafka", "value")
+        buckets = max(spark.sparkContext.defaultParallelism, -(-len(wanted) // BUCKET))
+        grouped = rows.groupBy(f.expr(f"pmod(xxhash64(series), {buckets})"))
+        collected = grouped.applyInArrow(_newest(newest), _POINT).collect()
+    return {row.series: Points(tuple(row.ids), tuple(row.kafka), tuple(row["values"])) for row in collected}
+
+
+def _newest(count: int) -> Callable[[pa.Table], pa.Table]:
+    def newest(rows: pa.Table) -> pa.Table:
+        return newest_of(rows, count)
+
+    return newest
+
+
+def newest_of(rows: pa.Table, count: int) -> pa.Table:
+    """A row for each series of a bucket. Pure."""
+    rows = rows.sort_by([("series", "ascending"), ("at", "ascending"), ("run_id", "ascending")]).combine_chunks()
+    series = rows.column("series").combine_chunks().dictionary_encode()
+    codes = np.asarray(series.indices)
+    ids = np.asarray(rows.column("run_id").combine_chunks().dictionary_encode().indices)
+    once = np.ones(len(codes), bool)
+    once[1:] = (codes[1:] != codes[:-1]) | (ids[1:] != ids[:-1])
+    kept = np.flatnonzero(once)
+    spans = [kept[codes[kept] == code][-count:] for code in range(len(series.dictionary))]
+    chosen = rows.take(np.concatenate(spans)) if spans else rows.slice(0, 0)
+    offsets = pa.array(np.concatenate([[0], np.cumsum([len(span) for span in spans])]), pa.int32())
+    lists = (pa.ListArray.from_arrays(offsets, chosen.column(n).combine_chunks()) for n in ("run_id", "kafka", "value"))
+    return pa.table([series.dictionary, *lists], names=["series", "ids", "kafka", "values"])

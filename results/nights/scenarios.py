@@ -1,0 +1,170 @@
+"""A night in one line a scenario: the worst of what is said of its series, and of whether it was run at all. Pure."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from results.compare.judgement import WORST_FIRST, Verdict
+from results.nights.night import About, Night
+from results.nights.state import Said, State
+from results.series.calculator import FEWEST_RUNS
+from results.series.history import Reported
+
+EXIT: Mapping[str, int] = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}
+TONIGHT = timedelta(hours=36)
+"""A run that is older than the store's newest by more than that is not tonight's."""
+RETIRED = timedelta(days=30)
+"""A scenario that was not run for so long is not asked for any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One series of tonight: what it is, and what is said of it; `changes` are all that were ever reported of it."""
+
+    about: About
+    verdict: Verdict
+    why: str
+    said: Said
+    changes: tuple[Reported, ...]
+    causes: Mapping[str, str]
+
+    @property
+    def open(self) -> tuple[Reported, ...]:
+        """Changes that nobody has acknowledged."""
+        return tuple(one for one in self.changes if one.acknowledged is None)
+
+    @property
+    def tonight(self) -> Reported | None:
+        """The change that is reported tonight."""
+        return self.said.reported if self.verdict == self.said.verdict else None
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A scenario of tonight; its series worst first."""
+
+    id: str
+    name: str
+    experiment: str
+    parameters: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    kafka: str
+    run_id: str
+    newest: int
+    verdict: Verdict
+    lines: tuple[Line, ...]
+
+    @property
+    def why(self) -> str:
+        """That of its worst series."""
+        return self.lines[0].why if self.lines else "nothing was measured"
+
+
+def scenarios(
+    night: Night,
+    *,
+    experiments: Sequence[str] = (),
+    tonight: timedelta = TONIGHT,
+    retired: timedelta = RETIRED,
+) -> list[Scenario]:
+    """Tonight's scenarios, worst first; retired ones are left out."""
+    grouped: dict[str, list[About]] = {}
+    for each in night.about:
+        grouped.setdefault(each.scenario, []).append(each)
+    newest = max((each.newest for each in night.about), default=0)
+    found = []
+    for members in grouped.values():
+        last = max(members, key=lambda each: each.newest)
+        age = timedelta(microseconds=newest - last.newest)
+        if age > retired or (experiments and last.experiment not in experiments):
+            continue
+        found.append(_scenario(members, last, night.states, late=age > tonight))
+    named = _names(found)
+    return sorted(
+        (replace(each, name=named[each.id]) for each in found), key=lambda each: (rank(each.verdict), each.name)
+    )
+
+
+def worst(found: Iterable[Scenario]) -> Verdict:
+    """The night's verdict; nothing judged is NO-DATA."""
+    return min((each.verdict for each in found), key=rank, default="NO-DATA")
+
+
+def rank(verdict: Verdict) -> int:
+    """0 is worst."""
+    return WORST_FIRST.index(verdict)
+
+
+def _scenario(members: Sequence[About], last: About, states: Mapping[str, State], *, late: bool) -> Scenario:
+    here = [each for each in members if each.environment == last.environment and each.better != "canary"]
+    elsewhere = [each for each in members if each.environment != last.environment]
+    lines = [_line(each, last, elsewhere, states.get(each.series), late=late) for each in here]
+    lines.sort(key=lambda line: (rank(line.verdict), line.about.metric))
+    return Scenario(
+        last.scenario,
+        last.experiment,
+        last.experiment,
+        json.loads(last.parameters),
+        json.loads(last.ground),
+        last.kafka,
+        last.run_id,
+        last.newest,
+        lines[0].verdict if lines else "NO-DATA",
+        tuple(lines),
+    )
+
+
+def _line(about: About, last: About, elsewhere: Sequence[About], state: State | None, *, late: bool) -> Line:
+    said = state.said if state is not None else Said("NO-DATA")
+    verdict, why = _verdict(about, last, elsewhere, said, late=late)
+    history = state.history.reported if state is not None else ()
+    return Line(about, verdict, why, said, history, state.causes if state is not None else {})
+
+
+def _verdict(about: About, last: About, elsewhere: Sequence[About], said: Said, *, late: bool) -> tuple[Verdict, str]:
+    if late:
+        return "NO-DATA", f"not run tonight; the newest run is {last.run_id}"
+    if about.newest_value is None or about.newest_value < last.newest:
+        told = "was inconclusive" if last.verdict == "inconclusive" else "has no value"
+        return "NO-DATA", f"tonight's run {last.run_id} {told}"
+    change = said.reported.change if said.reported is not None else None
+    if said.verdict == "NO-DATA":
+        before = [each for each in elsewhere if each.metric == about.metric and each.runs >= FEWEST_RUNS]
+        if before and about.runs < FEWEST_RUNS:
+            return "ENV-CHANGED", _environment(max(before, key=lambda each: each.newest), about)
+        since = " since its last change" if about.runs > said.runs else ""
+        return "NO-DATA", f"{said.runs} of {FEWEST_RUNS} runs{since}"
+    if change is not None:
+        return _known(said.verdict), said.why or f"{change.kind} over {_runs(change.runs)}"
+    if said.verdict == "NOISY":
+        return "NOISY", f"a change of {said.detectable or 0:.0%} would be missed as often as not"
+    return _known(said.verdict), ""
+
+
+def _environment(before: About, now: About) -> str:
+    was, is_now = json.loads(before.ground), json.loads(now.ground)
+    different = [f"{name} {was.get(name)} → {is_now[name]}" for name in is_now if was.get(name) != is_now[name]]
+    return f"the environment changed: {'; '.join(different)} ({now.runs} of {FEWEST_RUNS} runs in it)"
+
+
+def _known(word: str) -> Verdict:
+    return next(verdict for verdict in WORST_FIRST if verdict == word)
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
+
+
+def _names(found: Sequence[Scenario]) -> dict[str, str]:
+    """Each scenario's name: the experiment and those parameters in which it is not like all others of it."""
+    names = {}
+    for experiment in {each.experiment for each in found}:
+        alike = [each for each in found if each.experiment == experiment]
+        keys = sorted({key for each in alike for key in each.parameters})
+        differ = [key for key in keys if len({str(each.parameters.get(key)) for each in alike}) > 1]
+        for each in alike:
+            told = " ".join(f"{key}={each.parameters[key]}" for key in differ if key in each.parameters)
+            names[each.id] = f"{experiment} {told}".rstrip()
+    return names

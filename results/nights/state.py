@@ -1,0 +1,169 @@
+"""What is remembered of a store's series from night to night: one file, replaced whole, so that a night counts or not.
+
+<root>/histories/series.json   a line a series: its history, up to where it was judged, and what was said last
+<root>/series/noise.json       what the series are like when nothing happens
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from results.catalogue import StoreError
+from results.retention import HISTORIES
+from results.series.decision import Change
+from results.series.history import Acknowledged, History, Reported
+from results.series.judge import Verdict
+from results.series.noise import Noise
+from results.store import Store
+
+SERIES = f"{HISTORIES}/series.json"
+NOISE = "series/noise.json"
+NEVER = -(1 << 62)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was said of a series when it was judged last. `ENV-CHANGED` is a change for which a canary answers."""
+
+    verdict: Verdict | str
+    why: str = ""
+    runs: int = 0
+    score: float = 0.0
+    chance: float = 1.0
+    detectable: float | None = None
+    reported: Reported | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A series: `judged` and `since` are times in microseconds, of the newest run that was judged and of the oldest
+    that is still needed. `causes` says of changes (by first bad run) that were the machine's."""
+
+    series: str
+    experiment: str = ""
+    metric: str = ""
+    judged: int = NEVER
+    since: int = NEVER
+    history: History = field(default_factory=History)
+    said: Said = field(default_factory=lambda: Said("NO-DATA"))
+    causes: Mapping[str, str] = field(default_factory=dict)
+    scenario: str = ""
+
+    def to_json(self) -> str:
+        """One line, which is one of a `History` as well."""
+        own = {n: getattr(self, n) for n in ("series", "experiment", "metric", "judged", "since", "scenario")}
+        said = asdict(self.said)
+        return json.dumps({**json.loads(self.history.to_json()), **own, "said": said, "causes": dict(self.causes)})
+
+    @classmethod
+    def from_json(cls, text: str) -> "State":
+        """Reads it back. Raises ValueError, KeyError or TypeError for what is none."""
+        found: dict[str, Any] = json.loads(text)
+        said = dict(found["said"])
+        reported = said.pop("reported")
+        return cls(
+            *(found[n] for n in ("series", "experiment", "metric", "judged", "since")),
+            History.from_json(text),
+            Said(**said, reported=_reported(reported) if reported else None),
+            found["causes"],
+            found["scenario"],
+        )
+
+
+def _reported(one: Mapping[str, Any]) -> Reported:
+    by = one["acknowledged"]
+    runs = {key: one[key] for key in ("first_bad", "last_good", "found")}
+    return Reported(Change(**one["change"]), **runs, acknowledged=Acknowledged(**by) if by else None)
+
+
+def load(store: Store) -> dict[str, State]:
+    """Series → what is remembered of it. Raises StoreError when that cannot be read: nothing is judged then."""
+    try:
+        lines = store.files.read(SERIES).decode(errors="replace").splitlines()
+    except FileNotFoundError:
+        return {}
+    found = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            state = State.from_json(line)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StoreError(
+                f"{store.location}/{SERIES}, line {number}: not a series' history: {error}; put a whole copy there, or "
+                "remove the file: all nights are judged anew then, and what was acknowledged is open again"
+            ) from error
+        found[state.series] = state
+    return found
+
+
+def save(store: Store, states: Iterable[State]) -> None:
+    """Replace the file, whole and durably."""
+    text = "".join(f"{state.to_json()}\n" for state in sorted(states, key=lambda each: each.series))
+    store.files.put(SERIES, text.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """The noise, as it was learned on a night (a number) from series of so many runs (their median)."""
+
+    night: int
+    length: float
+    noise: Noise
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps({"night": self.night, "length": self.length, "noise": json.loads(self.noise.to_json())})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Learned":
+        """Reads it back. Raises ValueError, KeyError or TypeError for what is none."""
+        found = json.loads(text)
+        return cls(found["night"], found["length"], Noise.from_json(json.dumps(found["noise"])))
+
+
+def load_noise(store: Store) -> Learned | None:
+    """What was learned last; None when nothing was, or it cannot be read: it is learned again then."""
+    try:
+        return Learned.from_json(store.files.read(NOISE).decode(errors="replace"))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def save_noise(store: Store, learned: Learned) -> None:
+    """Replace what was learned."""
+    store.files.put(NOISE, learned.to_json().encode())
+
+
+def acknowledge(
+    states: Mapping[str, State], wanted: Iterable[str], by: Acknowledged, first_bad: str | None = None
+) -> tuple[dict[str, State], list[tuple[State, Reported]]]:
+    """All states with the open changes of the wanted series acknowledged, and which those were. Pure.
+
+    A series is named by its id, or as EXPERIMENT or EXPERIMENT:METRIC for all with that name. Raises ValueError for a
+    name that fits none, or series without an open change, and without a reason.
+    """
+    after, done = dict(states), []
+    for name in wanted:
+        fitting = [state for state in states.values() if _fits(state, name)]
+        if not fitting:
+            raise ValueError(f"no series {name!r}; `testbed results judge --json` has their ids")
+        open_ones = [
+            (state, one)
+            for state in fitting
+            for one in state.history.open
+            if first_bad is None or one.first_bad == first_bad
+        ]
+        if not open_ones:
+            which = f"that begins with run {first_bad}" if first_bad else "that is not acknowledged"
+            raise ValueError(f"series {name}: there is no change {which}")
+        for state, one in open_ones:
+            current = after[state.series]
+            if one.first_bad in {each.first_bad for each in current.history.open}:
+                after[state.series] = replace(current, history=current.history.acknowledge(one.first_bad, by))
+                done.append((state, one))
+    return after, done
+
+
+def _fits(state: State, name: str) -> bool:
+    experiment, colon, metric = name.partition(":")
+    return state.series == name or (state.experiment == experiment and (not colon or state.metric == metric))

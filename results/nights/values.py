@@ -1,0 +1,167 @@
+"""What a run came to, as rows of the values table: one number for each metric. Pure.
+
+A *scenario* is an experiment with its parameters; a *series* is one metric of it in one class of environment. Kafka's
+version and the commit are no part of either: they are what changes along a series.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from results.compare.measures import measures as compared_measures
+from results.criteria.ground_judgement import NIC_HIGHEST, NIC_LOWEST
+from results.criteria.measures import MoveMeasures
+from results.manifest import Manifest
+
+Better = Literal["lower", "higher", "canary"]
+"""Which way is better; a canary says something of the machine, and nothing of Kafka."""
+
+VALUES = pa.schema(
+    [
+        pa.field("run_id", pa.string(), nullable=False),
+        pa.field("at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("scenario", pa.string(), nullable=False),
+        pa.field("series", pa.string(), nullable=False),
+        pa.field("experiment", pa.string(), nullable=False),
+        pa.field("parameters", pa.string(), nullable=False),
+        pa.field("environment", pa.string(), nullable=False),
+        pa.field("ground", pa.string(), nullable=False),
+        pa.field("kafka", pa.string(), nullable=False),
+        pa.field("commit", pa.string()),
+        pa.field("verdict", pa.string(), nullable=False),
+        pa.field("metric", pa.string(), nullable=False),
+        pa.field("unit", pa.string(), nullable=False),
+        pa.field("better", pa.string(), nullable=False),
+        pa.field("value", pa.float64()),
+    ]
+)
+"""`scenario`, `series` and `environment` are short names; `parameters` and `ground` say in JSON what they stand for.
+`value` is null where the run has none, and in every run that was inconclusive."""
+
+FAILED = "failed-criteria"
+"""The metric that every run has: how many of its criteria failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One metric of one run; None where it could not be measured."""
+
+    metric: str
+    unit: str
+    better: Better
+    value: float | None
+
+
+def environment_of(run: Manifest) -> dict[str, Any]:
+    """What the class of environment is made of: CPU, cores, kernel, engine, image, NICs as declared and as measured."""
+    ratios = [nic.ratio for nic in run.nics]
+    if not ratios or None in ratios:
+        network = "not measured"
+    else:
+        on = all(ratio is not None and NIC_LOWEST <= ratio <= NIC_HIGHEST for ratio in ratios)
+        network = "as declared" if on else "off its rate"
+    return {
+        "cpu": run.machine.cpu_model,
+        "cores": run.machine.cores,
+        "kernel": run.machine.kernel,
+        "engine": run.machine.engine,
+        "storage_driver": run.machine.storage_driver,
+        "image": run.versions.image_digest or "",
+        "nics_bps": sorted({nic.declared_bps for nic in run.nics}),
+        "network": network,
+    }
+
+
+def parameters_of(run: Manifest) -> dict[str, Any]:
+    """What makes two runs of an experiment the same scenario."""
+    practice = {} if run.incident is None else {"practice": run.incident.practice}
+    return {**run.parameters, **practice, "topology": run.topology.name}
+
+
+def scenario_id(experiment: str, parameters: Mapping[str, Any]) -> str:
+    """The short name of a scenario."""
+    return short(experiment, json.dumps(dict(parameters), sort_keys=True, ensure_ascii=False))
+
+
+def move_values(run: Manifest, measured: MoveMeasures) -> Iterator[Value]:
+    """The numbers of a run that moved something; compared ones by their standing (`results/compare/measures.py`)."""
+    for measure in compared_measures():
+        if measure.compared:
+            value = measure.value(run, measured)
+            yield Value(measure.name, measure.unit, measure.better, None if value is None else measure.standing(value))
+    for view in measured.clients:
+        if view.part == "during" and view.records:
+            yield Value(f"{view.kind}-p99", "ms", "lower", None if view.p99_us is None else view.p99_us / 1000)
+            yield Value(f"{view.kind}-silence", "s", "lower", view.silence_s)
+
+
+def summary_values(names: list[str], summary: np.ndarray[Any, np.dtype[np.float64]]) -> Iterator[Value]:
+    """The numbers of a run whose experiment has no rules: mean and p99 of each of its metrics, lower taken as better.
+
+    `summary` has a row for each name: mean, max, p50, p99.
+    """
+    for name, row in zip(names, summary.tolist(), strict=True):
+        yield Value(f"{name} mean", "", "lower", row[0])
+        yield Value(f"{name} p99", "", "lower", row[3])
+
+
+def canary_values(run: Manifest, read: Mapping[str, float]) -> Iterator[Value]:
+    """What the machine showed: its NICs and stolen time in the run, and canaries that were read beside it."""
+    ratios = [nic.ratio for nic in run.nics if nic.ratio is not None]
+    if ratios and "nic" not in read:
+        yield Value("canary.nic", "of the declared rate", "canary", min(ratios))
+    yield Value("canary.steal", "of all cores", "canary", run.load.steal_max)
+    for name, value in sorted(read.items()):
+        yield Value(f"canary.{name}", "", "canary", value)
+
+
+def rows(run: Manifest, failed: int, values: list[Value]) -> list[dict[str, Any]]:
+    """The rows of a run, of schema VALUES; `failed` is the number of criteria that failed."""
+    parameters = json.dumps(parameters_of(run), sort_keys=True, ensure_ascii=False)
+    ground = json.dumps(environment_of(run), sort_keys=True, ensure_ascii=False)
+    scenario, environment = short(run.experiment, parameters), short(ground)
+    unknown = run.verdict == "inconclusive"
+    head = {
+        "run_id": run.run_id,
+        "at": datetime.fromisoformat(run.started),
+        "scenario": scenario,
+        "experiment": run.experiment,
+        "parameters": parameters,
+        "environment": environment,
+        "ground": ground,
+        "kafka": ", ".join(sorted(set(run.versions.kafka.values()))),
+        "commit": run.versions.commit,
+        "verdict": run.verdict,
+    }
+    every = [Value(FAILED, "criteria", "lower", float(failed)), *values]
+    return [
+        {
+            **head,
+            "series": series_id(scenario, environment, each.metric),
+            "metric": each.metric,
+            "unit": each.unit,
+            "better": each.better,
+            "value": None if unknown and each.better != "canary" else _finite(each.value),
+        }
+        for each in every
+    ]
+
+
+def series_id(scenario: str, environment: str, metric: str) -> str:
+    """The short name of a series."""
+    return short(scenario, environment, metric)
+
+
+def short(*parts: str) -> str:
+    """A name of twelve hexadecimal digits for what the parts say."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and np.isfinite(value) else None

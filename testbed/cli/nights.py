@@ -1,0 +1,196 @@
+"""`testbed results judge|ack|calibrate|bench|page`: what the nights of a store say."""
+
+import argparse
+import getpass
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from results.compaction import locked
+from results.nights import state, told
+from results.nights.night import Night, night
+from results.nights.scenarios import EXIT, Scenario, scenarios, worst
+from results.series.history import Acknowledged
+from results.store import Store, StoreError
+from testbed.cli.show import document, table
+from testbed.errors import TestbedError, UsageError
+from testbed.experiments.reports import reports_dir
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from testbed.runner.nightly import Made
+
+
+@contextmanager
+def spark_of(args: argparse.Namespace) -> "Iterator[SparkSession]":
+    """A session on the master that was asked for."""
+    from results.spark.session import session
+
+    try:
+        with session(args.master, args.memory) as spark:
+            yield spark
+    except StoreError as error:
+        raise TestbedError(str(error)) from error
+
+
+def judge(store: Store, args: argparse.Namespace) -> int:
+    """Take in new runs, judge the nights since the last time, tell."""
+    done, found = _night(store, args, args.report)
+    tell(store, done, found, args)
+    return EXIT[worst(found)]
+
+
+def _night(store: Store, args: argparse.Namespace, page: Path | None) -> tuple[Night, list[Scenario]]:
+    """Judge the store; write the page, if one is wanted."""
+    with spark_of(args) as spark:
+        done = night(spark, store)
+        found = scenarios(done, experiments=getattr(args, "experiment", None) or ())
+        if page is not None:
+            from results.nights.points import points
+            from results.report.nights import render_nights
+
+            write(page, render_nights(store.location, done, found, points(spark, store, found), _links(page)))
+    return done, found
+
+
+def tell_night(made: "Made", args: argparse.Namespace) -> int:
+    """Judge a night's runs, write report and JUnit, tell. A case that was not run makes it 2 at least."""
+    store = Store.open(made.series.store)
+    folder = args.out or reports_dir() / made.series.id
+    page, args.junit = folder / "index.html", folder / "junit.xml"
+    done, found = _night(store, args, page)
+    done = replace(done, problems=(*done.problems, *made.problems))
+    tell(store, done, found, args)
+    if not made.complete:
+        print(f"{made.why_ended}; `testbed nightly --resume {made.series.id}` goes on", file=sys.stderr)
+    print(f"report {page}\njunit {args.junit}", file=sys.stderr)
+    verdict = EXIT[worst(found)]
+    return 2 if verdict == 0 and made.problems else verdict
+
+
+def _links(page: Path) -> Callable[[str], str | None]:
+    """From a run to its own report, where one was written on this machine; relative to the page."""
+    folder = reports_dir()
+    there = {path.stem for path in folder.glob("*.html")}
+
+    def link(run_id: str) -> str | None:
+        path = os.path.relpath(folder / f"{run_id}.html", page.absolute().parent)
+        return quote(path) if run_id in there else None
+
+    return link
+
+
+def tell(store: Store, done: Night, found: list[Scenario], args: argparse.Namespace) -> None:
+    """What was found, in the form that was asked for."""
+    if args.junit:
+        write(args.junit, told.junit(found, done.problems))
+    if args.json:
+        print(document(told.as_json(store.location, found, done.problems, done.ingested)))
+        return
+    if args.markdown:
+        print(told.markdown(found, done.problems), end="")
+        return
+    for line in told.lines(found):
+        print(line)
+    for problem in done.problems:
+        print(f"not read: {problem}")
+    if not found:
+        print(f"nothing to judge in {store.location}: no run has been there yet")
+    print(f"\n{worst(found)}  {len(found)} scenarios, {done.ingested} new runs  {store.location}")
+
+
+def write(path: Path, text: str) -> None:
+    """A file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.partial")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def ack(store: Store, args: argparse.Namespace) -> int:
+    """Acknowledge changes."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    by = Acknowledged(args.reason, args.by or getpass.getuser(), now)
+    try:
+        with locked(store):
+            before = state.load(store)
+            after, done = state.acknowledge(before, args.series, by, args.run)
+            state.save(store, after.values())
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    except StoreError as error:
+        raise TestbedError(str(error)) from error
+    for own, one in done:
+        effect = f"{one.change.effect:+.1%} " if one.change.effect is not None else ""
+        print(f"acknowledged: {own.experiment} {own.metric} [{own.series}] {effect}since {one.first_bad}")
+    return 0
+
+
+def calibrate(args: argparse.Namespace) -> int:
+    """Measure the judge on series whose truth is known, Otava beside it where it can be had."""
+    from results.series.calibrate import FULL, QUICK, Power, Quiet, Tool
+    from results.series.calibrate import calibrate as rows_of
+    from results.series.otava import OtavaMissing, environment, otava
+    from results.series.table import as_json, markdown
+    from testbed.paths import cache_dir
+
+    beside: list[Tool] = []
+    missing = "left out: --no-otava" if args.no_otava else None
+    if missing is None:
+        try:
+            beside = [otava(environment(cache_dir() / "otava"))]
+        except OtavaMissing as error:
+            missing = str(error)
+    rows: list[Quiet | Power] = []
+    profile = FULL if args.profile == "full" else QUICK
+    try:
+        for row in rows_of(profile, args.seed, beside):
+            rows.append(row)
+            print(f"{row.tool}: {row.family}, {row.series} series", file=sys.stderr, flush=True)
+    except OtavaMissing as error:
+        raise TestbedError(f"Otava failed on the series it was given: {error}; --no-otava measures without") from error
+    if args.json:
+        print(
+            document(
+                {"profile": profile.name, "seed": args.seed, "otava": missing or "measured", "rows": as_json(rows)}
+            )
+        )
+    else:
+        print(markdown(rows))
+        if missing is not None:
+            print(f"\nOtava is not beside it: {missing}")
+    broken = [row for row in as_json(rows) if "broken" in (row.get("promise"), row.get("position_promise"))]
+    return 1 if any(row["tool"] == "testbed" for row in broken) else 0
+
+
+def bench(args: argparse.Namespace) -> int:
+    """Measure the store and Spark on stores made for it; 0 when every step did what it should."""
+    from results.nights.bench import Sizes
+    from results.nights.bench import bench as timings
+
+    try:
+        scales = [float(word) for word in args.scale.split(",")]
+    except ValueError as error:
+        raise UsageError(f"--scale {args.scale}: expected factors, as 1,3,10") from error
+    if min(scales) <= 0 or min(args.rows, args.series, args.runs) < 1:
+        raise UsageError("--scale, --rows, --series and --runs are above 0")
+    found = []
+    with spark_of(args) as spark:
+        for timing in timings(spark, scales, Sizes(args.rows, args.series, args.runs)):
+            found.append(timing)
+            print(f"{timing.what}: {timing.seconds:.1f} s", file=sys.stderr, flush=True)
+    if args.json:
+        print(document({"master": args.master, "timings": [asdict(timing) for timing in found]}))
+        return 0
+    rows = [
+        (t.what, f"{t.scale:g}", f"{t.amount:,} {t.unit}", f"{t.seconds:.1f}", f"{t.memory / 2**30:.2f}") for t in found
+    ]
+    print(table(("WHAT", "SCALE", "AMOUNT", "SECONDS", "GiB AT MOST"), rows))
+    return 0

@@ -1,0 +1,97 @@
+"""`testbed results judge|ack|calibrate|bench`: exit codes, forms, and refusals; Spark itself is tested elsewhere."""
+
+import argparse
+import json
+from contextlib import contextmanager
+
+import pytest
+
+from results.nights import state
+from results.nights.night import Night
+from results.nights.state import Said, State
+from results.series.calibrate import Profile
+from results.series.decision import Change
+from results.series.history import History, Reported
+from results.store import Store
+from testbed.cli import nights
+from testbed.cli.main import main
+from tests.nights.made import about_of
+
+REPORTED = Reported(Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.01), "bad", "good", "new")
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """What `night` gives, instead of Spark."""
+
+    def give(verdict, problems=()):
+        reported = REPORTED if verdict in ("REGRESSED", "IMPROVED") else None
+        history = History("", (REPORTED,)) if reported else History()
+        own = State("s1", "move", "seconds", history=history, said=Said(verdict, runs=40, reported=reported))
+        monkeypatch.setattr(nights, "night", lambda _spark, _store: Night((about_of(),), {"s1": own}, problems, 1))
+
+        @contextmanager
+        def no_spark(_args: argparse.Namespace):
+            yield None
+
+        monkeypatch.setattr(nights, "spark_of", no_spark)
+
+    return give
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code"),
+    [("OK", 0), ("IMPROVED", 0), ("REGRESSED", 1), ("NOISY", 2), ("ENV-CHANGED", 2), ("NO-DATA", 2)],
+)
+def test_codes_say_what_the_night_was(judged, tmp_path, capsys, verdict, code):
+    judged(verdict)
+    assert main(["results", "judge", "--store", str(tmp_path)]) == code
+    out = capsys.readouterr().out
+    assert out.startswith(verdict)
+    assert out.splitlines()[-1].startswith(f"{verdict}  1 scenarios, 1 new runs")
+
+
+def test_forms(judged, tmp_path, capsys):
+    judged("REGRESSED", ("run x: cut",))
+    junit = tmp_path / "out" / "junit.xml"
+    assert main(["results", "judge", "--json", "--junit", str(junit), "--store", str(tmp_path)]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["scenarios"][0]["series"][0]["first_bad"] == "bad"
+    assert 'failures="1"' in junit.read_text()
+    assert main(["results", "judge", "--markdown", "--store", str(tmp_path)]) == 1
+    assert capsys.readouterr().out.startswith("### REGRESSED")
+    assert main(["results", "judge", "--experiment", "nothing", "--store", str(tmp_path)]) == 2
+    assert "not read: run x: cut" in capsys.readouterr().out
+
+
+def test_ack_needs_a_reason_and_a_change(tmp_path, capsys):
+    store = Store.open(tmp_path)
+    state.save(store, [State("s1", "move", "seconds", history=History("b", (REPORTED,)))])
+    where = ["--store", str(tmp_path)]
+    assert main(["results", "ack", "s1", "--reason", " ", *where]) == 64
+    assert main(["results", "ack", "s2", "--reason", "known", *where]) == 64
+    assert state.load(store)["s1"].history.open
+    assert main(["results", "ack", "move:seconds", "--reason", "known", "--by", "ann", *where]) == 0
+    assert "acknowledged: move seconds [s1] +20.0% since bad" in capsys.readouterr().out
+    (one,) = state.load(store)["s1"].history.reported
+    assert (one.acknowledged.reason, one.acknowledged.by) == ("known", "ann")
+    assert main(["results", "ack", "s1", "--reason", "known", *where]) == 64
+    with store.files.lock():
+        assert main(["results", "ack", "s1", "--reason", "known", *where]) == 70
+
+
+def test_calibrate_prints_its_table_and_says_when_otava_is_missing(monkeypatch, capsys):
+    tiny = Profile("quick", ((100, 1, 12),), ("gaussian",), 10, (40,), ("gaussian",), ())
+    monkeypatch.setattr("results.series.calibrate.QUICK", tiny)
+    code = main(["results", "calibrate", "--no-otava"])
+    out = capsys.readouterr().out
+    assert "| testbed | gaussian | 100 |" in out
+    assert "Otava is not beside it: left out" in out
+    assert main(["results", "calibrate", "--no-otava", "--json"]) == code
+    document = json.loads(capsys.readouterr().out)
+    assert [row["measure"] for row in document["rows"]] == ["false-alarms"]
+
+
+@pytest.mark.parametrize("words", [["--scale", "much"], ["--scale", "0"], ["--rows", "0"], ["--series", "-3"]])
+def test_bench_refuses_sizes_that_are_none(words):
+    assert main(["results", "bench", *words]) == 64

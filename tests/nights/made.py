@@ -1,0 +1,30 @@
+"""What the tests of nights are made of."""
+
+from results.nights.generate import START
+from results.nights.night import About
+
+BEGIN = round(START.timestamp()) * 1_000_000
+"""When their nights begin, in microseconds."""
+
+
+def about_of(series="s1", **other):
+    """A series by what differs from a usual one."""
+    usual = {
+        "series": series,
+        "scenario": "sc",
+        "experiment": "move",
+        "parameters": '{"quota": 1}',
+        "environment": "e1",
+        "ground": '{"kernel": "6.1"}',
+        "metric": "seconds",
+        "unit": "s",
+        "better": "lower",
+        "runs": 40,
+        "newest": BEGIN,
+        "newest_value": BEGIN,
+        "run_id": "20240101T020000Z-move-000001",
+        "kafka": "4.3.1",
+        "commit": None,
+        "verdict": "pass",
+    }
+    return About(**{**usual, **other})

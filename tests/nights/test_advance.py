@@ -1,0 +1,110 @@
+"""Nights as they come: the same as the matrix they are when there is one run a night."""
+
+import numpy as np
+import pytest
+
+from results.nights.advance import DAY_US, Runs, advance, night_of
+from results.nights.learning import LEARN_FROM, again, due, lessons, taught
+from results.nights.state import NEVER, Learned
+from results.series.block import Block
+from results.series.judge import Judge
+from results.series.replay import replay
+from results.series.simulate import store
+from tests.nights.made import BEGIN
+
+NIGHTS, SERIES = 60, 40
+
+
+@pytest.fixture
+def values():
+    made = store(np.random.default_rng(5), "gaussian", NIGHTS, SERIES, 0.03)
+    made[30:, 3] *= 1.2
+    made[45:, 3] *= 0.8
+    made[40:, 9] *= 0.85
+    made[20, 11] *= 5
+    made[7:15, 12] = np.nan
+    return made
+
+
+def edges(series, since=NEVER):
+    return np.full(series, NEVER), np.full(series, since)
+
+
+def test_one_run_a_night_is_what_replay_finds(values, runs_of, learned):
+    nights = replay(values, lambda _night, _block: learned.noise)
+    wanted = [(each.series, each.night, each.change) for night in nights for each in night]
+    came = advance(runs_of(values), *edges(SERIES), lambda _night, _block: learned.noise)
+    first = int(night_of(np.array([BEGIN]))[0])
+    assert sorted((f.series, f.night - first, f.change) for f in came.found) == sorted(wanted)
+    assert {series for series, _, _ in wanted} == {3, 9}
+    for found in came.found:
+        assert found.first_bad == found.newest + 1 - found.change.runs
+        assert found.last_good == found.first_bad - 1
+
+
+@pytest.mark.parametrize("stop", [5, 29, 33, 50, 59])
+def test_going_on_from_where_it_was_judged_is_the_same_as_all_at_once(values, runs_of, learned, stop):
+    noise = lambda _night, _block: learned.noise  # noqa: E731
+    runs = runs_of(values)
+    whole = advance(runs, *edges(SERIES), noise, family=SERIES)
+    early = advance(runs_of(values[:stop]), *edges(SERIES), noise, family=SERIES)
+    baseline = np.full(SERIES, NEVER)
+    for found in early.found:
+        baseline[found.series] = BEGIN + (found.baseline - found.series * stop) * DAY_US
+    late = advance(runs, baseline, np.full(SERIES, BEGIN + (stop - 1) * DAY_US), noise, family=SERIES)
+    key = lambda found: (found.series, found.night, found.change)  # noqa: E731
+    assert sorted(map(key, early.found + late.found)) == sorted(map(key, whole.found))
+    assert late.judgements == whole.judgements
+    assert (late.oldest == whole.oldest).all()
+
+
+def test_runs_of_one_night_are_looked_at_once(learned):
+    """Four runs a night: the look comes after the last of them."""
+    made = store(np.random.default_rng(2), "gaussian", 48, 1, 0.03)[:, 0]
+    made[44:] *= 1.3
+    at = BEGIN + np.repeat(np.arange(12), 4) * DAY_US + np.tile(np.arange(4), 12) * 60_000_000
+    asked = []
+    came = advance(
+        Runs(np.array([0, 48]), at, made), *edges(1), lambda night, _block: asked.append(night) or learned.noise
+    )
+    assert len(asked) == 10  # the first two nights have fewer than ten runs
+    assert [(found.newest, found.first_bad) for found in came.found] == [(47, 44)]
+
+
+def test_without_new_runs_nothing_is_judged(values, runs_of, learned):
+    came = advance(runs_of(values), *edges(SERIES, BEGIN + NIGHTS * DAY_US), lambda _night, _block: learned.noise)
+    assert came.found == []
+    assert set(came.judgements) == {None}
+
+
+def test_nights_change_at_noon():
+    day = 86_400_000_000
+    assert night_of(np.array([day // 2 - 1, day // 2, day + day // 2 - 1])).tolist() == [-1, 0, 0]
+
+
+def test_lessons_are_learned_as_a_store_grows_and_now_and_then_after(values, runs_of):
+    found = lessons(runs_of(values[:20, :10]), *edges(10), None, 1, Judge(), 10)
+    lengths = [each.length for each in found]
+    assert lengths == [10, 12, 14, 16, 18]
+    teacher = taught(found)
+    assert teacher(found[0].night - 5, None) is found[0].noise
+    assert teacher(found[3].night, None) is found[3].noise
+    assert teacher(found[3].night + 10_000, None) is found[-1].noise
+
+
+def test_what_was_learned_lately_stays(learned):
+    block = Block.of([[1.0] * 60] * 3)
+    assert again(learned, 5, block, 1, 0.04) is learned
+    assert due(learned, 20, 60.0)
+    assert due(learned, 1, 68.0)
+    assert not due(learned, 19, 67.0)
+    assert LEARN_FROM >= 1000
+
+
+def test_nothing_learned_is_an_error_where_noise_is_asked_for():
+    with pytest.raises(ValueError, match="nothing was learned"):
+        taught([])(1, None)
+
+
+def test_what_was_learned_goes_into_a_line_and_back(learned):
+    assert Learned.from_json(learned.to_json()) == learned

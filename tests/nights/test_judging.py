@@ -1,0 +1,147 @@
+"""A bucket judged: the right runs are named, a canary takes the blame, what is there twice counts once."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from results.nights.advance import DAY_US
+from results.nights.judging import iso, judge_bucket, learn_from, micros, moved
+from results.nights.state import State
+from results.series.judge import Judge
+from tests.nights.made import BEGIN
+
+NIGHTS = 40
+
+
+def rows(name, values, *, better="lower", metric="seconds", place="p"):
+    return [
+        {
+            "series": name,
+            "place": place,
+            "metric": metric,
+            "better": better,
+            "at": BEGIN + night * DAY_US,
+            "run_id": f"run{night:03d}",
+            "value": value,
+        }
+        for night, value in enumerate(values)
+    ]
+
+
+def table(*parts):
+    listed = [row for part in parts for row in part]
+    made = pa.Table.from_pylist(listed)
+    return made.set_column(made.column_names.index("at"), "at", made["at"].cast(pa.timestamp("us", tz="UTC")))
+
+
+def calm(seed, level=100.0, sigma=0.03):
+    return level * (1 + sigma * np.random.default_rng(seed).standard_normal(NIGHTS))
+
+
+def stepped(seed, at, size):
+    values = calm(seed)
+    values[at:] *= 1 + size
+    return values
+
+
+def judged(runs, learned, states=()):
+    found = judge_bucket(runs, {s.series: s.to_json() for s in states}, [learned], Judge(), 100)
+    return {state.series: state for state in found}
+
+
+def test_a_step_is_reported_with_its_runs(learned):
+    state = judged(table(rows("a", stepped(1, 36, 0.2)), rows("b", calm(2))), learned)
+    (reported,) = state["a"].history.reported
+    assert (reported.last_good, reported.first_bad) == ("run035", "run036")
+    assert state["a"].history.baseline == iso(BEGIN + 36 * DAY_US)
+    assert state["b"].history.reported == ()
+    assert state["b"].said.verdict == "OK"
+    assert state["b"].judged == BEGIN + 39 * DAY_US
+
+
+def test_tonight_is_what_was_found_with_the_newest_run(learned):
+    values = stepped(1, 37, 0.25)
+    state = judged(table(rows("a", values)), learned)["a"]
+    assert state.said.verdict == "REGRESSED"
+    assert state.said.reported.found == "run039"
+    again = judged(table(rows("a", values)), learned, [state])["a"]
+    assert again == state
+    later = judged(table(rows("a", [*values, values[-1]])), learned, [state])["a"]
+    assert later.said.verdict == "NO-DATA"
+    assert later.said.runs == 4
+    assert len(later.history.reported) == 1
+
+
+@pytest.mark.parametrize(("better", "size", "word"), [("higher", 0.25, "IMPROVED"), ("lower", -0.25, "IMPROVED")])
+def test_which_way_is_better_counts(learned, better, size, word):
+    assert judged(table(rows("a", stepped(1, 37, size), better=better)), learned)["a"].said.verdict == word
+
+
+def test_a_machine_that_changed_takes_the_blame(learned):
+    slow = calm(9, 1.0, 0.01)
+    slow[37:] *= 1.3
+    runs = table(
+        rows("a", stepped(1, 37, 0.25)),
+        rows("c", slow, better="canary", metric="canary.cpu"),
+        rows("d", stepped(1, 37, 0.25), place="elsewhere"),
+    )
+    state = judged(runs, learned)
+    assert state["a"].said.verdict == "ENV-CHANGED"
+    assert state["a"].said.why.startswith("canary.cpu went from 0.99")
+    assert state["a"].causes == {"run037": state["a"].said.why}
+    assert state["d"].said.verdict == "REGRESSED"
+    assert state["c"].since == BEGIN
+    assert state["c"].history.reported == ()
+
+
+def test_a_spike_in_the_newest_run_alarms_nobody(learned):
+    values = calm(3)
+    values[-1] *= 10
+    assert judged(table(rows("a", values)), learned)["a"].said.verdict == "OK"
+
+
+def test_a_run_that_is_there_twice_counts_once(learned):
+    once = rows("a", stepped(1, 37, 0.25))
+    assert judged(table(once, once[20:]), learned) == judged(table(once), learned)
+
+
+def test_runs_without_a_value_are_missing_nights(learned):
+    values = [None if night in (5, 6, 39) else value for night, value in enumerate(calm(4))]
+    state = judged(table(rows("a", values)), learned)["a"]
+    assert state.said.runs == 37
+    assert state.judged == BEGIN + 38 * DAY_US
+
+
+def test_too_few_runs_are_no_data(learned):
+    state = judged(table(rows("a", calm(1)[:9])), learned)["a"]
+    assert (state.said.verdict, state.said.runs) == ("NO-DATA", 9)
+
+
+def test_lessons_go_on_from_what_was_known(learned):
+    runs = table(*(rows(f"s{i}", calm(i)[:12]) for i in range(30)))
+    found = learn_from(runs, {}, None, Judge(), 30, 1)
+    states = {s.series: s.to_json() for s in judge_bucket(runs, {}, found, Judge(), 30)}
+    assert learn_from(runs, states, found[-1], Judge(), 30, 1) == [found[-1]]
+
+
+@pytest.mark.parametrize(
+    ("metric", "old", "new", "did"),
+    [
+        ("canary.nic", [0.998] * 10, [0.95] * 3, True),
+        ("canary.nic", [0.998] * 10, [0.99] * 3, False),
+        ("canary.steal", [0.0] * 10, [0.05] * 3, True),
+        ("canary.steal", [0.0] * 10, [0.01] * 3, False),
+        ("canary.cpu", [1.0, 1.4, 0.7, 1.3, 0.8, 1.2, 0.6, 1.4, 0.9, 1.1], [1.2] * 3, False),
+        ("canary.cpu", [1.0, 1.01, 0.99, 1.0, 1.01], [1.2] * 3, True),
+        ("canary.cpu", [1.0, 1.0], [9.0] * 3, False),
+        ("canary.cpu", [1.0] * 9, [], False),
+    ],
+)
+def test_a_canary_moves_beyond_its_limit_and_its_noise(metric, old, new, did):
+    assert moved(metric, np.array(old), np.array(new)) is did
+
+
+def test_times_are_read_as_they_were_written():
+    assert micros(iso(BEGIN + 7)) == BEGIN + 7
+    assert len(iso(BEGIN)) == len(iso(BEGIN + 1))
+    assert State("x") == State.from_json(State("x").to_json())

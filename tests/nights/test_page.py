@@ -1,0 +1,97 @@
+"""The history's page: tonight on top, every series in its data, nothing breaks out of it."""
+
+import json
+
+import pytest
+
+from results.nights.night import Night
+from results.nights.points import Points
+from results.nights.scenarios import scenarios
+from results.nights.state import Said, State
+from results.report.nights import answer, levels, render_nights
+from results.series.decision import Change
+from results.series.history import Acknowledged, History, Reported
+from tests.results.test_results_report import Page
+
+OLD = Reported(Change("step", 9, 90.0, 100.0, 5.0, 15.0, 0.02), "r1", "r0", "r3", Acknowledged("known", "ann", "then"))
+NEW = Reported(Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.0123), "r3", "r2", "r5")
+EVIL = "</script><b onload=x>"
+
+
+@pytest.fixture
+def night(about):
+    pairs = [
+        (
+            about("aaa", scenario="x", parameters=json.dumps({"quota": EVIL})),
+            State("aaa", history=History("", (OLD, NEW)), said=Said("REGRESSED", runs=40, reported=NEW)),
+        ),
+        (
+            about("bbb", scenario="x", parameters=json.dumps({"quota": EVIL}), metric="rate", better="higher"),
+            State("bbb", said=Said("OK", runs=40)),
+        ),
+        (about("ccc", scenario="y", metric="cpu"), State("ccc", said=Said("NO-DATA", runs=3))),
+    ]
+    return Night(tuple(a for a, _ in pairs), {s.series: s for _, s in pairs}, (f"run {EVIL}",), 5)
+
+
+POINTS = {
+    "aaa": Points(
+        tuple(f"r{i}" for i in range(6)), ("4.2",) * 3 + ("4.3",) * 3, (90.0, 101.0, None, 120.1, 120.2, 120.3)
+    ),
+    "bbb": Points(("r4", "r5"), ("4.3", "4.3"), (1 / 3, 2.0)),
+}
+
+
+def page(night):
+    read = Page(render_nights(f"store {EVIL}", night, scenarios(night), POINTS, {"r3": "runs/r3.html"}.get))
+    data = json.loads(next(text for attributes, text in read.scripts if attributes.get("id") == "nights"))
+    return read, data, " ".join("".join(read.text).split())
+
+
+def test_tonight_is_told_worst_first(night):
+    read, _, text = page(night)
+    assert "Of 2 scenarios: 1 regressed, 1 without data." in text
+    assert text.index("Regressed") < text.index("100 → 120") < text.index("No data")
+    assert "+20.0%" in text
+    assert ("a", "href", "runs/r3.html") in read.attributes
+    assert f"run {EVIL}" in text
+    assert [name for tag, name, _ in read.attributes if tag == "b" and name == "onload"] == []
+    assert len(read.scripts) == 2
+
+
+def test_nothing_is_loaded(night):
+    read, _, _ = page(night)
+    policy = next(v for tag, name, v in read.attributes if tag == "meta" and name == "content" and "default-src" in v)
+    assert policy.startswith("default-src 'none'")
+    assert {name for _, name, _ in read.attributes} & {"src", "srcset", "data-src"} == set()
+
+
+def test_series_stand_beside_their_runs(night):
+    _, data, _ = page(night)
+    first, second = data["scenarios"]
+    assert first["ids"] == [f"r{i}" for i in range(6)]
+    assert [data["versions"][v] for v in first["kafka"]] == ["4.2"] * 3 + ["4.3"] * 3
+    a, b = first["series"]
+    assert b["values"] == [None] * 4 + [0.333333, 2.0]
+    assert [c["at"] for c in a["changes"]] == [1, 3]
+    assert [c["tonight"] for c in a["changes"]] == [False, True]
+    assert [c["reason"] for c in a["changes"]] == ["known", None]
+    assert all(c["worse"] for c in a["changes"])
+    assert a["levels"] == [[0, 0, 90.0], [1, 2, 101.0], [3, 5, 120.2]]
+    assert data["links"] == {"r3": "runs/r3.html"}
+    assert (second["ids"], second["series"][0]["values"]) == ([], [])
+
+
+def test_levels_are_medians_between_changes():
+    assert levels([1, 2, 3, 10, None, 12], [3]) == [(0, 2, 2), (3, 5, 11)]
+    assert levels([1.0], [0]) == [(0, 0, 1.0)]
+    assert levels([None, None], [1]) == []
+    assert levels([], []) == []
+
+
+def test_an_empty_store_has_a_page():
+    read, data, text = page(Night((), {}))
+    assert answer([]) in text
+    assert data["scenarios"] == []
+    assert "No series has changed." in text
+    assert read.open == []

@@ -1,0 +1,174 @@
+"""A line a scenario: the worst counts, and what was not run or not measured is no OK."""
+
+import json
+import xml.etree.ElementTree as ET
+from datetime import timedelta
+
+import pytest
+
+from results.nights import told
+from results.nights.night import Night
+from results.nights.scenarios import EXIT, scenarios, worst
+from results.nights.state import Said, State
+from results.series.decision import Change
+from results.series.history import History, Reported
+from tests.nights.made import BEGIN
+
+HOUR = 3_600_000_000
+CHANGE = Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.0123)
+REPORTED = Reported(CHANGE, "run-bad", "run-good", "run-new")
+
+
+def night(*pairs, problems=()):
+    return Night(tuple(about for about, _ in pairs), {a.series: s for a, s in pairs if s is not None}, problems)
+
+
+def said(verdict, why="", **other):
+    return State("s", said=Said(verdict, why, **{"runs": 40, **other}))
+
+
+def regressed(**other):
+    return State("s", history=History("", (REPORTED,)), said=Said("REGRESSED", runs=40, reported=REPORTED), **other)
+
+
+def only(found):
+    (one,) = found
+    return one.verdict, one.why
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "wanted"),
+    [
+        (["OK", "OK"], "OK"),
+        (["OK", "IMPROVED"], "IMPROVED"),
+        (["NOISY", "IMPROVED"], "NOISY"),
+        (["NOISY", "ENV-CHANGED", "REGRESSED"], "REGRESSED"),
+        (["NOISY", "ENV-CHANGED"], "ENV-CHANGED"),
+    ],
+)
+def test_the_worst_series_counts(about, verdicts, wanted):
+    found = scenarios(night(*((about(f"s{i}", metric=f"m{i}"), said(v)) for i, v in enumerate(verdicts))))
+    assert found[0].verdict == worst(found) == wanted
+    assert found[0].lines[0].verdict == wanted
+
+
+def test_codes():
+    assert [EXIT[v] for v in ("OK", "IMPROVED", "REGRESSED", "NOISY", "ENV-CHANGED", "NO-DATA")] == [0, 0, 1, 2, 2, 2]
+    assert worst([]) == "NO-DATA"
+
+
+def test_a_regression_goes_before_what_cannot_be_said(about):
+    a, b = about("a", scenario="x"), about("b", scenario="y", parameters='{"quota": 2}')
+    assert worst(scenarios(night((a, said("NO-DATA", runs=3)), (b, regressed())))) == "REGRESSED"
+
+
+def test_what_was_not_run_tonight_is_no_data_and_later_not_asked_for(about):
+    new = about("a", scenario="x", newest=BEGIN + 40 * 24 * HOUR, newest_value=BEGIN + 40 * 24 * HOUR)
+    for days, wanted in ((0, "OK"), (1, "OK"), (2, "NO-DATA"), (29, "NO-DATA"), (31, None)):
+        at = new.newest - days * 24 * HOUR
+        old = about("b", scenario="y", experiment="other", newest=at, newest_value=at)
+        found = {each.experiment: each for each in scenarios(night((new, said("OK")), (old, said("OK"))))}
+        assert found["move"].verdict == "OK"
+        assert (found["other"].verdict if wanted else found.get("other")) == wanted
+    assert [each.experiment for each in scenarios(night((new, said("OK"))), experiments=["other"])] == []
+    late = scenarios(night((new, said("OK")), (old, said("OK"))), retired=timedelta(days=99))
+    assert "not run tonight" in late[0].why
+
+
+def test_a_run_that_says_nothing_is_no_data(about):
+    silent = about(newest_value=BEGIN - HOUR, verdict="inconclusive")
+    assert only(scenarios(night((silent, said("OK"))))) == (
+        "NO-DATA",
+        "tonight's run 20240101T020000Z-move-000001 was inconclusive",
+    )
+    assert only(scenarios(night((about(newest_value=None), None))))[1].endswith("has no value")
+
+
+def test_a_new_environment_is_named(about):
+    old = about("a", newest=BEGIN - 24 * HOUR, newest_value=BEGIN - 24 * HOUR)
+    new = about("b", environment="e2", ground='{"kernel": "6.12"}', runs=2)
+    verdict, why = only(scenarios(night((old, said("OK")), (new, said("NO-DATA", runs=2)))))
+    assert verdict == "ENV-CHANGED"
+    assert why == "the environment changed: kernel 6.1 → 6.12 (2 of 10 runs in it)"
+    young = about("a", newest=BEGIN - 24 * HOUR, runs=3)
+    assert only(scenarios(night((young, said("OK")), (new, said("NO-DATA", runs=2)))))[0] == "NO-DATA"
+
+
+def test_after_a_change_it_takes_ten_runs(about):
+    assert only(scenarios(night((about(), said("NO-DATA", runs=4))))) == (
+        "NO-DATA",
+        "4 of 10 runs since its last change",
+    )
+    assert only(scenarios(night((about(runs=4), said("NO-DATA", runs=4)))))[1] == "4 of 10 runs"
+
+
+def test_canaries_are_no_series_of_their_own(about):
+    pairs = [(about("a"), said("OK")), (about("c", metric="canary.cpu", better="canary"), said("OK"))]
+    assert [line.about.series for line in scenarios(night(*pairs))[0].lines] == ["a"]
+
+
+def test_names_tell_what_differs(about):
+    a = about("a", scenario="x", parameters='{"quota": 1, "fetch": "tuned"}')
+    b = about("b", scenario="y", parameters='{"quota": 2, "fetch": "tuned"}')
+    found = scenarios(night((a, said("OK")), (b, said("OK"))))
+    assert [each.name for each in found] == ["move quota=1", "move quota=2"]
+
+
+@pytest.fixture
+def full(about):
+    a = about("aaa", scenario="x", parameters='{"quota": "a|b <x>"}')
+    b = about("bbb", scenario="y", parameters='{"quota": "2\\u0000"}', metric="cpu")
+    found = scenarios(night((a, regressed()), (b, said("NO-DATA", runs=3))))
+    return found, ("run x: corrupt <manifest>",)
+
+
+def test_lines_tell_the_change_and_what_is_open(full, about):
+    found, _ = full
+    told_lines = told.lines(found)
+    assert told_lines[0].startswith("REGRESSED    move quota=a|b <x>")
+    assert told_lines[1].strip() == (
+        "seconds [aaa]: 100 → 120 s (+20.0%, +15.0% to +25.0%), p 0.012, 40 runs; first bad run-bad, last good run-good"
+    )
+    assert not any("not acknowledged" in line for line in told_lines)
+    later = State("s", history=History("", (REPORTED,)), said=Said("OK", runs=12))
+    told_lines = told.lines(scenarios(night((about("aaa"), later))))
+    assert told_lines[0].startswith("OK ")
+    assert "reported before, since run-bad, and is not acknowledged" in told_lines[1]
+
+
+def test_json_has_effect_interval_and_runs(full):
+    found, problems = full
+    document = json.loads(json.dumps(told.as_json("/store", found, problems, 7)))
+    assert (document["verdict"], document["ingested"], document["problems"]) == ("REGRESSED", 7, list(problems))
+    series = document["scenarios"][0]["series"][0]
+    assert series["effect"] == pytest.approx(0.2)
+    assert series["interval"] == pytest.approx([0.15, 0.25])
+    assert (series["first_bad"], series["last_good"], series["p"]) == ("run-bad", "run-good", 0.0123)
+    assert len(series["open"]) == 1
+
+
+def test_markdown_cells_hold_what_they_are_given(full):
+    found, problems = full
+    text = told.markdown(found, problems)
+    assert text.startswith("### REGRESSED\n")
+    assert "move quota=a\\|b &lt;x&gt;" in text
+    rows = [line.replace("\\|", "") for line in text.splitlines() if line.startswith("|")]
+    assert {row.count("|") for row in rows[:4]} == {6}
+    assert {row.count("|") for row in rows[4:]} == {12}
+    assert "| 100 s | 120 | +20.0% | +15.0% to +25.0% | 0.012 | 40 | `run-bad` | `run-good` |" in text
+    assert "corrupt &lt;manifest&gt;" in text
+
+
+def test_junit_fails_on_a_regression_and_errs_on_what_cannot_be_said(full):
+    found, problems = full
+    root = ET.fromstring(told.junit(found, problems).encode())
+    assert {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "3",
+        "failures": "1",
+        "errors": "2",
+        "skipped": "0",
+    }
+    (failure,) = root.iter("failure")
+    assert failure.get("type") == "REGRESSED"
+    assert "100 → 120" in failure.text
+    assert {error.get("type") for error in root.iter("error")} == {"NO-DATA", "unreadable"}

@@ -1,0 +1,95 @@
+"""What is remembered: written whole, read back, acknowledged with a reason, a ground for keeping runs."""
+
+from dataclasses import replace
+
+import pytest
+
+from results.catalogue import StoreError
+from results.nights import state
+from results.nights.state import Said, State
+from results.retention import protected_runs
+from results.series.decision import Change
+from results.series.history import Acknowledged, History, Reported
+from results.store import Store
+
+CHANGE = Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.001)
+BY = Acknowledged("a slower disk is bought", "ann", "2026-11-22T00:00:00+00:00")
+
+
+def reported(first_bad):
+    return Reported(CHANGE, first_bad, f"before-{first_bad}", f"found-{first_bad}")
+
+
+@pytest.fixture
+def states():
+    one = History("2026-01-01T00:00:00.000000Z", (reported("r1"), reported("r2")))
+    first = State(
+        "aaaaaaaaaaaa", "move", "seconds", 5, 3, one, Said("REGRESSED", reported=one.reported[1]), {"r1": "x"}
+    )
+    second = State("bbbbbbbbbbbb", "move", "cpu", history=History("", (reported("r2"),)))
+    return {each.series: each for each in (first, second, State("cccccccccccc", "other", "cpu"))}
+
+
+def test_states_come_back_as_they_were(tmp_path, states):
+    store = Store.open(tmp_path)
+    assert state.load(store) == {}
+    state.save(store, states.values())
+    assert state.load(store) == states
+
+
+def test_runs_that_a_change_names_are_kept(tmp_path, states):
+    store = Store.open(tmp_path)
+    state.save(store, states.values())
+    assert protected_runs(store) == {"r1", "before-r1", "found-r1", "r2", "before-r2", "found-r2"}
+
+
+@pytest.mark.parametrize("text", ["{", '{"version": 1}', "[]", '{"version": 2, "reported": []}'])
+def test_a_damaged_history_stops_everything(tmp_path, states, text):
+    store = Store.open(tmp_path)
+    state.save(store, states.values())
+    path = store.files.root / state.SERIES
+    path.write_text(path.read_text() + text)
+    with pytest.raises(StoreError, match="line 4: not a series' history"):
+        state.load(store)
+
+
+def test_what_was_learned_is_learned_again_when_it_cannot_be_read(tmp_path, learned):
+    store = Store.open(tmp_path)
+    assert state.load_noise(store) is None
+    state.save_noise(store, learned)
+    assert state.load_noise(store) == learned
+    (store.files.root / state.NOISE).write_text("{}")
+    assert state.load_noise(store) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "first_bad", "done"),
+    [
+        (["aaaaaaaaaaaa"], None, [("seconds", "r1"), ("seconds", "r2")]),
+        (["aaaaaaaaaaaa"], "r2", [("seconds", "r2")]),
+        (["move:cpu"], None, [("cpu", "r2")]),
+        (["move"], "r2", [("seconds", "r2"), ("cpu", "r2")]),
+        (["move", "move:cpu"], None, [("seconds", "r1"), ("seconds", "r2"), ("cpu", "r2")]),
+    ],
+)
+def test_changes_are_acknowledged_by_series_experiment_or_metric(states, names, first_bad, done):
+    after, acknowledged = state.acknowledge(states, names, BY, first_bad)
+    assert [(own.metric, one.first_bad) for own, one in acknowledged] == done
+    still = {(own.metric, one.first_bad) for own in after.values() for one in own.history.open}
+    assert still == {("seconds", "r1"), ("seconds", "r2"), ("cpu", "r2")} - set(done)
+    assert all(after[name].history.baseline == states[name].history.baseline for name in states)
+
+
+@pytest.mark.parametrize(
+    ("names", "by", "why"),
+    [
+        (["nothing"], BY, "no series 'nothing'"),
+        (["other"], BY, "no change that is not acknowledged"),
+        (["move"], replace(BY, reason=" "), "no reason"),
+    ],
+)
+def test_what_cannot_be_acknowledged_is_refused(states, names, by, why):
+    with pytest.raises(ValueError, match=why):
+        state.acknowledge(states, names, by)
+    with pytest.raises(ValueError, match="no change that begins with run r9"):
+        state.acknowledge(states, ["move"], BY, "r9")

@@ -1,0 +1,181 @@
+"""Runs as rows; parts that appear whole; four numbers a metric; histories with changes where they were put."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from results.nights import generate, parts
+from results.nights.generate import Change, Spec
+from results.nights.ingest import canaries, put_canaries, rows_of
+from results.nights.summary import summarise, summary_table
+from results.nights.values import VALUES, Value, environment_of, rows
+from results.series.judge import Judge
+from results.store import RunData, Store, StoreError
+from tests.results.synthetic import synthetic_run
+
+
+@pytest.fixture(scope="module")
+def data():
+    return synthetic_run().data()
+
+
+@pytest.fixture
+def committed(tmp_path, data):
+    store = Store.open(tmp_path)
+    store.commit(data)
+    return store, data.manifest.run_id
+
+
+def by_metric(found):
+    return {row["metric"]: row for row in found}
+
+
+def test_a_run_is_a_row_for_each_number(committed):
+    store, run_id = committed
+    put_canaries(store, run_id, {"cpu": 0.7})
+    found = by_metric(rows_of(store, run_id))
+    assert {
+        "failed-criteria",
+        "move-seconds",
+        "steady-mean",
+        "canary.nic",
+        "canary.steal",
+        "canary.cpu",
+    } <= found.keys()
+    assert found["failed-criteria"]["value"] == 0
+    assert 50 < found["move-seconds"]["value"] < 70
+    assert found["steady-mean"]["better"] == "higher"
+    assert found["canary.cpu"]["value"] == 0.7
+    assert len({row["scenario"] for row in found.values()}) == 1
+    assert len({row["series"] for row in found.values()}) == len(found)
+    assert pa.Table.from_pylist(list(found.values()), schema=VALUES).num_rows == len(found)
+
+
+def test_what_is_inconclusive_has_no_values_but_canaries(data):
+    run = replace(data.manifest, verdict="inconclusive")
+    found = by_metric(rows(run, 0, [Value("seconds", "s", "lower", 1.0), Value("canary.cpu", "s", "canary", 2.0)]))
+    assert found["seconds"]["value"] is None
+    assert found["canary.cpu"]["value"] == 2.0
+    inf = by_metric(rows(data.manifest, 0, [Value("seconds", "s", "lower", float("inf"))]))
+    assert inf["seconds"]["value"] is None
+
+
+def test_series_are_told_apart_by_environment_and_not_by_kafka(data):
+    run = data.manifest
+    name = lambda other: rows(other, 0, [])[0]["series"]  # noqa: E731
+    assert name(replace(run, versions=replace(run.versions, kafka={"b1": "9"}))) == name(run)
+    assert name(replace(run, machine=replace(run.machine, kernel="9"))) != name(run)
+    assert name(replace(run, parameters={**run.parameters, "quota": 1})) != name(run)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "network"),
+    [([0.99, 1.0], "as declared"), ([0.99, 0.9], "off its rate"), ([0.99, None], "not measured"), ([], "not measured")],
+)
+def test_nics_are_a_part_of_the_environment(data, ratios, network):
+    nics = tuple(replace(data.manifest.nics[0], ratio=ratio) for ratio in ratios)
+    assert environment_of(replace(data.manifest, nics=nics))["network"] == network
+
+
+def test_canaries_that_cannot_be_read_are_named(committed):
+    store, run_id = committed
+    assert canaries(store, run_id) == {}
+    store.files.put(f"canaries/{run_id}.json", b"[1]")
+    with pytest.raises(StoreError, match="not a canary's readings"):
+        rows_of(store, run_id)
+
+
+def history(series=10, runs=3, **other):
+    return Spec(series, runs, **other)
+
+
+def test_the_same_part_twice_is_one(tmp_path):
+    store = Store.open(tmp_path)
+    generate.history(store, history())
+    generate.history(store, history())
+    (path,) = parts.paths(store)
+    assert parts.read(store, path).num_rows == 3 * 12
+
+
+def test_small_parts_are_put_together_and_hold_the_same(tmp_path):
+    store = Store.open(tmp_path)
+    for run in range(5):
+        generate.history(store, history(runs=5, begin=run, end=run + 1))
+    before = pa.concat_tables([parts.read(store, path) for path in parts.paths(store)])
+    assert parts.merge(store, most=5) == []
+    assert len(parts.paths(store)) == 5
+    assert parts.merge(store, most=4) == []
+    (path,) = parts.paths(store)
+    key = [("series", "ascending"), ("at", "ascending")]
+    assert parts.read(store, path).sort_by(key).equals(before.sort_by(key))
+
+
+@pytest.mark.parametrize("cut", [0, 100, -1])
+def test_a_damaged_part_is_set_aside_and_named(tmp_path, cut):
+    store = Store.open(tmp_path)
+    for run in range(2):
+        generate.history(store, history(runs=2, begin=run, end=run + 1))
+    bad, good = parts.paths(store)
+    path = store.files.root / bad
+    path.write_bytes(path.read_bytes()[:cut])
+    known, problems = parts.readable(store)
+    assert known == [good]
+    assert len(problems) == 1
+    assert bad in problems[0]
+    assert store.files.exists(f"aside/{bad}")
+
+
+def test_damage_inside_a_part_is_found_when_parts_are_put_together(tmp_path):
+    store = Store.open(tmp_path)
+    for run in range(3):
+        generate.history(store, history(runs=3, begin=run, end=run + 1))
+    path = store.files.root / parts.paths(store)[0]
+    data = bytearray(path.read_bytes())
+    data[20] ^= 0xFF
+    path.write_bytes(bytes(data))
+    problems = parts.merge(store, most=1)
+    assert len(problems) == 1
+    (left,) = parts.paths(store)
+    assert parts.read(store, left).num_rows == 2 * 12
+
+
+def test_a_summary_is_what_numpy_says():
+    rng = np.random.default_rng(1)
+    names = np.array(["a", "b", "c"])[rng.integers(0, 3, 5000)]
+    values = rng.standard_normal(5000)
+    samples = pa.table({"metric": names, "value": values})
+    found, counts, numbers = summarise(samples)
+    for name, count, (mean, top, p50, p99) in zip(found, counts, numbers, strict=True):
+        own = np.sort(values[names == name])
+        assert count == len(own)
+        assert mean == pytest.approx(own.mean())
+        assert top == own[-1]
+        assert p50 == own[int(np.ceil(0.5 * len(own))) - 1]
+        assert p99 == own[int(np.ceil(0.99 * len(own))) - 1]
+    assert summary_table("r", samples).num_rows == 3
+    assert summary_table("r", samples.slice(0, 0)).num_rows == 0
+    assert summary_table("r", samples.slice(0, 1)).column("p99").to_pylist() == [values[0]]
+
+
+def test_changes_are_where_they_were_put():
+    changes = (Change(1, 50, 0.2), Change(2, 50, 0.2, "drift"), Change(3, 50, 0.2, "spike"))
+    ratio = generate.matrix(Spec(5, 100, changes, sigma=0.0)) / generate.matrix(Spec(5, 100, sigma=0.0))
+    assert ratio[:50] == pytest.approx(np.ones((50, 5)))
+    assert ratio[50:, 1] == pytest.approx(1.2)
+    assert ratio[[50, 59, 69, 99], 2] == pytest.approx([1.01, 1.1, 1.2, 1.2])
+    assert ratio[[50, 51], 3] == pytest.approx([1.2, 1.0])
+
+
+def test_a_generated_run_is_one_of_a_store(tmp_path):
+    store = Store.open(tmp_path)
+    spec = Spec(1, 3, (Change(0, 2, 0.5),))
+    ids = list(generate.samples(store, [1, 2], 4, 50, spec))
+    assert store.runs() == ids
+    for run_id in ids:
+        store.verify(run_id)
+    means = [by_metric(rows_of(store, run_id))["generated.m00 mean"]["value"] for run_id in ids]
+    assert means == pytest.approx([1.0, 1.5], rel=0.05)
+    assert Judge().rule.night == 0.04
+    assert isinstance(generate.sampled(generate.run_of(0, 1), 2, 3, 1), RunData)

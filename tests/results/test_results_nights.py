@@ -1,0 +1,135 @@
+"""Nights with Spark: what is new is read once, every night is judged once, and what was found is kept."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from results.catalogue import StoreError
+from results.nights import generate, parts, state
+from results.nights.advance import night_of
+from results.nights.bench import Sizes, bench, summaries
+from results.nights.generate import Change, Spec
+from results.nights.ingest import ingest
+from results.nights.night import night
+from results.nights.points import points
+from results.nights.scenarios import scenarios, worst
+from results.nights.state import Learned
+from results.report.nights import render_nights
+from results.series import simulate
+from results.series.block import Block
+from results.series.history import Acknowledged
+from results.series.shuffle import learn
+from results.store import Store
+from tests.results.many import filled, some_runs
+from tests.results.synthetic import synthetic_run
+from tests.results.test_results_report import Page
+
+pytestmark = pytest.mark.spark
+
+# Steps of three nights ago, which is when they are found.
+SPEC = Spec(
+    20, 32, (Change(3, 20, 0.3), Change(7, 29, 0.2), Change(12, 29, 0.2, machine=True), Change(16, 31, 2, "spike"))
+)
+
+
+@pytest.fixture(scope="module")
+def learned():
+    values = simulate.store(np.random.default_rng(1), "gaussian", 60, 100, 0.03)
+    newest = night_of(np.array([round(generate.when(0, 31).timestamp()) * 1_000_000]))
+    return Learned(int(newest[0]), 60.0, learn(Block.of(values.T.tolist()), 1, 0.04))
+
+
+def test_a_store_is_judged_night_after_night(spark, tmp_path, learned):
+    store = Store.open(tmp_path)
+    assert worst(scenarios(night(spark, store))) == "NO-DATA"
+    generate.history(store, SPEC)
+    state.save_noise(store, learned)  # a store that was judged before: learning is tested by itself
+    first = night(spark, store)
+    found = {each.name: each for each in scenarios(first)}
+    assert {name: each.verdict for name, each in found.items()} == {
+        "generated case=0": "OK",  # the change was twelve nights ago, and is the baseline by now
+        "generated case=1": "REGRESSED",
+        "generated case=2": "ENV-CHANGED",
+        "generated case=3": "OK",
+    }
+    (early,) = [one for line in found["generated case=0"].lines for one in line.open]
+    assert early.first_bad == generate.id_of(0, 20)
+    (late,) = [line for line in found["generated case=1"].lines if line.tonight]
+    assert late.tonight.first_bad == generate.id_of(1, 29)
+    assert late.tonight.last_good == generate.id_of(1, 28)
+
+    again = night(spark, store)
+    assert (again.states, again.ingested) == (first.states, 0)
+    assert worst(scenarios(again)) == "REGRESSED"
+
+    by = Acknowledged("known", "me", "now")
+    after, _ = state.acknowledge(state.load(store), [late.about.series], by)
+    state.save(store, after.values())
+    generate.history(store, replace(SPEC, runs=33, begin=32, end=33))
+    third = {each.name: each for each in scenarios(night(spark, store))}
+    own = next(line for line in third["generated case=1"].lines if line.about.series == late.about.series)
+    assert own.verdict == "NO-DATA"
+    assert own.open == ()
+    assert own.changes[0].acknowledged == by
+
+    page = Page(
+        render_nights(
+            "here",
+            third_night := night(spark, store),
+            scenarios(third_night),
+            points(spark, store, list(third.values()), 10),
+        )
+    )
+    document = json.loads(next(text for attributes, text in page.scripts if attributes.get("id") == "nights"))
+    assert len(document["scenarios"]) == 4
+    assert all(len(each["ids"]) == 10 for each in document["scenarios"])
+
+
+def test_only_new_runs_are_read_and_a_damaged_one_hides_no_other(spark, tmp_path):
+    store = filled(Store.open(tmp_path), some_runs(synthetic_run().data(), 3))
+    bad, *good = store.runs()
+    path = store.files.root / store.manifest(bad).files[0].path
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100])
+    taken = ingest(spark, store)
+    assert taken.runs == 2
+    assert len(taken.problems) == 1
+    assert bad in taken.problems[0]
+    for run_id in good:  # they are not read again: nobody notices that they are gone
+        (store.files.root / store.manifest(run_id).files[0].path).unlink()
+    path.write_bytes(whole)
+    again = ingest(spark, store)
+    assert (again.runs, again.problems) == (1, ())
+    assert (again := ingest(spark, store)).runs == 0
+    known = [parts.read(store, each) for each in parts.paths(store)]
+    assert sorted(run for table in known for run in set(table["run_id"].to_pylist())) == [bad, *good]
+
+
+def test_a_night_waits_for_nobody_and_writes_nothing_under_another_lock(spark, tmp_path):
+    store = Store.open(tmp_path)
+    generate.history(store, SPEC)
+    with Store.open(tmp_path).files.lock(), pytest.raises(StoreError, match="try again"):
+        night(spark, store)
+    assert not store.files.exists(state.SERIES)
+
+
+def test_benchmarks_measure_what_they_say(spark, tmp_path):
+    found = list(bench(spark, [1], Sizes(40_000, 50, 12), tmp_path))
+    assert [(each.what.split(" beside")[0], each.amount) for each in found] == [
+        ("sample rows summarised", 40_000),
+        ("a night's runs ingested", 10),
+        ("full history judged", 600),
+        ("newest 60 runs judged", 50),
+    ]
+    assert all(each.seconds > 0 and each.memory > 100 << 20 for each in found)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_summaries_have_a_row_for_each_run_and_metric(spark, tmp_path):
+    store = Store.open(tmp_path)
+    list(generate.samples(store, range(3), 4, 20, Spec(1, 3)))
+    rows = summaries(spark, store).collect()
+    assert len(rows) == 12
+    assert {row["count"] for row in rows} == {20}

@@ -1,0 +1,80 @@
+"""A night: which runs it makes, what canaries leave behind, and what was not run is told."""
+
+import pytest
+
+from results.nights.ingest import canaries
+from results.nights.state import Said, State
+from results.nights.values import scenario_id
+from results.store import Store
+from testbed.errors import UsageError
+from testbed.runner import nightly
+from testbed.runner.limits import NIGHTLY, out_of_time
+from testbed.runner.run import Result
+from testbed.runner.series import Canary, Done, Failed, Ran, so_far
+from testbed.runner.variant import resolve
+from testbed.suites.suite import find_suite
+from tests.runner.fakes import FakeExecutor, series
+from tests.runner.test_execute import run
+
+
+def test_each_case_is_a_variant_and_noisy_ones_are_run_more_often():
+    cases = find_suite("kip73").cases("ci")
+    plain = nightly.variants(cases, "ci", "4.3.1", lambda _wanted: 1)
+    assert [each.label for each in plain] == [case.name for case in cases]
+    assert {each.kafka for each in plain} == {"4.3.1"}
+    wanted = resolve(plain[1])
+    wild = scenario_id(wanted.experiment.name, {**wanted.settings, "topology": wanted.topology.name})
+    known = [
+        State("a", scenario=wild, said=Said("NOISY", detectable=0.4)),
+        State("b", scenario="other", said=Said("OK", detectable=0.1)),
+        State("c", scenario="young"),
+    ]
+    repeated = nightly.variants(cases, "ci", "4.3.1", nightly.needed(known))
+    name = plain[1].label
+    assert [each.label for each in repeated] == [*(each.label for each in plain), f"{name}, 2", f"{name}, 3"]
+    assert repeated[-1].settings == plain[1].settings
+
+
+def test_a_night_of_what_there_is_not_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="no case"):
+        nightly.new_night("kip73", "ci", None, str(tmp_path), 1, ["nothing"])
+
+
+def test_the_budget_is_asked_for_each_run_alone():
+    asked = series("ABC", repeats=1, door=NIGHTLY)
+    state = so_far([Done(0, "r", "pass", {}, (), "jars", 40.0)])
+    assert out_of_time(asked.slots[1], asked, state, 50.0) is None
+    assert out_of_time(asked.slots[1], asked, state, 30.0)
+    assert out_of_time(series("ABC", repeats=1).slots[1], series("ABC", repeats=1), state, 50.0)
+
+
+def test_canaries_are_put_beside_each_run_and_what_was_not_run_is_told(tmp_path, monkeypatch):
+    asked = series("ABC", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "store"))
+    executor = FakeExecutor(fail=lambda variant, _number: nightly_error(variant))
+
+    def begin(_asked, _budget, _progress, *, stop_early):
+        assert not stop_early
+        ended, _ = run(executor, asked)
+        return Result(asked, None, ended.why, ended.complete)
+
+    monkeypatch.setattr(nightly, "begin", begin)
+    made = nightly.run_night(asked, None, None, print)
+    assert [problem.split(" was not run: ") for problem in made.problems] == [["B", "the broker is gone"]]
+    assert not made.complete
+    store = Store.open(tmp_path / "store")
+    for ran in made.state.ran.values():
+        assert canaries(store, ran.done.run_id) == executor.reading
+
+
+def nightly_error(variant):
+    from testbed.errors import TestbedError
+
+    return TestbedError("the broker is gone") if variant == "B" else None
+
+
+def test_a_canary_is_the_median_around_its_run():
+    look = lambda cpu, **other: Canary({"cpu": cpu, **other}, "e")  # noqa: E731
+    done = Done(0, "r", "pass", {}, (), "jars", 1.0)
+    assert nightly.around(Ran(done, (look(1.0),), (look(3.0, nic=1.0),))) == {"cpu": 2.0, "nic": 1.0}
+    assert nightly.around(Ran(done, (), ())) == {}
+    assert Failed(0, "x", 1.0).why == "x"
