@@ -60,6 +60,7 @@ def run_move(context: Context, setup: MoveSetup, make: MakeMover = Mover) -> Out
         in_force=moved.in_force,
         logs=logs,
         live=live,
+        batching=moved.batching,
     )
     return Outcome(nics, _move(mover, sizes, factor), facts)
 
@@ -73,9 +74,13 @@ def _announce(mover: Mover, sizes: Sizes) -> None:
 
 
 def _timeout_s(mover: Mover, sizes: Sizes) -> float:
-    """Three times what the move takes at the quota, or at the slowest one that it will be given; and a minute."""
+    """Three times what the move takes at the slowest quota that it will be given, a minute, and its rests."""
     quota = mover.during.slowest_bytes_per_s or mover.setup.quota_bytes_per_s
-    return 3 * seconds(shares(copies(mover.scene, mover.ids, sizes), wildcard=mover.scene.wildcard), quota) + 60
+    return (
+        3 * seconds(shares(copies(mover.scene, mover.ids, sizes), wildcard=mover.scene.wildcard), quota)
+        + 60
+        + mover.idle_s
+    )
 
 
 def _move(mover: Mover, sizes: Sizes, factor: float | None) -> Move:
@@ -88,7 +93,7 @@ def _move(mover: Mover, sizes: Sizes, factor: float | None) -> Move:
         inbound = inbound_rates(mover.recorder.samples(), leaders, begun, ended)
     carried = shares(copies(scene, mover.ids, sizes, inbound), wildcard=scene.wildcard)
     held = quotas(events, setup.quota_bytes_per_s)
-    model_s, why = predicted_seconds(scene, mover.ids, carried, held), mover.during.no_model
+    model_s, why = predicted_seconds(scene, mover.ids, carried, held), mover.no_model
     if not math.isfinite(model_s):
         why = why or f"under {held[-1][1] / 1e6:g} MB/s it never ends: more comes in than that"
     estimates = [kip73(scene, quota, sizes, inbound) for _seconds, quota in held]

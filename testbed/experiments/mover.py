@@ -3,9 +3,10 @@
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
+from results.batching import BatchingSeen
 from results.manifest import Differences, Done, Fetch, InForce, LiveLoad, NicMeasurement, Records
 from results.schema import Sample
 from testbed.errors import TestbedError
@@ -21,6 +22,8 @@ from testbed.kafka.types import TopicPartition
 from testbed.probes.allowlist import Allowance, during, new_replicas
 from testbed.probes.brokers import nic_measurements, watch_brokers
 from testbed.probes.machine import cpu_probe
+from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.changes import ThrottleError
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.journal import JournalFolder
@@ -49,6 +52,8 @@ class MoveSetup:
     fetch: Fetch
     during: During
     nic_bound: bool = False
+    mode: Mode = "unbatched"
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ class Transferred:
     done: Done
     in_force: InForce
     restored: Differences
+    batching: BatchingSeen | None = None
 
 
 class Mover(contextlib.AbstractContextManager["Mover"]):
@@ -79,6 +85,16 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
     def __exit__(self, *_error: object) -> None:
         """Nothing: the driver has put back what it changed."""
 
+    @property
+    def no_model(self) -> str:
+        """Why no model says how long the move takes; empty: one does."""
+        return self.during.no_model
+
+    @property
+    def idle_s(self) -> float:
+        """How long the move may rest at most, beside what it takes to copy everything."""
+        return 0.0
+
     # ---- before the move
 
     def prepare(self) -> Differences:
@@ -89,8 +105,9 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
 
     def create(self) -> None:
         """Make all topics."""
+        least = {"min.insync.replicas": str(self.scene.min_insync)} if self.scene.min_insync > 1 else {}
         for topic, partitions in assignment(self.scene.groups, self.ids).items():
-            self.admin.create_topic(topic, partitions, {})
+            self.admin.create_topic(topic, partitions, least if topic in self.scene.listed_topics else {})
 
     def preload(self, fills: Sequence[Fill]) -> None:
         """Write what is there before the move."""

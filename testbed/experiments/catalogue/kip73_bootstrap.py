@@ -6,7 +6,7 @@ anew. Every replica of the topic is listed (`*`), the rates are set as the defau
 """
 
 from testbed.experiments.bootstrap import Bootstrap
-from testbed.experiments.kip73 import CONTROL_BYTES, Hosts, Settings, lasting, number, parameters, scenario, side
+from testbed.experiments.kip73 import CONTROL_BYTES, STEPS, Hosts, Settings, lasting, number, parameters, scenario, side
 from testbed.experiments.scene import Group, Scene
 
 
@@ -24,7 +24,8 @@ EXPERIMENT = scenario(
     "kip73-bootstrap",
     "an empty broker joins and is filled under a wildcard throttle",
     brokers=2,
-    parameters=parameters(),
+    # Nothing is reassigned: there are no steps to take.
+    parameters=parameters(without=("mode", *STEPS)),
     stage=_stage,
     make=Bootstrap,
 )
