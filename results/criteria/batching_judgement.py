@@ -2,7 +2,9 @@
 
 from results.batching import BatchingSeen
 from results.criteria.frame import criterion
-from results.criteria.measures import GAP_S
+from results.criteria.measures import GAP_S, MoveMeasures
+from results.criteria.words import rate
+from results.manifest import Move
 from results.verdict import Criterion, Verdict
 
 MODES = ("batched", "incremental")
@@ -37,6 +39,56 @@ def judge_batching(steps: BatchingSeen | None) -> list[Criterion]:
     again = "no replica is copied to a broker that had it"
     found.append(_none(steps, "copied-once", again, steps.again, "no replica was added that had been one before"))
     return found
+
+
+def judge_fetching(steps: BatchingSeen | None, move: Move) -> list[Criterion]:
+    """KIP-435's motivation: moved whole, a partition has all its old and all its new replicas at once.
+
+    In steps of R replicas it has R more than it had. Without a limit R there is nothing to compare with.
+    """
+    followers = max(_followers(move, f.topic, p) for f in move.flows if f.kind == "throttled" for p in f.partitions)
+    before = max((_followers(move, f.topic, p, ("keepup",)) for f in move.flows for p in f.partitions), default=0)
+    if steps is None:
+        return [_criterion("replicas-fetching", "known", "inconclusive", None, "nobody looked at the steps")]
+    stepwise, limit = steps.mode in MODES, steps.limits.replicas
+    if stepwise and limit is None:
+        return []
+    most = before + (limit or 0) if stepwise else followers
+    broken = steps.fetching > most if stepwise else steps.fetching < most
+    expected = (
+        f"at most {most}: as before, and {limit} more" if stepwise else f"{most}: all of the old and of the new ones"
+    )
+    why = f"{steps.fetching} at most fetched from one leader; {before} before the move"
+    return [_judged(steps, "replicas-fetching", expected, broken, float(steps.fetching), why)]
+
+
+def _followers(move: Move, topic: str, partition: int, kinds: tuple[str, ...] = ("keepup", "throttled")) -> int:
+    mine = [flow for flow in move.flows if flow.kind in kinds and flow.topic == topic and partition in flow.partitions]
+    return len({flow.follower for flow in mine})
+
+
+def judge_in_sync(measures: MoveMeasures) -> list[Criterion]:
+    """A throttle below what is written times the replicas in sync holds none of them back: they go on as before."""
+    lowest = min(measures.phases, key=lambda phase: phase.quota_bytes_per_s, default=None)
+    verdict: Verdict = "inconclusive"
+    observed: float | None = None
+    if lowest is None or len({phase.quota_bytes_per_s for phase in measures.phases}) < 2:
+        why = "the throttle was not seen to be lowered while data moved"
+    else:
+        sent = {r.host: r.all.bytes / r.all.elapsed_s for r in lowest.rates if r.direction == "transmit" and r.all}
+        host = max(sent, key=lambda each: sent[each], default=None)
+        if host is None:
+            why = "no leader's bytes were seen in that phase"
+        else:
+            observed = sent[host] / lowest.quota_bytes_per_s
+            verdict = "pass" if observed > 1 else "fail"
+            why = f"{host} sent {rate(sent[host])} of listed bytes under a quota of {rate(lowest.quota_bytes_per_s)}"
+    expected = "replicas in sync take more than a throttle that is below what is written to them"
+    return [
+        criterion(
+            "in-sync-unbounded", expected, verdict, why, observed=observed, unit="of the quota", series=("log.bytes",)
+        )
+    ]
 
 
 def _unseen(steps: BatchingSeen) -> str | None:

@@ -106,6 +106,16 @@ def live_records(manifest: Manifest, _move: Move, _measures: MoveMeasures) -> li
     return live.judge_live_records(manifest.facts.live)
 
 
+def fetching(manifest: Manifest, move: Move, _measures: MoveMeasures) -> list[Criterion]:
+    """`replicas-fetching`."""
+    return batching.judge_fetching(manifest.facts.batching, move)
+
+
+def in_sync_unbounded(manifest: Manifest, _move: Move, measures: MoveMeasures) -> list[Criterion]:
+    """`in-sync-unbounded`, of a move at once: in steps another broker leads in the midst of it."""
+    return [] if manifest.parameters.get("mode") in batching.MODES else batching.judge_in_sync(measures)
+
+
 STEPWISE: tuple[Part, ...] = (bound, long_mean, control, conservation)
 """What of the rates is judged of a move in steps that nobody writes to: between steps nothing is copied, so no rate is
 steady, and no model says how long it takes.

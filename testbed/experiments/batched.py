@@ -1,17 +1,14 @@
 """The same move carried out in KIP-435's steps: by an execution instead of a driver, and watched from outside."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 
-from results.batching import BatchingSeen
-from results.batching import Limits as SeenLimits
-from results.manifest import Differences, Done, InForce
-from results.schema import Sample
-from testbed.experiments.batch_watch import BatchWatch
+from results.manifest import Differences, Done, Flow, InForce
 from testbed.experiments.experiment import Context
-from testbed.experiments.looks import DRIVER
-from testbed.experiments.mover import SAMPLE_S, Mover, MoveSetup, Transferred, put_back
-from testbed.experiments.scene import Group, plan
+from testbed.experiments.mover import SAMPLE_S, MoveSetup, Transferred, put_back
+from testbed.experiments.scene import Group, Scene, flows, plan
+from testbed.experiments.watched import STEP_POLL_S, Watched
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import TopicPartition
@@ -19,43 +16,33 @@ from testbed.probes.recorder import now_us
 from testbed.reassignment.batching.execution import Execution, ExecutionError
 from testbed.reassignment.batching.forecast import forecast
 from testbed.reassignment.batching.job import Control, Job, JobFolder
-from testbed.reassignment.batching.look import min_insync
-from testbed.reassignment.batching.step import View
+from testbed.reassignment.batching.step import Step, View, next_step
 from testbed.reassignment.batching.turn import Turn
 from testbed.reassignment.changes import ThrottleError
 from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
 from testbed.reassignment.journal import JournalFolder
-from testbed.reassignment.plan import Plan, PlanError
+from testbed.reassignment.plan import PlanError
 from testbed.reassignment.progress import Poll
 from testbed.reassignment.restore import Restored, RestoreError
 from testbed.reassignment.throttle import Throttle
 from testbed.wait import WaitTimeout, wait_for
 
-STEP_POLL_S = 0.3
-"""How often the controller's list is asked for from outside; a step that only drops replicas is over sooner."""
 TURN_S = 0.5
 BATCH_REST_S = 4.0
 """A batch takes that long at most beside copying: two turns, an election, and metadata that everybody has."""
-SETTLED_S = 10.0
 CANCELLED_S = 60.0
 
 
-class Batched(Mover):
+class Batched(Watched):
     """A move in steps. What it establishes is what `Mover` does, and what was seen of its steps."""
 
     def __init__(self, context: Context, setup: MoveSetup, admin: Admin) -> None:
         super().__init__(context, setup, admin)
         self._jobs = JobFolder()
         self._job = Job.new(admin.bootstrap, self.testbed.state.cluster_id, setup.mode, self.wanted)
-        self._watch: BatchWatch | None = None
         self._execution: Execution | None = None
         self._last: Turn | None = None
         self._in_force = InForce(False, 0.0)
-
-    @property
-    def wanted(self) -> Plan:
-        """The plan of what is listed; the control goes beside it, at once."""
-        return plan([group for group in self.scene.moving if group is not self.scene.control], self.ids)
 
     @property
     def no_model(self) -> str:
@@ -67,13 +54,12 @@ class Batched(Mover):
         """See `Mover.idle_s`."""
         return BATCH_REST_S * len(forecast(self._views(), self.ids.values(), self.setup.limits).batches)
 
-    def _views(self) -> dict[TopicPartition, View]:
-        groups = [group for group in self.scene.moving if group is not self.scene.control]
-        return {tp: self._view(group) for group in groups for tp in group.tps()}
+    def flows(self) -> tuple[Flow, ...]:
+        """See `Mover.flows`: a new preferred leader is elected once it is in sync, and sends to those after it."""
+        return (*stepwise(self.scene, self.ids, self.setup.limits.replicas), *_beside(self.scene))
 
-    def _view(self, group: Group) -> View:
-        current, target = (tuple(self.ids[host] for host in hosts) for hosts in (group.current, group.target))
-        return View(current, target, current, self.scene.min_insync)
+    def _views(self) -> dict[TopicPartition, View]:
+        return {tp: view(group, self.ids, self.scene.min_insync) for group in _moving(self.scene) for tp in group.tps()}
 
     def transfer(self, timeout_s: float) -> Transferred:
         """See `Mover.transfer`."""
@@ -92,7 +78,7 @@ class Batched(Mover):
             finally:
                 with deferred_signals():
                     restored = self._put_back(execution)
-        return Transferred(done, self._in_force, restored, self._seen())
+        return Transferred(done, self._in_force, restored, self.seen())
 
     def _carry_out(self, execution: Execution, timeout_s: float) -> Done:
         begun = time.monotonic()
@@ -101,20 +87,18 @@ class Batched(Mover):
             self.recorder.poll("lag", SAMPLE_S, self.lag_samples)
             execution.begin(Control(self.setup.limits, rate))
             self._in_force = InForce(True, time.monotonic() - begun)
-            self._watch = self._outside()
             started = time.monotonic()
             told = {"partitions": len(self._job.plan.targets), "throttle_bytes_per_s": rate, "mode": self._job.mode}
             self.recorder.event("move.started", "move", told)
             if self.scene.control is not None:
                 self.admin.alter_reassignments(dict(plan([self.scene.control], self.ids).targets))
             self.begun()
-            watching = self.recorder.poll("steps", STEP_POLL_S, self._look)
             try:
                 self._last = execution.follow(self._on_turn, interval_s=TURN_S, timeout_s=timeout_s)
             finally:
-                watching.stop()
+                self.watch_no_more()
             seconds = time.monotonic() - started
-            wait_for(self._look_at_the_end, lambda wrong: not wrong, SETTLED_S, STEP_POLL_S, "the last step")
+            self.see_the_end()
             wait_for(self._after, lambda left: left == 0, CANCELLED_S, STEP_POLL_S, "the control to arrive")
         return Done(True, f"seen {seconds:.1f} s after it was begun")
 
@@ -157,34 +141,30 @@ class Batched(Mover):
         """The throttle of the move; None before there is one."""
         return None if self._execution is None else self._execution.throttle
 
-    # ---- from outside
 
-    def _outside(self) -> BatchWatch:
-        limits = self.setup.limits
-        asked = SeenLimits(limits.replicas, limits.partitions, limits.leaders)
-        topics = self._job.plan.topics()
-        return BatchWatch(self._job.plan, self._job.mode, asked, min_insync(self.admin, topics))
+def view(group: Group, ids: Mapping[str, int], min_insync: int) -> View:
+    """A group's partitions before the first step: all replicas are in sync."""
+    current, target = (tuple(ids[host] for host in hosts) for hosts in (group.current, group.target))
+    return View(current, target, current, min_insync)
 
-    def _look(self) -> list[Sample]:
-        """What is listed now; every change of a partition is an event."""
-        if self._watch is None:
-            return []
-        topics = self._job.plan.topics()
-        asked, listed = now_us(), self.admin.reassignments(topics)
-        for entry in self._watch.look(asked, listed, self.admin.partitions(topics)):
-            seen = {name: getattr(entry, name) for name in ("replicas", "adding", "removing", "isr", "leader")}
-            self.recorder.event("partition.seen", str(entry.tp), seen)
-        leaders = float(self._watch.leaders)
-        return [
-            Sample(asked, DRIVER, "move.listed", float(len(listed))),
-            Sample(asked, DRIVER, "move.leaders", leaders),
-        ]
 
-    def _look_at_the_end(self) -> tuple[str, ...]:
-        """What is not where the plan has it, by one more look; a broker's metadata may be behind the controller's."""
-        self.recorder.add(self._look())
-        seen = self._seen()
-        return () if seen is None else seen.astray
+def stepwise(scene: Scene, ids: Mapping[str, int], replicas: int | None) -> tuple[Flow, ...]:
+    """Who copies what from whom when at most `replicas` are added by a step. Pure."""
+    hosts, found = {broker: host for host, broker in ids.items()}, []
+    for group in _moving(scene):
+        seen = view(group, ids, scene.min_insync)
+        while isinstance(step := next_step(seen, hosts, replicas), Step):
+            leader = hosts[seen.current[0]]
+            found += [Flow("throttled", group.topic, tuple(group.partitions), leader, hosts[b]) for b in step.adding]
+            seen = replace(seen, current=step.replicas, isr=step.replicas)
+    return tuple(found)
 
-    def _seen(self) -> BatchingSeen | None:
-        return None if self._watch is None else self._watch.seen()
+
+def _beside(scene: Scene) -> list[Flow]:
+    """What is copied whoever carries the plan out."""
+    return [flow for flow in flows(scene) if flow.kind != "throttled"]
+
+
+def _moving(scene: Scene) -> list[Group]:
+    """What is listed and moves; the control goes beside it, at once."""
+    return [group for group in scene.moving if group is not scene.control]

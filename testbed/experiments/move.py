@@ -7,7 +7,7 @@ from results.manifest import Facts, Move
 from testbed.experiments.accounts import inbound_rates, instant, predicted_seconds, quotas
 from testbed.experiments.experiment import Context, Outcome
 from testbed.experiments.mover import DEFAULT_RESPONSE_BYTES, Mover, MoveSetup
-from testbed.experiments.scene import copies, expected, fetchers, flows, kip73
+from testbed.experiments.scene import copies, expected, fetchers, kip73
 from testbed.kafka.admin import Admin
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import LogWatch
@@ -105,7 +105,7 @@ def _move(mover: Mover, sizes: Sizes, factor: float | None) -> Move:
         f=factor,
         fetchers=fetchers(scene, mover.broker_property("num.replica.fetchers", 1)),
         brokers=tuple(mover.ids),
-        flows=flows(scene),
+        flows=mover.flows(),
         total_log_bytes=estimate.total_log_bytes,
         move_ratio=estimate.move_ratio,
         # Of the first quota above the inbound rate; 0 stands for none.

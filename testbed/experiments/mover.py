@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from results.batching import BatchingSeen
-from results.manifest import Differences, Done, Fetch, InForce, LiveLoad, NicMeasurement, Records
+from results.manifest import Differences, Done, Fetch, Flow, InForce, LiveLoad, NicMeasurement, Records
 from results.schema import Sample
 from testbed.errors import TestbedError
 from testbed.experiments.conversion import calibrate
@@ -15,7 +15,7 @@ from testbed.experiments.during import During
 from testbed.experiments.experiment import Context
 from testbed.experiments.load import Load
 from testbed.experiments.looks import DRIVER, isr_samples, lag_samples, quota_samples
-from testbed.experiments.scene import Group, Scene, assignment, fills, misplaced, plan
+from testbed.experiments.scene import Group, Scene, assignment, fills, flows, misplaced, plan
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import TopicPartition
@@ -94,6 +94,10 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
     def idle_s(self) -> float:
         """How long the move may rest at most, beside what it takes to copy everything."""
         return 0.0
+
+    def flows(self) -> tuple[Flow, ...]:
+        """Who copies what from whom, and whether a quota records it."""
+        return flows(self.scene)
 
     # ---- before the move
 

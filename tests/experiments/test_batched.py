@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.experiments import batched
+from testbed.experiments import batched, watched
 from testbed.experiments.batched import Batched
 from testbed.experiments.during import During
 from testbed.experiments.mover import MoveSetup
@@ -29,7 +29,7 @@ class Admin(KraftAdmin):
 @pytest.fixture(autouse=True)
 def state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(batched, "STEP_POLL_S", 0.001)
+    monkeypatch.setattr(watched, "STEP_POLL_S", 0.001)
     monkeypatch.setattr(batched, "TURN_S", 0.002)
 
 
@@ -162,5 +162,14 @@ def test_a_wildcard_lists_every_replica_of_the_topic():
 def test_no_model_is_claimed_and_every_batch_may_rest():
     move, _admin, _recorder = mover()
     assert "steps" in move.no_model
-    # 6 partitions, each (1, 2) → (3, 1, 2) one leader at a time, → (3, 2)?, → (3, 4): at most 2 at once.
+    # The leader of 6 partitions moves, one at a time.
     assert move.idle_s >= 4.0 * 6
+
+
+def test_what_a_step_adds_is_copied_from_who_leads_by_then():
+    flows = batched.stepwise(scene(), HOSTS, 1)
+    assert [(flow.kind, flow.leader, flow.follower) for flow in flows] == [
+        ("throttled", "b1", "b3"),
+        ("throttled", "b3", "b4"),
+    ]
+    assert {flow.kind for flow in mover()[0].flows()} == {"throttled", "keepup", "control", "calibration"}
