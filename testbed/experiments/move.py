@@ -118,4 +118,5 @@ def _move(mover: Mover, sizes: Sizes, factor: float | None) -> Move:
         inbound_bytes_per_s=estimate.max_bytes_in_per_s,
         nic_bound=setup.nic_bound,
         wildcard=scene.wildcard,
+        min_insync=scene.min_insync,
     )
