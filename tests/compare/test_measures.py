@@ -50,7 +50,8 @@ def test_what_could_not_be_measured_is_absent(run):
     without = tuple(replace(rates, steady=None) for rates in measured.rates)
     known = set(values_of(run.manifest, replace(measured, rates=without))) - {*ASKED}
     assert known == set(COMPARED) - {"steady-mean"}
-    assert set(values_of(replace(run.manifest, move=None), measured)) == {"move-seconds", "cpu-per-gb"}
+    known = set(values_of(replace(run.manifest, move=None), measured)) - {*ASKED}
+    assert known == {"move-seconds", "cpu-per-gb"}
 
 
 def test_an_unknown_measure_is_answered_with_the_nearest():

@@ -15,8 +15,9 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.runner.comparisons import comparisons
 
     if args.name is None:
-        known = [*sorted(experiments().items()), *comparisons().items()]
-        print(table(("NAME", "WHAT"), [(name, each.summary) for name, each in known]))
+        known = [(name, each.summary) for name, each in sorted(experiments().items())]
+        known += [(name, each.summary) for name, each in comparisons().items()]
+        print(table(("NAME", "WHAT"), known))
         return 0
     if comparison := comparisons().get(args.name):
         print(f"{comparison.name}: {comparison.summary}\n{comparison.repeats} times of {comparison.experiment}:")

@@ -1,6 +1,6 @@
 """KIP-435's test plan: the tests of a reassignment, parametrised over how it is carried out. See docs/kip435.md."""
 
-from testbed.suites.suite import Case, Suite
+from testbed.suites.suite import LIMIT_S, Case, Suite
 
 MODES = ("unbatched", "batched", "incremental")
 _LONG_S = 1800.0
@@ -8,10 +8,10 @@ _SLOW = "rate=5MB/s"
 
 
 def _each(
-    name: str, experiment: str, *settings: str, modes: tuple[str, ...] = MODES, **more: float
+    name: str, experiment: str, *settings: str, modes: tuple[str, ...] = MODES, limit_s: float = LIMIT_S
 ) -> tuple[Case, ...]:
     """A case for each mode."""
-    return tuple(Case(f"{name}-{mode}", experiment, (f"mode={mode}", *settings), **more) for mode in modes)
+    return tuple(Case(f"{name}-{mode}", experiment, (f"mode={mode}", *settings), limit_s=limit_s) for mode in modes)
 
 
 _SMOKE = (
