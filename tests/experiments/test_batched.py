@@ -39,7 +39,7 @@ def scene(*, control=True):
     return Scene((moved,), side["calibration"], side["control"] if control else None)
 
 
-def mover(during=None, mode="batched", limits=None, **changes):
+def mover(during=None, mode="batched", limits=None, make=Batched):
     recorder = Recorder()
     testbed = SimpleNamespace(
         topology=SimpleNamespace(brokers=[SimpleNamespace(name=name, node_id=n) for name, n in HOSTS.items()]),
@@ -47,14 +47,12 @@ def mover(during=None, mode="batched", limits=None, **changes):
         bootstrap=["fake:9092"],
     )
     context = SimpleNamespace(testbed=testbed, recorder=recorder, run_id="20260101T000000Z-x-abcdef", progress=print)
-    setup = MoveSetup(
-        scene(), 1000, "tuned", during or During(), mode=mode, limits=limits or Limits(1, 2, 1), **changes
-    )
+    setup = MoveSetup(scene(), 1000, "tuned", during or During(), mode=mode, limits=limits or Limits(1, 2, 1))
     token = context.run_id[-6:]
     ids = {TopicPartition(f"moved-{token}", n): (1, 2) for n in range(6)}
     ids |= {TopicPartition(f"{name}-{token}", n): (1,) for name in ("control", "calibration") for n in range(2)}
     admin = Admin(Controller.of(ids, HOSTS.values()))
-    return Batched(context, setup, admin), admin, recorder
+    return make(context, setup, admin), admin, recorder
 
 
 def kinds(recorder):
@@ -173,3 +171,14 @@ def test_what_a_step_adds_is_copied_from_who_leads_by_then():
         ("throttled", "b3", "b4"),
     ]
     assert {flow.kind for flow in mover()[0].flows()} == {"throttled", "keepup", "control", "calibration"}
+
+
+def test_a_move_at_once_is_watched_the_same_way():
+    move, admin, recorder = mover(mode="unbatched", limits=Limits(), make=watched.Watched)
+    moved = move.transfer(30)
+    recorder.stop()
+    assert moved.done.ok, moved.done.why
+    seen = moved.batching
+    assert (seen.mode, seen.partitions, seen.astray) == ("unbatched", 6, ())
+    assert (seen.most_in_flight, seen.most_added, seen.fetching) == (6, 2, 3)
+    assert admin.configs == {}

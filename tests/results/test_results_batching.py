@@ -6,7 +6,7 @@ import pytest
 
 from results.batching import BatchingSeen, Limits
 from results.criteria import judge
-from results.criteria.batching_judgement import judge_batching
+from results.criteria.batching_judgement import judge_batching, judge_fetching, judge_in_sync
 from results.document import decode, encode
 from tests.results.moves import simulate
 from tests.results.scenes import one_to_two, two_node
@@ -84,3 +84,42 @@ def test_under_load_no_window_is_judged_for_the_new_leaders_log_says_nothing_of_
     found = judged(one_to_two(2e6))
     assert not {"throttled-window", "mean-bound"} & set(found)
     assert {"control-unthrottled", "last-step", "isr-kept", "live-records"} <= set(found)
+
+
+def fetching(scene, **seen):
+    run = simulate(scene)
+    return judge_fetching(replace(FINE, **seen) if seen else None, run.manifest.move)
+
+
+@pytest.mark.parametrize(
+    ("mode", "limit", "seen", "verdict"),
+    [
+        ("unbatched", None, 2, "pass"),
+        ("unbatched", None, 1, "fail"),
+        ("batched", 1, 2, "pass"),
+        ("batched", 1, 3, "fail"),
+    ],
+)
+def test_at_once_all_replicas_fetch_and_in_steps_only_r_more_than_before(mode, limit, seen, verdict):
+    [found] = fetching(one_to_two(2e6), mode=mode, limits=Limits(limit, None, None), fetching=seen)
+    assert found.verdict == verdict
+
+
+def test_without_r_or_a_look_there_is_nothing_to_say_of_who_fetches():
+    assert fetching(one_to_two(2e6), mode="batched", limits=Limits(None, 5, None)) == []
+    assert [each.verdict for each in fetching(one_to_two(2e6))] == ["inconclusive"]
+
+
+def test_replicas_in_sync_are_not_held_back_by_a_throttle_below_what_they_take():
+    quotas = ((0.0, 10e6), (10.0, 1e6), (20.0, 10e6))
+
+    def verdict(run):
+        [found] = judge_in_sync(judge(run.manifest, run.samples, run.events).measures)
+        return found.verdict, found.why
+
+    above, why = verdict(simulate(one_to_two(4e6, quotas=quotas)))
+    assert above == "pass"
+    assert why.startswith("b1 sent ")
+    assert verdict(simulate(one_to_two(2e6)))[0] == "inconclusive"
+    below = simulate(one_to_two(0.0, quotas=((0.0, 10e6), (15.0, 5e6), (45.0, 10e6))))
+    assert verdict(below)[0] == "fail"
