@@ -63,6 +63,7 @@ def render(
         durations=traffic.duration_rows(measures, move),
         clients=traffic.client_rows(measures.clients),
         load=traffic.load_rows(manifest.facts.live),
+        nic_uses=traffic.nic_uses(manifest, measures),
         data=embedded([asdict(p) for p in panels] + [asdict(p) for p in latencies]),
         style=inline("vendor/uPlot.min.css") + inline("templates/report.css"),
         script=_script("report.js"),
