@@ -139,7 +139,7 @@ def _silence(seconds: float | None) -> str:
 
 
 def nic_uses(manifest: Manifest, measures: MoveMeasures) -> dict[tuple[str, Direction], tuple[float | None, ...]]:
-    """(host, direction) of every NIC that was measured → mean and highest second over the move; empty without a move."""
+    """(host, direction) of every measured NIC → mean and highest second over the move; empty without a move."""
     if measures.burden is None:
         return {}
     known = {(use.host, use.direction): (use.mean_bytes_per_s, use.peak_bytes_per_s) for use in measures.burden.nics}
