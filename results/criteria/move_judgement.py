@@ -120,8 +120,8 @@ STEPWISE: tuple[Part, ...] = (bound, long_mean, control, conservation)
 """What of the rates is judged of a move in steps that nobody writes to: between steps nothing is copied, so no rate is
 steady, and no model says how long it takes.
 """
-STEPWISE_LIVE: tuple[Part, ...] = (control,)
-"""The same while clients write: once a new replica leads, its log no longer tells what the throttle let through."""
+STEPWISE_LIVE: tuple[Part, ...] = (bound, long_mean, control)
+"""The same while clients write: a NIC carries their bytes as well."""
 
 RATES: tuple[Part, ...] = (bound, long_mean, steady, control, kafka, conservation, duration, binding)
 """Of a move with one quota that nobody writes to."""

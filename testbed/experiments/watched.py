@@ -1,5 +1,7 @@
 """A reassignment watched from outside while it is carried out, by whom and however that may be."""
 
+from dataclasses import astuple
+
 from results.batching import BatchingSeen
 from results.batching import Limits as SeenLimits
 from results.schema import Sample
@@ -77,13 +79,13 @@ class Watched(Mover):
         """What is listed now; every change of a partition is an event."""
         if self._watch is None:
             return []
-        topics = self.wanted.topics()
+        topics, hosts = self.wanted.topics(), {broker: host for host, broker in self.ids.items()}
         asked, listed = now_us(), self.admin.reassignments(topics)
+        samples = []
         for entry in self._watch.look(asked, listed, self.admin.partitions(topics)):
             seen = {name: getattr(entry, name) for name in ("replicas", "adding", "removing", "isr", "leader")}
             self.recorder.event("partition.seen", str(entry.tp), seen)
-        leaders = float(self._watch.leaders)
-        return [
-            Sample(asked, DRIVER, "move.listed", float(len(listed))),
-            Sample(asked, DRIVER, "move.leaders", leaders),
-        ]
+            if entry.leader in hosts:
+                samples.append(Sample(asked, hosts[entry.leader], "partition.led", 1.0, *astuple(entry.tp)))
+        told = {"move.listed": float(len(listed)), "move.leaders": float(self._watch.leaders)}
+        return [*samples, *(Sample(asked, DRIVER, metric, value) for metric, value in told.items())]
