@@ -46,8 +46,9 @@ def judge_fetching(steps: BatchingSeen | None, move: Move) -> list[Criterion]:
 
     In steps of R replicas it has R more than it had. Without a limit R there is nothing to compare with.
     """
-    followers = max(_followers(move, f.topic, p) for f in move.flows if f.kind == "throttled" for p in f.partitions)
-    before = max((_followers(move, f.topic, p, ("keepup",)) for f in move.flows for p in f.partitions), default=0)
+    moving = [(flow.topic, p) for flow in move.flows if flow.kind == "throttled" for p in flow.partitions]
+    followers = max((_followers(move, *tp) for tp in moving), default=0)
+    before = max((_followers(move, *tp, ("keepup",)) for tp in moving), default=0)
     if steps is None:
         return [_criterion("replicas-fetching", "known", "inconclusive", None, "nobody looked at the steps")]
     stepwise, limit = steps.mode in MODES, steps.limits.replicas
