@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from results.batching import BatchingSeen
 from results.document import DocumentError, decode, encode
 from results.live import LiveAudit, LiveLoad, LoadProcess
 from results.logs import HostLog
@@ -21,6 +22,7 @@ from results.verdict import Criterion, Direction, Verdict
 __all__ = [
     "RUN_ID",
     "SCHEMA_VERSION",
+    "BatchingSeen",
     "Differences",
     "Done",
     "Expected",
@@ -167,6 +169,7 @@ class Facts:
     in_force: InForce | None = None
     logs: tuple[HostLog, ...] | None = None
     live: LiveLoad | None = None
+    batching: BatchingSeen | None = None
 
 
 @dataclass(frozen=True, slots=True)

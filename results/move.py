@@ -67,7 +67,8 @@ class Move:
     the move takes under the quotas it had, None when there is none and `model_why` says why.
     `inbound_bytes_per_s` is the highest rate at which any broker was declared to be produced to (KIP-73's
     max(BytesInPerSec)). With `nic_bound` the quota lies above what the NICs carry, on purpose. With `wildcard` the
-    throttle lists every replica: what keeps up is recorded by its follower as well.
+    throttle lists every replica: what keeps up is recorded by its follower as well. `min_insync` is the listed topics'
+    `min.insync.replicas`.
     """
 
     quota_bytes_per_s: float
@@ -90,6 +91,7 @@ class Move:
     inbound_bytes_per_s: float = 0.0
     nic_bound: bool = False
     wildcard: bool = False
+    min_insync: int = 1
 
     def __post_init__(self) -> None:
         for name in ("quota_bytes_per_s", "response_max_bytes", "window_samples", "sample_s"):

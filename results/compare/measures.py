@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from results.criteria.bounds import allowed, bound_of
+from results.criteria.live_measures import ClientKind, Part
 from results.criteria.measures import HostRates, MoveMeasures, Steady
 from results.manifest import Manifest
 
@@ -25,6 +26,7 @@ class Measure:
 
     Two runs are compared by the `standing` of their values, and that is what `better` is of.
     What is not `compared` is told beside the others: it is a part of the picture, and says nothing of better or worse.
+    What is only `asked` for is neither compared nor told unless it is named.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Measure:
     better: Better
     value: Callable[[Manifest, MoveMeasures], float | None]
     compared: bool = True
+    asked: bool = False
     standing: Callable[[float], float] = _itself
 
 
@@ -148,3 +151,74 @@ register(
 register(
     Measure("bound-11s", "what the bound allows over that window", "of the quota", "lower", _bound, compared=False)
 )
+
+
+def _of_clients(kind: ClientKind, part: Part) -> Callable[[Manifest, MoveMeasures], float | None]:
+    def value(_run: Manifest, measured: MoveMeasures) -> float | None:
+        views = (view for view in measured.clients if (view.kind, view.part) == (kind, part))
+        p99_us = next((view.p99_us for view in views), None)
+        return None if p99_us is None else p99_us / 1000
+
+    return value
+
+
+def _most_in_flight(_run: Manifest, measured: MoveMeasures) -> float | None:
+    return measured.burden.most_in_flight if measured.burden else None
+
+
+def _nic_share(name: str) -> Callable[[Manifest, MoveMeasures], float | None]:
+    """Of all NICs and directions the highest, as a share of what that one was measured to carry."""
+
+    def value(run: Manifest, measured: MoveMeasures) -> float | None:
+        carries = {(nic.host, nic.direction): nic.payload_bytes_per_s for nic in run.nics}
+        found = []
+        for use in measured.burden.nics if measured.burden else ():
+            used, most = getattr(use, name), carries.get((use.host, use.direction))
+            if used is None or not most:
+                return None
+            found.append(used / most)
+        return max(found, default=None)
+
+    return value
+
+
+def _copied_gb(_run: Manifest, measured: MoveMeasures) -> float | None:
+    received = _received(measured)
+    return sum(rates.total_bytes for rates in received) / 1e9 if received else None
+
+
+def _under_min_isr(_run: Manifest, measured: MoveMeasures) -> float | None:
+    return measured.burden.under_min_isr_s if measured.burden else None
+
+
+def _lowest_isr(_run: Manifest, measured: MoveMeasures) -> float | None:
+    return measured.burden.lowest_isr if measured.burden else None
+
+
+_CLIENTS: tuple[tuple[ClientKind, str], ...] = (
+    ("produce", "until a record is acknowledged"),
+    ("consume", "until read"),
+)
+for _kind, _what in _CLIENTS:
+    for _part in ("before", "during"):
+        register(
+            Measure(
+                f"{_kind}-p99{'-before' if _part == 'before' else ''}",
+                f"99th percentile {_what}, {_part} the move",
+                "ms",
+                "lower",
+                _of_clients(_kind, _part),
+                compared=_part == "during",
+                asked=True,
+            )
+        )
+_ASKED: tuple[tuple[str, str, str, Better, Callable[[Manifest, MoveMeasures], float | None], bool], ...] = (
+    ("nic-peak", "highest second of any NIC", "of the NIC", "lower", _nic_share("peak_bytes_per_s"), True),
+    ("nic-mean", "mean of the busiest NIC over the move", "of the NIC", "lower", _nic_share("mean_bytes_per_s"), True),
+    ("in-flight", "most partitions being reassigned at once", "", "lower", _most_in_flight, False),
+    ("copied", "what the new replicas received", "GB", "lower", _copied_gb, False),
+    ("under-min-isr", "time with an ISR under min.insync.replicas", "s", "lower", _under_min_isr, False),
+    ("lowest-isr", "fewest replicas in sync of any partition", "", "higher", _lowest_isr, False),
+)
+for _name, _summary, _unit, _better, _value, _compared in _ASKED:
+    register(Measure(_name, _summary, _unit, _better, _value, compared=_compared, asked=True))

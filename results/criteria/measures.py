@@ -6,6 +6,7 @@ Instants are seconds after `move.started`; rates are bytes per second; None is *
 from dataclasses import dataclass
 from typing import Literal
 
+from results.criteria.burden import Burden
 from results.criteria.live_measures import ClientView, Isr, Stuck
 from results.verdict import Direction
 
@@ -203,5 +204,6 @@ class MoveMeasures:
     isr: Isr | None = None
     stuck: Stuck | None = None
     clients: tuple[ClientView, ...] = ()
+    burden: Burden | None = None
     left: tuple[str, ...] = ()
     back: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ about records, configuration, leaders and the quota itself are judged in any cas
 
 from collections.abc import Callable, Iterable, Sequence
 
+from results.criteria import batching_judgement as batching
 from results.criteria import live_judgement as live
 from results.criteria import model_judgement as model
 from results.criteria import rate_judgement as rates
@@ -105,6 +106,23 @@ def live_records(manifest: Manifest, _move: Move, _measures: MoveMeasures) -> li
     return live.judge_live_records(manifest.facts.live)
 
 
+def fetching(manifest: Manifest, move: Move, _measures: MoveMeasures) -> list[Criterion]:
+    """`replicas-fetching`."""
+    return batching.judge_fetching(manifest.facts.batching, move)
+
+
+def in_sync_unbounded(manifest: Manifest, _move: Move, measures: MoveMeasures) -> list[Criterion]:
+    """`in-sync-unbounded`, of a move at once: in steps another broker leads in the midst of it."""
+    return [] if manifest.parameters.get("mode") in batching.MODES else batching.judge_in_sync(measures)
+
+
+STEPWISE: tuple[Part, ...] = (bound, long_mean, control, conservation)
+"""What of the rates is judged of a move in steps that nobody writes to: between steps nothing is copied, so no rate is
+steady, and no model says how long it takes.
+"""
+STEPWISE_LIVE: tuple[Part, ...] = (bound, long_mean, control)
+"""The same while clients write: a NIC carries their bytes as well."""
+
 RATES: tuple[Part, ...] = (bound, long_mean, steady, control, kafka, conservation, duration, binding)
 """Of a move with one quota that nobody writes to."""
 
@@ -117,7 +135,7 @@ def judged_by(
     A window over the bound fails on any ground: what copies unthrottled makes a machine busy. What holds of every move
     is added: quotas, records, configuration, leaders, logs, and the ground itself. With
     `under_load` the load is part of the ground, and its records are read back; a run that had a load without having to
-    is judged so as well.
+    is judged so as well. Of a move in steps only what `STEPWISE` has is judged of the rates, and the steps besides.
     """
 
     def judge(manifest: Manifest, measures: MoveMeasures) -> list[Criterion]:
@@ -127,7 +145,9 @@ def judged_by(
         loaded = under_load or manifest.facts.live is not None or move.inbound_bytes_per_s > 0
         ground = [*judge_nics(manifest, move), judge_load(measures, move)]
         ground += live.judge_load_held(manifest.facts.live) if loaded else []
-        found = [criterion for part in about_rates for criterion in part(manifest, move, measures)]
+        stepwise = manifest.parameters.get("mode") in batching.MODES
+        kept = (STEPWISE_LIVE if loaded else STEPWISE) if stepwise else about_rates
+        found = [criterion for part in about_rates if part in kept for criterion in part(manifest, move, measures)]
         shaky = [c for c in ground if c.verdict == "inconclusive"]
         if shaky:
             sure = _over_for_sure(measures, move, shaky)
@@ -135,6 +155,7 @@ def judged_by(
         known = [*judge_quotas(measures, move), *judge_facts(manifest.facts)]
         for part in (*facts, *((live_records,) if loaded else ())):
             known += part(manifest, move, measures)
+        known += batching.judge_batching(manifest.facts.batching) if stepwise else []
         return [*found, *known, *judge_logs(manifest.facts.logs, move.brokers), *ground]
 
     return judge

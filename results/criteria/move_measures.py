@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from results.criteria.around_measures import measure_clients, measure_isr, measure_stuck
+from results.criteria.burden import measure_burden
 from results.criteria.load_measures import machine_load
 from results.criteria.measures import (
     GAP_S,
@@ -87,6 +88,7 @@ class _MoveMeasurer:
             isr=measure_isr(self.run, move, started, self.done or self._watched_until()),
             stuck=measure_stuck(self.run, started),
             clients=measure_clients(self.run, started, self.done),
+            burden=measure_burden(self.run, self.manifest.nics, move, started, self._watched_until()),
             left=self._hosts_told("broker.leaving", started),
             back=self._hosts_told("broker.back", started),
         )

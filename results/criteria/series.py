@@ -60,6 +60,7 @@ class RunSeries:
         self._metrics: dict[str, pa.Table] = {}
         self._logs: dict[str, tuple[Micros, dict[tuple[str, int], tuple[Micros, Floats]]]] = {}
         self._looked: dict[str, Micros] = {}
+        self._led: dict[tuple[str, int], list[tuple[int, str]]] | None = None
 
     def told(self, kinds: Collection[str]) -> list[Told]:
         """The events of these kinds, in order of time."""
@@ -120,13 +121,29 @@ class RunSeries:
             if (topic, partition) not in logs:
                 continue
             t, value = logs[topic, partition]
-            gone = self._gone_us(leader, topic, partition)
+            gone = self._no_more_us(leader, topic, partition)
             if gone is not None:  # somebody else leads from here on: what is written now does not come from this leader
                 last = int(np.searchsorted(t, gone))
                 t, value = t[: last + 1], value[: last + 1]
             at = np.searchsorted(t, instants, side="right") - 1
             total += np.where(at >= 0, value[np.maximum(at, 0)], 0.0)  # absent before its first reading: no bytes
         return Series(instants, instants, total)
+
+    def _no_more_us(self, leader: str, topic: str, partition: int) -> int | None:
+        """From when on the host is known not to lead: its log is gone, or another one was seen to lead after it."""
+        ends = self._gone_us(leader, topic, partition), self._lost_us(leader, topic, partition)
+        return min((us for us in ends if us is not None), default=None)
+
+    def _lost_us(self, leader: str, topic: str, partition: int) -> int | None:
+        """When another host was first seen to lead after this one had; None where nobody looked, or none was."""
+        if self._led is None:
+            led: dict[tuple[str, int], list[tuple[int, str]]] = {}
+            for row in self.of_metric("partition.led").sort_by("us").to_pylist():
+                led.setdefault((row["topic"], row["partition"]), []).append((row["us"], row["host"]))
+            self._led = led
+        seen = self._led.get((topic, partition), [])
+        first = min((us for us, host in seen if host == leader), default=None)
+        return None if first is None else min((us for us, host in seen if host != leader and us > first), default=None)
 
     def _gone_us(self, host: str, topic: str, partition: int) -> int | None:
         """When the host was first looked at without finding a log it had had; None while it has it, or never had."""

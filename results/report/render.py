@@ -17,6 +17,7 @@ from results.manifest import Manifest
 from results.report import page, traffic
 from results.report.charts import charts
 from results.report.client_charts import client_charts
+from results.report.flight import flights
 from results.report.incident import render_incident
 from results.verdict import Criterion, overall
 
@@ -63,6 +64,8 @@ def render(
         durations=traffic.duration_rows(measures, move),
         clients=traffic.client_rows(measures.clients),
         load=traffic.load_rows(manifest.facts.live),
+        flights=flights(measures, run),
+        nic_uses=traffic.nic_uses(manifest, measures),
         data=embedded([asdict(p) for p in panels] + [asdict(p) for p in latencies]),
         style=inline("vendor/uPlot.min.css") + inline("templates/report.css"),
         script=_script("report.js"),

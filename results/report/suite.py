@@ -15,8 +15,10 @@ NOTHING = "\N{EN DASH}"
 WORDS = {"pass": "Pass", "fail": "Fail", "inconclusive": "Inconclusive", "not done": "Not done"}
 ICONS = {"not done": "fail"}
 """What has no icon of its own."""
-HIDDEN = ("partitions", "mode", "preload")
+HIDDEN = ("partitions", "preload")
 """Settings that hardly ever differ; a run's own report has all."""
+OF_STEPS = ("mode", "replicas", "reassignment-batch-size", "leaders")
+"""Settings that say nothing of a move that is not made in steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +164,9 @@ def _row(case: SuiteCase) -> Row:
     move = case.run.move if case.run else None
     measures = case.judgement.measures if case.judgement else None
     known = move is not None and measures is not None
-    settings = ", ".join(
-        f"{name} {_plain(value)}"
-        for name, value in (case.run.parameters if case.run else {}).items()
-        if name not in HIDDEN
-    )
+    parameters = case.run.parameters if case.run else {}
+    hidden = (*HIDDEN, *(OF_STEPS if parameters.get("mode") == "unbatched" else ()))
+    settings = ", ".join(f"{name} {_plain(value)}" for name, value in parameters.items() if name not in hidden)
     return Row(
         case,
         ICONS.get(case.ending, case.ending),

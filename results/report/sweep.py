@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from results.report import tradeoff
 from results.report.render import inline, template
 
 OBSERVED, LOWEST, HIGHEST, BOUND = "steady-mean", "lowest-11s", "highest-11s", "bound-11s"
@@ -82,6 +83,7 @@ def render_sweep(page: SweepPage) -> str:
         state=state,
         word={"pass": "All passed", "fail": "Some failed", "inconclusive": "Not all passed"}[state],
         picture=picture(page),
+        tradeoffs=tradeoffs(page),
         columns=columns(page),
         rows=[row(page, each) for each in page.combinations],
         colours=COLOURS,
@@ -97,7 +99,8 @@ def render_sweep(page: SweepPage) -> str:
 def columns(page: SweepPage) -> tuple[str, ...]:
     """The headings of the table: axes, runs, the rate against the quota, then what else was measured."""
     others = tuple(_heading(page, name) for name in page.measures if name not in DRAWN)
-    return (*(page.axes or ("combination",)), "passed", "observed ÷ quota", "11 s windows ÷ quota", "bound", *others)
+    rates = ("observed ÷ quota", "11 s windows ÷ quota", "bound") if DRAWN & {*page.measures} else ()
+    return (*(page.axes or ("combination",)), "passed", *rates, *others)
 
 
 def row(page: SweepPage, found: Combination) -> tuple[str, ...]:
@@ -108,7 +111,8 @@ def row(page: SweepPage, found: Combination) -> tuple[str, ...]:
     others = tuple(_told(found, name) for name in page.measures if name not in DRAWN)
     passed = f"{found.runs.get('pass', 0)} of {runs}"
     values = found.values if page.axes else (found.label,)
-    return (*values, passed, _told(found, OBSERVED), windows, _number(found.medians.get(BOUND)), *others)
+    rates = (_told(found, OBSERVED), windows, _number(found.medians.get(BOUND))) if DRAWN & {*page.measures} else ()
+    return (*values, passed, *rates, *others)
 
 
 def as_markdown(page: SweepPage) -> str:
@@ -152,6 +156,13 @@ def picture(page: SweepPage) -> Picture | None:
         (y(1.0), y(0.95)),
         page.axes[0] if page.axes else "",
     )
+
+
+def tradeoffs(page: SweepPage) -> tuple[tradeoff.Tradeoff, ...]:
+    """The time that each combination took against what it was to the cluster. Pure."""
+    units = {name: page.units.get(name, "") for name in tradeoff.BURDENS}
+    found = (tradeoff.tradeoff(page.combinations, name, units[name]) for name in tradeoff.BURDENS)
+    return tuple(each for each in found if each is not None)
 
 
 def _ticks(drawn: Sequence[Combination]) -> list[float]:

@@ -8,6 +8,7 @@ from results.criteria.measures import HostRates, MoveMeasures
 from results.criteria.model import binding_ends, expected_of
 from results.criteria.words import rate, size
 from results.manifest import LiveLoad, Manifest, Move
+from results.verdict import Direction
 
 NOTHING = "\N{EN DASH}"
 PART_WORDS = {"before": "Before", "during": "During", "after": "After"}
@@ -135,6 +136,14 @@ def _silence(seconds: float | None) -> str:
     if seconds is None:
         return NOTHING
     return f"{seconds:.1f} s" if seconds > 0 else "below 1 s"
+
+
+def nic_uses(manifest: Manifest, measures: MoveMeasures) -> dict[tuple[str, Direction], tuple[float | None, ...]]:
+    """(host, direction) of every measured NIC → mean and highest second over the move; empty without a move."""
+    if measures.burden is None:
+        return {}
+    known = {(use.host, use.direction): (use.mean_bytes_per_s, use.peak_bytes_per_s) for use in measures.burden.nics}
+    return {(nic.host, nic.direction): known.get((nic.host, nic.direction), (None, None)) for nic in manifest.nics}
 
 
 def load_rows(live: LiveLoad | None) -> list[tuple[str, ...]]:

@@ -4,11 +4,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from results.criteria.burden import Burden, NicUse
 from results.criteria.live_measures import KINDS, PARTS, ClientView, Isr, Shrinks, Stuck
 from results.criteria.measures import NicRate
 from results.manifest import Move
 from results.spark import around_sql
-from results.verdict import Direction
+from results.verdict import DIRECTIONS, Direction
 
 Row = dict[str, Any]
 Rows = dict[tuple[Any, ...], Row]
@@ -28,6 +29,9 @@ def questions(spark: SparkSession) -> dict[str, Question]:
         "restarted": (spark.sql(around_sql.RESTARTED), ("run_id",)),
         "latencies": (spark.sql(around_sql.LATENCIES), part),
         "silences": (spark.sql(around_sql.SILENCES), part),
+        "uses": (spark.sql(around_sql.NIC_USE), ("run_id", "host", "direction")),
+        "listed": (spark.sql(around_sql.LISTED), ("run_id",)),
+        "under": (spark.sql(around_sql.UNDER_MIN_ISR), ("run_id",)),
         "kinds": (spark.sql(around_sql.KINDS), ("run_id", "kind")),
     }
 
@@ -61,6 +65,18 @@ def isr(run: str, move: Move, tables: dict[str, Rows]) -> Isr:
         first_s=row.get("first_s"),
         first_size=row.get("first_size"),
         first_before=row.get("first_before"),
+    )
+
+
+def burden(run: str, move: Move, tables: dict[str, Rows]) -> Burden:
+    """What the move was to the cluster."""
+    uses = {(h, d): tables["uses"].get((run, h, d), {}) for h in move.brokers for d in DIRECTIONS}
+    under = tables["under"].get((run,), {})
+    return Burden(
+        tables["listed"].get((run,), {}).get("most"),
+        tuple(NicUse(h, d, row.get("mean"), row.get("peak")) for (h, d), row in uses.items()),
+        under.get("under_s"),
+        under.get("lowest"),
     )
 
 

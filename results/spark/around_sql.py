@@ -1,6 +1,6 @@
 """SQL for what goes on around a move: its end, its NICs, in-sync replicas, being stuck, clients. Microseconds."""
 
-from results.spark.array_sql import around, counted, gap_s, sorted_array
+from results.spark.array_sql import around, counted, gap_s, pair_rates, pairs, sorted_array
 
 MOVED = """
 WITH flying AS (
@@ -23,6 +23,39 @@ SELECT run_id, host, direction, seconds, {counted("points")} * 1448 / 1514 / sec
 FROM ends
 """
 """One row a run, host and direction: payload on the NIC over the steady part."""
+
+NIC_USE = f"""
+WITH inside AS (
+    SELECT c.run_id, g.host, CASE g.metric WHEN 'nic.tx.bytes' THEN 'transmit' ELSE 'receive' END AS direction,
+           transform(filter(g.series, q -> q.us BETWEEN c.started AND c.watched),
+                     q -> struct(q.us AS us, q.us AS oldest, q.value AS value)) AS points
+    FROM gauges g JOIN clock c USING (run_id) WHERE g.metric IN ('nic.tx.bytes', 'nic.rx.bytes'))
+SELECT run_id, host, direction,
+       {counted("points")} * 1448 / 1514 / ((try_element_at(points, -1).us - get(points, 0).us) / 1e6D) AS mean,
+       array_max({pair_rates(pairs("points", "900000L"))}) * 1448 / 1514 AS peak
+FROM inside WHERE size(points) > 1
+"""
+"""One row a run, host and direction: payload on the NIC over the whole move, its mean and its highest second."""
+
+LISTED = """
+SELECT run_id, coalesce(max(CASE WHEN metric = 'move.listed' THEN value END), max(value)) AS most
+FROM (SELECT s.run_id, s.metric, s.value
+      FROM samples s JOIN clock c ON c.run_id = s.run_id AND s.us BETWEEN c.started AND c.watched
+      WHERE s.metric IN ('move.listed', 'move.in_flight') AND s.host = 'driver')
+GROUP BY run_id
+"""
+"""One row a run: most partitions that were being reassigned at once."""
+
+UNDER_MIN_ISR = """
+WITH looks AS (
+    SELECT c.run_id, s.us, any_value(c.watched) AS watched, any_value(c.min_insync) AS least, min(s.value) AS lowest
+    FROM samples s JOIN clock c ON c.run_id = s.run_id AND s.us BETWEEN c.started AND c.watched
+    WHERE s.metric = 'isr.size' GROUP BY c.run_id, s.us),
+lasting AS (SELECT *, lead(us, 1, watched) OVER (PARTITION BY run_id ORDER BY us) - us AS lasts FROM looks)
+SELECT run_id, sum(CASE WHEN lowest < least THEN lasts ELSE 0L END) / 1e6D AS under_s, min(lowest) AS lowest
+FROM lasting GROUP BY run_id
+"""
+"""One row a run in which ISRs were looked at: how long one was under min.insync.replicas, and the smallest."""
 
 SHRINKS = f"""
 WITH counters AS (

@@ -123,6 +123,7 @@ def _measures(manifest: Manifest, move: Move, tables: dict[str, Rows]) -> MoveMe
         isr=around_measures.isr(run, move, tables),
         stuck=around_measures.stuck(run, tables),
         clients=around_measures.clients(run, tables),
+        burden=around_measures.burden(run, move, tables),
         left=around_measures.restarted(run, "left", tables),
         back=around_measures.restarted(run, "back", tables),
     )

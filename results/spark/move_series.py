@@ -39,10 +39,20 @@ gone AS (
     FROM (SELECT run_id, host, topic, partition, max(us) AS last_us
           FROM deltas GROUP BY run_id, host, topic, partition) d
     JOIN looks k ON k.run_id = d.run_id AND k.host = d.host),
+leads AS (
+    SELECT run_id, host, topic, partition, us FROM samples WHERE metric = 'partition.led'),
+lost AS (
+    SELECT h.run_id, h.host, h.topic, h.partition, min(o.us) AS lost_us
+    FROM (SELECT run_id, host, topic, partition, min(us) AS first_us
+          FROM leads GROUP BY run_id, host, topic, partition) h
+    JOIN leads o ON o.run_id = h.run_id AND o.topic = h.topic AND o.partition = h.partition
+                AND o.host <> h.host AND o.us > h.first_us
+    GROUP BY h.run_id, h.host, h.topic, h.partition),
 led AS (
-    SELECT f.*, g.gone_us
-    FROM flows f LEFT JOIN gone g
-      ON g.run_id = f.run_id AND g.host = f.leader AND g.topic = f.topic AND g.partition = f.partition),
+    SELECT f.*, least(g.gone_us, l.lost_us) AS gone_us
+    FROM flows f
+    LEFT JOIN gone g ON g.run_id = f.run_id AND g.host = f.leader AND g.topic = f.topic AND g.partition = f.partition
+    LEFT JOIN lost l ON l.run_id = f.run_id AND l.host = f.leader AND l.topic = f.topic AND l.partition = f.partition),
 readable AS (
     SELECT run_id, host, topic, partition, us, delta, before_us FROM deltas
     UNION ALL
@@ -90,7 +100,8 @@ FROM grids
 """
 """Cumulative bytes through each host and direction over all its sources; `oldest` is the oldest reading inside.
 
-What a follower's log grows by once the leader's host no longer has that log does not come from that leader.
+What a follower's log grows by once the leader's host no longer has that log, or another one was seen to lead, does not
+come from that leader.
 """
 
 GAUGES = f"""

@@ -72,6 +72,7 @@ def _runs(moves: Sequence[tuple[Manifest, Move]]) -> pa.Table:
                 "sample_us": round(move.sample_s * 1e6),
                 "warmup_us": round(move.warmup_s * 1e6),
                 "tail_us": round(move.tail_s * 1e6),
+                "min_insync": move.min_insync,
             }
             for manifest, move in moves
         ],
@@ -83,6 +84,7 @@ def _runs(moves: Sequence[tuple[Manifest, Move]]) -> pa.Table:
                 ("sample_us", pa.int64()),
                 ("warmup_us", pa.int64()),
                 ("tail_us", pa.int64()),
+                ("min_insync", pa.int64()),
             ]
         ),
     )

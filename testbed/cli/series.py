@@ -7,6 +7,7 @@ from typing import Any
 
 from results.compare import Finding
 from testbed.cli.show import document, table
+from testbed.runner.comparisons import DOOR
 from testbed.runner.outcome import Broken, Outcome, Row
 from testbed.runner.run import Result
 from testbed.runner.variant import differing
@@ -68,7 +69,9 @@ def _median(row: Row, name: str) -> str:
 
 def ending(result: Result) -> str:
     """Why the series ended, and how to go on with it where that is possible."""
-    more = "" if result.complete else f"; `testbed {result.series.door} --resume {result.series.id}` goes on"
+    door, series = result.series.door, result.series.id
+    again = f"the same command with --resume {series}" if door == DOOR else f"`testbed {door} --resume {series}`"
+    more = "" if result.complete else f"; {again} goes on"
     return f"{result.why_ended}{more}"
 
 

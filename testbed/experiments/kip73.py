@@ -1,16 +1,21 @@
 """What KIP-73's scenarios have in common: parameters, volumes, and how a scene becomes an experiment."""
 
 import math
+import string
 from collections.abc import Callable, Mapping, Sequence
+from typing import get_args
 
 from testbed.errors import UsageError
 from testbed.experiments.accounts import sent_at
+from testbed.experiments.batched import Batched
 from testbed.experiments.during import During
 from testbed.experiments.experiment import Context, Experiment, Outcome, Parameter, Value, one_of, whole
 from testbed.experiments.move import MakeMover, run_move
 from testbed.experiments.mover import Mover, MoveSetup
 from testbed.experiments.scene import Group, Scene, copies
 from testbed.kafka.properties import FETCH_TUNED
+from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.bursts import bytes_ending_in_a_burst
 from testbed.reassignment.model import binding, shares
 from testbed.topology.model import Topology
@@ -22,7 +27,10 @@ Hosts = Sequence[str]
 PARTITIONS = 100
 SIDE_PARTITIONS = 4
 CALIBRATION_BYTES, CONTROL_BYTES = 32_000_000, 48_000_000
-TOPOLOGIES = {2: "two-brokers", 3: "three-brokers"}
+TOPOLOGIES = {2: "two-brokers", 3: "three-brokers", 4: "four-brokers", 8: "eight-brokers"}
+MODES: tuple[Mode, ...] = get_args(Mode)
+STEPS = ("replicas", "reassignment-batch-size", "leaders")
+"""What says how large steps are: R, P, L."""
 RELEASE = {"preload": "120s"}
 LIGHT = {"rate": "3MB/s", "inbound": "500kB/s"}
 
@@ -79,6 +87,24 @@ def halves(partitions: int) -> tuple[range, range]:
     return range(partitions // 2), range(partitions // 2, partitions)
 
 
+def limit(text: str) -> Value:
+    """A limit of at least 1; 0, which is `none`, is no limit."""
+    return 0 if text == "none" else whole(1, 100_000)(text)
+
+
+def limits(settings: Settings) -> Limits:
+    """How large steps may be; of an experiment that knows no steps, no limits."""
+    replicas, partitions, leaders = (
+        int(number(settings, name)) or None if name in settings else None for name in STEPS
+    )
+    return Limits(replicas, partitions, leaders)
+
+
+def mode_of(settings: Settings) -> Mode:
+    """How the plan is carried out."""
+    return next((mode for mode in MODES if mode == settings.get("mode")), "unbatched")
+
+
 def parameters(
     *more: Parameter,
     rate: str = "10MB/s",
@@ -94,7 +120,12 @@ def parameters(
         ),
         Parameter("preload", preload, parse_duration, "how long the move should take: as many bytes are moved"),
         Parameter("partitions", str(PARTITIONS), whole(2, 2000), "how many partitions move"),
-        Parameter("mode", "unbatched", one_of("unbatched"), "unbatched: the whole plan at once"),
+        Parameter(
+            "mode", "unbatched", one_of(*MODES), "unbatched: the whole plan at once; the others in steps (KIP-435)"
+        ),
+        Parameter("replicas", "1", limit, "in steps: replicas that one step of a partition adds (R), or none"),
+        Parameter("reassignment-batch-size", "25", limit, "in steps: partitions in flight at once (P), or none"),
+        Parameter("leaders", "none", limit, "in steps: of them, steps that move the preferred leader (L), or none"),
     ]
     return [*(parameter for parameter in common if parameter.name not in without), *more]
 
@@ -135,7 +166,7 @@ def scenario(
 
     `stage` gets the settings and the brokers' hosts; `properties` are broker properties beside those of `fetch`.
     """
-    letters = ("A", "B", "C")[:brokers]
+    letters = string.ascii_uppercase[:brokers]
 
     def overlay(settings: Settings) -> Mapping[str, str]:
         stage(settings, letters)  # settings that contradict each other are refused before anything is made
@@ -156,8 +187,10 @@ def scenario(
             fetch="tuned" if context.settings["fetch"] == "tuned" else "default",
             during=during(context.settings, hosts),
             nic_bound=nic_bound,
+            mode=mode_of(context.settings),
+            limits=limits(context.settings),
         )
-        return run_move(context, setup, make)
+        return run_move(context, setup, make if setup.mode == "unbatched" else Batched)
 
     return Experiment(
         name=name,

@@ -7,7 +7,7 @@ from results.manifest import Facts, Move
 from testbed.experiments.accounts import inbound_rates, instant, predicted_seconds, quotas
 from testbed.experiments.experiment import Context, Outcome
 from testbed.experiments.mover import DEFAULT_RESPONSE_BYTES, Mover, MoveSetup
-from testbed.experiments.scene import copies, expected, fetchers, flows, kip73
+from testbed.experiments.scene import copies, expected, fetchers, kip73
 from testbed.kafka.admin import Admin
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import LogWatch
@@ -60,6 +60,7 @@ def run_move(context: Context, setup: MoveSetup, make: MakeMover = Mover) -> Out
         in_force=moved.in_force,
         logs=logs,
         live=live,
+        batching=moved.batching,
     )
     return Outcome(nics, _move(mover, sizes, factor), facts)
 
@@ -73,9 +74,13 @@ def _announce(mover: Mover, sizes: Sizes) -> None:
 
 
 def _timeout_s(mover: Mover, sizes: Sizes) -> float:
-    """Three times what the move takes at the quota, or at the slowest one that it will be given; and a minute."""
+    """Three times what the move takes at the slowest quota that it will be given, a minute, and its rests."""
     quota = mover.during.slowest_bytes_per_s or mover.setup.quota_bytes_per_s
-    return 3 * seconds(shares(copies(mover.scene, mover.ids, sizes), wildcard=mover.scene.wildcard), quota) + 60
+    return (
+        3 * seconds(shares(copies(mover.scene, mover.ids, sizes), wildcard=mover.scene.wildcard), quota)
+        + 60
+        + mover.idle_s
+    )
 
 
 def _move(mover: Mover, sizes: Sizes, factor: float | None) -> Move:
@@ -88,7 +93,7 @@ def _move(mover: Mover, sizes: Sizes, factor: float | None) -> Move:
         inbound = inbound_rates(mover.recorder.samples(), leaders, begun, ended)
     carried = shares(copies(scene, mover.ids, sizes, inbound), wildcard=scene.wildcard)
     held = quotas(events, setup.quota_bytes_per_s)
-    model_s, why = predicted_seconds(scene, mover.ids, carried, held), mover.during.no_model
+    model_s, why = predicted_seconds(scene, mover.ids, carried, held), mover.no_model
     if not math.isfinite(model_s):
         why = why or f"under {held[-1][1] / 1e6:g} MB/s it never ends: more comes in than that"
     estimates = [kip73(scene, quota, sizes, inbound) for _seconds, quota in held]
@@ -100,7 +105,7 @@ def _move(mover: Mover, sizes: Sizes, factor: float | None) -> Move:
         f=factor,
         fetchers=fetchers(scene, mover.broker_property("num.replica.fetchers", 1)),
         brokers=tuple(mover.ids),
-        flows=flows(scene),
+        flows=mover.flows(),
         total_log_bytes=estimate.total_log_bytes,
         move_ratio=estimate.move_ratio,
         # Of the first quota above the inbound rate; 0 stands for none.
@@ -113,4 +118,5 @@ def _move(mover: Mover, sizes: Sizes, factor: float | None) -> Move:
         inbound_bytes_per_s=estimate.max_bytes_in_per_s,
         nic_bound=setup.nic_bound,
         wildcard=scene.wildcard,
+        min_insync=scene.min_insync,
     )

@@ -3,10 +3,11 @@
 import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
-from results.manifest import Differences, Done, Fetch, InForce, LiveLoad, NicMeasurement, Records
+from results.batching import BatchingSeen
+from results.manifest import Differences, Done, Fetch, Flow, InForce, LiveLoad, NicMeasurement, Records
 from results.schema import Sample
 from testbed.errors import TestbedError
 from testbed.experiments.conversion import calibrate
@@ -14,13 +15,15 @@ from testbed.experiments.during import During
 from testbed.experiments.experiment import Context
 from testbed.experiments.load import Load
 from testbed.experiments.looks import DRIVER, isr_samples, lag_samples, quota_samples
-from testbed.experiments.scene import Group, Scene, assignment, fills, misplaced, plan
+from testbed.experiments.scene import Group, Scene, assignment, fills, flows, misplaced, plan
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.allowlist import Allowance, during, new_replicas
 from testbed.probes.brokers import nic_measurements, watch_brokers
 from testbed.probes.machine import cpu_probe
+from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.changes import ThrottleError
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.journal import JournalFolder
@@ -51,6 +54,8 @@ class MoveSetup:
     fetch: Fetch
     during: During
     nic_bound: bool = False
+    mode: Mode = "unbatched"
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ class Transferred:
     done: Done
     in_force: InForce
     restored: Differences
+    batching: BatchingSeen | None = None
 
 
 class Mover(contextlib.AbstractContextManager["Mover"]):
@@ -81,6 +87,20 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
     def __exit__(self, *_error: object) -> None:
         """Nothing: the driver has put back what it changed."""
 
+    @property
+    def no_model(self) -> str:
+        """Why no model says how long the move takes; empty: one does."""
+        return self.during.no_model
+
+    @property
+    def idle_s(self) -> float:
+        """How long the move may rest at most, beside what it takes to copy everything."""
+        return 0.0
+
+    def flows(self) -> tuple[Flow, ...]:
+        """Who copies what from whom, and whether a quota records it."""
+        return flows(self.scene)
+
     # ---- before the move
 
     def prepare(self) -> Differences:
@@ -91,8 +111,9 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
 
     def create(self) -> None:
         """Make all topics."""
+        least = {"min.insync.replicas": str(self.scene.min_insync)} if self.scene.min_insync > 1 else {}
         for topic, partitions in assignment(self.scene.groups, self.ids).items():
-            self.admin.create_topic(topic, partitions, {})
+            self.admin.create_topic(topic, partitions, least if topic in self.scene.listed_topics else {})
 
     def preload(self, fills: Sequence[Fill]) -> None:
         """Write what is there before the move."""

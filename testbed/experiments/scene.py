@@ -71,13 +71,15 @@ class Group:
 class Scene:
     """The listed groups; *control*, which goes with them unlisted; *calibration*, which is copied before the move.
 
-    With `wildcard` every replica of the listed groups' topics is listed, not only those that move.
+    With `wildcard` every replica of the listed groups' topics is listed, not only those that move. `min_insync` is the
+    listed topics' `min.insync.replicas`.
     """
 
     listed: tuple[Group, ...]
     calibration: Group
     control: Group | None = None
     wildcard: bool = False
+    min_insync: int = 1
 
     def named(self, token: str) -> "Scene":
         """The same with topics of their own for one run."""

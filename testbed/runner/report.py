@@ -6,6 +6,7 @@ from pathlib import Path
 from results.compare import find_measure
 from results.report.sweep import Combination, SweepPage, render_sweep
 from testbed.experiments.reports import reports_dir
+from testbed.runner.comparisons import DOOR, comparisons
 from testbed.runner.run import Result
 from testbed.runner.series import Series
 from testbed.runner.variant import differing
@@ -40,14 +41,35 @@ def sweep_page(result: Result) -> SweepPage:
 
 
 def command(series: Series) -> str:
-    """The command line that asks for the same sweep. Pure."""
+    """The command line that asks for the same runs. Pure."""
     first = series.variants[0]
+    if series.door == DOOR:
+        return _of_comparison(series)
     words = ["testbed", "sweep", first.experiment]
     settings = [dict(word.split("=", 1) for word in variant.settings) for variant in series.variants]
     for name in settings[0]:
         words += ["--set", f"{name}={','.join(dict.fromkeys(each[name] for each in settings))}"]
     kafka = list(dict.fromkeys(variant.kafka for variant in series.variants if variant.kafka))
     words += ["--kafka", ",".join(kafka)] if kafka else []
+    words += ["--topology", first.topology] if first.topology else []
+    words += ["--profile", first.profile, "--repeats", str(series.repeats), "--seed", str(series.seed)]
+    return shlex.join(words)
+
+
+def _of_comparison(series: Series) -> str:
+    """By its name, with every setting: what it has by itself may be another one some day."""
+    first = series.variants[0]
+    axes: dict[str, list[str]] = {}
+    for variant in series.variants:
+        for word in variant.settings:
+            name, _equals, value = word.partition("=")
+            axes.setdefault(name, []).append(value)
+    mine = [each for each in comparisons().values() if each.measures == series.measures]
+    fits = [each for each in mine if {word.partition("=")[0] for word in each.axes} <= set(axes)]
+    words = ["testbed", "run", max(fits, key=lambda each: len(each.axes)).name]
+    for name, values in axes.items():
+        words += ["--set", f"{name}={','.join(dict.fromkeys(values))}"]
+    words += ["--kafka", first.kafka] if first.kafka else []
     words += ["--topology", first.topology] if first.topology else []
     words += ["--profile", first.profile, "--repeats", str(series.repeats), "--seed", str(series.seed)]
     return shlex.join(words)

@@ -49,8 +49,10 @@ def new_series(
     grounds = tuple(resolve(variant).ground for variant in variants)
     if repeats < 1:
         raise UsageError(f"{repeats} repeats: at least 1 is needed")
-    told = door == "sweep"
-    names = tuple(measure_names) or tuple(measure.name for measure in measures() if told or measure.compared)
+    told = door != "compare"
+    names = tuple(measure_names) or tuple(
+        measure.name for measure in measures() if not measure.asked and (told or measure.compared)
+    )
     try:
         for name in names:
             if not (find_measure(name).compared or told):

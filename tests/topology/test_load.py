@@ -27,7 +27,9 @@ READY = sorted((Path(__file__).parents[2] / "topologies").glob("*.yaml"))
 SHAPES = {
     "two-brokers": (2, ["b1"], ("r1",), 400_000_000),
     "three-brokers": (3, ["b1"], ("r1",), 400_000_000),
+    "four-brokers": (4, ["b1"], ("r1",), 400_000_000),
     "six-brokers": (6, ["b1", "b2", "b3"], ("r1", "r2"), 400_000_000),
+    "eight-brokers": (8, ["b1"], ("r1",), 100_000_000),
     "ten-brokers": (10, ["b1", "b2", "b3"], ("r1", "r2"), 100_000_000),
     "controllers": (3, ["c1", "c2", "c3"], ("r1",), 400_000_000),
     "two-racks-narrow-uplink": (4, ["b1"], ("left", "right"), 400_000_000),

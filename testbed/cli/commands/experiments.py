@@ -12,9 +12,16 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from testbed.cli.show import table
     from testbed.experiments.experiment import experiments, find_experiment
+    from testbed.runner.comparisons import comparisons
 
     if args.name is None:
-        print(table(("NAME", "WHAT"), [(e.name, e.summary) for _name, e in sorted(experiments().items())]))
+        known = [(name, each.summary) for name, each in sorted(experiments().items())]
+        known += [(name, each.summary) for name, each in comparisons().items()]
+        print(table(("NAME", "WHAT"), known))
+        return 0
+    if comparison := comparisons().get(args.name):
+        print(f"{comparison.name}: {comparison.summary}\n{comparison.repeats} times of {comparison.experiment}:")
+        print("\n".join(comparison.axes))
         return 0
     experiment = find_experiment(args.name)
     print(f"{experiment.name}: {experiment.summary}\ntopology: {experiment.topology}\n")

@@ -6,7 +6,7 @@ from testbed.cli.command import Command
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("experiment", help="its name; `testbed experiments` lists them")
+    parser.add_argument("experiment", help="its name, or a comparison's; `testbed experiments` lists them")
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter; may be repeated")
     parser.add_argument("--profile", default="ci", help="smoke, ci (default) or release")
     parser.add_argument("--on", metavar="NAME", help="a testbed that is up; left up afterwards")
@@ -14,6 +14,10 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka: a release, or the path of a build")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    parser.add_argument("--repeats", type=int, metavar="N", help="of a comparison: runs of each variant")
+    parser.add_argument("--seed", type=int, help="of a comparison: draws the order of the runs (default: 1)")
+    parser.add_argument("--budget", metavar="TIME", help="of a comparison: begin nothing that would not be done in it")
+    parser.add_argument("--resume", metavar="ID", help="go on with an interrupted comparison; repeats nothing")
     parser.epilog = "exit codes: 0 pass, 1 fail, 2 inconclusive"
 
 
@@ -21,7 +25,15 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.cli.show import Steps
     from testbed.cli.verdicts import EXIT, as_json, as_text
     from testbed.experiments.runner import Request, run
+    from testbed.runner.comparisons import comparisons
 
+    if comparison := comparisons().get(args.experiment):
+        from testbed.cli.comparing import compare
+
+        return compare(args, comparison)
+    from testbed.cli.comparing import refuse
+
+    refuse(args)
     request = Request(
         experiment=args.experiment,
         settings=args.set,

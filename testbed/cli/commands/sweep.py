@@ -28,20 +28,14 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from results.report.sweep import as_markdown
+    from testbed.cli.comparing import exit_code
     from testbed.cli.series import as_json, ending, findings_table, variants_table
     from testbed.cli.show import Steps
     from testbed.errors import UsageError
     from testbed.runner.limits import parse_budget
     from testbed.runner.report import sweep_page, write_sweep
-    from testbed.runner.run import Result, begin, new_series, resume
+    from testbed.runner.run import begin, new_series, resume
     from testbed.runner.variant import Variant, product
-
-    def code(result: Result) -> int:
-        rows = result.outcome.rows
-        if any(row.runs.get("fail") for row in rows):
-            return 1
-        made = sum(row.runs.get("pass", 0) for row in rows)
-        return 0 if made == len(result.series.slots) else 2
 
     asked = None
     if args.experiment:
@@ -67,7 +61,7 @@ def _run(args: argparse.Namespace) -> int:
     else:
         assert asked is not None
         result = begin(asked, budget_s, progress, stop_early=False)
-    status = code(result)
+    status = exit_code(result)
     report = write_sweep(result)
     if args.json:
         print(as_json(result, ("pass", "fail", "inconclusive")[status], report))

@@ -6,7 +6,8 @@ anew. Every replica of the topic is listed (`*`), the rates are set as the defau
 """
 
 from testbed.experiments.bootstrap import Bootstrap
-from testbed.experiments.kip73 import CONTROL_BYTES, Hosts, Settings, lasting, number, parameters, scenario, side
+from testbed.experiments.experiment import Parameter, one_of
+from testbed.experiments.kip73 import CONTROL_BYTES, STEPS, Hosts, Settings, lasting, number, parameters, scenario, side
 from testbed.experiments.scene import Group, Scene
 
 
@@ -24,7 +25,10 @@ EXPERIMENT = scenario(
     "kip73-bootstrap",
     "an empty broker joins and is filled under a wildcard throttle",
     brokers=2,
-    parameters=parameters(),
+    parameters=parameters(
+        Parameter("mode", "unbatched", one_of("unbatched"), "nothing is reassigned: there are no steps to take"),
+        without=("mode", *STEPS),
+    ),
     stage=_stage,
     make=Bootstrap,
 )

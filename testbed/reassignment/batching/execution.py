@@ -1,7 +1,7 @@
 """Carrying out a stored reassignment, turn by turn, under its throttle, until it has ended or is cancelled."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
@@ -51,9 +51,18 @@ class Execution:
     """
 
     def __init__(
-        self, admin: StepAdmin, job: Job, jobs: JobFolder, journals: JournalFolder, on_event: EventSink | None = None
+        self,
+        admin: StepAdmin,
+        job: Job,
+        jobs: JobFolder,
+        journals: JournalFolder,
+        on_event: EventSink | None = None,
+        *,
+        wildcard: Collection[str] = (),
     ) -> None:
+        """Of the ``wildcard`` topics the throttle lists every replica there is, as long as this process carries it."""
         self._admin, self._job, self._jobs, self._journals = admin, job, jobs, journals
+        self._wildcard = wildcard
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
         self._throttle = Throttle(admin, journals, self._on_event, command_config=job.command_config)
         self._control = Control()
@@ -62,6 +71,11 @@ class Execution:
         """Partition → its replicas before the step that was asked for last, and that step."""
         self._refused: dict[TopicPartition, str] = {}
         self._begun_s = time.monotonic()
+
+    @property
+    def throttle(self) -> Throttle:
+        """What holds the move back; its rate is None while nothing does."""
+        return self._throttle
 
     def begin(self, control: Control, *, additional: bool = False) -> None:
         """Store the job and bring its throttle into force.
@@ -137,16 +151,33 @@ class Execution:
 
         Raises `WaitTimeout`, leaving job and throttle as they are, when it has not ended by then.
         """
+        return self.end(self.follow(on_turn, interval_s=interval_s, timeout_s=timeout_s))
+
+    def follow(
+        self,
+        on_turn: Callable[[Turn], None] = lambda _turn: None,
+        *,
+        interval_s: float = 0.5,
+        timeout_s: float = float("inf"),
+    ) -> Turn:
+        """The first part of `run`: all turns. The throttle stays in force until `end`, which is given the last one."""
         last = wait_for(
             lambda: self._turn(on_turn), lambda turn: turn is not None, timeout_s, interval_s, "the reassignment"
         )
         assert last is not None
+        if self._control.wish != "cancel":
+            self._on_event("move.done", "move", {"seconds": round(time.monotonic() - self._begun_s, 3)})
+        return last
+
+    def end(self, last: Turn) -> Ended:
+        """The second part of `run`: put the throttle back, and remove the job."""
         cancelled = self._control.wish == "cancel"
         left = remaining(self._job.plan, self._settled_look()) if cancelled else Plan({})
         restored = self._throttle.restore()
         self._jobs.remove(self._job.id)
         seconds = time.monotonic() - self._begun_s
-        self._on_event("move.cancelled" if cancelled else "move.done", "move", {"seconds": round(seconds, 3)})
+        if cancelled:
+            self._on_event("move.cancelled", "move", {"seconds": round(seconds, 3)})
         return Ended(cancelled, left, last, restored, seconds)
 
     def _turn(self, on_turn: Callable[[Turn], None]) -> Turn | None:
@@ -227,7 +258,8 @@ class Execution:
             return
         # What was added by one step may lead, and so be copied from, in the next: listed on the leaders' side, too.
         listed = [Move(m.tp, (*m.current, *m.adding), m.target, m.adding, m.removing) for m in todo]
-        self._throttle.set(listed, rate_bytes_per_s, [broker.id for broker in self._admin.cluster().brokers])
+        live = [broker.id for broker in self._admin.cluster().brokers]
+        self._throttle.set(listed, rate_bytes_per_s, live, wildcard=self._wildcard)
         self._throttle.wait_in_force(_IN_FORCE_S)
 
     def _look(self) -> Seen:

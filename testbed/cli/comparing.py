@@ -1,0 +1,59 @@
+"""`testbed run NAME` of a comparison: a series, its table, its page."""
+
+import argparse
+
+from testbed.cli.series import as_json, ending, findings_table, variants_table
+from testbed.cli.show import Steps
+from testbed.errors import UsageError
+from testbed.runner.comparisons import DOOR, Comparison
+from testbed.runner.limits import parse_budget
+from testbed.runner.report import write_sweep
+from testbed.runner.run import Result, begin, new_series, resume
+
+OPTIONS = ("repeats", "seed", "budget", "resume")
+"""What a single run has no use for."""
+
+
+def refuse(args: argparse.Namespace) -> None:
+    """Raises `UsageError` when a single run is given what belongs to a comparison."""
+    given = [f"--{name}" for name in OPTIONS if getattr(args, name) is not None]
+    if given:
+        raise UsageError(f"{', '.join(given)}: {args.experiment} is one run; `testbed sweep` makes several")
+
+
+def compare(args: argparse.Namespace, comparison: Comparison) -> int:
+    """Make its runs, or go on with them; returns the exit code."""
+    if args.on:
+        raise UsageError(f"{comparison.name} makes its own testbeds: leave --on out")
+    asked = new_series(
+        DOOR,
+        comparison.variants(args.set, args.profile, args.kafka, args.topology),
+        comparison.repeats if args.repeats is None else args.repeats,
+        1 if args.seed is None else args.seed,
+        store=args.store,
+        measure_names=comparison.measures,
+    )
+    budget_s = parse_budget(args.budget) if args.budget else None
+    progress = Steps()
+    if args.resume:
+        result = resume(args.resume, asked, DOOR, budget_s, progress, stop_early=False)
+    else:
+        result = begin(asked, budget_s, progress, stop_early=False)
+    code = exit_code(result)
+    report = write_sweep(result)
+    if args.json:
+        print(as_json(result, ("pass", "fail", "inconclusive")[code], report))
+    else:
+        print(variants_table(result))
+        print(f"\nagainst {result.series.variants[0].label}:\n{findings_table(result.outcome)}")
+        print(f"\n{result.series.id}: {ending(result)}\nreport {report}")
+    return code
+
+
+def exit_code(result: Result) -> int:
+    """0 every run passed, 1 one failed, 2 one was inconclusive or could not be made."""
+    rows = result.outcome.rows
+    if any(row.runs.get("fail") for row in rows):
+        return 1
+    made = sum(row.runs.get("pass", 0) for row in rows)
+    return 0 if made == len(result.series.slots) else 2

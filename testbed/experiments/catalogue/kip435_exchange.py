@@ -1,0 +1,17 @@
+"""Partitions with two replicas move whole, from two brokers to two others, while clients write and read.
+
+What KIP-435 promises is told by carrying the same plan out in each `mode`, under the same load: `testbed run
+batching-compare` does that.
+"""
+
+from testbed.experiments.kip435 import whole_scenario
+
+EXPERIMENT = whole_scenario(
+    "kip435-exchange",
+    "two replicas of every partition move to two other brokers, under load, at once or in steps (KIP-435)",
+    factor=2,
+    rate="8MB/s",
+    written="1MB/s",
+    preload="30s",
+    profiles={"smoke": {"preload": "20s"}, "release": {"preload": "90s"}},
+)

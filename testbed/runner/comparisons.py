@@ -1,0 +1,70 @@
+"""Comparisons that have a name: an experiment with axes, run by the one runner, interleaved, under the same load."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from testbed.runner.variant import Variant, product
+
+DOOR = "run"
+"""What begins them: `testbed run NAME`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Every value of each axis with each of the others, `repeats` times; the first of all is the baseline."""
+
+    name: str
+    summary: str
+    experiment: str
+    axes: tuple[str, ...]
+    """`NAME=VALUE,…` each, as `testbed sweep --set` takes them."""
+    measures: tuple[str, ...]
+    repeats: int
+
+    def variants(self, given: Sequence[str], profile: str, kafka: str | None, topology: str | None) -> list[Variant]:
+        """All of them; what is `given` is of every variant, and of an axis it replaces the values.
+
+        Raises `UsageError`.
+        """
+        own = {word.partition("=")[0]: word for word in self.axes}
+        own |= {word.partition("=")[0]: word for word in given}
+        base = Variant(self.experiment, self.experiment, profile, (), kafka, topology)
+        return list(product(base, list(own.values())))
+
+
+_BATCHING = (
+    "move-seconds",
+    "in-flight",
+    "nic-peak",
+    "nic-mean",
+    "copied",
+    "produce-p99-before",
+    "produce-p99",
+    "consume-p99-before",
+    "consume-p99",
+    "under-min-isr",
+    "lowest-isr",
+)
+_ALL = (
+    Comparison(
+        "batching-compare",
+        "kip435-exchange at once, in batches and with slots refilled: what each costs, and whom",
+        "kip435-exchange",
+        ("mode=unbatched,batched,incremental",),
+        _BATCHING,
+        5,
+    ),
+    Comparison(
+        "batching-tradeoff",
+        "kip435-exchange in batches, R × P: how much longer it takes for how much less at once",
+        "kip435-exchange",
+        ("mode=batched", "reassignment-batch-size=1,5,20", "replicas=1,2"),
+        _BATCHING,
+        2,
+    ),
+)
+
+
+def comparisons() -> Mapping[str, Comparison]:
+    """All, by name."""
+    return {each.name: each for each in _ALL}

@@ -1,0 +1,184 @@
+"""A move in steps on a cluster in memory: everything that a run is judged by comes out of it, however it ends."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from testbed.experiments import batched, watched
+from testbed.experiments.batched import Batched
+from testbed.experiments.during import During
+from testbed.experiments.mover import MoveSetup
+from testbed.experiments.scene import Group, Scene
+from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.probes.recorder import Recorder
+from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.journal import open_journals
+from tests.fakes.kraft import Controller, KraftAdmin
+
+HOSTS = {f"b{n}": n for n in range(1, 5)}
+RATE = "follower.replication.throttled.rate"
+
+
+class Admin(KraftAdmin):
+    """With what the testbed's real one has beside that."""
+
+    def create_topic(self, *_args):
+        raise AssertionError("topics are there already")
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(watched, "STEP_POLL_S", 0.001)
+    monkeypatch.setattr(batched, "TURN_S", 0.002)
+
+
+def scene(*, control=True):
+    moved = Group("moved", range(6), ("b1", "b2"), ("b3", "b4"), 1)
+    side = {name: Group(name, range(2), ("b1",), ("b4",), 1) for name in ("calibration", "control")}
+    return Scene((moved,), side["calibration"], side["control"] if control else None)
+
+
+def mover(during=None, mode="batched", limits=None, make=Batched):
+    recorder = Recorder()
+    testbed = SimpleNamespace(
+        topology=SimpleNamespace(brokers=[SimpleNamespace(name=name, node_id=n) for name, n in HOSTS.items()]),
+        state=SimpleNamespace(cluster_id="fake-cluster"),
+        bootstrap=["fake:9092"],
+    )
+    context = SimpleNamespace(testbed=testbed, recorder=recorder, run_id="20260101T000000Z-x-abcdef", progress=print)
+    setup = MoveSetup(scene(), 1000, "tuned", during or During(), mode=mode, limits=limits or Limits(1, 2, 1))
+    token = context.run_id[-6:]
+    ids = {TopicPartition(f"moved-{token}", n): (1, 2) for n in range(6)}
+    ids |= {TopicPartition(f"{name}-{token}", n): (1,) for name in ("control", "calibration") for n in range(2)}
+    admin = Admin(Controller.of(ids, HOSTS.values()))
+    return make(context, setup, admin), admin, recorder
+
+
+def kinds(recorder):
+    return [event.kind for event in recorder.events() if event.kind not in ("partition.seen", "batch.started", "note")]
+
+
+@pytest.mark.parametrize("mode", ["batched", "incremental"])
+def test_everything_that_is_judged_comes_out_of_it(mode):
+    move, admin, recorder = mover(mode=mode)
+    moved = move.transfer(30)
+    recorder.stop()
+    assert moved.done.ok, moved.done.why
+    assert moved.in_force.ok
+    assert (moved.restored.ok, moved.restored.differences) == (True, ())
+    assert kinds(recorder) == [
+        "throttle.set",
+        "throttle.in_force",
+        "move.started",
+        "control.started",
+        *sorted(["control.done", "move.done"], key=[e.kind for e in recorder.events()].index),
+        "throttle.restored",
+    ]
+    steps = moved.batching
+    assert (steps.mode, steps.limits.partitions, steps.partitions) == (mode, 2, 6)
+    assert 1 <= steps.most_in_flight <= 2
+    assert (steps.most_leaders <= 1, steps.most_added, steps.astray, steps.again) == (True, 1, (), ())
+    assert {
+        tp.partition: p.replicas for tp, p in admin.controller.partitions.items() if tp.topic.startswith("moved")
+    } == (dict.fromkeys(range(6), (3, 4)))
+    metrics = {sample.metric for sample in recorder.samples()}
+    assert {"move.in_flight", "move.listed", "move.leaders", "quota.leader.rate", "move.lag"} <= metrics
+    flying = [sample.value for sample in recorder.samples() if sample.metric == "move.in_flight"]
+    assert (flying[0], flying[-1]) == (6.0, 0.0)
+    assert admin.configs == {}
+    assert not open_journals()
+    assert not move._jobs.ids()
+
+
+def test_what_does_not_end_is_cancelled_and_nothing_is_left():
+    move, admin, recorder = mover()
+    admin.controller.tick = lambda: None
+    moved = move.transfer(0.1)
+    recorder.stop()
+    assert not moved.done.ok
+    assert "the reassignment" in moved.done.why
+    assert "move.cancelled" in kinds(recorder)
+    assert "move.done" not in kinds(recorder)
+    assert not [tp for tp in admin.controller.seen().listed if tp.topic.startswith("moved")]
+    assert admin.configs == {}
+    assert not open_journals()
+    assert not move._jobs.ids()
+    assert moved.batching.astray
+
+
+def test_what_is_refused_leaves_nothing_and_says_why():
+    move, admin, recorder = mover()
+    busy = TopicPartition("calibration-abcdef", 0)
+    admin.controller.alter({busy: (4,)})
+    admin.controller.tick = lambda: None
+    moved = move.transfer(1)
+    recorder.stop()
+    assert "being reassigned already" in moved.done.why
+    assert (moved.in_force.ok, moved.batching) == (False, None)
+    assert admin.configs == {}
+    assert not move._jobs.ids()
+
+
+class Raise(During):
+    """Another rate at the third look."""
+
+    def __init__(self):
+        self.looks, self.rates = 0, []
+
+    def look(self, mover, _poll):
+        self.looks += 1
+        self.rates.append(mover.admin.configs[ConfigResource.broker(1)][RATE])
+        if self.looks == 3:
+            mover.change_rate(2000)
+
+
+def test_another_rate_is_in_force_from_the_next_turn_on():
+    during = Raise()
+    move, admin, recorder = mover(during)
+    assert move.transfer(30).done.ok
+    recorder.stop()
+    assert during.rates[:4] == ["1000"] * 3 + ["2000"]
+    assert "throttle.changing" in kinds(recorder)
+    assert admin.configs == {}
+
+
+def test_a_wildcard_lists_every_replica_of_the_topic():
+    found = []
+
+    class Look(During):
+        def look(self, mover, _poll):
+            found.append(dict(mover.admin.configs[ConfigResource.topic("moved-abcdef")]))
+
+    move, _admin, recorder = mover(Look())
+    move.scene = Scene(move.scene.listed, move.scene.calibration, move.scene.control, wildcard=True)
+    assert move.transfer(30).done.ok
+    recorder.stop()
+    assert set(found[0].values()) == {"*"}
+
+
+def test_no_model_is_claimed_and_every_batch_may_rest():
+    move, _admin, _recorder = mover()
+    assert "steps" in move.no_model
+    # The leader of 6 partitions moves, one at a time.
+    assert move.idle_s >= 4.0 * 6
+
+
+def test_what_a_step_adds_is_copied_from_who_leads_by_then():
+    flows = batched.stepwise(scene(), HOSTS, 1)
+    assert [(flow.kind, flow.leader, flow.follower) for flow in flows] == [
+        ("throttled", "b1", "b3"),
+        ("throttled", "b3", "b4"),
+    ]
+    assert {flow.kind for flow in mover()[0].flows()} == {"throttled", "keepup", "control", "calibration"}
+
+
+def test_a_move_at_once_is_watched_the_same_way():
+    move, admin, recorder = mover(mode="unbatched", limits=Limits(), make=watched.Watched)
+    moved = move.transfer(30)
+    recorder.stop()
+    assert moved.done.ok, moved.done.why
+    seen = moved.batching
+    assert (seen.mode, seen.partitions, seen.astray) == ("unbatched", 6, ())
+    assert (seen.most_in_flight, seen.most_added, seen.fetching) == (6, 2, 3)
+    assert admin.configs == {}

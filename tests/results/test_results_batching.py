@@ -1,0 +1,127 @@
+"""Steps judged: limits kept, limits broken, and what nobody saw."""
+
+from dataclasses import replace
+
+import pytest
+
+from results.batching import BatchingSeen, Limits
+from results.criteria import judge
+from results.criteria.batching_judgement import judge_batching, judge_fetching, judge_in_sync
+from results.document import decode, encode
+from tests.results.moves import simulate
+from tests.results.scenes import one_to_two, two_node
+
+FINE = BatchingSeen("batched", Limits(1, 25, 5), 80, 0.4, 100, 200, 25, 5, 1, 2)
+
+
+def verdicts(steps):
+    return {each.name: each.verdict for each in judge_batching(steps)}
+
+
+def test_what_was_promised_was_kept():
+    assert verdicts(FINE) == {
+        "partitions-in-flight": "pass",
+        "leaders-in-flight": "pass",
+        "replicas-per-step": "pass",
+        "last-step": "pass",
+        "copied-once": "pass",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("partitions-in-flight", {"most_in_flight": 26}),
+        ("leaders-in-flight", {"most_leaders": 6}),
+        ("replicas-per-step", {"most_added": 2, "added_over": ("t-0: [3, 4]",)}),
+        ("last-step", {"astray": ("t-0: [3], not [4]",)}),
+        ("copied-once", {"again": ("t-0: broker 3",)}),
+    ],
+)
+def test_each_broken_promise_fails_by_itself_also_when_it_was_seldom_looked(name, broken):
+    for seen in (FINE, replace(FINE, gap_s=9.0)):
+        found = verdicts(replace(seen, **broken))
+        assert [each for each, verdict in found.items() if verdict == "fail"] == [name]
+
+
+@pytest.mark.parametrize("unseen", [{"gap_s": 3.5}, {"gap_s": None}, {"steps": 0}])
+def test_what_nobody_saw_is_not_known_to_be_kept(unseen):
+    assert set(verdicts(replace(FINE, **unseen)).values()) == {"inconclusive"}
+
+
+def test_without_a_limit_there_is_nothing_to_keep():
+    assert set(verdicts(replace(FINE, limits=Limits(None, None, None)))) == {"last-step", "copied-once"}
+    assert verdicts(None) == {"last-step": "inconclusive"}
+
+
+def test_more_replicas_for_min_insync_replicas_are_no_breach():
+    assert verdicts(replace(FINE, most_added=3))["replicas-per-step"] == "pass"
+
+
+def test_a_run_keeps_it():
+    assert decode(BatchingSeen, encode(FINE), "steps") == FINE
+
+
+def judged(scene, facts=True):
+    run = simulate(scene)
+    seen = replace(run.manifest.facts, batching=FINE if facts else None)
+    stepped = replace(run.manifest, parameters={**run.manifest.parameters, "mode": "batched"}, facts=seen)
+    return {each.name: each.verdict for each in judge(stepped, run.samples, run.events).criteria}
+
+
+def test_a_move_in_steps_is_judged_by_its_bound_and_its_steps_and_by_no_steady_rate():
+    found = judged(two_node())
+    assert {"throttled-window", "mean-bound", "last-step", "quota-in-force", "move-done"} <= set(found)
+    assert not {"steady-mean", "duration-model", "binding", "broker-rate-agrees"} & set(found)
+    assert set(found.values()) == {"pass"}
+
+
+def test_without_a_look_at_its_steps_it_does_not_pass():
+    assert judged(two_node(), facts=False)["last-step"] == "inconclusive"
+
+
+def test_under_load_the_windows_are_judged_and_the_nics_are_not_compared_with_logs():
+    found = judged(one_to_two(2e6))
+    assert {"throttled-window", "mean-bound", "control-unthrottled", "last-step", "isr-kept", "live-records"} <= set(
+        found
+    )
+    assert not {"nic-conservation", "steady-mean"} & set(found)
+
+
+def fetching(scene, **seen):
+    run = simulate(scene)
+    return judge_fetching(replace(FINE, **seen) if seen else None, run.manifest.move)
+
+
+@pytest.mark.parametrize(
+    ("mode", "limit", "seen", "verdict"),
+    [
+        ("unbatched", None, 2, "pass"),
+        ("unbatched", None, 1, "fail"),
+        ("batched", 1, 2, "pass"),
+        ("batched", 1, 3, "fail"),
+    ],
+)
+def test_at_once_all_replicas_fetch_and_in_steps_only_r_more_than_before(mode, limit, seen, verdict):
+    [found] = fetching(one_to_two(2e6), mode=mode, limits=Limits(limit, None, None), fetching=seen)
+    assert found.verdict == verdict
+
+
+def test_without_r_or_a_look_there_is_nothing_to_say_of_who_fetches():
+    assert fetching(one_to_two(2e6), mode="batched", limits=Limits(None, 5, None)) == []
+    assert [each.verdict for each in fetching(one_to_two(2e6))] == ["inconclusive"]
+
+
+def test_replicas_in_sync_are_not_held_back_by_a_throttle_below_what_they_take():
+    quotas = ((0.0, 10e6), (10.0, 1e6), (20.0, 10e6))
+
+    def verdict(run):
+        [found] = judge_in_sync(judge(run.manifest, run.samples, run.events).measures)
+        return found.verdict, found.why
+
+    above, why = verdict(simulate(one_to_two(4e6, quotas=quotas)))
+    assert above == "pass"
+    assert why.startswith("b1 sent ")
+    assert verdict(simulate(one_to_two(2e6)))[0] == "inconclusive"
+    below = simulate(one_to_two(0.0, quotas=((0.0, 10e6), (15.0, 5e6), (45.0, 10e6))))
+    assert verdict(below)[0] == "fail"

@@ -1,0 +1,61 @@
+"""Once another broker is seen to lead a partition, what its replicas grow by does not come from the one before."""
+
+from dataclasses import replace
+
+import pytest
+
+from results.criteria import judge
+from results.schema import Sample, samples_table
+from results.spark.recompute import recompute
+from results.store import RunData, Store
+from tests.results.moves import simulate
+from tests.results.scenes import two_node
+from tests.results.test_results_burden import WHERE
+
+
+@pytest.fixture(scope="module")
+def run():
+    """b1 is copied to b2 in some 60 s."""
+    return simulate(two_node(1e6))
+
+
+def with_leaders(run, *seen):
+    """The run's samples, and who was seen to lead partition 0 at which second of the move."""
+    started = judge(run.manifest, run.samples, run.events).measures.started_us
+    samples = [
+        Sample(int(row["ts"].timestamp() * 1e6), row["host"], row["metric"], row["value"], *(row[w] for w in WHERE))
+        for row in run.samples.to_pylist()
+    ]
+    led = [Sample(started + int(at * 1e6), host, "partition.led", 1.0, "kip73", 0) for at, host in seen]
+    return samples_table([*samples, *led])
+
+
+def received(run, samples):
+    measures = judge(run.manifest, samples, run.events).measures
+    [rates] = [rates for rates in measures.rates if rates.direction == "receive"]
+    return rates.total_bytes
+
+
+def test_growth_counts_until_another_one_leads(run):
+    whole = received(run, run.samples)
+    early, late = (received(run, with_leaders(run, (0.5, "b1"), (at, "b2"))) for at in (10.0, 40.0))
+    # One of six partitions; the others go on.
+    assert whole * 5 / 6 < early < late < whole
+
+
+def test_the_same_one_seen_again_and_one_that_never_led_change_nothing(run):
+    whole = received(run, run.samples)
+    assert received(run, with_leaders(run, (0.5, "b1"), (20.0, "b1"))) == whole
+    assert received(run, with_leaders(run, (10.0, "b2"), (20.0, "b2"))) == whole
+
+
+@pytest.mark.spark
+def test_spark_counts_the_same(run, tmp_path, spark):
+    samples = with_leaders(run, (0.5, "b1"), (10.0, "b2"), (15.0, "b1"))
+    expected = judge(run.manifest, samples, run.events)
+    store = Store.open(str(tmp_path))
+    store.commit(RunData(replace(run.manifest, verdict=expected.verdict), samples, run.events, list(expected.criteria)))
+    [found] = recompute(spark, store).judgements.values()
+    for numpy, of_spark in zip(expected.measures.rates, found.measures.rates, strict=True):
+        assert of_spark.total_bytes == pytest.approx(numpy.total_bytes, rel=1e-12)
+        assert of_spark.end_s == pytest.approx(numpy.end_s)

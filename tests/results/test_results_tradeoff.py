@@ -1,0 +1,64 @@
+"""Time against a burden: where marks are, what is left out, and that the page shows it."""
+
+from dataclasses import replace
+
+from results.report.sweep import Combination, SweepPage, columns, render_sweep, row, tradeoffs
+from results.report.tradeoff import tradeoff
+from tests.results.test_results_report import Page
+
+
+def combination(label, seconds, peak):
+    medians = {"move-seconds": seconds} | ({} if peak is None else {"nic-peak": peak})
+    return Combination(label, (label,), {"pass": 2}, medians, {name: (v * 0.9, v * 1.1) for name, v in medians.items()})
+
+
+THREE = (combination("unbatched", 30.0, 0.9), combination("batched", 60.0, 0.3), combination("none", 50.0, None))
+PAGE = SweepPage(
+    "20260101T000000Z-run-0a1b2c",
+    "kip435-exchange",
+    "ci",
+    ("mode",),
+    THREE,
+    ("move-seconds", "nic-peak"),
+    {"move-seconds": "s", "nic-peak": "of the NIC"},
+    "all runs are made",
+    True,
+    (),
+    "testbed run batching-compare",
+)
+
+
+def test_longer_is_further_right_and_more_is_higher_up():
+    drawn = tradeoff(THREE, "nic-peak", "of the NIC")
+    first, second = drawn.marks
+    assert (first.label, second.label) == ("unbatched", "batched")
+    assert first.x < second.x
+    assert first.y < second.y  # upwards is less in a picture
+    assert first.left < first.x < first.right
+    assert first.high < first.y < first.low
+    for mark in drawn.marks:
+        assert drawn.across[0][0] <= mark.left and mark.right <= drawn.across[-1][0]
+        assert drawn.up[-1][0] <= mark.high and mark.low <= drawn.up[0][0]
+    assert (drawn.across[0][1], drawn.up[0][1]) == ("0", "0")
+    assert 3 <= len(drawn.up) <= 9
+
+
+def test_with_one_mark_there_is_no_trade():
+    assert tradeoff(THREE[1:], "nic-peak", "") is None
+    assert tradeoff(THREE, "produce-p99", "ms") is None
+    assert [each.measure for each in tradeoffs(PAGE)] == ["nic-peak"]
+
+
+def test_a_burden_of_nought_has_a_picture_too():
+    nothing = [combination("a", 30.0, 0.0), combination("b", 40.0, 0.0)]
+    assert len(tradeoff(nothing, "nic-peak", "").marks) == 2
+
+
+def test_the_page_shows_it_and_no_empty_picture_of_rates():
+    text = " ".join("".join(Page(render_sweep(PAGE)).text).split())
+    assert "nic-peak against the time it takes" in text
+    assert "batched: 60.0 s, nic-peak 0.3 of the NIC" in text
+    assert "nothing to draw" not in text
+    assert columns(PAGE) == ("mode", "passed", "move-seconds, s", "nic-peak, of the NIC")
+    assert row(PAGE, THREE[2])[-1] == "–"
+    assert "nothing to draw" in "".join(Page(render_sweep(replace(PAGE, combinations=THREE[2:]))).text)

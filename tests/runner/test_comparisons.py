@@ -1,0 +1,72 @@
+"""`testbed run` of a comparison, whole, with an executor that makes nothing."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from results.compare import find_measure
+from testbed.cli.main import main
+from testbed.runner.comparisons import comparisons
+from testbed.runner.journal import known
+from testbed.runner.variant import resolve
+
+
+@pytest.mark.parametrize("name", comparisons())
+def test_every_variant_can_be_run_and_every_measure_is_there(name):
+    comparison = comparisons()[name]
+    for variant in comparison.variants([], "ci", None, None):
+        assert resolve(variant).experiment.name == comparison.experiment
+    assert all(find_measure(measure) for measure in comparison.measures)
+
+
+def test_the_modes_are_run_interleaved_as_often_as_asked(doors, capsys):
+    assert main(["run", "batching-compare", "--repeats", "2"]) == 0
+    [executor] = doors.executors
+    modes = [label.removeprefix("mode=") for label in executor.made]
+    assert sorted(modes[:3]) == sorted(modes[3:]) == ["batched", "incremental", "unbatched"]
+    told = capsys.readouterr().out
+    assert "against mode=unbatched:" in told
+    page = Path(re.search(r"report (\S+)", told).group(1)).read_text()
+    again = "--set mode=unbatched,batched,incremental --profile ci --repeats 2 --seed 1"
+    assert f"testbed run batching-compare {again}" in page
+
+
+def test_settings_are_of_all_variants_or_replace_an_axis(doors, capsys):
+    words = ["--set", "rate=5MB/s", "--set", "replicas=1", "--set", "reassignment-batch-size=2,4", "--repeats", "1"]
+    assert main(["run", "batching-tradeoff", *words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [each["label"] for each in told["variants"]] == ["reassignment-batch-size=2", "reassignment-batch-size=4"]
+    assert "run batching-tradeoff" in Path(told["report"]).read_text()
+
+
+def test_an_interrupted_comparison_is_gone_on_with(doors, capsys):
+    doors.fail = lambda variant, number: KeyboardInterrupt() if number == 2 else None
+    assert main(["run", "batching-compare", "--repeats", "1"]) == 130
+    doors.fail = lambda variant, number: None
+    assert main(["run", "batching-compare", "--repeats", "1", "--resume", known()[0]]) == 0
+    assert len(doors.executors[1].made) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["kip73-two-node", "--repeats", "3"], "--repeats: kip73-two-node is one run"),
+        (["kip73-two-node", "--resume", "x"], "--resume: kip73-two-node is one run"),
+        (["batching-compare", "--on", "mine"], "leave --on out"),
+        (["batching-compare", "--set", "mode=at-once"], "allowed are unbatched, batched, incremental"),
+        (["batching-compare", "--set", "replicas=0"], "expected a whole number from 1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_made(doors, capsys, words, why):
+    assert main(["run", *words]) == 64
+    assert why in capsys.readouterr().err
+    assert not doors.executors
+
+
+def test_comparisons_are_listed_beside_the_experiments(capsys):
+    assert main(["experiments"]) == 0
+    assert "batching-tradeoff" in capsys.readouterr().out
+    assert main(["experiments", "batching-compare"]) == 0
+    assert "mode=unbatched,batched,incremental" in capsys.readouterr().out
