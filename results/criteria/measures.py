@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from results.criteria.live_measures import ClientView, Isr, Stuck
+from results.criteria.steps_seen import StepMeasures
 from results.verdict import Direction
 
 Side = Literal["leader", "follower"]
@@ -201,3 +202,4 @@ class MoveMeasures:
     clients: tuple[ClientView, ...] = ()
     left: tuple[str, ...] = ()
     back: tuple[str, ...] = ()
+    steps: StepMeasures | None = None
