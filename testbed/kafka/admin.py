@@ -142,6 +142,19 @@ class Admin:
                 what, "LEADER_NOT_AVAILABLE", f"partitions without leader: {error.last_seen}"
             ) from error
 
+    def add_partitions(self, name: str, replicas: Sequence[Sequence[int]]) -> None:
+        """Add partitions to a topic, each with its replicas; they are numbered on from those there are."""
+        what = f"add partitions to topic {name!r}"
+        count = len(self.partitions([name])) + len(replicas)
+        told = self._connection.call(
+            what,
+            self._client.create_partitions,
+            {name: {"count": count, "assignments": [list(each) for each in replicas]}},
+            timeout_ms=self._timeout_ms,
+            raise_errors=False,
+        ).to_dict()
+        _raise_first(what, told["results"])
+
     def delete_topic(self, name: str) -> None:
         """Delete a topic; an unknown one is an error."""
         what = f"delete topic {name!r}"

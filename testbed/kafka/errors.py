@@ -29,6 +29,7 @@ _RIGHTS = {
     "list end offsets": ("Describe", "--topic …"),
     "create topic": ("Create", "--topic …"),
     "delete topic": ("Delete", "--topic …"),
+    "add partitions to topic": ("Alter", "--topic …"),
     "describe the configuration of topic": ("DescribeConfigs", "--topic …"),
     "describe the configuration of broker": ("DescribeConfigs", "--cluster"),
     "alter the configuration of topic": ("AlterConfigs", "--topic …"),
