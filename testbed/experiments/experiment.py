@@ -6,7 +6,7 @@ import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from results.manifest import Facts, Move, NicMeasurement
+from results.manifest import Facts, Move, NicMeasurement, StepsRecord
 from testbed.errors import UsageError
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
@@ -53,6 +53,7 @@ class Outcome:
     nics: tuple[NicMeasurement, ...] = ()
     move: Move | None = None
     facts: Facts = field(default_factory=Facts)
+    steps: StepsRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
