@@ -62,6 +62,7 @@ class Stepping:
         self._hosts = {h.node_id: h.name for h in self.testbed.topology.brokers if h.node_id is not None}
         self._stack = ExitStack()
         self._faults: list[int] = []
+        self._ended_us = 0
         self.kinds: set[str] = set()
         """The kinds of faults that were put in."""
 
@@ -142,7 +143,9 @@ class Stepping:
     def _take(self, step: Step) -> StepRecord:
         self._progress(f"{step.name}: {step.act}")
         with self.recorder.step(step.name):
-            begun_us, begun_s = now_us(), time.monotonic()
+            # The log has whole milliseconds: no record of this step shall have the last step's.
+            begun_us = wait_for(now_us, lambda us: us // 1000 > self._ended_us // 1000, 1.0, 0.0005, "the next instant")
+            begun_s = time.monotonic()
             answer, why = ACCEPTED, ""
             try:
                 step.act.do(self)
@@ -159,7 +162,7 @@ class Stepping:
                 )
             except WaitTimeout as error:
                 why = f"after {step.timeout_s:g} s: {'; '.join(error.last_seen)}"
-            ended_us = now_us()
+            ended_us = self._ended_us = now_us()
         return StepRecord(
             step.name,
             str(step.act),

@@ -1,6 +1,7 @@
 """A run of steps in memory: KIP-455's example as KRaft has it, and what can be wrong with it."""
 
 from dataclasses import replace
+from functools import cache
 
 from results.logs import HostLog
 from results.manifest import Facts, new_run_id
@@ -48,10 +49,16 @@ POLLED = tuple(
 STEP = StepRecord("asked", "partition 0: to [4, 3, 2]", us(1.0015), us(5), "accepted", "accepted", (BEFORE, *EXPECTED))
 
 
+@cache
+def anything():
+    """The manifest of some run, for all that steps say nothing of."""
+    return synthetic_run().manifest
+
+
 def stepped(events=(*LOGGED, *POLLED), steps=(STEP,), token="steps0", equal=True, problem="", logs=LOGS):
     """Manifest, samples and events."""
     manifest = replace(
-        synthetic_run().manifest,
+        anything(),
         run_id=new_run_id("kip455-example", EPOCH, token),
         experiment="kip455-example",
         move=None,
