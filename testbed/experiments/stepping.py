@@ -62,7 +62,6 @@ class Stepping:
         self._hosts = {h.node_id: h.name for h in self.testbed.topology.brokers if h.node_id is not None}
         self._stack = ExitStack()
         self._faults: list[int] = []
-        self._ended_us = 0
         self.kinds: set[str] = set()
         """The kinds of faults that were put in."""
 
@@ -143,9 +142,7 @@ class Stepping:
     def _take(self, step: Step) -> StepRecord:
         self._progress(f"{step.name}: {step.act}")
         with self.recorder.step(step.name):
-            # The log has whole milliseconds: no record of this step shall have the last step's.
-            begun_us = wait_for(now_us, lambda us: us // 1000 > self._ended_us // 1000, 1.0, 0.0005, "the next instant")
-            begun_s = time.monotonic()
+            begun_us, begun_s = now_us(), time.monotonic()
             answer, why = ACCEPTED, ""
             try:
                 step.act.do(self)
@@ -162,7 +159,9 @@ class Stepping:
                 )
             except WaitTimeout as error:
                 why = f"after {step.timeout_s:g} s: {'; '.join(error.last_seen)}"
-            ended_us = self._ended_us = now_us()
+            ended_us = now_us()
+            # The log has whole milliseconds: what is done next shall not have this step's last one.
+            wait_for(now_us, lambda us: us // 1000 > ended_us // 1000, 1.0, 0.0005, "the next millisecond")
         return StepRecord(
             step.name,
             str(step.act),
