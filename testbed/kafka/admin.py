@@ -17,6 +17,7 @@ from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest,
 from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.connection import Connection
 from testbed.kafka.errors import (
+    INVALID_REPLICA_ASSIGNMENT,
     NOT_CONTROLLER,
     UNKNOWN_TOPIC_OR_PARTITION,
     ElectionError,
@@ -220,8 +221,10 @@ class Admin:
         Every chunk is sent; then, when any partition was refused, `ReassignmentError` names each and its
         error. Asks again while the controller is changing (NOT_CONTROLLER), until the timeout.
         """
-        errors: dict[TopicPartition, str] = {}
-        waiting = iter(sorted(targets.items()))
+        # The client library cannot send an empty target; the controller would refuse it by this name.
+        empty = [tp for tp, target in targets.items() if target is not None and not target]
+        errors: dict[TopicPartition, str] = dict.fromkeys(empty, INVALID_REPLICA_ASSIGNMENT)
+        waiting = iter(sorted(item for item in targets.items() if item[0] not in errors))
         while chunk := dict(islice(waiting, _REASSIGNMENT_CHUNK)):
             errors |= self._alter_chunk(chunk)
         if errors:

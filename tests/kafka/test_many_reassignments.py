@@ -85,17 +85,18 @@ def test_all_are_asked_for_listed_by_topic_and_cancelled(controller):
 
 
 def test_each_error_is_told_by_its_partition_and_name_and_the_others_are_taken(controller):
-    wrong = TopicPartition("a", 3999), TopicPartition("b", 0), TopicPartition("x", 0)
-    targets = {**TARGETS, wrong[0]: [99], wrong[1]: None, wrong[2]: [1]}
-    with pytest.raises(ReassignmentError, match="3 of 12001 partitions") as caught:
+    wrong = TopicPartition("a", 3999), TopicPartition("b", 0), TopicPartition("x", 0), TopicPartition("c", 2)
+    targets = {**TARGETS, wrong[0]: [99], wrong[1]: None, wrong[2]: [1], wrong[3]: []}
+    with pytest.raises(ReassignmentError, match="4 of 12001 partitions") as caught:
         Admin("b").alter_reassignments(targets)
     assert caught.value.errors == {
         wrong[0]: "INVALID_REPLICA_ASSIGNMENT",
         wrong[1]: "NO_REASSIGNMENT_IN_PROGRESS",
+        wrong[3]: "INVALID_REPLICA_ASSIGNMENT",
         wrong[2]: "UNKNOWN_TOPIC_OR_PARTITION",
     }
-    assert len(controller.running) == len(ALL) - 2
-    assert sum(controller.sizes) == 12_001 and max(controller.sizes) == 1000
+    assert len(controller.running) == len(ALL) - 3
+    assert sum(controller.sizes) == 12_000 and max(controller.sizes) == 1000
 
 
 def test_a_failover_in_the_middle_asks_nothing_twice(controller):

@@ -17,7 +17,6 @@ EXPERIMENT = experiment(
         Step("no-such-broker", ask(99, 2, 3), _UNTOUCHED, _REFUSED),
         Step("negative", ask(-1, 2, 3), _UNTOUCHED, _REFUSED),
         Step("twice-the-same", ask(2, 2, 3), _UNTOUCHED, _REFUSED),
-        Step("empty", ask(), _UNTOUCHED, _REFUSED),
         Step("no-such-topic", AskUnknown(), _UNTOUCHED, "UNKNOWN_TOPIC_OR_PARTITION for 0"),
         Step(
             "one-of-three",
