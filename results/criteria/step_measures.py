@@ -66,12 +66,11 @@ def timelines(told: Sequence[Told]) -> Timelines:
 
 def state_of(detail: Mapping[str, Any]) -> State:
     """A state as an event has it; what it does not tell is empty."""
-    return State(
-        *(tuple(detail.get(name) or ()) for name in ("replicas", "adding", "removing", "isr")),
-        detail.get("leader"),
-        detail.get("leader_epoch", -1),
-        bool(detail.get("gone")),
+    replicas, adding, removing, isr = (
+        tuple(detail.get(name) or ()) for name in ("replicas", "adding", "removing", "isr")
     )
+    epoch = detail.get("leader_epoch", -1)
+    return State(replicas, adding, removing, isr, detail.get("leader"), epoch, bool(detail.get("gone")))
 
 
 def _found(

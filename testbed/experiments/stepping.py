@@ -85,9 +85,9 @@ class Stepping:
                     failed.append(failure)
         if failed and error is None:
             raise failed[0]
-        for failure in failed:
-            assert error is not None
-            error.add_note(str(failure))
+        if error is not None:
+            for each_failure in failed:
+                error.add_note(str(each_failure))
 
     # ---- for acts
 
@@ -118,7 +118,7 @@ class Stepping:
         self.admin.create_topic(self.topic, replicas)
         records = self._scenario.bytes // RECORD_BYTES
         if records:
-            fill = Fill(self.topic, range(len(replicas)), records, Recipe(self._seed, RECORD_BYTES))
+            fill = Fill(self.topic, range(len(replicas)), records, Recipe(record_bytes=RECORD_BYTES, seed=self._seed))
             preload(self.testbed.bootstrap, [fill])
         if self._scenario.hold_bytes_per_s is not None:
             watched = [broker for broker in self._hosts if broker not in self._scenario.doomed]
