@@ -26,7 +26,7 @@ def judge_steps(manifest: Manifest, measures: MoveMeasures) -> list[Criterion]:
         mine = {number: found.get((place, number)) for number in range(len(step.expectations))}
         criteria += _step(f"{place + 1}-{step.name}", step, mine, manifest.steps.problem)
     criteria.append(_whole(manifest.steps))
-    criteria += [_agrees(each) for each in measures.steps.polled]
+    criteria += [_agrees(each, manifest.steps.problem) for each in measures.steps.polled]
     hosts = [log.host for log in manifest.facts.logs or ()]
     return [*criteria, *judge_logs(manifest.facts.logs, hosts)]
 
@@ -110,13 +110,16 @@ def _whole(steps: StepsRecord) -> Criterion:
     )
 
 
-def _agrees(polled: Polled) -> Criterion:
-    verdict: Verdict = "inconclusive" if not polled.told else "fail" if polled.unlike else "pass"
+def _agrees(polled: Polled, problem: str) -> Criterion:
+    verdict: Verdict = "inconclusive" if problem or not polled.told else "fail" if polled.unlike else "pass"
+    compared = (
+        f"{polled.unlike} of {polled.told} answers were never in the log" if polled.told else "nothing was polled"
+    )
     return criterion(
         f"polling-agrees.{_KINDS[polled.kind]}",
         "whatever clients were told, the controller had decided before",
         verdict,
-        f"{polled.unlike} of {polled.told} answers were never in the log" if polled.told else "nothing was polled",
+        problem or compared,
         observed=float(polled.unlike) if polled.told else None,
         unit="answers",
         series=(polled.kind, LOG),

@@ -24,6 +24,9 @@ POLL_S = 0.15
 _READINGS = 3
 """Times that the log is read until it and DescribeTopics agree: either may be a moment behind the other."""
 
+_SHOWN = 300
+"""Characters of an error: its end, where the tool says what was wrong."""
+
 Detail = Mapping[str, Any]
 
 
@@ -79,7 +82,7 @@ class Trace:
             try:
                 return self._finish(host)
             except TestbedError as error:
-                problems.append(f"the log could not be read on a host: {str(error)[:300]}")
+                problems.append(f"the log could not be read on a host: {…{str(error)[-_SHOWN:]}")
         return Compared(None, problem="; ".join(problems) or "there is no host to read the log on")
 
     def _finish(self, host: Shell) -> Compared:

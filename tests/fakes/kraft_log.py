@@ -109,7 +109,10 @@ class KraftLog(FakeAdmin):
         self.make(name, assignment)
 
     def add_partitions(self, name: str, replicas: Sequence[Sequence[int]]) -> None:
-        self.make(name, dict(enumerate(replicas, len(self.partitions([name])))))
+        there = self.partitions([name])
+        if {len(each) for each in replicas} != {len(there[TopicPartition(name, 0)].replicas)}:
+            raise KafkaError("add partitions", "INVALID_REPLICA_ASSIGNMENT")
+        self.make(name, dict(enumerate(replicas, len(there))))
 
     def delete_topic(self, name: str) -> None:
         for tp in [tp for tp in self.now if tp.topic == name]:
