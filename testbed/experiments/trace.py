@@ -82,7 +82,7 @@ class Trace:
             try:
                 return self._finish(host)
             except TestbedError as error:
-                problems.append(f"the log could not be read on a host: {…{str(error)[-_SHOWN:]}")
+                problems.append(f"the log could not be read on a host: …{str(error)[-_SHOWN:]}")
         return Compared(None, problem="; ".join(problems) or "there is no host to read the log on")
 
     def _finish(self, host: Shell) -> Compared:
