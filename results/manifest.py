@@ -16,6 +16,7 @@ from results.document import DocumentError, decode, encode
 from results.live import LiveAudit, LiveLoad, LoadProcess
 from results.logs import HostLog
 from results.move import Expected, Fetch, Fetchers, Flow, FlowKind, Move
+from results.steps import StepsRecord
 from results.upgrade import UnknownSchemaError, upgraded
 from results.verdict import Criterion, Direction, Verdict
 
@@ -44,6 +45,7 @@ __all__ = [
     "Move",
     "NicMeasurement",
     "Records",
+    "StepsRecord",
     "StoredFile",
     "TopologyRecord",
     "Versions",
@@ -229,6 +231,7 @@ class Manifest:
     move: Move | None
     facts: Facts
     incident: IncidentRecord | None = None
+    steps: StepsRecord | None = None
     report: str | None = None
     files: tuple[StoredFile, ...] = field(default=())
     schema: int = SCHEMA_VERSION

@@ -8,6 +8,7 @@ from typing import Literal
 
 from results.criteria.burden import Burden
 from results.criteria.live_measures import ClientView, Isr, Stuck
+from results.criteria.steps_seen import StepMeasures
 from results.verdict import Direction
 
 Side = Literal["leader", "follower"]
@@ -207,3 +208,4 @@ class MoveMeasures:
     burden: Burden | None = None
     left: tuple[str, ...] = ()
     back: tuple[str, ...] = ()
+    steps: StepMeasures | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from results.manifest import Facts, Move, NicMeasurement
+from results.manifest import Facts, Move, NicMeasurement, StepsRecord
 from testbed.discover import discovered
 from testbed.errors import UsageError
 from testbed.meant import did_you_mean
@@ -52,6 +52,7 @@ class Outcome:
     nics: tuple[NicMeasurement, ...] = ()
     move: Move | None = None
     facts: Facts = field(default_factory=Facts)
+    steps: StepsRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ def manifest(header: Header, testbed: Testbed, outcome: Outcome, samples: Sequen
         load=load_of(samples),
         move=outcome.move,
         facts=outcome.facts,
+        steps=outcome.steps,
     )
 
 

@@ -16,6 +16,7 @@ from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest,
 from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.connection import Connection
 from testbed.kafka.errors import (
+    INVALID_REPLICA_ASSIGNMENT,
     NOT_CONTROLLER,
     UNKNOWN_TOPIC_OR_PARTITION,
     ElectionError,
@@ -141,6 +142,19 @@ class Admin:
                 what, "LEADER_NOT_AVAILABLE", f"partitions without leader: {error.last_seen}"
             ) from error
 
+    def add_partitions(self, name: str, replicas: Sequence[Sequence[int]]) -> None:
+        """Add partitions to a topic, each with its replicas; they are numbered on from those there are."""
+        what = f"add partitions to topic {name!r}"
+        count = len(self.partitions([name])) + len(replicas)
+        told = self._connection.call(
+            what,
+            self._client.create_partitions,
+            {name: {"count": count, "assignments": [list(each) for each in replicas]}},
+            timeout_ms=self._timeout_ms,
+            raise_errors=False,
+        ).to_dict()
+        _raise_first(what, told["results"])
+
     def delete_topic(self, name: str) -> None:
         """Delete a topic; an unknown one is an error."""
         what = f"delete topic {name!r}"
@@ -207,8 +221,10 @@ class Admin:
         Every chunk is sent; then, when any partition was refused, `ReassignmentError` names each and its
         error. Asks again while the controller is changing (NOT_CONTROLLER), until the timeout.
         """
-        errors: dict[TopicPartition, str] = {}
-        waiting = iter(sorted(targets.items()))
+        # The client library cannot send an empty target; the controller would refuse it by this name.
+        empty = [tp for tp, target in targets.items() if target is not None and not target]
+        errors: dict[TopicPartition, str] = dict.fromkeys(empty, INVALID_REPLICA_ASSIGNMENT)
+        waiting = iter(sorted(item for item in targets.items() if item[0] not in errors))
         while chunk := dict(islice(waiting, _REASSIGNMENT_CHUNK)):
             errors |= self._alter_chunk(chunk)
         if errors:

@@ -29,12 +29,14 @@ _RIGHTS = {
     "list end offsets": ("Describe", "--topic …"),
     "create topic": ("Create", "--topic …"),
     "delete topic": ("Delete", "--topic …"),
+    "add partitions to topic": ("Alter", "--topic …"),
     "describe the configuration of topic": ("DescribeConfigs", "--topic …"),
     "describe the configuration of broker": ("DescribeConfigs", "--cluster"),
     "alter the configuration of topic": ("AlterConfigs", "--topic …"),
     "alter the configuration of": ("AlterConfigs", "--cluster"),
 }
 
+INVALID_REPLICA_ASSIGNMENT = "INVALID_REPLICA_ASSIGNMENT"
 NOT_CONTROLLER = "NOT_CONTROLLER"
 UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
 

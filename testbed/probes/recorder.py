@@ -47,6 +47,11 @@ class Recorder:
         if self._echo:
             self._echo(event)
 
+    def add_events(self, events: Iterable[Event]) -> None:
+        """What happened at other times than now, as somebody else has written down."""
+        with self._lock:
+            self._events.extend(events)
+
     def add(self, samples: Iterable[Sample]) -> None:
         """Values that somebody else measured."""
         with self._lock:

@@ -118,6 +118,21 @@ def wanted_configs(
     return wanted
 
 
+def with_moves(wanted: Wanted, moves: Iterable[Move]) -> dict[ConfigResource, dict[str, str]]:
+    """The same throttle that lists what these moves add as well.
+
+    Raises `ThrottleError` for a topic of which it lists nothing, and when a list is longer than Kafka takes.
+    """
+    after = {resource: dict(keys) for resource, keys in wanted.items()}
+    for topic, keys in throttled_replicas(moves).items():
+        there = after.get(ConfigResource.topic(topic))
+        if there is None:
+            raise ThrottleError(f"topic {topic} is not throttled: none of its partitions was to be held back")
+        there.update({key: merged(there.get(key), entries) for key, entries in keys.items()})
+    _refuse_too_long(after)
+    return after
+
+
 def at_rate(wanted: Wanted, rate_bytes_per_s: int) -> dict[ConfigResource, dict[str, str]]:
     """The same throttle with another rate."""
     if rate_bytes_per_s < 1:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from testbed.errors import TestbedError
-from testbed.kafka.errors import KafkaError, UnreachableError
+from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
 from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.existing import existing_partitions
 from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
@@ -172,10 +172,38 @@ class Driver:
         """
         self.throttle.change_rate(throttle_bytes_per_s, self._in_force_timeout_s)
 
-    def cancel(self) -> int:
-        """Cancel what has not arrived, and return how many partitions that was."""
+    def override(self, targets: Mapping[TopicPartition, Sequence[int]]) -> None:
+        """Give partitions of the plan another target while they move (KIP-455); `follow` waits for that one then.
+
+        The throttle lists the new adding replicas before they are asked for. Raises `DriverError` (nothing changed)
+        for a partition that is not of the plan, `ReassignmentError` for those that the controller refuses: they keep
+        the target they had.
+        """
+        known = {move.tp for move in self._moves}
+        unknown = sorted(set(targets) - known)
+        if unknown:
+            raise DriverError(
+                f"not of this plan: {', '.join(map(str, unknown[:_SHOWN]))}; execute another one for them"
+            )
+        states = self._admin.partitions(sorted({tp.topic for tp in targets}))
+        new = {tp: Move.between(tp, states[tp].replicas, tuple(target)) for tp, target in targets.items()}
+        if self.throttle.rate_bytes_per_s is not None:
+            self.throttle.extend([move for move in new.values() if move.adding], self._in_force_timeout_s)
+        refused: Collection[TopicPartition] = ()
+        try:
+            self._admin.alter_reassignments({tp: move.target for tp, move in new.items()})
+        except ReassignmentError as error:
+            refused = error.errors
+            raise
+        finally:
+            self._moves = tuple(move if move.tp in refused else new.get(move.tp, move) for move in self._moves)
+        self._on_event("move.overridden", "move", {"partitions": len(new)})
+
+    def cancel(self, tps: Collection[TopicPartition] | None = None) -> int:
+        """Cancel what has not arrived, of these partitions of the plan or of all, and return how many that was."""
         running = self._admin.reassignments(sorted({move.tp.topic for move in self._moves}))
-        mine = {move.tp: None for move in self._moves if move.tp in running}
+        wanted = {move.tp for move in self._moves} if tps is None else set(tps)
+        mine = {move.tp: None for move in self._moves if move.tp in running and move.tp in wanted}
         if mine:
             self._admin.alter_reassignments(mine)
         return len(mine)

@@ -26,6 +26,7 @@ from testbed.reassignment.changes import (
     relied_on,
     settled,
     wanted_configs,
+    with_moves,
 )
 from testbed.reassignment.journal import Journal, JournalFolder, open_journals
 from testbed.reassignment.overlap import refuse_shared
@@ -217,10 +218,19 @@ class Throttle:
         any point, what was there before the throttle is put back, and either rate is known as ours. Raises
         `ThrottleError`, `KafkaError`.
         """
-        journal = self._journal
-        if journal is None:
+        if self._journal is None:
             raise ThrottleError("there is no throttle whose rate could be changed: set one first")
-        after = at_rate(self._wanted, rate_bytes_per_s)
+        self._change(at_rate(self._wanted, rate_bytes_per_s), rate_bytes_per_s, timeout_s)
+
+    def extend(self, moves: Sequence[Move], timeout_s: float) -> None:
+        """List what these moves add as well, as `change_rate` changes the rate; the topics are listed already."""
+        if self._journal is None:
+            raise ThrottleError("there is no throttle that could list more: set one first")
+        self._change(with_moves(self._wanted, moves), self._rate_bytes_per_s, timeout_s)
+
+    def _change(self, after: dict[ConfigResource, dict[str, str]], rate_bytes_per_s: int, timeout_s: float) -> None:
+        journal = self._journal
+        assert journal is not None
         todo = changes(after, self._wanted)
         with self._journals.held():
             journal = self._journals.latest(journal)

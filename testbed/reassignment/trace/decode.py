@@ -8,11 +8,14 @@ from testbed.kafka.properties import DATA_DIR
 from testbed.reassignment.trace.metadata_log import History, MetadataLogError, parse, replay
 
 _FOLDER = f"{DATA_DIR}/__cluster_metadata-0"
-_TOOL = "kafka.tools.DumpLogSegments"
+_TOOL, _OLD_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
 # The class path of the node itself: also that of a build of one's own.
 _DUMP = f"""set -e
 classes=$(tr '\\0' '\\n' < /proc/$(cat {PID_FILE})/cmdline | grep -A1 -x -e -cp | tail -1)
-exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx256m -cp "$classes" {_TOOL} \
+tools=$(echo "$classes" | tr : '\\n' | grep '/kafka-tools-[0-9][^/]*\\.jar$' || true)
+# The names of a jar's classes stand in it as they are.
+if [ -n "$tools" ] && grep -q {_TOOL.replace(".", "/")}.class $tools; then tool={_TOOL}; else tool={_OLD_TOOL}; fi
+exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx256m -cp "$classes" "$tool" \
 --cluster-metadata-decoder --files "$1"
 """
 

@@ -50,11 +50,21 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
+class Removal:
+    """A partition that is gone with its topic from `offset` on."""
+
+    offset: int
+    ts_us: int
+    tp: TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
 class History:
     """Every state of every partition in order, and each one's last (deleted ones have none)."""
 
     changes: tuple[Registration, ...]
     now: Mapping[TopicPartition, Registration]
+    removals: tuple[Removal, ...] = ()
 
     def of(self, tp: TopicPartition) -> tuple[Registration, ...]:
         """All states of one partition."""
@@ -95,6 +105,7 @@ def replay(records: Iterable[Record]) -> History:
     topics: dict[str, str] = {}
     now: dict[TopicPartition, Registration] = {}
     changes: list[Registration] = []
+    removals: list[Removal] = []
     for record in records:
         data = record.data
         if record.type == "TOPIC_RECORD":
@@ -103,6 +114,7 @@ def replay(records: Iterable[Record]) -> History:
             name = topics.pop(data["topicId"], None)
             for tp in [tp for tp in now if tp.topic == name]:
                 del now[tp]
+                removals.append(Removal(record.offset, record.ts_us, tp))
         elif record.type in ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD"):
             if data["topicId"] not in topics:
                 raise MetadataLogError(f"record {record.offset} is of topic id {data['topicId']}, which no record made")
@@ -110,7 +122,7 @@ def replay(records: Iterable[Record]) -> History:
             state = _made(tp, record) if record.type == "PARTITION_RECORD" else _merged(now.get(tp), tp, record)
             now[tp] = state
             changes.append(state)
-    return History(tuple(changes), now)
+    return History(tuple(changes), now, tuple(removals))
 
 
 def _made(tp: TopicPartition, record: Record) -> Registration:

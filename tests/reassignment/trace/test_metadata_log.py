@@ -72,6 +72,8 @@ def test_a_deleted_topic_has_no_state_but_keeps_its_history():
     history = replay(parse([*MADE, line(2, "REMOVE_TOPIC_RECORD", {"topicId": TOPIC})]))
     assert not history.now
     assert len(history.changes) == 1
+    [removal] = history.removals
+    assert (removal.offset, removal.ts_us, removal.tp) == (2, 1_700_000_000_002_000, TopicPartition("t", 0))
 
 
 def test_a_hole_in_the_log_is_an_error_not_a_shorter_history():

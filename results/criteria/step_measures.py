@@ -1,0 +1,112 @@
+"""Measures of a run of steps, from its trace: which of the expected states were in force, and when.
+
+Events: `trace.log` (a state of the controller's log), `trace.described` and `trace.listed` (as an Admin client was
+told). What they hold stands in docs/results.md.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from results.criteria.measures import MachineLoad, MoveMeasures
+from results.criteria.series import RunSeries, Told
+from results.criteria.steps_seen import Found, Polled, StepMeasures
+from results.manifest import Manifest
+from results.steps import State, asked
+
+LOG, DESCRIBED, LISTED = "trace.log", "trace.described", "trace.listed"
+FOREVER_US = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """A state and its time: from `begin` up to, but not including, `end`."""
+
+    begin: int
+    end: int
+    state: State
+
+
+Timelines = Mapping[tuple[str, int], Sequence[_Span]]
+
+
+def measure_steps(manifest: Manifest, samples: Any, events: Any) -> MoveMeasures:
+    """The measures of a run of steps. Raises ValueError when the manifest has none."""
+    if manifest.steps is None:
+        raise ValueError(f"run {manifest.run_id}: its manifest has no steps")
+    run = RunSeries(samples, events)
+    spans = timelines(run.told((LOG,)))
+    found = tuple(
+        _found(place, number, spans.get((e.topic, e.partition), ()), e.wanted.met_by, first, last)
+        for place, number, e, first, last in asked(manifest.steps.steps)
+    )
+    polled = tuple(_polled(kind, run.told((kind,)), spans) for kind in (DESCRIBED, LISTED))
+    return without_move(StepMeasures(found, polled))
+
+
+def without_move(steps: StepMeasures) -> MoveMeasures:
+    """Of a run of steps nothing else is measured."""
+    load = MachineLoad(0, None, None, None, None)
+    return MoveMeasures(None, None, None, 0.0, None, (), (), (), (), load, steps=steps)
+
+
+def timelines(told: Sequence[Told]) -> Timelines:
+    """Each partition's states in the order of the log, with their times."""
+    by_partition: dict[tuple[str, int], list[Told]] = defaultdict(list)
+    for event in told:
+        by_partition[event.detail["topic"], event.detail["partition"]].append(event)
+    found = {}
+    for key, changes in by_partition.items():
+        changes.sort(key=lambda event: event.detail["offset"])
+        ends = [event.us for event in changes[1:]] + [FOREVER_US]
+        found[key] = [_Span(c.us, end, state_of(c.detail)) for c, end in zip(changes, ends, strict=True)]
+    return found
+
+
+def state_of(detail: Mapping[str, Any]) -> State:
+    """A state as an event has it; what it does not tell is empty."""
+    replicas, adding, removing, isr = (
+        tuple(detail.get(name) or ()) for name in ("replicas", "adding", "removing", "isr")
+    )
+    epoch = detail.get("leader_epoch", -1)
+    return State(replicas, adding, removing, isr, detail.get("leader"), epoch, bool(detail.get("gone")))
+
+
+def _found(
+    place: int, number: int, spans: Sequence[_Span], met: Callable[[State], bool], first: int, last: int
+) -> Found:
+    inside = [span for span in spans if span.begin <= last and span.end > first]
+    us = min((max(span.begin, first) for span in inside if met(span.state)), default=None)
+    return Found(place, number, us, inside[-1].state if inside else None)
+
+
+def _polled(kind: str, told: Sequence[Told], spans: Timelines) -> Polled:
+    unlike = 0
+    for event in told:
+        known = spans.get((event.detail["topic"], event.detail["partition"]), ())
+        state = state_of(event.detail)
+        # Who is told something is told it after it was decided; how long after does not matter here.
+        unlike += not any(span.begin <= event.us and _same(kind, span.state, state) for span in known)
+    return Polled(kind, len(told), unlike)
+
+
+def _same(kind: str, logged: State, told: State) -> bool:
+    if told.gone or logged.gone:
+        return told.gone and logged.gone
+    if kind == LISTED:
+        if not told.adding and not told.removing:
+            return not logged.adding and not logged.removing
+        return all(
+            set(a) == set(b)
+            for a, b in (
+                (logged.replicas, told.replicas),
+                (logged.adding, told.adding),
+                (logged.removing, told.removing),
+            )
+        )
+    return (
+        set(logged.replicas) == set(told.replicas)
+        and set(logged.isr) == set(told.isr)
+        and (logged.leader, logged.leader_epoch) == (told.leader, told.leader_epoch)
+    )

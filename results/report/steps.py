@@ -1,0 +1,133 @@
+"""The report of a run of steps: what was asked and what was to be seen, and each partition's trace, drawn and told."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from results.criteria.series import RunSeries
+from results.criteria.step_measures import LOG, state_of
+from results.criteria.windows import US
+from results.manifest import Manifest
+from results.report import page
+from results.steps import State, StepsRecord
+from results.verdict import Criterion, overall
+
+WIDTH, ROW, LEFT = 1000.0, 18, 70
+BEFORE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """A step; seconds after the first one."""
+
+    name: str
+    did: str
+    at: str
+    lasted: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A broker's part in a partition for a time, in the picture's units; `kind` is a class of steps.css."""
+
+    x: float
+    y: float
+    width: float
+    kind: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A partition's picture, and its table: when (seconds after the first step), and the state from then on."""
+
+    name: str
+    brokers: tuple[tuple[int, float], ...]
+    bars: tuple[Bar, ...]
+    marks: tuple[tuple[float, str], ...]
+    height: float
+    states: tuple[tuple[str, State, int], ...]
+
+
+def answer(criteria: Sequence[Criterion]) -> str:
+    """The verdict in one sentence."""
+    for verdict, words in (("fail", "was not seen as expected"), ("inconclusive", "could not be judged")):
+        wrong = [c for c in criteria if c.verdict == verdict]
+        if wrong:
+            more = f" And {len(wrong) - 1} more." if len(wrong) > 1 else ""
+            return f"{wrong[0].name} {words}: {wrong[0].expected}; {wrong[0].why}.{more}"
+    return f"Every step was seen as expected: {len(criteria)} criteria."
+
+
+def lanes(record: StepsRecord, run: RunSeries) -> tuple[Lane, ...]:
+    """Each partition's states in the controller's log, from a moment before the first step."""
+    begun = [step.from_us for step in record.steps if step.from_us is not None]
+    ended = [step.to_us for step in record.steps if step.to_us is not None]
+    if not begun or not ended:
+        return ()
+    zero, last = begun[0], ended[-1]
+    told: dict[tuple[str, int], list[tuple[int, int, State]]] = {}
+    for event in run.told((LOG,)):
+        d = event.detail
+        told.setdefault((d["topic"], d["partition"]), []).append((d["offset"], event.us, state_of(d)))
+    scale = (WIDTH - LEFT) / max(1.0, (last - zero) / US + BEFORE_S)
+
+    def x(us: int) -> float:
+        return LEFT + scale * min(max(0.0, (us - zero) / US + BEFORE_S), (last - zero) / US + BEFORE_S)
+
+    marks = tuple((x(s.from_us), s.name) for s in record.steps if s.from_us is not None)
+    return tuple(_lane(f"{t}-{p}", sorted(states), x, marks, zero) for (t, p), states in sorted(told.items()))
+
+
+def _lane(
+    name: str, states: list[tuple[int, int, State]], x: Any, marks: tuple[tuple[float, str], ...], zero: int
+) -> Lane:
+    brokers = sorted({broker for _offset, _us, state in states for broker in state.replicas})
+    y = {broker: 14.0 + ROW * place for place, broker in enumerate(brokers)}
+    bars = []
+    for (_offset, us, state), (_next, end, _state) in zip(states, [*states[1:], (0, 2**62, State())], strict=True):
+        for broker in state.replicas:
+            width = x(end) - x(us)
+            if width > 0:
+                bars.append(Bar(x(us), y[broker], width, _kind(state, broker), f"broker {broker}: {state}"))
+    rows = tuple((f"{(us - zero) / US:+.3f}", state, offset) for offset, us, state in states)
+    return Lane(name, tuple(y.items()), tuple(bars), marks, 20.0 + ROW * len(brokers), rows)
+
+
+def _kind(state: State, broker: int) -> str:
+    kinds = ["in-sync" if broker in state.isr else "out-of-sync"]
+    kinds += ["removing"] if broker in state.removing else []
+    kinds += ["leader"] if broker == state.leader else []
+    return " ".join(kinds)
+
+
+def render_steps(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Criterion]) -> dict[str, Any]:
+    """What the template `steps.html.j2` is filled with. Raises ValueError when the run has no steps."""
+    record = manifest.steps
+    if record is None:
+        raise ValueError(f"run {manifest.run_id}: its manifest has no steps to report")
+    zero = next((step.from_us for step in record.steps if step.from_us is not None), 0)
+    rows = [
+        StepRow(
+            s.name,
+            s.did,
+            "" if s.from_us is None else f"{(s.from_us - zero) / US:+.2f} s",
+            "" if s.from_us is None or s.to_us is None else f"{(s.to_us - s.from_us) / US:.2f} s",
+            s.answer or s.why,
+        )
+        for s in record.steps
+    ]
+    order = [c.name for c in criteria]
+    judged = [row for section in page.sections(criteria) for row in section.rows]
+    return {
+        "manifest": manifest,
+        "verdict": overall(criteria),
+        "word": page.WORDS[overall(criteria)],
+        "answer": answer(criteria),
+        "steps": rows,
+        "lanes": lanes(record, RunSeries(samples, events)),
+        "width": WIDTH,
+        "rows": sorted(judged, key=lambda row: order.index(row.name)),
+        "logs": page.log_rows(manifest),
+    }

@@ -1,0 +1,227 @@
+"""Taking steps on a running testbed: a topic filled, moves held open by a low throttle, all put back at the end."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from results.manifest import Facts
+from results.steps import ACCEPTED, Expectation, StepRecord, StepsRecord
+from testbed.errors import TestbedError
+from testbed.experiments.experiment import Context, Outcome
+from testbed.experiments.steps import Expect, Replicas, Step, answer_of
+from testbed.experiments.trace import POLL_S, Trace
+from testbed.faults.fault import Fault
+from testbed.hosts import Shell
+from testbed.kafka.admin import Admin
+from testbed.kafka.errors import KafkaError
+from testbed.kafka.types import TopicPartition
+from testbed.probes.allowlist import during, new_replicas
+from testbed.probes.logwatch import LogWatch
+from testbed.probes.machine import cpu_probe
+from testbed.probes.recorder import now_us
+from testbed.reassignment.journal import JournalFolder
+from testbed.reassignment.throttle import Throttle
+from testbed.wait import WaitTimeout, wait_for
+from testbed.workload.fill import Fill
+from testbed.workload.preload import preload
+from testbed.workload.records import Recipe
+
+RECORD_BYTES = 4096
+TRACE_TIMEOUT_S = 3.0
+_LOOK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A topic, what is done to it, and what is to be seen.
+
+    `partitions` are the replicas of each, the leader first, each with `bytes` in it. `hold_bytes_per_s` is the
+    throttle, of all replicas, that is in force at the start; None: none. `doomed` are the brokers that will be down
+    while the throttle is changed: it is not waited for on them.
+    """
+
+    partitions: Sequence[Replicas]
+    steps: Sequence[Step]
+    bytes: int = 4_000_000
+    hold_bytes_per_s: int | None = 50_000
+    doomed: tuple[int, ...] = ()
+
+
+class Stepping:
+    """One scenario on a testbed, as a context: what it did to the testbed is undone at the block's end."""
+
+    def __init__(self, context: Context, scenario: Scenario) -> None:
+        self.testbed, self.recorder, self._scenario = context.testbed, context.recorder, scenario
+        self._progress = context.progress
+        token = context.run_id[-6:]
+        self.topic = f"kip455-{token}"
+        self._seed = int.from_bytes(context.run_id.encode()[-4:])
+        self._hosts = {h.node_id: h.name for h in self.testbed.topology.brokers if h.node_id is not None}
+        self._stack = ExitStack()
+        self._faults: list[int] = []
+        self.kinds: set[str] = set()
+        """The kinds of faults that were put in."""
+
+    def __enter__(self) -> Self:
+        self.admin: Admin = self._stack.enter_context(self.testbed.admin())
+        self._watcher: Admin = self._stack.enter_context(self.testbed.admin(timeout_s=TRACE_TIMEOUT_S))
+        self.throttle = Throttle(self.admin, JournalFolder(), self.recorder.event)
+        self.trace = Trace(self.recorder, self._watcher, [self.topic])
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._stack:
+            undo: tuple[Callable[[], object], ...] = (self.heal, self._cancel, self.throttle.restore)
+            failed = []
+            for each in undo:
+                try:
+                    each()
+                except TestbedError as failure:
+                    failed.append(failure)
+        if failed and error is None:
+            raise failed[0]
+        if error is not None:
+            for each_failure in failed:
+                error.add_note(str(each_failure))
+
+    # ---- for acts
+
+    def tp(self, partition: int) -> TopicPartition:
+        """A partition of the scenario's topic."""
+        return TopicPartition(self.topic, partition)
+
+    def host(self, broker: int) -> str:
+        """A broker's host."""
+        return self._hosts[broker]
+
+    def fault(self, fault: Fault) -> None:
+        """Put a fault in, until `heal`."""
+        self.kinds.add(fault.kind)
+        self._faults.append(self.testbed.faults.add(fault))
+
+    def heal(self) -> None:
+        """Heal all faults that were put in, and wait until every broker serves."""
+        while self._faults:
+            self.testbed.faults.clear(self._faults[-1])
+            self._faults.pop()
+
+    # ---- the run
+
+    def prepare(self) -> None:
+        """Make the topic, fill it, and begin to trace it; at last the throttle."""
+        replicas = dict(enumerate(self._scenario.partitions))
+        self.admin.create_topic(self.topic, replicas)
+        records = self._scenario.bytes // RECORD_BYTES
+        if records:
+            fill = Fill(self.topic, range(len(replicas)), records, Recipe(record_bytes=RECORD_BYTES, seed=self._seed))
+            preload(self.testbed.bootstrap, [fill])
+        if self._scenario.hold_bytes_per_s is not None:
+            watched = [broker for broker in self._hosts if broker not in self._scenario.doomed]
+            self.throttle.set([], self._scenario.hold_bytes_per_s, watched, wildcard=[self.topic], everywhere=True)
+            self.throttle.wait_in_force(30.0)
+        self.recorder.poll("trace", POLL_S, self.trace.look)
+
+    def walk(self) -> list[StepRecord]:
+        """Take every step in order; those after one that did not come to its end are not taken."""
+        taken: list[StepRecord] = []
+        for step in self._scenario.steps:
+            open_ends = [each.name for each in taken if each.from_us is None or each.why]
+            if open_ends:
+                expectations = tuple(map(self._expectation, step.expect))
+                why = f"{open_ends[0]} did not come to its end"
+                taken.append(StepRecord(step.name, str(step.act), None, None, "", step.answer, expectations, why))
+            else:
+                taken.append(self._take(step))
+        return taken
+
+    def _take(self, step: Step) -> StepRecord:
+        self._progress(f"{step.name}: {step.act}")
+        with self.recorder.step(step.name):
+            begun_us, begun_s = now_us(), time.monotonic()
+            answer, why = ACCEPTED, ""
+            try:
+                step.act.do(self)
+            except KafkaError as error:
+                answer = answer_of(error)
+                self.recorder.event("note", f"answer to {step.name}", {"error": str(error)[:500]})
+            try:
+                wait_for(
+                    lambda: self._missing(step, begun_us, begun_s),
+                    lambda missing: not missing,
+                    timeout_s=step.timeout_s,
+                    interval_s=_LOOK_S,
+                    what=step.name,
+                )
+            except WaitTimeout as error:
+                why = f"after {step.timeout_s:g} s: {'; '.join(error.last_seen)}"
+            ended_us = now_us()
+            # The log has whole milliseconds: what is done next shall not have this step's last one.
+            wait_for(now_us, lambda us: us // 1000 > ended_us // 1000, 1.0, 0.0005, "the next millisecond")
+        return StepRecord(
+            step.name,
+            str(step.act),
+            begun_us,
+            ended_us,
+            answer,
+            step.answer,
+            tuple(map(self._expectation, step.expect)),
+            why,
+        )
+
+    def _missing(self, step: Step, begun_us: int, begun_s: float) -> list[str]:
+        missing = []
+        for expect in step.expect:
+            if expect.when == "end":
+                there = self.trace.latest(self.tp(expect.partition), begun_us)
+                if there is None or not expect.wanted.met_by(there):
+                    missing.append(f"partition {expect.partition} is {there or 'not told'}, not {expect.wanted}")
+        left_s = step.settle_s - (time.monotonic() - begun_s)
+        if left_s > 0:
+            missing.append(f"{left_s:.1f} s of its time are left")
+        return missing
+
+    def _expectation(self, expect: Expect) -> Expectation:
+        return Expectation(expect.name, expect.when, self.topic, expect.partition, expect.wanted, expect.kip)
+
+    def settle(self) -> None:
+        """Put everything back before the log is read: no fault, no move, no throttle."""
+        self.heal()
+        self._cancel()
+        self.throttle.restore()
+
+    def _cancel(self) -> None:
+        running = self.admin.reassignments([self.topic])
+        if running:
+            self.admin.alter_reassignments(dict.fromkeys(running))
+
+
+def run_steps(context: Context, scenario: Scenario) -> Outcome:
+    """Take a scenario's steps and read the log: what did not succeed is told of its step, not an exception."""
+    recorder = context.recorder
+    with Stepping(context, scenario) as stepping:
+        watch = LogWatch(context.testbed)
+        watch.start()
+        recorder.poll("cpu", 1.0, cpu_probe())
+        with recorder.step("prepare"):
+            stepping.prepare()
+        steps = stepping.walk()
+        with recorder.step("settle"):
+            stepping.settle()
+        recorder.stop()
+        context.measured()
+        compared = stepping.trace.finish(_readable(context))
+        watch.allow(new_replicas([stepping.topic], context.testbed.state.kafka), *during(frozenset(stepping.kinds)))
+        logs = watch.logs()
+    record = StepsRecord((stepping.topic,), tuple(steps), compared.equal, compared.differences, compared.problem)
+    return Outcome(facts=Facts(logs=logs), steps=record)
+
+
+def _readable(context: Context) -> list[Shell]:
+    """The hosts that have the metadata log, controllers first."""
+    names = [host.name for host in (*context.testbed.topology.controllers, *context.testbed.topology.brokers)]
+    return [context.testbed.hosts[name] for name in dict.fromkeys(names)]

@@ -1,0 +1,175 @@
+"""What partitions go through, recorded in a run: as clients are told, by polling, and exactly, from the metadata log.
+
+Events: `trace.described` (DescribeTopics) and `trace.listed` (ListPartitionReassignments), each when it differs from
+before; `trace.log`, a record of the controller's log, at the time at which the controller wrote it.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from results.criteria.step_measures import DESCRIBED, LISTED, LOG, state_of
+from results.schema import Event, Sample
+from results.steps import State
+from testbed.errors import TestbedError
+from testbed.hosts import Shell
+from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
+from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
+from testbed.probes.recorder import Recorder, now_us
+from testbed.reassignment.trace.decode import read_history
+from testbed.reassignment.trace.metadata_log import History, MetadataLogError, Registration
+
+POLL_S = 0.15
+_READINGS = 3
+"""Times that the log is read until it and DescribeTopics agree: either may be a moment behind the other."""
+
+_SHOWN = 300
+"""Characters of an error: its end, where the tool says what was wrong."""
+
+Detail = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The log's last states against DescribeTopics; `equal` is None, and `problem` says why, when it is not known."""
+
+    equal: bool | None
+    differences: tuple[str, ...] = ()
+    problem: str = ""
+
+
+class Trace:
+    """The trace of some topics' partitions; `look` is to be called regularly, `finish` once at the end."""
+
+    def __init__(self, recorder: Recorder, admin: AdminApi, topics: Sequence[str]) -> None:
+        self._recorder, self._admin, self._topics = recorder, admin, tuple(topics)
+        self._lock = threading.Lock()
+        self._last: dict[tuple[str, TopicPartition], Detail] = {}
+        self._seen: dict[TopicPartition, tuple[int, State]] = {}
+
+    def look(self) -> list[Sample]:
+        """Ask once, and note what is new. Raises `KafkaError`."""
+        asked = now_us()
+        # What is listed comes first: a move that is not listed any more is then described as done, or as it was.
+        listed = self._admin.reassignments(self._topics)
+        described: dict[TopicPartition, PartitionState] = {}
+        for topic in self._topics:
+            try:
+                described |= self._admin.partitions([topic])
+            except KafkaError as error:
+                if error.name != UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+        with self._lock:
+            known = {tp for _kind, tp in self._last}
+            for tp in sorted({*known, *described}):
+                told = (_described(described.get(tp)), _listed(listed.get(tp), gone=tp not in described))
+                for kind, detail in zip((DESCRIBED, LISTED), told, strict=True):
+                    self._note(kind, tp, detail)
+                self._seen[tp] = asked, state_of(told[0] | {k: told[1].get(k) for k in ("adding", "removing")})
+        return []
+
+    def latest(self, tp: TopicPartition, since_us: int) -> State | None:
+        """A partition as it was told by a look that began after `since_us`; None while there is none."""
+        with self._lock:
+            asked, state = self._seen.get(tp, (0, None))
+        return state if asked > since_us else None
+
+    def finish(self, hosts: Iterable[Shell]) -> Compared:
+        """Read the metadata log on the first of `hosts` that can be read, note its records, compare its end."""
+        problems = []
+        for host in hosts:
+            try:
+                return self._finish(host)
+            except TestbedError as error:
+                problems.append(f"the log could not be read on a host: …{str(error)[-_SHOWN:]}")
+        return Compared(None, problem="; ".join(problems) or "there is no host to read the log on")
+
+    def _finish(self, host: Shell) -> Compared:
+        for _reading in range(_READINGS):
+            history = read_history(host)
+            there = self._described_now()
+            different = differences(history, there, self._topics)
+            if not different:
+                break
+        self._recorder.add_events(log_events(history, self._topics))
+        return Compared(not different, tuple(different))
+
+    def _described_now(self) -> dict[TopicPartition, PartitionState]:
+        found: dict[TopicPartition, PartitionState] = {}
+        for topic in self._topics:
+            try:
+                found |= self._admin.partitions([topic])
+            except KafkaError as error:
+                if error.name != UNKNOWN_TOPIC_OR_PARTITION:
+                    raise MetadataLogError(
+                        f"what the log is to be compared with could not be asked: {error}"
+                    ) from error
+        return found
+
+    def _note(self, kind: str, tp: TopicPartition, detail: Detail) -> None:
+        if self._last.get((kind, tp)) != detail:
+            self._last[kind, tp] = detail
+            self._recorder.event(kind, str(tp), {"topic": tp.topic, "partition": tp.partition, **detail})
+
+
+def log_events(history: History, topics: Sequence[str]) -> list[Event]:
+    """The log's records of these topics as events. Pure."""
+    changes = [(c.offset, c.ts_us, c.tp, _logged(c)) for c in history.changes if c.tp.topic in topics]
+    changes += [(r.offset, r.ts_us, r.tp, {"gone": True}) for r in history.removals if r.tp.topic in topics]
+    return [
+        Event(ts_us, LOG, str(tp), None, {"topic": tp.topic, "partition": tp.partition, "offset": offset, **detail})
+        for offset, ts_us, tp, detail in sorted(changes, key=lambda each: (each[0], each[2]))
+    ]
+
+
+def differences(history: History, there: Mapping[TopicPartition, PartitionState], topics: Sequence[str]) -> list[str]:
+    """Where the log's last states and DescribeTopics differ; empty when they do not. Pure."""
+    logged = {tp: state for tp, state in history.now.items() if tp.topic in topics}
+    found = []
+    for tp in sorted({*logged, *there}):
+        ours, theirs = logged.get(tp), there.get(tp)
+        if ours is None or theirs is None:
+            found.append(f"{tp} exists only {'in the log' if theirs is None else 'for DescribeTopics'}")
+            continue
+        pairs = (
+            ("replicas", ours.replicas, theirs.replicas),
+            ("ISR", ours.isr, theirs.isr),
+            ("leader", ours.leader, theirs.leader),
+            ("leader epoch", ours.leader_epoch, theirs.leader_epoch),
+        )
+        found += [f"{tp}: {name} {a} in the log, {b} described" for name, a, b in pairs if a != b]
+    return found
+
+
+def _logged(state: Registration) -> dict[str, Any]:
+    return {
+        "replicas": list(state.replicas),
+        "adding": list(state.adding),
+        "removing": list(state.removing),
+        "isr": list(state.isr),
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "partition_epoch": state.partition_epoch,
+    }
+
+
+def _described(state: PartitionState | None) -> dict[str, Any]:
+    if state is None:
+        return {"gone": True}
+    return {
+        "replicas": list(state.replicas),
+        "isr": list(state.isr),
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+    }
+
+
+def _listed(running: Reassignment | None, *, gone: bool) -> dict[str, Any]:
+    if running is None:
+        return {"gone": True} if gone else {"adding": [], "removing": []}
+    return {
+        "replicas": list(running.replicas),
+        "adding": list(running.adding),
+        "removing": list(running.removing),
+    }

@@ -1,0 +1,60 @@
+"""KIP-455's scenarios are sound as data: every step says what it needs, and what is to be seen of it."""
+
+import pytest
+
+from testbed.errors import UsageError
+from testbed.experiments.experiment import experiments, find_experiment
+from testbed.experiments.steps import Ask, Step, answer_of, ask, cancel, moving, still
+from testbed.kafka.errors import KafkaError, ReassignmentError
+from testbed.kafka.types import TopicPartition
+from testbed.topology.find import find
+
+NAMES = [name for name in experiments() if name.startswith("kip455-")]
+
+
+def scenario(name):
+    """The scenario that the experiment's `run` closes over."""
+    run = find_experiment(name).run
+    return dict(zip(run.__code__.co_freevars, (cell.cell_contents for cell in run.__closure__), strict=True))["built"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_step_has_a_name_of_its_own_and_asks_prove_something(name):
+    steps = scenario(name).steps
+    assert len({step.name for step in steps}) == len(steps)
+    for step in steps:
+        assert len({expect.name for expect in step.expect}) == len(step.expect)
+        if isinstance(step.act, Ask) and step.answer == "accepted":
+            assert any(expect.when == "before" for expect in step.expect), step.name
+            assert any(expect.when == "end" for expect in step.expect), step.name
+        if any(expect.when == "never" for expect in step.expect):
+            assert step.settle_s or any(expect.when == "end" for expect in step.expect), step.name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_scenario_fits_its_topology_and_not_a_smaller_one(name):
+    experiment = find_experiment(name)
+    experiment.check(find(experiment.topology))
+    with pytest.raises(UsageError, match=f"{name} needs"):
+        experiment.check(find("two-brokers"))
+
+
+def test_a_failover_needs_controllers_of_their_own():
+    with pytest.raises(UsageError, match="three controllers that are no brokers, as in controllers; six-brokers has 0"):
+        find_experiment("kip455-override-failover").check(find("six-brokers"))
+
+
+def test_acts_and_states_are_told_in_words():
+    assert str(ask(4, 2, 3)) == "partition 0: to [4, 2, 3]"
+    assert str(cancel(0, 2)) == "partition 0: cancel; partition 2: cancel"
+    under_way = moving(adding=(4,), removing=(1,), staying=(2, 3))
+    assert str(under_way) == "replicas {1, 2, 3, 4}, adding {4}, removing {1}, ISR {1, 2, 3}"
+    told = "replicas {1, 2}, nothing adding, nothing removing, replicas [2, 1] in this order, ISR {1, 2}, leader 2"
+    assert str(still((2, 1), ordered=True, leaders=(2,))) == told
+    assert Step("a", cancel()).answer == "accepted"
+
+
+def test_errors_are_answers_by_partition():
+    errors = {TopicPartition("t", 3): "B", TopicPartition("t", 1): "A", TopicPartition("t", 0): "B"}
+    assert answer_of(ReassignmentError("alter", errors, 5)) == "A for 1; B for 0, 3"
+    assert answer_of(KafkaError("delete", "TOPIC_AUTHORIZATION_FAILED")) == "TOPIC_AUTHORIZATION_FAILED"

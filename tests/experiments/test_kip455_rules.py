@@ -1,0 +1,101 @@
+"""Every scenario of KIP-455, taken on a controller in memory that goes by KRaft's rules, and judged as a run is."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
+
+from fakes.kraft_log import KraftLog
+
+import testbed.experiments.stepping as stepping_module
+from results.criteria import judge
+from results.logs import HostLog
+from results.manifest import Facts
+from results.schema import Event, Sample, events_table, samples_table
+from results.steps import StepsRecord
+from testbed.experiments.stepping import Scenario, Stepping
+from testbed.experiments.steps import KillController, Step, ask, end, still
+from testbed.experiments.trace import differences, log_events
+from testbed.kafka.types import TopicPartition
+from testbed.probes.recorder import Recorder
+from tests.experiments.test_kip455 import NAMES, scenario
+from tests.results.stepped import anything
+
+IN_MEMORY = [name for name in NAMES if name != "kip455-override-failover"]
+
+
+class Faults:
+    """Kills are the controller's."""
+
+    def __init__(self, kraft):
+        self.kraft, self.down = kraft, []
+
+    def add(self, fault):
+        self.down.append(int(fault.host.removeprefix("b")))
+        self.kraft.kill(self.down[-1])
+        return len(self.down)
+
+    def clear(self, _number):
+        self.kraft.live.add(self.down.pop())
+
+
+def run(found: Scenario, name="kip455-example"):
+    """Take the steps and judge them; settling times are left out."""
+    kraft, recorder = KraftLog(range(1, 7)), Recorder()
+    testbed = SimpleNamespace(
+        topology=SimpleNamespace(brokers=[SimpleNamespace(name=f"b{i}", node_id=i) for i in range(1, 7)]),
+        admin=lambda **_named: kraft,
+        faults=Faults(kraft),
+        bootstrap=("fake:9092",),
+    )
+    context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None, run_id="x-abc123")
+    steps = [replace(step, settle_s=min(step.settle_s, 0.2), timeout_s=2.0) for step in found.steps]
+    with Stepping(context, replace(found, steps=steps, bytes=0)) as stepping:
+        stepping.prepare()
+        records = stepping.walk()
+        recorder.stop()
+    history = kraft.history()
+    events: list[Event] = [*recorder.events(), *log_events(history, [stepping.topic])]
+    there = {tp: kraft.partitions([tp.topic])[tp] for tp in kraft.now}
+    assert differences(history, there, [stepping.topic]) == []
+    manifest = replace(
+        anything(),
+        experiment=name,
+        move=None,
+        facts=Facts(logs=(HostLog("b1"),)),
+        steps=StepsRecord((stepping.topic,), tuple(records), True),
+    )
+    samples = samples_table([Sample(records[0].from_us, "machine", "cpu.busy", 0.1)])
+    return judge(manifest, samples, events_table(events)), kraft
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(stepping_module, "POLL_S", 0.01)
+
+
+@pytest.mark.parametrize("name", IN_MEMORY)
+def test_every_step_is_as_the_rules_have_it(name):
+    judgement, kraft = run(scenario(name), name)
+    assert [(c.name, c.expected, c.observed, c.why) for c in judgement.criteria if c.verdict != "pass"] == []
+    assert kraft.configs == {}
+    assert not any(p.adding or p.removing for p in kraft.now.values())
+
+
+def test_the_failover_s_moves_are_as_the_rules_have_it_without_one():
+    found = scenario("kip455-override-failover")
+    steps = [step for step in found.steps if not isinstance(step.act, KillController)]
+    judgement, _kraft = run(replace(found, steps=steps), "kip455-override-failover")
+    assert {c.verdict for c in judgement.criteria} == {"pass"}
+
+
+def test_another_end_is_found_out():
+    found = Scenario([(1, 2, 3)], [Step("asked", ask(4, 2, 3), (end("done", still((2, 3, 4), ordered=True)),))])
+    judgement, kraft = run(replace(found, hold_bytes_per_s=None))
+    assert [c.name for c in judgement.criteria if c.verdict == "fail"] == ["1-asked.done"]
+    assert kraft.now[TopicPartition("kip455-abc123", 0)].replicas == (4, 2, 3)

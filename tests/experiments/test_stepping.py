@@ -1,0 +1,127 @@
+"""Steps are taken in order, waited for, and told; what could not be is told as well, and everything is put back."""
+
+import itertools
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
+
+from fakes.kraft import Controller, KraftAdmin, Partition
+
+from results.steps import Wanted
+from testbed.experiments.stepping import Scenario, Stepping
+from testbed.experiments.steps import LET_GO, Kill, Start, Step, ask, before, cancel, end, moving, never, still
+from testbed.kafka.types import TopicPartition
+from testbed.probes.recorder import Recorder
+
+UNDER_WAY = moving(adding=(4,), removing=(1,), staying=(2, 3))
+
+
+class Admin(KraftAdmin):
+    """Topics can be made; a broker that is not alive stays out of sync."""
+
+    def create_topic(self, name, assignment):
+        for partition, replicas in assignment.items():
+            self.controller.partitions[TopicPartition(name, partition)] = Partition(
+                replicas, set(replicas), replicas[0]
+            )
+            self.assignment[TopicPartition(name, partition)] = replicas
+
+
+class Faults:
+    """Puts kills into the controller's set of live brokers."""
+
+    def __init__(self, controller):
+        self.controller, self.active = controller, {}
+
+    def add(self, fault):
+        broker = int(fault.host.removeprefix("b"))
+        self.controller.live.discard(broker)
+        self.active[len(self.active) + 1] = broker
+        return len(self.active)
+
+    def clear(self, number):
+        self.controller.live.add(self.active.pop(number))
+
+
+@pytest.fixture
+def taken(tmp_path, monkeypatch):
+    """Takes the steps of a scenario without bytes; returns the records, the controller and the Admin client."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    def take(*steps, **scenario):
+        controller = Controller.of({}, range(1, 7))
+        admin = Admin(controller)
+        hosts = [SimpleNamespace(name=f"b{i}", node_id=i) for i in range(1, 7)]
+        testbed = SimpleNamespace(
+            topology=SimpleNamespace(brokers=hosts),
+            admin=lambda **_named: admin,
+            faults=Faults(controller),
+            bootstrap=("fake:9092",),
+        )
+        recorder = Recorder()
+        context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None, run_id="x-abc123")
+        scenario = {"partitions": [(1, 2, 3)], "bytes": 0, "hold_bytes_per_s": None, **scenario}
+        with Stepping(context, Scenario(steps=steps, **scenario)) as stepping:
+            stepping.prepare()
+            records = stepping.walk()
+            recorder.stop()
+        return records, controller, admin
+
+    return take
+
+
+def test_a_move_held_open_by_a_dead_broker_ends_when_it_is_back(taken):
+    done = still((4, 2, 3), ordered=True)
+    records, controller, _admin = taken(
+        Step("down", Kill(4)),
+        Step("asked", ask(4, 2, 3), (before(still((1, 2, 3))), end("moving", UNDER_WAY))),
+        Step("looked", ask(4, 2, 3), (never("done", done), end("moving", UNDER_WAY)), settle_s=0.3),
+        Step("back", Start(), (end("done", done),)),
+        Step("again", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
+    )
+    assert [record.why for record in records] == [""] * 5
+    assert [record.answer for record in records] == ["accepted"] * 5  # the fake controller minds nothing
+    assert records[2].to_us - records[2].from_us >= 300_000
+    assert [e.topic for e in records[1].expectations] == ["kip455-abc123"] * 2
+    assert all(a.to_us <= b.from_us for a, b in itertools.pairwise(records))
+    assert controller.live == {1, 2, 3, 4, 5, 6}
+
+
+def test_after_a_step_that_does_not_end_none_is_taken_and_all_is_put_back(taken):
+    records, controller, admin = taken(
+        Step("down", Kill(4)),
+        Step("asked", ask(4, 2, 3), (end("done", still((4, 2, 3))),), timeout_s=0.4),
+        Step("next", ask(5, 2, 3), (end("done", still((5, 2, 3))),)),
+        Step("last", Start()),
+    )
+    assert records[1].why.startswith("after 0.4 s: partition 0 is replicas [4, 2, 3, 1], adding [4], removing [1]")
+    assert [(r.from_us, r.why) for r in records[2:]] == [(None, "asked did not come to its end")] * 2
+    [partition] = controller.partitions.values()
+    assert (partition.adding, partition.removing) == ((), ())
+    assert controller.live == {1, 2, 3, 4, 5, 6}
+    assert admin.configs == {}
+
+
+def test_the_throttle_is_on_every_replica_and_all_brokers_and_is_put_back(taken):
+    records, _controller, admin = taken(
+        Step("asked", LET_GO, (end("there", Wanted(replicas=(1, 2, 3))),)),
+        hold_bytes_per_s=50_000,
+        doomed=(4,),
+    )
+    seen = [args for name, args in admin.calls if name == "alter_configs"]
+    told = {(str(resource), key, value) for resource, changed, _gone in seen for key, value in changed.items()}
+    assert ("topic kip455-abc123", "follower.replication.throttled.replicas", "*") in told
+    assert ("default of all brokers", "leader.replication.throttled.rate", "50000") in told
+    assert ("default of all brokers", "leader.replication.throttled.rate", "200000000") in told
+    assert not any(name == "broker_configs" and args == (4,) for name, args in admin.calls)
+    assert records[0].why == ""
+    assert admin.configs == {}
+
+
+def test_a_refusal_is_the_answer(taken):
+    records, _controller, _admin = taken(Step("asked", ask(4, partition=7)))
+    assert records[0].answer == "UNKNOWN_TOPIC_OR_PARTITION for 7"

@@ -1,0 +1,135 @@
+"""Runs of steps: judged by the states that the controller's log has, and reported."""
+
+import json
+import re
+
+import pytest
+
+from results.criteria import judge
+from results.manifest import Manifest
+from results.report import render
+from results.steps import State, Wanted
+from tests.results.stepped import LOGGED, POLLED, STEP, VARIANTS, log, stepped, us
+
+
+def verdicts(**variant):
+    manifest, samples, events = stepped(**variant)
+    return {c.name: c for c in judge(manifest, samples, events).criteria}
+
+
+def test_what_was_seen_as_expected_passes():
+    found = verdicts()
+    assert {c.verdict for c in found.values()} == {"pass"}
+    assert list(found) == [
+        "1-asked.answer",
+        "1-asked.moving",
+        "1-asked.both",
+        "1-asked.done",
+        "trace-whole",
+        "polling-agrees.DescribeTopics",
+        "polling-agrees.ListPartitionReassignments",
+        "logs-clean",
+    ]
+    assert found["1-asked.done"].why == "it was so then"
+    assert found["1-asked.moving"].why.startswith("it was so 0.00 s after it was asked for")
+    assert "KIP-455: R: [1, 4, 3, 2]" in found["1-asked.both"].why
+
+
+def test_a_state_that_should_never_be_fails_when_it_was_also_for_a_moment():
+    found = verdicts(**VARIANTS["never0"])
+    assert {name: c.verdict for name, c in found.items() if c.verdict != "pass"} == {"1-asked.both": "fail"}
+
+
+def test_a_step_that_came_too_late_proves_nothing():
+    found = verdicts(**VARIANTS["later0"])
+    assert {c.verdict for name, c in found.items() if name.startswith("1-")} == {"inconclusive"}
+    assert "was not as the step needs it (replicas {1, 2, 3}, nothing adding); it was: replicas [4, 3, 2]" in (
+        found["1-asked.done"].why
+    )
+
+
+def test_an_end_that_did_not_come_fails_and_steps_not_taken_are_inconclusive():
+    assert verdicts(**VARIANTS["stuck0"])["1-asked.done"].verdict == "fail"
+    found = verdicts(**VARIANTS["nolead"])
+    assert found["2-not-taken.moving"].verdict == "inconclusive"
+    assert "was not taken: asked did not come to its end" in found["2-not-taken.answer"].why
+    # When it was refused the move was over: what it needs was not there any more.
+    assert found["3-refused.answer"].verdict == "inconclusive"
+
+
+def test_another_answer_than_expected_fails():
+    found = verdicts(steps=(STEP.__class__("a", "b", us(1.0015), us(5), "NOT_CONTROLLER", "accepted", ()),))
+    assert (found["1-a.answer"].verdict, found["1-a.answer"].observed) == ("fail", "NOT_CONTROLLER")
+
+
+def test_without_the_log_nothing_is_said_of_any_state():
+    found = verdicts(**VARIANTS["nolog0"])
+    assert {c.verdict for name, c in found.items() if name.startswith("1-")} == {"inconclusive"}
+    assert found["trace-whole"].verdict == "inconclusive"
+    assert found["polling-agrees.DescribeTopics"].verdict == "inconclusive"
+
+
+def test_a_client_that_was_told_what_was_not_decided_yet_is_found():
+    assert verdicts(**VARIANTS["early0"])["polling-agrees.ListPartitionReassignments"].observed == 1
+    found = verdicts(**VARIANTS["untold"])
+    assert found["polling-agrees.DescribeTopics"].verdict == "inconclusive"
+    assert found["trace-whole"].verdict == "fail"
+
+
+def test_a_deleted_partition_is_gone_and_one_never_heard_of_is_not_known():
+    found = verdicts(**VARIANTS["gone00"])
+    assert found["1-asked.gone"].verdict == "pass"
+    assert found["1-asked.done"].verdict == "fail"
+    assert found["2-other.there"].verdict == "inconclusive"
+
+
+def test_a_record_of_the_millisecond_in_which_a_step_was_asked_for_is_of_that_step():
+    found = verdicts(events=(LOGGED[0], log(1.001, 20, {**LOGGED[1].detail}), LOGGED[2], *POLLED))
+    assert found["1-asked.moving"].verdict == "pass"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "met"),
+    [
+        (Wanted(), True),
+        (Wanted(replicas=(4, 1, 2, 3)), True),
+        (Wanted(replicas=(1, 2, 3)), False),
+        (Wanted(order=(4, 3, 2, 1)), True),
+        (Wanted(order=(1, 2, 3, 4)), False),
+        (Wanted(adding=()), False),
+        (Wanted(removing=(1,), isr=(3, 2, 1)), True),
+        (Wanted(in_sync=(4,)), False),
+        (Wanted(out_of_sync=(4,)), True),
+        (Wanted(leaders=()), False),
+        (Wanted(gone=True), False),
+    ],
+)
+def test_sets_are_sets_and_orders_are_orders(wanted, met):
+    assert wanted.met_by(State((4, 3, 2, 1), (4,), (1,), (1, 2, 3), 1, 0)) is met
+    assert wanted.met_by(State(gone=True)) is wanted.gone
+
+
+def test_the_manifest_keeps_the_steps():
+    manifest, _samples, _events = stepped()
+    assert Manifest.from_json(manifest.to_json()) == manifest
+    assert json.loads(manifest.to_json())["steps"]["steps"][0]["expectations"][1]["wanted"]["in_sync"] == []
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_report_tells_steps_criteria_and_states(variant):
+    manifest, samples, events = stepped(**VARIANTS[variant])
+    judgement = judge(manifest, samples, events)
+    page = render(manifest, samples, events, judgement.criteria, judgement.measures)
+    for criterion in judgement.criteria:
+        assert criterion.name in page
+    drawn = len(re.findall(r"<rect class=\"(?:in-sync|out-of-sync)", page))
+    assert (drawn > 0) == (variant != "nolog0")
+    assert "http" not in page.replace("http-equiv", "")
+
+
+def test_a_run_without_a_step_taken_has_no_picture():
+    none = STEP.__class__("a", "b", None, None, "", "accepted", (), "nothing")
+    manifest, samples, events = stepped(steps=(none,))
+    judgement = judge(manifest, samples, events)
+    assert judgement.verdict == "inconclusive"
+    assert '<rect class="in-sync' not in render(manifest, samples, events, judgement.criteria, judgement.measures)

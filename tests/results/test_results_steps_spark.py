@@ -1,0 +1,35 @@
+"""Spark SQL finds in a trace what Python finds."""
+
+from dataclasses import replace
+
+import pytest
+
+from results.criteria import judge
+from results.spark.recompute import recompute
+from results.store import RunData, Store
+from tests.results.stepped import VARIANTS, stepped
+from tests.results.test_results_spark import differences
+
+pytestmark = pytest.mark.spark
+
+
+def test_both_measure_and_judge_alike(spark, make_run, tmp_path):
+    store = Store.open(tmp_path)
+    judged = {}
+    for token, variant in VARIANTS.items():
+        manifest, samples, events = stepped(token=token, **variant)
+        judgement = judge(manifest, samples, events)
+        data = RunData(replace(manifest, verdict=judgement.verdict), samples, events, list(judgement.criteria))
+        judged[store.commit(data)] = judgement
+    # Beside a move: neither hides the other.
+    run = make_run(token="plain0", partitions=10)
+    judged[store.commit(run.data())] = run.judged()
+    found = recompute(spark, store)
+    assert found.problems == ()
+    assert found.judgements.keys() == judged.keys()
+    for run_id, judgement in judged.items():
+        again = found.judgements[run_id]
+        assert list(differences(judgement.measures, again.measures, run_id)) == []
+        told = [[(c.name, c.host, c.verdict, c.why) for c in each.criteria] for each in (again, judgement)]
+        assert told[0] == told[1]
+    assert {judgement.verdict for judgement in judged.values()} == {"pass", "fail"}
