@@ -291,8 +291,9 @@ class Admin:
     def broker_configs(self, broker_id: int, keys: Sequence[str] | None = None) -> BrokerConfigs:
         """Ask one broker which dynamic configuration it has in force itself, by level; of these keys, or of all (None).
 
-        All of it is some 50 kB: who asks often names what it wants to know. The answer comes from that broker's own applied configuration, not from the metadata log. Values of
-        sensitive keys, and of keys that Kafka does not know, are withheld by the broker and left out here.
+        All of it is some 50 kB: who asks often names what it wants to know. The answer comes from that broker's own
+        applied configuration, not from the metadata log. Values of sensitive keys, and of keys that Kafka does not
+        know, are withheld by the broker and left out here.
         """
         told = self._describe(ConfigResource.broker(broker_id), broker_id, keys)
         levels: dict[int, dict[str, str]] = {_BROKER_LEVEL: {}, _DEFAULT_LEVEL: {}}
