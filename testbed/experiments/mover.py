@@ -19,6 +19,7 @@ from testbed.experiments.scene import Group, Scene, assignment, fills, flows, mi
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import TopicPartition
+from testbed.network.measure import settled
 from testbed.probes.allowlist import Allowance, during, new_replicas
 from testbed.probes.brokers import nic_measurements, watch_brokers
 from testbed.probes.machine import cpu_probe
@@ -166,11 +167,11 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
             )
 
     def nics(self) -> tuple[NicMeasurement, ...]:
-        """Measure every NIC; one that could not be measured has no rate, and nothing is judged with it."""
+        """Measure every NIC, again if one is off; one that was not measured has no rate: nothing is judged with it."""
         self.context.progress("measuring the NICs, 2 s each way")
         topology = self.during.measured_topology(self.testbed.topology)
         try:
-            return nic_measurements(topology, self.testbed.measure_nics(topology))
+            return nic_measurements(topology, settled(partial(self.testbed.measure_nics, topology)))
         except TestbedError as error:
             self.recorder.event("note", "NICs were not measured", {"error": str(error)})
             return ()

@@ -15,6 +15,7 @@ from testbed.incidents.timeline import Due
 from testbed.incidents.watch import LOOK_S, Watch, quota_look, uplink_look
 from testbed.kafka.admin import Admin
 from testbed.network.fabric import shaped_devices
+from testbed.network.measure import settled
 from testbed.probes.brokers import nic_measurements, watch_brokers
 from testbed.probes.logwatch import LogWatch
 from testbed.probes.machine import cpu_probe
@@ -127,7 +128,7 @@ class Stage:
         self._progress("measuring the NICs, 2 s each way")
         with self._recorder.step("measure NICs"):
             try:
-                return nic_measurements(self._testbed.topology, self._testbed.measure_nics())
+                return nic_measurements(self._testbed.topology, settled(self._testbed.measure_nics))
             except TestbedError as error:
                 self._recorder.event("note", "NICs were not measured", {"error": str(error)})
                 return ()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.network.measure import settled
 from testbed.provision.containers import Engine
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed
@@ -63,20 +64,9 @@ def left_of(name):
     return left
 
 
-def never_as_declared(testbed, times=3):
-    """The NICs that read off in every one of so many measurements, with what was read.
-
-    A busy machine makes one read low once; a wrong shape reads wrong always.
-    """
-    off = None
-    for _ in range(times):
-        rates = testbed.measure_nics()
-        assert len(rates) == 2 * sum(len(host.nics) for host in testbed.topology.hosts)
-        print(f"{testbed.name}: {min(rate.ratio for rate in rates):.3f} to {max(rate.ratio for rate in rates):.3f}")
-        now = {
-            (rate.place, rate.device, rate.direction): round(rate.ratio, 3) for rate in rates if not rate.as_declared
-        }
-        off = now if off is None else {end: now[end] for end in off if end in now}
-        if not off:
-            break
-    return off
+def links_off(testbed):
+    """The NICs that read off every time they were measured, with what was read."""
+    rates = settled(testbed.measure_nics)
+    assert len(rates) == 2 * sum(len(host.nics) for host in testbed.topology.hosts)
+    print(f"{testbed.name}: {min(rate.ratio for rate in rates):.3f} to {max(rate.ratio for rate in rates):.3f}")
+    return {(rate.place, rate.device, rate.direction): round(rate.ratio, 3) for rate in rates if not rate.as_declared}

@@ -13,7 +13,7 @@ from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import find, ready
 from testbed.topology.model import Topology
-from tests.containers.conftest import never_as_declared
+from tests.containers.conftest import links_off
 
 pytestmark = pytest.mark.containers
 
@@ -74,7 +74,7 @@ def test_every_listener_is_reached_from_every_host(up):
 
 def test_shaping_and_rates_are_as_declared(up):
     assert up.shaping_differences() == []
-    assert never_as_declared(up) == {}
+    assert links_off(up) == {}
 
 
 def pairs(topology: Topology) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ import pytest
 from testbed.provision.containers import Engine
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import find
-from tests.containers.conftest import cli, left_of, never_as_declared
+from tests.containers.conftest import cli, left_of, links_off
 
 pytestmark = pytest.mark.containers
 
@@ -35,7 +35,7 @@ def test_another_topology_under_the_same_name_is_refused(three):
 
 
 def test_every_nic_carries_what_it_declares(three):
-    assert never_as_declared(three) == {}
+    assert links_off(three) == {}
 
 
 def test_shaping_changed_behind_the_testbeds_back_is_noticed(three):

@@ -1,0 +1,30 @@
+"""A link that reads low once is measured again; one that is off stays off."""
+
+from testbed.network.measure import LinkRate, settled
+
+
+def rates(*ratios):
+    places = ("b1", "b2")
+    return tuple(LinkRate(p, "data0", "transmit", 10**6, 1e5 * r, r, 2.0, 10**6) for p, r in zip(places, ratios, strict=True))
+
+
+def taking(*answers):
+    left = list(answers)
+    return left, lambda: left.pop(0)
+
+
+def test_nothing_is_measured_twice_that_is_as_declared():
+    left, take = taking(rates(0.99, 1.0), rates(0.5, 0.5))
+    assert settled(take) == rates(0.99, 1.0)
+    assert len(left) == 1
+
+
+def test_only_what_was_off_has_its_new_reading():
+    _left, take = taking(rates(0.99, 0.89), rates(0.7, 0.998))
+    assert settled(take) == rates(0.99, 0.998)
+
+
+def test_what_is_off_every_time_is_off():
+    left, take = taking(rates(0.99, 0.5), rates(0.98, 0.6), rates(0.97, 0.7), rates(1.0, 1.0))
+    assert settled(take) == rates(0.99, 0.7)
+    assert len(left) == 1
