@@ -184,13 +184,22 @@ def measure(topology: Topology, plan: AddressPlan, hosts: Mapping[str, Shell], f
 def settled(take: Callable[[], Sequence[LinkRate]], tries: int = TRIES) -> tuple[LinkRate, ...]:
     """What `take` measures; while a link is off all are measured again, and those that were off have the new reading.
 
-    A busy machine makes a link read low once. One that is shaped otherwise than declared reads off every time.
+    A busy machine makes a link read low, or a transfer fail, once. One that is shaped otherwise than declared reads off
+    every time. Raises `TestbedError` when no measurement came to its end.
     """
-    found = tuple(take())
-    for _ in range(tries - 1):
-        if all(rate.as_declared for rate in found):
+    found: tuple[LinkRate, ...] = ()
+    failed: TestbedError | None = None
+    for _ in range(tries):
+        if found and all(rate.as_declared for rate in found):
             break
-        found = tuple(old if old.as_declared else new for old, new in zip(found, take(), strict=True))
+        try:
+            new = tuple(take())
+        except TestbedError as error:
+            failed = error
+            continue
+        found = tuple(old if old.as_declared else again for old, again in zip(found or new, new, strict=True))
+    if not found and failed is not None:
+        raise failed
     return found
 
 

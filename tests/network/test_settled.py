@@ -1,16 +1,28 @@
 """A link that reads low once is measured again; one that is off stays off."""
 
+import pytest
+
+from testbed.errors import TestbedError
 from testbed.network.measure import LinkRate, settled
 
 
 def rates(*ratios):
     places = ("b1", "b2")
-    return tuple(LinkRate(p, "data0", "transmit", 10**6, 1e5 * r, r, 2.0, 10**6) for p, r in zip(places, ratios, strict=True))
+    return tuple(
+        LinkRate(p, "data0", "transmit", 10**6, 1e5 * r, r, 2.0, 10**6) for p, r in zip(places, ratios, strict=True)
+    )
 
 
 def taking(*answers):
     left = list(answers)
-    return left, lambda: left.pop(0)
+
+    def take():
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return left, take
 
 
 def test_nothing_is_measured_twice_that_is_as_declared():
@@ -28,3 +40,14 @@ def test_what_is_off_every_time_is_off():
     left, take = taking(rates(0.99, 0.5), rates(0.98, 0.6), rates(0.97, 0.7), rates(1.0, 1.0))
     assert settled(take) == rates(0.99, 0.7)
     assert len(left) == 1
+
+
+def test_a_measurement_that_fails_once_is_made_again():
+    _left, take = taking(TestbedError("no answer"), rates(0.99, 0.9), TestbedError("no answer"))
+    assert settled(take) == rates(0.99, 0.9)
+
+
+def test_one_that_fails_every_time_has_failed():
+    _left, take = taking(*(TestbedError(f"no answer {number}") for number in (1, 2, 3)))
+    with pytest.raises(TestbedError, match="no answer 3"):
+        settled(take)
