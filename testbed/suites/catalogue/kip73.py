@@ -2,9 +2,9 @@
 
 from testbed.suites.suite import Case, Suite
 
-SLOW = "rate=5MB/s"
-"""Half of what the experiments take: half the bytes to write before and to read back after, in as much time of move."""
-LIGHT = ("rate=3MB/s", "inbound=500kB/s")
+SLOW = ("rate=4MB/s", "preload=50s")
+"""Less than half of what the experiments take: less to write before and to read back after, and the move is as long."""
+LIGHT = ("rate=3MB/s", "inbound=500kB/s", "preload=50s")
 """Brokers, clients and fetches of small responses together are to leave the two cores some time."""
 _SMOKE = (
     Case("two-to-one-produce", "kip73-two-to-one-produce"),
@@ -12,18 +12,18 @@ _SMOKE = (
     Case("two-node", "kip73-two-node"),
 )
 _CI = (
-    Case("one-to-two", "kip73-one-to-two", (SLOW,)),
+    Case("one-to-two", "kip73-one-to-two", SLOW),
     Case("one-to-two-produce", "kip73-one-to-two-produce", LIGHT),
-    Case("two-to-one", "kip73-two-to-one", (SLOW,)),
+    Case("two-to-one", "kip73-two-to-one", SLOW),
     Case("two-to-one-produce", "kip73-two-to-one-produce", LIGHT),
     Case("bounce", "kip73-bounce"),
-    Case("two-node", "kip73-two-node", (SLOW,)),
-    Case("two-node-default-fetch", "kip73-two-node", (SLOW, "fetch=default")),
+    Case("two-node", "kip73-two-node", SLOW),
+    Case("two-node-default-fetch", "kip73-two-node", (*SLOW, "fetch=default")),
     Case("two-node-produce", "kip73-two-node-produce", LIGHT),
     Case("live-change", "kip73-live-change"),
     Case("mixed-volume", "kip73-mixed-volume"),
     Case("stuck", "kip73-stuck"),
-    Case("bootstrap", "kip73-bootstrap", (SLOW,)),
+    Case("bootstrap", "kip73-bootstrap", SLOW),
     Case("nic-bound", "kip73-nic-bound"),
     Case("fetch-size", "kip73-fetch-size"),
 )
