@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -154,7 +155,7 @@ def since(spark: SparkSession, values: DataFrame, about: list[About], before: Ma
 def _time_to_learn(judged: list[About], about: list[About], learned: Learned | None) -> bool:
     lengths = sorted(min(each.runs, MOST_RUNS) for each in judged)
     newest = max(each.newest for each in about)
-    return due(learned, int(night_of(newest)), float(lengths[len(lengths) // 2]))  # type: ignore[arg-type]
+    return due(learned, int(night_of(np.array([newest]))[0]), float(lengths[len(lengths) // 2]))
 
 
 def _names(spark: SparkSession, series: list[str]) -> DataFrame:

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from results.catalogue import StoreError
-from results.files import LocalFiles
 from results.nights.values import VALUES
 from results.store import Store
 
@@ -47,7 +46,7 @@ def write(store: Store, table: pa.Table) -> str:
 def read(store: Store, path: str) -> pa.Table:
     """A part whole. Raises StoreError when its bytes are not those that were written."""
     data = store.files.read(path)
-    if hashlib.sha256(data).hexdigest()[:20] != PurePosixPath(path).stem:
+    if not _whole(path, data):
         raise StoreError(f"{store.location}/{path} is damaged: its bytes are not those of its name")
     return _of_today(pq.read_table(io.BytesIO(data)))
 
@@ -61,60 +60,40 @@ def _of_today(table: pa.Table) -> pa.Table:
 
 
 def readable(store: Store) -> tuple[list[str], list[str]]:
-    """The parts whose footer can be read, and a line for each of the others, which are set aside for good.
+    """The parts that are as they were written, and a line for each other one, which is set aside for good.
 
     Runs whose values were in a damaged part are ingested again, as long as their samples are there.
     """
     good, problems = [], []
     for path in paths(store):
-        try:
-            with _opened(store, path) as source:
-                pq.read_metadata(source)
-        except (pa.ArrowInvalid, OSError) as error:
-            problems.append(set_aside(store, path, str(error)))
-        else:
+        if _whole(path, store.files.read(path)):
             good.append(path)
+        else:
+            problems.append(set_aside(store, path))
     return good, problems
 
 
-def _opened(store: Store, path: str) -> pa.NativeFile:
-    if isinstance(store.files, LocalFiles):
-        return pa.OSFile(str(store.files.root / path))
-    return pa.BufferReader(store.files.read(path))
+def _whole(path: str, data: bytes) -> bool:
+    return hashlib.sha256(data).hexdigest()[:20] == PurePosixPath(path).stem
 
 
-def set_aside(store: Store, path: str, why: str) -> str:
+def set_aside(store: Store, path: str) -> str:
     """Move a damaged part to `aside/`; returns a line that tells."""
     target = f"aside/{path}"
     store.files.put(target, store.files.read(path))
     store.files.discard(path)
-    return f"{store.location}/{path} is damaged ({why}) and was moved to {target}; its runs are ingested again"
+    return f"{store.location}/{path} is damaged and was moved to {target}; its runs are ingested again"
 
 
-def merge(store: Store, most: int = MOST_SMALL, small_bytes: int = SMALL_BYTES) -> list[str]:
-    """Put small parts together when there are many; returns a line for each that is damaged. Under the store's lock.
+def merge(store: Store, most: int = MOST_SMALL, small_bytes: int = SMALL_BYTES) -> None:
+    """Put small parts together when there are many. Under the store's lock, after `readable`.
 
     The new part is there before the old ones go: a reader, or a kill, in between meets runs twice, which count once.
     """
-    sizes = {path: _bytes(store, path) for path in paths(store)}
-    old = [path for path, size in sizes.items() if size < small_bytes]
-    if len(old) <= most:
-        return []
-    tables, problems, merged = [], [], []
-    for path in old:
-        try:
-            tables.append(read(store, path))
-            merged.append(path)
-        except (StoreError, pa.ArrowInvalid, OSError) as error:
-            problems.append(set_aside(store, path, str(error)))
-    new = write(store, pa.concat_tables(tables)) if tables else ""
-    for path in merged:
+    small = [path for path in paths(store) if len(store.files.read(path)) < small_bytes]
+    if len(small) <= most:
+        return
+    new = write(store, pa.concat_tables([read(store, path) for path in small]))
+    for path in small:
         if path != new:
             store.files.discard(path)
-    return problems
-
-
-def _bytes(store: Store, path: str) -> int:
-    if isinstance(store.files, LocalFiles):
-        return (store.files.root / path).stat().st_size
-    return len(store.files.read(path))

@@ -77,14 +77,21 @@ def scenarios(
     found = []
     for members in grouped.values():
         last = max(members, key=lambda each: each.newest)
-        age = timedelta(microseconds=newest - last.newest)
+        age = _age(newest, last.newest)
         if age > retired or (experiments and last.experiment not in experiments):
             continue
-        found.append(_scenario(members, last, night.states, late=age > tonight))
+        # What was never measured, or not for long, is no series of tonight.
+        measured = [each for each in members if each.newest_value is not None]
+        lately = [each for each in measured if _age(last.newest, each.newest_value) <= retired]
+        found.append(_scenario(lately, last, night.states, late=age > tonight))
     named = _names(found)
     return sorted(
         (replace(each, name=named[each.id]) for each in found), key=lambda each: (rank(each.verdict), each.name)
     )
+
+
+def _age(now: int, then: int | None) -> timedelta:
+    return timedelta(microseconds=now - (then or 0))
 
 
 def worst(found: Iterable[Scenario]) -> Verdict:
@@ -126,7 +133,7 @@ def _line(about: About, last: About, elsewhere: Sequence[About], state: State | 
 def _verdict(about: About, last: About, elsewhere: Sequence[About], said: Said, *, late: bool) -> tuple[Verdict, str]:
     if late:
         return "NO-DATA", f"not run tonight; the newest run is {last.run_id}"
-    if about.newest_value is None or about.newest_value < last.newest:
+    if (about.newest_value or 0) < last.newest:
         told = "was inconclusive" if last.verdict == "inconclusive" else "has no value"
         return "NO-DATA", f"tonight's run {last.run_id} {told}"
     change = said.reported.change if said.reported is not None else None

@@ -33,7 +33,7 @@ def _summary(each: Scenario) -> str:
         return f"{len(each.lines)} series, Kafka {each.kafka}"
     metrics = [line.about.metric for line in each.lines if line.verdict == each.verdict]
     shown = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
-    return f"{shown}: {each.why}" if each.why else shown
+    return ": ".join(part for part in (shown, each.why) if part)
 
 
 def change_words(line: Line) -> str:

@@ -3,6 +3,7 @@
 from results.criteria import judge
 from results.criteria.changed import changes
 from results.manifest import Manifest
+from results.nights import parts
 from results.retention import set_aside
 from results.store import Store, StoreError
 from testbed.cli.chosen import Choice
@@ -123,8 +124,13 @@ def _damaged(store: Store, run_ids: list[str]) -> dict[str, str]:
 
 
 def _damaged_files(store: Store) -> list[str]:
-    """What is wrong with the index and the packs themselves."""
+    """What is wrong with the index, the packs themselves, and the parts of the values table."""
     problems = [problem] if (problem := store.catalogue.problem()) else []
     for pack in store.catalogue.index().packs:
         problems += [problem for file in pack.files if (problem := store.catalogue.file_problem(file))]
+    for path in parts.paths(store):
+        try:
+            parts.read(store, path)
+        except StoreError as error:
+            problems.append(f"{error}; `testbed results judge` sets it aside and takes its runs in again")
     return problems

@@ -81,7 +81,19 @@ def test_a_run_that_says_nothing_is_no_data(about):
         "NO-DATA",
         "tonight's run 20240101T020000Z-move-000001 was inconclusive",
     )
-    assert only(scenarios(night((about(newest_value=None), None))))[1].endswith("has no value")
+    assert only(scenarios(night((about(newest_value=BEGIN - HOUR), said("OK")))))[1].endswith("has no value")
+
+
+def test_what_was_never_measured_or_not_for_long_is_no_series(about):
+    pairs = [
+        (about("a"), said("OK")),
+        (about("b", metric="cpu", newest_value=None), None),
+        (about("c", metric="old", newest_value=BEGIN - 31 * 24 * HOUR), said("OK")),
+    ]
+    (found,) = scenarios(night(*pairs))
+    assert [line.about.series for line in found.lines] == ["a"]
+    (empty,) = scenarios(night(pairs[1]))
+    assert (empty.verdict, empty.why) == ("NO-DATA", "nothing was measured")
 
 
 def test_a_new_environment_is_named(about):
