@@ -61,6 +61,7 @@ def whole_scenario(
     rate: str,
     written: str,
     preload: str,
+    fetch: str = "tuned",
     profiles: Mapping[str, Mapping[str, str]],
     stage: Callable[[Settings, Hosts], Scene] = whole_move,
     during: Callable[[Settings, Hosts], During] = nothing_else,
@@ -72,6 +73,7 @@ def whole_scenario(
         Parameter("min-insync", "2", whole(1, factor), "min.insync.replicas of the moving partitions"),
         *more,
         rate=rate,
+        fetch=fetch,
         preload=preload,
     )
     return scenario(

@@ -5,7 +5,7 @@ from results.criteria.move_measures import measure_move
 from results.criteria.registry import register
 
 register("kip435-exchange", measure=measure_move, judge=judged_by((control,), (isr_kept, fetching), under_load=True))
-# The NIC of the last new replica is slow, and the throttle is lowered on purpose: no rate is promised.
+# The throttle is lowered below what replicas in sync take, on purpose: no rate is promised.
 register(
     "kip435-rf4", measure=measure_move, judge=judged_by((), (isr_kept, fetching, in_sync_unbounded), under_load=True)
 )
