@@ -50,6 +50,11 @@ class Kip455Test(ScenarioTest):
         """The preferred leader is elected after a move."""
         self.check(case)
 
+    @scenario(SUITE, "kip455-many")
+    def test_many(self, case: str) -> None:
+        """2,000 partitions at once."""
+        self.check(case)
+
     @scenario(SUITE, "kip455-errors")
     def test_errors(self, case: str) -> None:
         """What is refused, by partition and by the protocol's names."""

@@ -61,7 +61,8 @@ def answer(criteria: Sequence[Criterion]) -> str:
 
 
 def lanes(record: StepsRecord, run: RunSeries) -> tuple[Lane, ...]:
-    """Each partition's states in the controller's log, from a moment before the first step."""
+    """The states in the controller's log of each partition that a step looks at, from a moment before the first."""
+    looked_at = {(e.topic, e.partition) for step in record.steps for e in step.expectations}
     begun = [step.from_us for step in record.steps if step.from_us is not None]
     ended = [step.to_us for step in record.steps if step.to_us is not None]
     if not begun or not ended:
@@ -69,8 +70,9 @@ def lanes(record: StepsRecord, run: RunSeries) -> tuple[Lane, ...]:
     zero, last = begun[0], ended[-1]
     told: dict[tuple[str, int], list[tuple[int, int, State]]] = {}
     for event in run.told((LOG,)):
-        d = event.detail
-        told.setdefault((d["topic"], d["partition"]), []).append((d["offset"], event.us, state_of(d)))
+        key = event.detail["topic"], event.detail["partition"]
+        if key in looked_at:
+            told.setdefault(key, []).append((event.detail["offset"], event.us, state_of(event.detail)))
     scale = (WIDTH - LEFT) / max(1.0, (last - zero) / US + BEFORE_S)
 
     def x(us: int) -> float:

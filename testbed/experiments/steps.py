@@ -109,10 +109,13 @@ class Ask:
     targets: Mapping[int, Replicas | None]
 
     def __str__(self) -> str:
-        told = [
-            f"partition {p}: " + ("cancel" if target is None else f"to {numbers(target)}")
-            for p, target in self.targets.items()
-        ]
+        partitions: dict[Replicas | None, list[int]] = {}
+        for p, target in self.targets.items():
+            partitions.setdefault(None if target is None else tuple(target), []).append(p)
+        told = []
+        for target, these in partitions.items():
+            which = f"partition {these[0]}" if len(these) == 1 else f"{len(these)} partitions"
+            told.append(f"{which}: " + ("cancel" if target is None else f"to {numbers(target)}"))
         return "; ".join(told)
 
     def do(self, on: "Stepping") -> None:

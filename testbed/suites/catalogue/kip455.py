@@ -18,6 +18,7 @@ _ALL = (
     "errors",
     "target-dead",
     "leader-dies",
+    "many",
     "override-failover",
 )
 
