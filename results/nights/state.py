@@ -63,11 +63,15 @@ class State:
         said = dict(found["said"])
         reported = said.pop("reported")
         return cls(
-            *(found[n] for n in ("series", "experiment", "metric", "judged", "since")),
-            History.from_json(text),
-            Said(**said, reported=_reported(reported) if reported else None),
-            found["causes"],
-            found["scenario"],
+            series=found["series"],
+            experiment=found["experiment"],
+            metric=found["metric"],
+            judged=found["judged"],
+            since=found["since"],
+            history=History.from_json(text),
+            said=Said(**said, reported=_reported(reported) if reported else None),
+            causes=found["causes"],
+            scenario=found["scenario"],
         )
 
 

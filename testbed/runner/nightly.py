@@ -46,12 +46,12 @@ class Made:
         )
 
 
-def variants(cases: Sequence[Case], profile: str, kafka: str | None, repeats: Callable[[Resolved], int]) -> list[Variant]:
+def variants(
+    cases: Sequence[Case], profile: str, kafka: str | None, repeats: Callable[[Resolved], int]
+) -> list[Variant]:
     """A variant for each run of the night: cases in order, repeated ones once more after all others. Raises
     `UsageError` for what cannot be run."""
-    once = [
-        Variant(case.name, case.experiment, profile, case.settings, kafka, case.topology) for case in cases
-    ]
+    once = [Variant(case.name, case.experiment, profile, case.settings, kafka, case.topology) for case in cases]
     wanted = {variant.label: repeats(resolve(variant)) for variant in once}
     most = max(wanted.values(), default=1)
     again = [
@@ -74,7 +74,9 @@ def needed(known: Iterable[State], more: int = MORE, noisy: float = Rule().noisy
     return repeats
 
 
-def new_night(suite: str, profile: str, kafka: str | None, store: str | None, seed: int, only: Sequence[str] = ()) -> Series:
+def new_night(
+    suite: str, profile: str, kafka: str | None, store: str | None, seed: int, only: Sequence[str] = ()
+) -> Series:
     """A night that can be run. Raises `UsageError`."""
     cases = find_suite(suite).cases(profile, only)
     planned = variants(cases, profile, kafka, lambda _wanted: 1)

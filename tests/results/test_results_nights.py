@@ -20,6 +20,7 @@ from results.report.nights import render_nights
 from results.series import simulate
 from results.series.block import Block
 from results.series.history import Acknowledged
+from results.series.replay import replay
 from results.series.shuffle import learn
 from results.store import Store
 from tests.results.many import filled, some_runs
@@ -28,23 +29,35 @@ from tests.results.test_results_report import Page
 
 pytestmark = pytest.mark.spark
 
-# Steps of three nights ago, which is when they are found.
-SPEC = Spec(
-    20, 32, (Change(3, 20, 0.3), Change(7, 29, 0.2), Change(12, 29, 0.2, machine=True), Change(16, 31, 2, "spike"))
-)
+NEWEST = 31
+CHANGES = (Change(3, 20, 0.3), Change(12, 29, 0.2, machine=True), Change(16, NEWEST, 2, "spike"))
+SPEC = Spec(20, NEWEST + 2, CHANGES, end=NEWEST + 1)
 
 
 @pytest.fixture(scope="module")
 def learned():
     values = simulate.store(np.random.default_rng(1), "gaussian", 60, 100, 0.03)
-    newest = night_of(np.array([round(generate.when(0, 31).timestamp()) * 1_000_000]))
+    newest = night_of(np.array([round(generate.when(0, NEWEST).timestamp()) * 1_000_000]))
     return Learned(int(newest[0]), 60.0, learn(Block.of(values.T.tolist()), 1, 0.04))
 
 
-def test_a_store_is_judged_night_after_night(spark, tmp_path, learned):
+@pytest.fixture(scope="module")
+def spec(learned):
+    """With a step in a series of scenario 1 that is found on the newest night, its third: which depends on the noise."""
+
+    def found(change):
+        values = generate.matrix(replace(SPEC, changes=(change,)))[: NEWEST + 1, [change.series]]
+        nights = replay(values, lambda _night, _block: learned.noise, family=100)
+        return [(each.night, each.change.runs) for night in nights for each in night]
+
+    tried = (Change(series, 29, size) for size in (0.1, 0.12, 0.14, 0.16, 0.2) for series in range(5, 10))
+    return replace(SPEC, changes=(*CHANGES, next(each for each in tried if found(each) == [(NEWEST, 3)])))
+
+
+def test_a_store_is_judged_night_after_night(spark, tmp_path, learned, spec):
     store = Store.open(tmp_path)
     assert worst(scenarios(night(spark, store))) == "NO-DATA"
-    generate.history(store, SPEC)
+    generate.history(store, spec)
     state.save_noise(store, learned)  # a store that was judged before: learning is tested by itself
     first = night(spark, store)
     found = {each.name: each for each in scenarios(first)}
@@ -67,7 +80,7 @@ def test_a_store_is_judged_night_after_night(spark, tmp_path, learned):
     by = Acknowledged("known", "me", "now")
     after, _ = state.acknowledge(state.load(store), [late.about.series], by)
     state.save(store, after.values())
-    generate.history(store, replace(SPEC, runs=33, begin=32, end=33))
+    generate.history(store, replace(spec, begin=NEWEST + 1, end=NEWEST + 2))
     third = {each.name: each for each in scenarios(night(spark, store))}
     own = next(line for line in third["generated case=1"].lines if line.about.series == late.about.series)
     assert own.verdict == "NO-DATA"

@@ -10,17 +10,23 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--suite", default="kip73", help="whose cases are run (default: kip73)")
     parser.add_argument("--case", metavar="NAME", action="append", default=[], help="only this one (may be repeated)")
     parser.add_argument("--profile", default="ci", help="smoke, ci (default) or release")
-    parser.add_argument("--kafka", metavar="VERSION", help="a version, a tarball or a built tree (default: the topologies')")
+    parser.add_argument(
+        "--kafka", metavar="VERSION", help="a version, a tarball or a built tree (default: the topologies')"
+    )
     parser.add_argument("--budget", metavar="TIME", help="begin nothing that would not be done in this time, as 2h")
     parser.add_argument("--resume", metavar="ID", help="go on with an interrupted night; repeats nothing")
     parser.add_argument("--seed", type=int, default=1, help="draws the order of the runs (default: 1)")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="where report and JUnit go (default: beside the reports)")
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, help="where report and JUnit go (default: beside the reports)"
+    )
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (local[*])")
     parser.add_argument("--memory", default="2g", metavar="SIZE", help="the JVM's heap, as Spark writes it (2g)")
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
     parser.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")
-    parser.epilog = "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED, NO-DATA, or a case that was not run"
+    parser.epilog = (
+        "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED, NO-DATA, or a case that was not run"
+    )
 
 
 def _run(args: argparse.Namespace) -> int:
