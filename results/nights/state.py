@@ -38,7 +38,8 @@ class Said:
 @dataclass(frozen=True, slots=True)
 class State:
     """A series: `judged` and `since` are times in microseconds, of the newest run that was judged and of the oldest
-    that is still needed. `causes` says of changes (by first bad run) that were the machine's."""
+    that is still needed. `causes` says of changes (by first bad run) that were the machine's. What it is a series of
+    (`experiment`, `scenario`) is filled in by whoever judges the store."""
 
     series: str
     experiment: str = ""
