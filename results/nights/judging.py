@@ -60,8 +60,11 @@ class Bucket:
         kept = np.flatnonzero(keep)
         starts = np.append(np.searchsorted(codes[kept], np.arange(len(series.dictionary))), len(kept))
         head = table.take(kept[starts[:-1]])
-        words = (head.column(name).to_pylist() for name in ("series", "place", "metric", "better"))
-        return cls(*words, Runs(starts, at[kept], values[kept]), ids.take(pa.array(kept)))
+        names, places, metrics, better = (
+            head.column(name).to_pylist() for name in ("series", "place", "metric", "better")
+        )
+        runs = Runs(starts, at[kept], values[kept])
+        return cls(names, places, metrics, better, runs, ids.take(pa.array(kept)))
 
     def only(self, wanted: Sequence[int]) -> "Bucket":
         """Those series."""
@@ -69,8 +72,10 @@ class Bucket:
         rows = np.concatenate(spans) if spans else np.zeros(0, np.int64)
         starts = np.concatenate([[0], np.cumsum([len(span) for span in spans])]).astype(np.int64)
         runs = Runs(starts, self.runs.at[rows], self.runs.values[rows])
-        words = ([names[i] for i in wanted] for names in (self.names, self.places, self.metrics, self.better))
-        return Bucket(*words, runs, self.ids.take(pa.array(rows)))
+        names, places, metrics, better = (
+            [words[i] for i in wanted] for words in (self.names, self.places, self.metrics, self.better)
+        )
+        return Bucket(names, places, metrics, better, runs, self.ids.take(pa.array(rows)))
 
     def of_series(self, i: int) -> tuple[Ints, Floats]:
         """(times, values) of one series."""

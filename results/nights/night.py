@@ -188,5 +188,5 @@ def fast(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(name, value)
         yield
     finally:
-        for name, value in usual.items():
-            spark.conf.set(name, value or "")
+        for name, before in usual.items():
+            spark.conf.set(name, before or "")

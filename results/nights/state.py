@@ -38,7 +38,8 @@ class Said:
 @dataclass(frozen=True, slots=True)
 class State:
     """A series: `judged` and `since` are times in microseconds, of the newest run that was judged and of the oldest
-    that is still needed. `causes` says of changes (by first bad run) that were the machine's."""
+    that is still needed. `causes` says of changes (by first bad run) that were the machine's. What it is a series of
+    (`experiment`, `scenario`) is filled in by whoever judges the store."""
 
     series: str
     experiment: str = ""
@@ -63,11 +64,15 @@ class State:
         said = dict(found["said"])
         reported = said.pop("reported")
         return cls(
-            *(found[n] for n in ("series", "experiment", "metric", "judged", "since")),
-            History.from_json(text),
-            Said(**said, reported=_reported(reported) if reported else None),
-            found["causes"],
-            found["scenario"],
+            series=found["series"],
+            experiment=found["experiment"],
+            metric=found["metric"],
+            judged=found["judged"],
+            since=found["since"],
+            history=History.from_json(text),
+            said=Said(**said, reported=_reported(reported) if reported else None),
+            causes=found["causes"],
+            scenario=found["scenario"],
         )
 
 

@@ -26,8 +26,8 @@
   const newest = (series) => series.changes.find((c) => c.tonight);
 
   // One chart for both sizes: points, the level between changes, a line where each change begins and where Kafka changed.
-  function draw(canvas, row, big, at) {
-    const width = canvas.clientWidth, height = canvas.clientHeight, px = devicePixelRatio || 1;
+  function draw(canvas, row, big, at, [width, height] = [canvas.clientWidth, canvas.clientHeight]) {
+    const px = devicePixelRatio || 1;
     if (!width) return null;
     canvas.width = width * px; canvas.height = height * px;
     const ctx = canvas.getContext("2d"), { values, levels, changes } = row.series, versions = row.scenario.kafka;
@@ -80,15 +80,18 @@
     }
     ctx.fillStyle = colour("mean");
     const size = big ? 2.6 : Math.max(1.1, Math.min(1.9, (right - left) / (count - first) / 2.6));
+    ctx.beginPath();
     for (let i = first; i < count; i++) if (values[i] != null) {
-      ctx.beginPath(); ctx.arc(X(i), Y(values[i]), i === at ? size * 2 : size, 0, 7); ctx.fill();
+      const radius = i === at ? size * 2 : size;
+      ctx.moveTo(X(i) + radius, Y(values[i])); ctx.arc(X(i), Y(values[i]), radius, 0, 7);
     }
+    ctx.fill();
     return { index: (x) => Math.max(first, Math.min(count - 1, Math.round((x - left) / (right - left) * (count - first) + first - 0.5))) };
   }
 
   function says(series) {
     const change = newest(series);
-    if (change) return [change.effect == null ? change.kind : percent(change.effect), change.cause || `${change.kind}, p ${number(change.p)}`];
+    if (change) return [change.effect == null ? change.kind : percent(change.effect), change.cause || `${change.kind}, p ${+change.p.toPrecision(2)}`];
     const open = waits(series);
     const rest = series.verdict === "OK" ? (series.detectable == null ? "" : `would see ${percent(series.detectable)} in 10 runs`) : series.why;
     return [data.words[series.verdict], open ? `${open} open; ${rest}` : rest];
@@ -110,8 +113,6 @@
     const canvas = element("canvas");
     narrow.matches ? made.append(mark, name, text, canvas) : made.append(mark, name, canvas, text);
     made.style.top = index * tall() + "px";
-    list.append(made);
-    draw(canvas, row, false);
     return made;
   }
   function fill() {
@@ -121,7 +122,13 @@
       if (node.contains(document.activeElement)) continue;
       node.remove(); alive.delete(index);
     }
-    for (let index = from; index < to; index++) if (!alive.has(index)) alive.set(index, make(index));
+    const fresh = [];
+    for (let index = from; index < to; index++) if (!alive.has(index)) { alive.set(index, make(index)); fresh.push(index); }
+    if (!fresh.length) return;
+    // All at once, and measured once: asking each for its size would lay the page out as many times.
+    list.append(...fresh.map((index) => alive.get(index)));
+    const one = $("canvas", alive.get(fresh[0])), size = [one.clientWidth, one.clientHeight];
+    for (const index of fresh) draw($("canvas", alive.get(index)), shown[index], false, undefined, size);
   }
   function anew() {
     for (const node of alive.values()) node.remove();
