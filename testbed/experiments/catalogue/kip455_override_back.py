@@ -1,4 +1,4 @@
-"""A move is given its own origin as its target. That is no cancellation: its adding replica is adding and removing then.
+"""A move is given its own origin as its target. That is no cancellation: its new replica is adding and removing then.
 
 What was adding stays so when the new target adds nothing, and what is adding must come into sync before a move ends. It
 takes a cancellation to end it.

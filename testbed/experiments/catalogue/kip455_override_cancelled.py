@@ -1,7 +1,7 @@
 """An overridden move is cancelled: [1, 2, 3] to [4, 2, 3], to [5, 2, 3], and back to where it came from.
 
-That is what the KIP says. In KRaft the first move's replica, 4, has become one of those that there were. To be rid of it
-the original replicas are asked for.
+That is what the KIP says. In KRaft the first move's replica, 4, has become one of those that there were. To be rid of
+it the original replicas are asked for.
 """
 
 from results.steps import Wanted
