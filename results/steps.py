@@ -10,6 +10,8 @@ from typing import Literal
 When = Literal["before", "seen", "never", "end"]
 """`before`: in force when the step began, or the step proves nothing; `end`: in force when it ended."""
 ACCEPTED = "accepted"
+LINGER_US = 25_000
+"""How long the controller goes on adding records to a batch: `controller.quorum.append.linger.ms`, Kafka's default."""
 GONE = "does not exist"
 
 
@@ -137,12 +139,13 @@ class StepsRecord:
 def asked(steps: Sequence[StepRecord]) -> Iterator[tuple[int, int, Expectation, int, int]]:
     """Of every step that was taken: its place, each expectation's place, the expectation, and the span it is about.
 
-    The controller's log has whole milliseconds: a step's span begins with the one in which it was asked for.
+    The controller writes records in batches, and a batch has the time, in whole milliseconds, at which it was begun: a
+    step's span begins as much earlier. Steps are further apart than that.
     """
     for place, step in enumerate(steps):
         if step.from_us is None or step.to_us is None:
             continue
-        begin = step.from_us // 1000 * 1000
+        begin = (step.from_us - LINGER_US) // 1000 * 1000
         for number, expectation in enumerate(step.expectations):
             if expectation.when == "before":
                 span = begin - 1, begin - 1

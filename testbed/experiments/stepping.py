@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from results.manifest import Facts
-from results.steps import ACCEPTED, Expectation, StepRecord, StepsRecord
+from results.steps import ACCEPTED, LINGER_US, Expectation, StepRecord, StepsRecord
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context, Outcome
 from testbed.experiments.steps import Expect, Replicas, Step, answer_of
@@ -31,6 +31,8 @@ from testbed.workload.records import Recipe
 
 RECORD_BYTES = 4096
 TRACE_TIMEOUT_S = 3.0
+LOG_BYTES = 20_000_000
+"""Read of a broker's log at most: it says several lines of each of 2,000 partitions."""
 _LOOK_S = 0.05
 
 
@@ -129,6 +131,7 @@ class Stepping:
     def walk(self) -> list[StepRecord]:
         """Take every step in order; those after one that did not come to its end are not taken."""
         taken: list[StepRecord] = []
+        _next_batch()
         for step in self._scenario.steps:
             open_ends = [each.name for each in taken if each.from_us is None or each.why]
             if open_ends:
@@ -160,8 +163,7 @@ class Stepping:
             except WaitTimeout as error:
                 why = f"after {step.timeout_s:g} s: {'; '.join(error.last_seen)}"
             ended_us = now_us()
-            # The log has whole milliseconds: what is done next shall not have this step's last one.
-            wait_for(now_us, lambda us: us // 1000 > ended_us // 1000, 1.0, 0.0005, "the next millisecond")
+            _next_batch()
         return StepRecord(
             step.name,
             str(step.act),
@@ -204,7 +206,7 @@ def run_steps(context: Context, scenario: Scenario) -> Outcome:
     """Take a scenario's steps and read the log: what did not succeed is told of its step, not an exception."""
     recorder = context.recorder
     with Stepping(context, scenario) as stepping:
-        watch = LogWatch(context.testbed)
+        watch = LogWatch(context.testbed, most_bytes=LOG_BYTES)
         watch.start()
         recorder.poll("cpu", 1.0, cpu_probe())
         with recorder.step("prepare"):
@@ -219,6 +221,12 @@ def run_steps(context: Context, scenario: Scenario) -> Outcome:
         logs = watch.logs()
     record = StepsRecord((stepping.topic,), tuple(steps), compared.equal, compared.differences, compared.problem)
     return Outcome(facts=Facts(logs=logs), steps=record)
+
+
+def _next_batch() -> None:
+    """Wait until what is done next cannot be found in a batch of the log that was begun by now."""
+    since = now_us()
+    wait_for(now_us, lambda us: us > since + 2 * LINGER_US, 1.0, 0.01, "the controller's next batch")
 
 
 def _readable(context: Context) -> list[Shell]:

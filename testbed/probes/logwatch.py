@@ -32,10 +32,12 @@ class _Mark:
 class LogWatch:
     """The logs of all Kafka hosts of a testbed, from `start` on.
 
-    `allowances` are for what an experiment does on purpose, beside those that ship with the testbed.
+    `allowances` are for what an experiment does on purpose, beside those that ship with the testbed. Of each log
+    `most_bytes` are read at most.
     """
 
-    def __init__(self, testbed: Testbed, allowances: Sequence[Allowance] = ()) -> None:
+    def __init__(self, testbed: Testbed, allowances: Sequence[Allowance] = (), *, most_bytes: int = MOST_BYTES) -> None:
+        self._most_bytes = most_bytes
         self._hosts: dict[str, Shell] = {name: testbed.hosts[name] for name in testbed.state.kafka}
         self._versions = dict(testbed.state.kafka)
         self._allowances = [*shipped(), *allowances]
@@ -66,7 +68,7 @@ class LogWatch:
         if mark.problem is not None:
             return HostLog(name, mark.problem)
         try:
-            text, problem = read_since(self._hosts[name], mark.offset)
+            text, problem = read_since(self._hosts[name], mark.offset, self._most_bytes)
         except TestbedError as error:
             return HostLog(name, f"the log could not be read: {error}")
         found = kinds(name, unexplained(list(entries(text)), name, self._versions[name], self._allowances))

@@ -18,7 +18,7 @@ def profile(request, monkeypatch):
     return request.param
 
 
-def tests_of(module):
+def marked_in(module):
     """Case → (nodes, their type), as ducktape would find them."""
     found = []
     for name, method in vars(module.Kip455Test).items():
@@ -32,7 +32,7 @@ def tests_of(module):
 
 def test_each_case_has_one_ducktape_test_with_the_hosts_it_needs(profile):
     cases = find_suite("kip455").cases(profile)
-    found = tests_of(importlib.reload(kip455))
+    found = marked_in(importlib.reload(kip455))
     assert sorted(case for case, *_rest in found) == sorted(case.name for case in cases)
     for case in cases:
         topology = case.resolve(profile).topology.name

@@ -53,7 +53,7 @@ class KraftLog(FakeAdmin):
         after = replace(before, **given)
         target = tuple(b for b in after.replicas if b not in after.removing)
         isr = tuple(b for b in after.isr if b not in after.removing)
-        if (after.adding or after.removing) and isr and set(target) <= set(isr):
+        if (after.adding or after.removing) and isr and {*target, *after.adding} <= set(after.isr):
             after = replace(after, replicas=target, isr=isr, adding=(), removing=())
         leader = self._leader(after, preferred)
         shrunk = not set(before.replicas) <= set(after.replicas)

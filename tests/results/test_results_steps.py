@@ -83,8 +83,8 @@ def test_a_deleted_partition_is_gone_and_one_never_heard_of_is_not_known():
     assert found["2-other.there"].verdict == "inconclusive"
 
 
-def test_a_record_of_the_millisecond_in_which_a_step_was_asked_for_is_of_that_step():
-    found = verdicts(events=(LOGGED[0], log(1.001, 20, {**LOGGED[1].detail}), LOGGED[2], *POLLED))
+def test_a_record_of_a_batch_that_was_begun_a_moment_before_is_of_the_step_that_asked_for_it():
+    found = verdicts(events=(LOGGED[0], log(0.98, 20, {**LOGGED[1].detail}), LOGGED[2], *POLLED))
     assert found["1-asked.moving"].verdict == "pass"
 
 

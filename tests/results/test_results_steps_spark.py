@@ -32,4 +32,4 @@ def test_both_measure_and_judge_alike(spark, make_run, tmp_path):
         assert list(differences(judgement.measures, again.measures, run_id)) == []
         told = [[(c.name, c.host, c.verdict, c.why) for c in each.criteria] for each in (again, judgement)]
         assert told[0] == told[1]
-    assert {judgement.verdict for judgement in judged.values()} == {"pass", "fail"}
+    assert {judgement.verdict for judgement in judged.values()} == {"pass", "fail", "inconclusive"}

@@ -1,10 +1,16 @@
-"""A move is given its own origin as its target: the same as a cancellation, but for the order."""
+"""A move is given its own origin as its target. That is no cancellation: its new replica is adding and removing then.
+
+What was adding stays so when the new target adds nothing, and what is adding must come into sync before a move ends. It
+takes a cancellation to end it.
+"""
 
 from results.steps import Wanted
 from testbed.experiments.kip455 import experiment
 from testbed.experiments.steps import Step, ask, before, cancel, end, moving, never, still
 
 _UNDER_WAY = moving(adding=(4,), removing=(1,), staying=(2, 3))
+_BOTH = Wanted(replicas=(1, 2, 3, 4), adding=(4,), removing=(4,), isr=(1, 2, 3))
+_BACK = still((1, 2, 3), ordered=True, leaders=(1,))
 
 EXPERIMENT = experiment(
     "kip455-override-back",
@@ -17,10 +23,12 @@ EXPERIMENT = experiment(
             ask(1, 2, 3),
             (
                 before(_UNDER_WAY),
-                never("removing-four", Wanted(removing=(4,)), kip="a new move, with AR [] and RR []"),
-                end("done", still((1, 2, 3), ordered=True, leaders=(1,))),
+                never("done", _BACK, kip="a new move, with AR [] and RR []: done at once"),
+                end("adding-and-removing", _BOTH),
             ),
+            settle_s=2.0,
         ),
+        Step("cancelled", cancel(), (before(_BOTH), end("done", _BACK))),
         Step("nothing-left", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
     ],
 )

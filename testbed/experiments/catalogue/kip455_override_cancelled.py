@@ -1,6 +1,7 @@
 """An overridden move is cancelled: [1, 2, 3] to [4, 2, 3], to [5, 2, 3], and back to where it came from.
 
-That is what the KIP says. In KRaft the first move's replica, 4, has become one of those that there were.
+That is what the KIP says. In KRaft the first move's replica, 4, has become one of those that there were. To be rid of
+it the original replicas are asked for.
 """
 
 from results.steps import Wanted
@@ -27,5 +28,6 @@ EXPERIMENT = experiment(
             ),
         ),
         Step("let-go", LET_GO, (before(_CANCELLED), end("four-in-sync", still((1, 2, 3, 4))))),
+        Step("back", ask(1, 2, 3), (before(still((1, 2, 3, 4))), end("done", still((1, 2, 3), ordered=True)))),
     ],
 )
