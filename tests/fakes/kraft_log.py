@@ -126,7 +126,7 @@ class KraftLog(FakeAdmin):
             raise KafkaError("describe topics", "UNKNOWN_TOPIC_OR_PARTITION")
         return {
             tp: PartitionState(tp, p.leader, p.leader_epoch, p.replicas, p.isr, ())
-            for tp, p in self.now.items()
+            for tp, p in list(self.now.items())  # a recorder's thread asks meanwhile
             if tp.topic in topics
         }
 
@@ -134,7 +134,7 @@ class KraftLog(FakeAdmin):
         self.tick()
         return {
             tp: Reassignment(p.replicas, p.adding, p.removing)
-            for tp, p in self.now.items()
+            for tp, p in list(self.now.items())
             if (p.adding or p.removing) and (topics is None or tp.topic in topics)
         }
 

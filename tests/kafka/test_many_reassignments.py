@@ -31,7 +31,7 @@ class Controller:
             raise client_errors.PolicyViolationError
         if self.lost:
             self.lost -= 1
-            raise RuntimeError("Failed to find active controller id!")
+            return dict.fromkeys(request, client_errors.NotControllerError)
         return {tp: self._one(tp, target) for tp, target in request.items()}
 
     def _one(self, tp, target):
