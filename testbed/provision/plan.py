@@ -52,8 +52,12 @@ class Identity:
 
 
 def management_network(labels: Labels) -> str:
-    """The name of the testbed's management network in the engine."""
-    return f"testbed-{labels.name}"
+    """The name of the testbed's management network in the engine.
+
+    With its slot: an `up` that was killed may have asked the engine for a network that appears only after the next `up`
+    has cleaned up, and two networks of one name cannot be told apart.
+    """
+    return f"testbed-{labels.name}-{labels.slot}"
 
 
 def fabric_spec(image: str, labels: Labels) -> Spec:

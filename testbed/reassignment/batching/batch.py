@@ -62,7 +62,8 @@ def collect(
     deferred: dict[TopicPartition, Deferred] = {}
     slots = None if limits.partitions is None else limits.partitions - len(running)
     leaders = None if limits.leaders is None else limits.leaders - sum(s.moves_leader for s in running.values())
-    copying = Counter(broker for step in running.values() for broker in step.adding)
+    cap = limits.per_broker
+    copying = Counter(broker for step in running.values() for broker in step.adding) if cap is not None else Counter()
     candidates = list(wanted)
     for turn in (True, False):
         for tp, step in candidates:
@@ -71,7 +72,7 @@ def collect(
                 continue
             if step.moves_leader is not turn:
                 continue
-            full = [] if limits.per_broker is None else [b for b in step.adding if copying[b] >= limits.per_broker]
+            full = [] if cap is None else [broker for broker in step.adding if copying[broker] >= cap]
             if slots is not None and slots <= 0:
                 deferred[tp] = Deferred("partitions", f"{limits.partitions} partitions are in flight")
             elif turn and leaders is not None and leaders <= 0:
@@ -80,7 +81,8 @@ def collect(
                 deferred[tp] = Deferred("broker", f"broker {full[0]} receives {copying[full[0]]} replicas")
             else:
                 chosen[tp] = step
-                copying.update(step.adding)
+                if cap is not None:
+                    copying.update(step.adding)
                 slots = None if slots is None else slots - 1
                 leaders = leaders - 1 if turn and leaders is not None else leaders
     return Batch(chosen, deferred)

@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.batching.batch import Batch, Limits, collect
@@ -45,8 +45,9 @@ def forecast(views: Mapping[TopicPartition, View], online: Collection[int], limi
             waiting |= {names[rank]: f"{limits.leaders} leader movements are allowed" for rank in queue.steps}
             break
         for rank, step in zip(ranks, batch.steps.values(), strict=True):
-            isr = tuple(b for b in step.replicas if b in brokers)
-            state[rank] = replace(state[rank], current=step.replicas, isr=isr)
+            before = state[rank]
+            isr = step.replicas if brokers.issuperset(step.replicas) else brokers.intersection(step.replicas)
+            state[rank] = View(step.replicas, before.target, isr, before.min_insync)
             consider(rank)
         batches.append(batch)
     return Forecast(tuple(batches), waiting)

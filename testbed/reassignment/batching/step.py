@@ -58,15 +58,14 @@ def next_step(view: View, online: Collection[int], most_replicas: int | None) ->
     new_leader = target[0] not in current
     if new_leader and target[0] not in online:
         return Waiting(f"broker {target[0]}, the new preferred leader, is offline")
-    short = max(0, view.min_insync - sum(broker in view.isr for broker in current))
+    short = max(0, view.min_insync - len([broker for broker in current if broker in view.isr]))
     if new_leader or (short and reachable):
         added, dropped = reachable[: max(short, int(new_leader))], set[int]()
     else:
         added, dropped = _exchange(view, reachable, limit)
     kept = [broker for broker in current if broker not in dropped]
-    members = {*kept, *added}
-    ordered = [broker for broker in target if broker in members]
-    replicas = (*ordered, *(broker for broker in kept if broker not in target))
+    ordered = [broker for broker in target if broker in kept or broker in added]
+    replicas = (*ordered, *[broker for broker in kept if broker not in target])
     if replicas != current:
         return Step(current, replicas)
     offline = ", ".join(str(broker) for broker in missing if broker not in online)
