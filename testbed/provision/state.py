@@ -15,6 +15,8 @@ from testbed.errors import TestbedError, UsageError
 from testbed.paths import state_dir
 from testbed.provision.keys import KeyPair, write_private
 
+NO_SLOT = -1
+"""Of a testbed whose addresses have not been taken yet."""
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 Status = Literal["creating", "up"]
 

@@ -31,7 +31,7 @@ from testbed.provision.remove import remove
 from testbed.provision.requirements import require
 from testbed.provision.shaping import differences, make_fabric
 from testbed.provision.software import SoftwareSet
-from testbed.provision.state import TestbedState
+from testbed.provision.state import NO_SLOT, TestbedState
 from testbed.topology import Topology, load_document
 from testbed.topology.find import find
 
@@ -119,12 +119,10 @@ class Testbed:
         image = software.image
         identity = Identity.generate(topology)
         try:
-            labels = allocate(engine, name, image.tag)
-            progress(f"addresses {AddressPlan(labels.slot, ()).data}")
             state = TestbedState(
                 name=name,
                 status="creating",
-                slot=labels.slot,
+                slot=NO_SLOT,
                 topology=topology.to_document(),
                 topology_digest=topology.digest(),
                 owner=str(Owner.this_process()),
@@ -136,6 +134,11 @@ class Testbed:
                 host_keys={host: key.public for host, key in identity.host_keys.items()},
                 digests={"image": image.id, **{v: software.kafka(v).digest for v in set(kafka.values())}},
             )
+            # Before anything is asked for: what the engine still makes when this process is killed is looked for then.
+            states.save(state)
+            labels = allocate(engine, name, image.tag)
+            progress(f"addresses {AddressPlan(labels.slot, ()).data}")
+            state = replace(state, slot=labels.slot)
             states.save(state)
             states.write_key(name, identity.login)
             testbed = cls(state, engine, software)
