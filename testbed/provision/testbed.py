@@ -171,11 +171,11 @@ class Testbed:
             raise TestbedError(
                 f"there is no testbed {name}; up are: {up}. `testbed up TOPOLOGY --name {name}` makes one"
             )
-        testbed = cls(known, Engine())
         if known.status != "up":
             raise TestbedError(
                 f"testbed {name} is not up: its `up` was interrupted. `testbed down {name}` removes what it left"
             )
+        testbed = cls(known, Engine())
         if whole:
             testbed._require_whole()
         return testbed

@@ -35,6 +35,8 @@ def test_an_incident_goes_as_its_file_foretells_in_both_practices_and_leaves_not
     try:
         for practice, verdict in (("faulty", "fail"), ("remedy", "pass")):
             document = replayed(practice)
+            if "machine-load" in (document["unlike"] or ""):  # other work was in the way, and nothing was judged
+                document = replayed(practice)
             assert (document["verdict"], document["unlike"]) == (verdict, None), document["criteria"]
             Store.open(default_store()).verify(document["run_id"])
             assert (data_dir() / "reports" / f"{document['run_id']}.html").stat().st_size > 10_000

@@ -148,7 +148,13 @@ def test_an_isr_made_to_flap_fails():
     testbed = running_testbed(process)
     faults = Faults(testbed)
     with testbed.admin() as admin:
-        wait_until(lambda: admin.reassignments() != {}, 180, 0.2, "the move to begin")
+        # The calibration moves something as well, without a throttle.
+        wait_until(
+            lambda: admin.broker_configs(1).in_force(LEADER_RATE) is not None and admin.reassignments() != {},
+            180,
+            0.2,
+            "the throttled move to begin",
+        )
     for _ in range(2):
         with faults.injected(parse_fault("nic-cut hosts=b1 peers=b2")):
             wait_until(lambda: in_sync(testbed) == {1}, 60, 0.2, "the ISR to shrink")
