@@ -5,10 +5,13 @@ import importlib
 import pytest
 
 import ducktests.kip73_test as kip73
+import ducktests.kip435_test as kip435
+import ducktests.kip455_test as kip455
 from testbed.errors import UsageError
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite, find_suite, suites
 from testbed.topology.find import find
 
+MODULES = {"kip73": kip73, "kip435": kip435, "kip455": kip455}
 PROFILES = [(suite.name, profile) for suite in suites().values() for profile in suite.profiles]
 
 
@@ -20,15 +23,15 @@ def test_every_case_can_be_run(name, profile):
         assert {host.kafka_version for host in resolved.topology.hosts} == {"4.3.1"}
 
 
-def marked(monkeypatch, **variables):
-    """Case → (test, nodes, their type), as ducktape would find them."""
+def marked(monkeypatch, suite="kip73", **variables):
+    """(case, test, nodes, their type) of each test of a suite, as ducktape would find them."""
     for variable in (PROFILE_VARIABLE, CASES_VARIABLE):
         monkeypatch.delenv(variable, raising=False)
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
-    module = importlib.reload(kip73)
+    module = importlib.reload(MODULES[suite])
     found = []
-    for name, method in vars(module.Kip73Test).items():
+    for name, method in vars(getattr(module, f"{suite.capitalize()}Test")).items():
         if not name.startswith("test"):
             continue
         arguments = None
@@ -42,10 +45,10 @@ def marked(monkeypatch, **variables):
     return found
 
 
-@pytest.mark.parametrize("profile", ["smoke", "ci", "release"])
-def test_each_case_of_kip73_has_one_ducktape_test_with_the_hosts_it_needs(monkeypatch, profile):
-    tests = marked(monkeypatch, **{PROFILE_VARIABLE: profile})
-    cases = find_suite("kip73").cases(profile)
+@pytest.mark.parametrize(("name", "profile"), PROFILES)
+def test_each_case_has_one_ducktape_test_with_the_hosts_it_needs(monkeypatch, name, profile):
+    tests = marked(monkeypatch, name, **{PROFILE_VARIABLE: profile})
+    cases = find_suite(name).cases(profile)
     assert sorted(case for case, *_rest in tests) == sorted(case.name for case in cases)
     for case in cases:
         [(_case, test, nodes, kind)] = [each for each in tests if each[0] == case.name]
