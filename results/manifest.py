@@ -16,6 +16,7 @@ from results.document import DocumentError, decode, encode
 from results.live import LiveAudit, LiveLoad, LoadProcess
 from results.logs import HostLog
 from results.move import Expected, Fetch, Fetchers, Flow, FlowKind, Move
+from results.relocation import Relocation
 from results.steps import StepsRecord
 from results.upgrade import UnknownSchemaError, upgraded
 from results.verdict import Criterion, Direction, Verdict
@@ -45,6 +46,7 @@ __all__ = [
     "Move",
     "NicMeasurement",
     "Records",
+    "Relocation",
     "StepsRecord",
     "StoredFile",
     "TopologyRecord",
@@ -232,6 +234,7 @@ class Manifest:
     facts: Facts
     incident: IncidentRecord | None = None
     steps: StepsRecord | None = None
+    relocation: Relocation | None = None
     report: str | None = None
     files: tuple[StoredFile, ...] = field(default=())
     schema: int = SCHEMA_VERSION
