@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from results.batching import BatchingSeen
 from results.document import DocumentError, decode, encode
+from results.handover import HandoverSeen
 from results.live import LiveAudit, LiveLoad, LoadProcess
 from results.logs import HostLog
 from results.move import Expected, Fetch, Fetchers, Flow, FlowKind, Move
@@ -34,6 +35,7 @@ __all__ = [
     "FileKind",
     "Flow",
     "FlowKind",
+    "HandoverSeen",
     "InForce",
     "IncidentRecord",
     "LiveAudit",
@@ -174,6 +176,7 @@ class Facts:
     logs: tuple[HostLog, ...] | None = None
     live: LiveLoad | None = None
     batching: BatchingSeen | None = None
+    handover: HandoverSeen | None = None
 
 
 @dataclass(frozen=True, slots=True)
