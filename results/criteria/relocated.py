@@ -36,7 +36,8 @@ class RelocationMeasures:
     `longest_ack_us` is the longest that a record waited for its acknowledgement, from when it was due, during the move.
     `p99_before_us` is the highest 99th percentile of acknowledgements of any `P99_WINDOW_S` before it; `p99_back_s`
     when the last such window ended that was above it, 0 when there was none, None when nobody saw the end of it.
-    `device_bytes` is what the brokers' processes read from their devices over the move.
+    While a consumer read from the beginning (`cold.started` to `cold.done`) the brokers read `device_bytes` from their
+    devices, and `store_bytes` left the object store's NICs.
     """
 
     nics: tuple[NicBytes, ...]
@@ -45,7 +46,8 @@ class RelocationMeasures:
     longest_ack_us: float | None
     p99_before_us: float | None
     p99_back_s: float | None
-    device_bytes: float | None
+    device_bytes: float | None = None
+    store_bytes: float | None = None
 
 
 P99_WINDOW_S = 5

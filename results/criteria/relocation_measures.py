@@ -11,7 +11,7 @@ from results.criteria.burden import Burden, most_at_once, nic_use
 from results.criteria.load_measures import machine_load
 from results.criteria.measures import MachineLoad, MoveMeasures
 from results.criteria.relocated import P99_WINDOW_S, NicBytes, RelocationMeasures, Requests
-from results.criteria.series import Floats, RunSeries
+from results.criteria.series import Floats, RunSeries, Series
 from results.criteria.windows import US, counted, counted_between, longest_gap_s
 from results.manifest import Manifest
 from results.relocation import Relocation
@@ -20,7 +20,7 @@ from results.verdict import DIRECTIONS, Direction
 LOAD_WINDOW_S = 11.0
 """Over which a machine's load is looked at, as for any other move."""
 REQUESTS, DEVICE_READ = "s3.requests", "io.read_bytes"
-NOTHING = RelocationMeasures((), None, None, None, None, None, None)
+NOTHING = RelocationMeasures((), None, None, None, None, None)
 
 
 def measure_relocation(manifest: Manifest, samples: Any, events: Any) -> MoveMeasures:
@@ -62,6 +62,7 @@ def _relocated(
     run: RunSeries, manifest: Manifest, asked: Relocation, calm: int, started: int, until: int
 ) -> RelocationMeasures:
     requests, gap_s = _requests(run, asked, started, until)
+    cold = run.event_us("cold.started"), run.event_us("cold.done")
     before_us, back_s = _p99(run.of_metric("client.produce.latency"), calm, started)
     return RelocationMeasures(
         nics=tuple(
@@ -74,7 +75,8 @@ def _relocated(
         longest_ack_us=_longest_ack(run.of_metric("client.produce.latency"), started, until),
         p99_before_us=before_us,
         p99_back_s=back_s,
-        device_bytes=_device(run, asked, started, until),
+        device_bytes=_total([run.gauge(DEVICE_READ, host) for host in asked.brokers], *cold),
+        store_bytes=_total([_sent(run, manifest, host) for host in asked.stores], *cold),
     )
 
 
@@ -149,7 +151,15 @@ def _buckets(rows: pa.Table) -> Floats:
     return np.array([float(label) for label in rows["label"].to_pylist()], np.float64)
 
 
-def _device(run: RunSeries, asked: Relocation, started: int, until: int) -> float | None:
-    found = [counted_between(run.gauge(DEVICE_READ, host), started, until) for host in asked.brokers]
+def _sent(run: RunSeries, manifest: Manifest, host: str) -> Series:
+    devices = [nic.device for nic in manifest.nics if nic.host == host and nic.direction == "transmit"]
+    return run.gauge("nic.tx.bytes", host, devices)
+
+
+def _total(counters: list[Series], begun: int | None, ended: int | None) -> float | None:
+    """What all of them counted in that time; None when one did not, or there is no such time."""
+    if begun is None or ended is None or not counters:
+        return None
+    found = [counted_between(counter, begun, ended) for counter in counters]
     known = [each for each in found if each is not None]
     return sum(known) if len(known) == len(found) else None

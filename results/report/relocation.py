@@ -93,7 +93,7 @@ def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> li
 
 def nic_rows(measures: MoveMeasures) -> list[tuple[str, ...]]:
     """Bytes of each NIC over the move, and what its load alone would have been."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for nic in (measures.relocation or NOTHING).nics:
         usual = None
         if nic.before_bytes_per_s is not None and nic.covered_s is not None:

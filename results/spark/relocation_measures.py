@@ -36,6 +36,7 @@ def measure_relocations(spark: SparkSession, manifests: Sequence[Manifest]) -> d
         "clock": ("SELECT * FROM clock", ("run_id",)),
         "bytes": (relocation_sql.NIC_BYTES, ("run_id", "host", "direction")),
         "counters": (relocation_sql.COUNTERS, ("run_id", "host", "metric", "label")),
+        "cold": (relocation_sql.COLD, ("run_id", "host", "metric")),
         "asked": (relocation_sql.ASKED, ("run_id", "host")),
         "acks": (relocation_sql.ACKS, ("run_id",)),
         "p99": (relocation_sql.p99(P99_WINDOW_S), ("run_id",)),
@@ -86,7 +87,8 @@ def _relocated(run: str, asked: Relocation, tables: dict[str, Rows]) -> Relocati
         longest_ack_us=tables["acks"].get((run,), {}).get("longest"),
         p99_before_us=None if p99 is None else p99["before"],
         p99_back_s=_back(p99),
-        device_bytes=_device(run, asked, tables),
+        device_bytes=_cold(run, asked.brokers, DEVICE_READ, tables),
+        store_bytes=_cold(run, asked.stores, "nic.tx.bytes", tables),
     )
 
 
@@ -96,9 +98,7 @@ def _back(p99: Row | None) -> float | None:
     return 0.0 if p99["above"] is None else float(p99["above"] + 1)
 
 
-def _requests(
-    run: str, asked: Relocation, tables: dict[str, Rows]
-) -> tuple[tuple[Requests, ...] | None, float | None]:
+def _requests(run: str, asked: Relocation, tables: dict[str, Rows]) -> tuple[tuple[Requests, ...] | None, float | None]:
     gaps = [tables["asked"].get((run, host), {}).get("gap_s") for host in asked.stores]
     known = [gap for gap in gaps if gap is not None]
     if not gaps or len(known) < len(gaps):
@@ -113,7 +113,7 @@ def _requests(
     return tuple(Requests(name, count) for name, count in sorted(counts.items()) if count > 0), max(known)
 
 
-def _device(run: str, asked: Relocation, tables: dict[str, Rows]) -> float | None:
-    found = [tables["counters"].get((run, host, DEVICE_READ, ""), {}).get("counted") for host in asked.brokers]
+def _cold(run: str, hosts: Sequence[str], metric: str, tables: dict[str, Rows]) -> float | None:
+    found = [tables["cold"].get((run, host, metric), {}).get("counted") for host in hosts]
     known: list[float] = [each for each in found if each is not None]
-    return sum(known) if len(known) == len(found) else None
+    return sum(known) if found and len(known) == len(found) else None

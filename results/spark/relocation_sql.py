@@ -3,12 +3,15 @@
 from results.spark.array_sql import around, counted, gap_s, sorted_array
 
 CLOCK = """
-SELECT r.run_id, r.window_us, e.started, e.done, e.calm, coalesce(e.done, l.last_us, e.started) AS watched,
+SELECT r.run_id, r.window_us, e.started, e.done, e.calm, e.cold_started, e.cold_done,
+       coalesce(e.done, l.last_us, e.started) AS watched,
        coalesce(e.done, l.last_us, e.started) AS end_us
 FROM relocations r
 JOIN (SELECT run_id,
              min(CASE WHEN kind = 'move.started' THEN us END) AS started,
              min(CASE WHEN kind = 'move.done' THEN us END) AS done,
+             min(CASE WHEN kind = 'cold.started' THEN us END) AS cold_started,
+             min(CASE WHEN kind = 'cold.done' THEN us END) AS cold_done,
              coalesce(min(CASE WHEN kind = 'load.before' THEN us END),
                       min(CASE WHEN kind = 'calibration.done' THEN us END)) AS calm
       FROM events GROUP BY run_id) e USING (run_id)
@@ -39,14 +42,27 @@ COUNTERS = f"""
 WITH series AS (
     SELECT s.run_id, s.host, s.metric, s.label, any_value(c.started) AS started, any_value(c.watched) AS watched,
            {sorted_array("s.us AS us, s.value AS value")} AS series
-    FROM samples s JOIN clock c USING (run_id) WHERE s.metric IN ('s3.requests', 'io.read_bytes')
+    FROM samples s JOIN clock c USING (run_id) WHERE s.metric = 's3.requests'
     GROUP BY s.run_id, s.host, s.metric, s.label),
 parts AS (SELECT *, {around("series", "started", "watched")} AS points FROM series)
 SELECT run_id, host, metric, coalesce(label, '') AS label,
        CASE WHEN points IS NOT NULL THEN {counted("points")} END AS counted
 FROM parts
 """
-"""One row a run, host and counter (an operation of the store, or what a broker read from its device)."""
+"""One row a run, store and operation."""
+
+COLD = f"""
+WITH readings AS (
+    SELECT run_id, host, metric, series FROM gauges WHERE metric = 'nic.tx.bytes'
+    UNION ALL
+    SELECT run_id, host, metric, {sorted_array("us, value")} AS series
+    FROM samples WHERE metric = 'io.read_bytes' GROUP BY run_id, host, metric),
+parts AS (
+    SELECT c.run_id, r.host, r.metric, {around("r.series", "c.cold_started", "c.cold_done")} AS points
+    FROM readings r JOIN clock c USING (run_id) WHERE c.cold_started IS NOT NULL AND c.cold_done IS NOT NULL)
+SELECT run_id, host, metric, CASE WHEN points IS NOT NULL THEN {counted("points")} END AS counted FROM parts
+"""
+"""One row a run, host and counter: what it counted while a consumer read from the beginning."""
 
 ASKED = f"""
 WITH looks AS (

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from results.manifest import Facts, Move, NicMeasurement, StepsRecord
+from results.manifest import Facts, Move, NicMeasurement, Relocation, StepsRecord
 from testbed.discover import discovered
 from testbed.errors import UsageError
 from testbed.meant import did_you_mean
@@ -53,6 +53,7 @@ class Outcome:
     move: Move | None = None
     facts: Facts = field(default_factory=Facts)
     steps: StepsRecord | None = None
+    relocation: Relocation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class Experiment:
     check: Callable[[Topology], None]
     """Raises `UsageError` when the topology cannot host the experiment."""
     run: Callable[[Context], Outcome]
+    fits: Callable[[Topology, Mapping[str, Value]], None] = lambda _topology, _settings: None
+    """Raises `UsageError` when the topology cannot host it with these settings."""
 
 
 def experiments() -> dict[str, Experiment]:

@@ -110,6 +110,7 @@ def _testbed(
         testbed = Testbed.attach(request.on)
         stack.callback(testbed.close)
         experiment.check(testbed.topology)
+        experiment.fits(testbed.topology, settings)
         heal_leftovers(testbed, progress)
         testbed.reconfigure(overlay, progress=progress)
         return testbed
@@ -117,6 +118,7 @@ def _testbed(
     if request.kafka:
         topology = topology.with_kafka_version(str(parse_source(request.kafka)))
     experiment.check(topology)
+    experiment.fits(topology, settings)
     testbed = Testbed.up(topology, name=f"run-{run_id[-6:]}", overlay=overlay, ephemeral=True, progress=progress)
     stack.callback(testbed.down)
     return testbed

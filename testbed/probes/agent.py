@@ -71,6 +71,24 @@ def counters(device: str) -> list[int]:
     return values
 
 
+def device_reads(proc: str = "/proc") -> int | None:
+    """Bytes that this host's Java processes had read from a device, not from the page cache; None without any."""
+    found = None
+    for entry in os.scandir(proc):
+        if not entry.name.isdigit():
+            continue
+        try:
+            with open(entry.path + "/comm") as file:
+                if file.read().strip() != "java":
+                    continue
+            with open(entry.path + "/io") as file:
+                fields = dict(line.split(": ") for line in file.read().splitlines())
+        except (OSError, ValueError):
+            continue  # it has ended while we looked, or the kernel does not say
+        found = (found or 0) + int(fields["read_bytes"])
+    return found
+
+
 def metrics(port: int, topics: list[str]) -> list[Value]:
     """The broker's metrics in one bulk request; an empty list while the broker does not answer."""
     requests = [{"type": "read", "mbean": name, "attribute": "Count"} for name in COUNTS]
@@ -116,6 +134,9 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
     if config.get("log_dir"):
         for (topic, partition), size in sorted(log_sizes(config["log_dir"], config["topics"]).items()):
             values.append(["log.bytes", topic, partition, None, size])
+        read = device_reads()
+        if read is not None:
+            values.append(["io.read_bytes", None, None, None, read])
     # The byte counts above must carry their own instant: the JMX request below takes some milliseconds longer.
     instant = (begun + time.time_ns()) // 2
     if config.get("jmx_port"):

@@ -80,6 +80,8 @@ def relocated(token="reloc0", experiment="s3-reassign", told=None):
     events = [Event(us(-BEFORE_S), "load.before", "load"), Event(us(0), "move.started", "move")]
     if told.done:
         events.append(Event(us(told.seconds), "move.done", "move"))
+    if told.cold:
+        events += [Event(us(-1.0), "cold.started", "cold"), Event(us(told.seconds + 3.0), "cold.done", "cold")]
     return manifest, samples_table(samples(told)), events_table(events)
 
 
@@ -107,7 +109,9 @@ def samples(told):
             ("b2", "rx"): told.copied * part + told.from_store * part, ("b2", "tx"): 1000.0 * on,
             ("s1", "rx"): UPLOADED * on, ("s1", "tx"): 2000.0 * on + told.from_store * part,
         }  # fmt: skip
-        found += [Sample(us(t), host, f"nic.{way}.bytes", value, label="eth1") for (host, way), value in counted.items()]
+        found += [
+            Sample(us(t), host, f"nic.{way}.bytes", value, label="eth1") for (host, way), value in counted.items()
+        ]
         found += [Sample(us(t), "machine", "cpu.busy", told.busy), Sample(us(t), "machine", "cpu.steal", 0.0)]
         found.append(Sample(us(t), "driver", "move.in_flight", 0.0 if part >= 1 or t < 0 else float(told.partitions)))
         if told.counted:

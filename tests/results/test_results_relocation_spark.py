@@ -20,7 +20,7 @@ RUNS = {
     "open00": ("s3-reassign", Told(done=False)),
     "mute00": ("scale-out", replace(TIERED, counted=False, device=None)),
     "slow00": ("scale-in", Told(slow_until=99.0)),
-    "cold00": ("cold-read", Told(cold=COLD, device=290e6)),
+    "cold00": ("cold-read", Told(cold=COLD, device=590e6)),
 }
 
 

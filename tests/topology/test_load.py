@@ -35,6 +35,8 @@ SHAPES = {
     "ten-brokers": (10, ["b1", "b2", "b3"], ("r1", "r2"), 100_000_000),
     "controllers": (3, ["c1", "c2", "c3"], ("r1",), 400_000_000),
     "two-racks-narrow-uplink": (4, ["b1"], ("left", "right"), 400_000_000),
+    "s3": (2, ["b1"], ("r1",), 200_000_000),
+    "s3-three-brokers": (3, ["b1"], ("r1",), 200_000_000),
 }
 """Ready topologies: brokers, controllers, racks, the brokers' rate."""
 
