@@ -95,7 +95,7 @@ def formula_seconds(
     through: dict[tuple[str, Direction], int] = {}
     for each, size in sent:
         for key in ((each.leader, "transmit"), (each.follower, "receive")):
-            through[key] = through.get(key, 0) + size  # type: ignore[index, arg-type]
+            through[key] = through.get(key, 0) + size
     found = []
     for key, size in through.items():
         rate = carries.get(key)
