@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from results.relocation import LOCAL_MOST, STORAGES, Storage
 from testbed.errors import UsageError
 from testbed.experiments.experiment import Parameter, Value, one_of
+from testbed.experiments.scene import Scene
 from testbed.kafka.types import TopicPartition
 from testbed.topology.model import Topology
 from testbed.units import format_size
@@ -59,6 +60,17 @@ def topic_settings(storage: Storage, local_bytes: int = 0) -> dict[str, str]:
 def least_bytes(storage: Storage, partitions: int) -> int:
     """How much so many partitions must hold for the segments that are written to, to be under a tenth of it."""
     return round(partitions * SEGMENT_BYTES / LOCAL_MOST) if storage == "tiered" else 0
+
+
+def mostly_remote(scene: Scene, storage: Storage) -> tuple[Scene, int]:
+    """The scene, and how much of it stays on disk: of a tiered one what it had, with as much more that it is a tenth.
+
+    So a throttle has as much to hold back as on disk, where that is all there is.
+    """
+    if storage != "tiered":
+        return scene, 0
+    local = sum(group.bytes for group in scene.listed if group.adding)
+    return scene.sized(round(1.1 * local / LOCAL_MOST) + least_bytes(storage, scene.partitions)), local
 
 
 def check_size(storage: Storage, size_bytes: float, partitions: int) -> None:

@@ -7,12 +7,14 @@ import pytest
 from results.relocation import LOCAL_MOST
 from testbed.errors import UsageError
 from testbed.experiments.experiment import find_experiment, read_settings
+from testbed.experiments.stages import two_node
 from testbed.experiments.storage import (
     SEGMENT_BYTES,
     Settling,
     check_storage,
     least_bytes,
     log_bytes_of,
+    mostly_remote,
     topic_settings,
 )
 from testbed.kafka.types import TopicPartition
@@ -82,3 +84,19 @@ def test_a_log_is_larger_than_its_values_as_a_like_one_is():
     assert log_bytes_of(1000, 100, 110.0) == 1100
     assert log_bytes_of(1000, 100, None) == 1000
     assert log_bytes_of(1000, 100, 90.0) == 1000  # a part of it was not read yet
+
+
+def test_a_throttle_has_as_much_to_hold_back_on_tiered_logs_as_on_disk():
+    experiment = find_experiment("kip73-two-node")
+    settings = read_settings(experiment, "ci", ["rate=2MB/s", "partitions=20"])
+    on_disk = two_node(settings, ["b1", "b2"])
+    assert mostly_remote(on_disk, "disk") == (on_disk, 0)
+    tiered, local = mostly_remote(on_disk, "tiered")
+    assert local == sum(group.bytes for group in on_disk.listed)
+    assert local + 20 * SEGMENT_BYTES < LOCAL_MOST * sum(group.bytes for group in tiered.listed)
+    assert tiered.control == on_disk.control
+    resolve(Variant("a", "kip73-two-node", settings=("storage=tiered",), topology="s3"))
+    with pytest.raises(UsageError, match="two-brokers has none"):
+        resolve(Variant("a", "kip73-two-node", settings=("storage=tiered",)))
+    with pytest.raises(UsageError, match="no parameter 'storage'"):
+        resolve(Variant("a", "kip73-two-node-produce", settings=("storage=tiered",)))
