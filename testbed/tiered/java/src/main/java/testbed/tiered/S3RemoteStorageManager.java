@@ -15,12 +15,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import software.amazon.awssdk.core.exception.AbortedException;
 import software.amazon.awssdk.core.exception.SdkException;
-import software.amazon.awssdk.services.s3.model.S3Exception;
+import software.amazon.awssdk.services.s3.model.NoSuchKeyException;
 
 /** KIP-405's remote storage on an S3 object store: a segment is up to six objects, see {@link Keys}. */
 public final class S3RemoteStorageManager implements RemoteStorageManager {
     private static final Logger LOG = LoggerFactory.getLogger(S3RemoteStorageManager.class);
-    private static final int NOT_FOUND = 404;
 
     private Settings settings;
     private Store store;
@@ -113,7 +112,7 @@ public final class S3RemoteStorageManager implements RemoteStorageManager {
                 Thread.currentThread().interrupt();
             }
             String told = told(what, segment, error);
-            if (error instanceof S3Exception answer && answer.statusCode() == NOT_FOUND) {
+            if (error instanceof NoSuchKeyException) {
                 throw new RemoteResourceNotFoundException(told, error);
             }
             throw new RemoteStorageException(told, error);

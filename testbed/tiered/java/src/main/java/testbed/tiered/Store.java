@@ -133,10 +133,16 @@ final class Store implements AutoCloseable {
     }
 
     private void abort(String key, String upload) {
+        // Kafka interrupts a copy that it no longer wants; tidying up comes first all the same.
+        boolean interrupted = Thread.interrupted();
         try {
             s3.abortMultipartUpload(request -> request.bucket(bucket).key(key).uploadId(upload));
         } catch (SdkException error) {
             LOG.info("The unfinished upload of {} stays in the store: {}", key, error.getMessage());
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
         }
     }
 
