@@ -16,7 +16,6 @@ from testbed.experiments.storage import check_storage, hosts_of, log_bytes_of
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import TopicPartition
-from testbed.probes.brokers import watch_stores
 from testbed.probes.logwatch import LogWatch
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.journal import JournalFolder
@@ -40,11 +39,6 @@ class Relocator(Mover):
 
     def __enter__(self) -> Self:
         return self
-
-    def watch(self) -> None:
-        """See `Mover.watch`."""
-        super().watch()
-        watch_stores(self.recorder, self.testbed.topology, self.testbed.hosts)
 
     def calibrate(self) -> float | None:
         """See `Mover.calibrate`."""

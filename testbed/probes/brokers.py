@@ -51,11 +51,3 @@ def nic_measurements(topology: Topology, rates: Iterable[LinkRate]) -> tuple[Nic
         for rate in rates
         if (rate.place, rate.device) in sampled
     )
-
-
-def watch_stores(recorder: Recorder, topology: Topology, hosts: Mapping[str, Reached]) -> None:
-    """Start the agent on every host of the object store: its NIC."""
-    for store in topology.objectstores:
-        recorder.watch_host(
-            hosts[store.name], topics=(), devices=[sampled_nic(store).name], log_dir=None, jmx_port=None
-        )
