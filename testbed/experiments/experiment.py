@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from results.manifest import Facts, Move, NicMeasurement, StepsRecord
 from testbed.discover import discovered
 from testbed.errors import UsageError
+from testbed.kafka.capabilities import Capability, of_software, require
 from testbed.meant import did_you_mean
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
@@ -71,6 +72,14 @@ class Experiment:
     check: Callable[[Topology], None]
     """Raises `UsageError` when the topology cannot host the experiment."""
     run: Callable[[Context], Outcome]
+    needs: frozenset[Capability] = frozenset()
+    """What the software must be able to do for the experiment to mean anything."""
+
+    def fits(self, topology: Topology) -> None:
+        """Raise `UsageError` when a topology cannot host the experiment, `LacksCapability` when its software cannot."""
+        who = "Apache Kafka" if topology.automq is None else "AutoMQ"
+        require(self.needs, of_software(topology), self.name, f"{who}, the software of {topology.name}")
+        self.check(topology)
 
 
 def experiments() -> dict[str, Experiment]:

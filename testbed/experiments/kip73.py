@@ -13,6 +13,7 @@ from testbed.experiments.experiment import Context, Experiment, Outcome, Paramet
 from testbed.experiments.move import MakeMover, run_move
 from testbed.experiments.mover import Mover, MoveSetup
 from testbed.experiments.scene import Group, Scene, copies
+from testbed.kafka.capabilities import Capability
 from testbed.kafka.properties import FETCH_TUNED
 from testbed.reassignment.batching.batch import Limits
 from testbed.reassignment.batching.turn import Mode
@@ -21,6 +22,7 @@ from testbed.reassignment.model import binding, shares
 from testbed.topology.model import Topology
 from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 
+NEEDS = frozenset({Capability.THROTTLES_REPLICATION, Capability.MOVES_DATA, Capability.LISTS_REASSIGNMENTS})
 Settings = Mapping[str, Value]
 Hosts = Sequence[str]
 """The brokers' hosts in the topology's order: A, B, C."""
@@ -201,4 +203,5 @@ def scenario(
         overlay=overlay,
         check=check,
         run=run,
+        needs=NEEDS,
     )

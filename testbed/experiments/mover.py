@@ -17,6 +17,7 @@ from testbed.experiments.load import Load
 from testbed.experiments.looks import DRIVER, isr_samples, lag_samples, quota_samples
 from testbed.experiments.scene import Group, Scene, assignment, fills, flows, misplaced, plan
 from testbed.kafka.admin import Admin
+from testbed.kafka.capabilities import of_software
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import TopicPartition
 from testbed.network.measure import settled
@@ -205,7 +206,8 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
         in_force = InForce(False, 0.0)
         control = [] if self.scene.control is None else self.scene.control.tps()
         listed = self.scene.listed_topics if self.scene.wildcard else ()
-        driver = Driver(self.admin, JournalFolder(), on_event=self.recorder.event, cancel_on_error=True)
+        able = of_software(self.testbed.topology)
+        driver = Driver(self.admin, JournalFolder(), on_event=self.recorder.event, cancel_on_error=True, able=able)
         self.driver = driver
         begun = time.monotonic()
         try:
