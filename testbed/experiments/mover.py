@@ -23,6 +23,7 @@ from testbed.kafka.types import TopicPartition
 from testbed.network.measure import settled
 from testbed.probes.allowlist import Allowance, during, new_replicas
 from testbed.probes.brokers import nic_measurements, watch_brokers
+from testbed.probes.stores import watch_stores
 from testbed.probes.machine import cpu_probe
 from testbed.reassignment.batching.batch import Limits
 from testbed.reassignment.batching.turn import Mode
@@ -161,6 +162,7 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
         """Start all probes."""
         self.recorder.poll("cpu", 1.0, cpu_probe())
         watch_brokers(self.recorder, self.testbed.topology, self.testbed.hosts, self.scene.topics)
+        watch_stores(self.recorder, self.testbed.topology, self.testbed.hosts)
         # Where all replicas are alone and nobody writes no ISR can shrink.
         if any(group.in_sync or group.inbound_bytes_per_s for group in self.scene.listed):
             self.recorder.poll(

@@ -3,15 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from testbed.network.addresses import AddressPlan
+from testbed.objectstore.credentials import FILE as CREDENTIALS
+from testbed.objectstore.server import endpoints
+from testbed.objectstore.store import AUTOMQ_DATA, AUTOMQ_OPS, REGION
 from testbed.topology.model import Topology
 
-DATA_BUCKET, OPS_BUCKET = "testbed-automq-data", "testbed-automq-ops"
-CREDENTIALS = "/etc/testbed/s3/credentials"
-"""On the host, for its root alone: `access_key=…` and `secret_key=…`, a line each."""
-STORE_PORT = 9000
 METRICS_PORT = 8890
 """Where a broker tells its own measurements, on its loopback only."""
-REGION = "us-east-1"
 BALANCER = "autobalancer.controller.enable"
 ONE_REPLICA = (
     "default.replication.factor",
@@ -42,7 +40,7 @@ def endpoint(topology: Topology, plan: AddressPlan) -> str:
     """Where the store answers, on the data network. Raises ValueError for a topology without one."""
     if not topology.objectstores:
         raise ValueError(f"{topology.name} has no host with the role objectstore")
-    return f"http://{plan.data_ip(topology.objectstores[0].name)}:{STORE_PORT}"
+    return endpoints(topology, plan)[0]
 
 
 def defaults() -> dict[str, str]:
@@ -59,9 +57,9 @@ def owned(topology: Topology, plan: AddressPlan, cluster_id: str | None) -> Mapp
     where = f"region={REGION}&endpoint={endpoint(topology, plan)}&pathStyle=true"
     return {
         "elasticstream.enable": "true",
-        "s3.data.buckets": f"0@s3://{DATA_BUCKET}?{where}",
-        "s3.ops.buckets": f"1@s3://{OPS_BUCKET}?{where}",
-        "s3.wal.path": f"0@s3://{DATA_BUCKET}?{where}",
+        "s3.data.buckets": f"0@s3://{AUTOMQ_DATA}?{where}",
+        "s3.ops.buckets": f"1@s3://{AUTOMQ_OPS}?{where}",
+        "s3.wal.path": f"0@s3://{AUTOMQ_DATA}?{where}",
         **dict.fromkeys(ONE_REPLICA, "1"),
         **({} if cluster_id is None else {"cluster.id": cluster_id}),
     }

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 from testbed.errors import TestbedError
 from testbed.kafka.properties import server_properties
 from testbed.kafka.settings import broker_settings
-from testbed.kafka.shared_storage import BALANCER, DATA_BUCKET, ONE_REPLICA, OPS_BUCKET
+from testbed.kafka.shared_storage import BALANCER, ONE_REPLICA
+from testbed.objectstore.store import AUTOMQ_DATA, AUTOMQ_OPS
 from testbed.provision.parallel import each
 
 if TYPE_CHECKING:
     from testbed.provision.testbed import Progress, Testbed
 
-BUCKETS = (DATA_BUCKET, OPS_BUCKET)
+BUCKETS = (AUTOMQ_DATA, AUTOMQ_OPS)
 _ASKED = ("elasticstream.enable", BALANCER, *ONE_REPLICA)
 _MOST_DELETED = 1000
 

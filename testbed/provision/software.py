@@ -1,6 +1,6 @@
 """What a Kafka host is given of the software cache: jars, archive, format, and the command that starts it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -14,6 +14,7 @@ from testbed.software.format import bootstrap_checkpoint
 from testbed.software.image import ImageRef, node_image
 from testbed.software.jvm import broker_command, mounts
 from testbed.software.kafka import kafka_release
+from testbed.software.minio import Minio, minio
 from testbed.software.release import KafkaRelease
 from testbed.topology.model import Topology
 
@@ -63,6 +64,7 @@ class SoftwareSet:
 
     def __init__(self) -> None:
         self._kafka: dict[str, KafkaSoftware] = {}
+        self._minio: Minio | None = None
 
     @cached_property
     def image(self) -> ImageRef:
@@ -97,6 +99,12 @@ class SoftwareSet:
             mounts={str(mount.source): mount.target for mount in mounts(release, archive)},
             checkpoint=bootstrap_checkpoint(release).read_bytes(),
         )
+
+    def minio(self, progress: Callable[[str], None] = lambda _text: None) -> Minio:
+        """The object store's server; built when there is none yet, which is told. Raises `SoftwareError`."""
+        if self._minio is None:
+            self._minio = minio(progress)
+        return self._minio
 
     def lowest(self, versions: Iterable[str]) -> KafkaSoftware:
         """Of the Kafkas of one cluster: that whose features all have. Raises `SoftwareError` when there is none."""

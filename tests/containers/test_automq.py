@@ -6,8 +6,8 @@ from results.criteria.handover_judgement import judge_handover
 from testbed.handover.run import watched_move
 from testbed.kafka.node import LOG, PROPERTIES
 from testbed.kafka.properties import DATA_DIR
-from testbed.kafka.shared_storage import CREDENTIALS
 from testbed.kafka.types import TopicPartition
+from testbed.objectstore.credentials import FILE as CREDENTIALS
 from testbed.provision import state as states
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed

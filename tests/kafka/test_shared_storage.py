@@ -8,8 +8,9 @@ from testbed.kafka import shared_storage
 from testbed.kafka.capabilities import Capability, LacksCapability, of_software
 from testbed.kafka.node import PROPERTIES, node_files
 from testbed.kafka.properties import server_properties
-from testbed.kafka.shared_storage import CREDENTIALS, with_credentials
+from testbed.kafka.shared_storage import with_credentials
 from testbed.network.addresses import AddressPlan
+from testbed.objectstore.credentials import FILE as CREDENTIALS
 from testbed.provision.describe import describe
 from testbed.topology import load_document
 

@@ -28,6 +28,7 @@ READY = sorted((Path(__file__).parents[2] / "topologies").glob("*.yaml"))
 
 SHAPES = {
     "two-brokers": (2, ["b1"], ("r1",), 400_000_000),
+    "two-brokers-s3": (2, ["b1"], ("r1",), 400_000_000),
     "three-brokers": (3, ["b1"], ("r1",), 400_000_000),
     "four-brokers": (4, ["b1"], ("r1",), 400_000_000),
     "six-brokers": (6, ["b1", "b2", "b3"], ("r1", "r2"), 400_000_000),

@@ -279,7 +279,7 @@ def test_a_cluster_of_automq_names_no_kafka_anywhere() -> None:
     assert refusal(text) == [
         "t.yaml:4:17: remote_storage: AutoMQ has all its data on the object store; allowed: software.automq or remote_storage",
         f"t.yaml:6:32: roles.broker.kafka.path: {not_apache}",
-        f"t.yaml:9:45: hosts.b1.kafka.version: {not_apache}",
+        f"t.yaml:9:47: hosts.b1.kafka.version: {not_apache}",
     ]
 
 
