@@ -14,7 +14,7 @@ _SHOWN = 3
 
 
 def judge_handover(seen: HandoverSeen | None) -> list[Criterion]:
-    """All of it. A step that was not matched in every partition is inconclusive: nothing is known of how long it took."""
+    """All of it. A step that was not matched in every partition is inconclusive: how long it took is not known."""
     if seen is None or not seen.partitions:
         why = "nobody looked at the steps" if seen is None else "no partition was moved"
         return [criterion("handover-steps", "known", "inconclusive", why, observed=None, series=SERIES)]
@@ -107,7 +107,7 @@ def _disordered(each: PartitionHandover) -> str:
 
 
 def _shutdown(seen: HandoverSeen) -> Criterion:
-    """A partition that was closed in order is opened without recovery; that of a broker that was killed is recovered."""
+    """What was closed in order is opened without recovery; what a broker had that was killed is recovered."""
     wanted = seen.killed_us is None
     unknown = [each for each in seen.partitions if each.clean is None]
     other = [each for each in seen.partitions if each.clean is not None and each.clean is not wanted]

@@ -10,6 +10,7 @@ from results.criteria.cold_judgement import judge_cold
 from results.criteria.fact_judgement import judge_facts
 from results.criteria.frame import criterion, not_judged
 from results.criteria.ground_judgement import machine_idle, nics_as_declared
+from results.criteria.handover_judgement import judge_handover
 from results.criteria.live_judgement import judge_live_records, judge_load_held
 from results.criteria.log_judgement import judge_logs
 from results.criteria.measures import GAP_S, MoveMeasures
@@ -256,6 +257,7 @@ def relocation_judged_by(*parts: Part) -> Callable[[Manifest, MoveMeasures], lis
         found = [not_judged(c, shaky) if shaky and c.name in ("duration-formula", "p99-back") else c for c in found]
         facts = [each for each in judge_facts(manifest.facts) if each.name in FACTS]
         facts += judge_live_records(manifest.facts.live) if asked.written_bytes_per_s else []
+        facts += judge_handover(manifest.facts.handover) if asked.storage == "automq" else []
         return [*found, *facts, *judge_logs(manifest.facts.logs, asked.brokers), *ground]
 
     return judge

@@ -65,7 +65,7 @@ def storage_experiment(
                 f"{topology}, or one like it"
             )
 
-    def fits(found: Topology, settings: Settings) -> None:
+    def suits(found: Topology, settings: Settings) -> None:
         check_storage(storage_of(settings), found)
 
     def run(context: Context) -> Outcome:
@@ -79,4 +79,4 @@ def storage_experiment(
         )
         return run_relocation(context, setup, make(context.settings))
 
-    return Experiment(name, summary, topology, tuple(parameters), profiles, overlay, check, run, fits)
+    return Experiment(name, summary, topology, tuple(parameters), profiles, overlay, check, run, suits=suits)

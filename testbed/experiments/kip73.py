@@ -14,6 +14,7 @@ from testbed.experiments.move import MakeMover, run_move
 from testbed.experiments.mover import Mover, MoveSetup
 from testbed.experiments.scene import Group, Scene, copies
 from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter
+from testbed.kafka.capabilities import Capability
 from testbed.kafka.properties import FETCH_TUNED
 from testbed.reassignment.batching.batch import Limits
 from testbed.reassignment.batching.turn import Mode
@@ -22,6 +23,7 @@ from testbed.reassignment.model import binding, shares
 from testbed.topology.model import Topology
 from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 
+NEEDS = frozenset({Capability.THROTTLES_REPLICATION, Capability.MOVES_DATA, Capability.LISTS_REASSIGNMENTS})
 Settings = Mapping[str, Value]
 Hosts = Sequence[str]
 """The brokers' hosts in the topology's order: A, B, C."""
@@ -186,7 +188,7 @@ def scenario(
                 f"use the topology {TOPOLOGIES[brokers]}, or one like it"
             )
 
-    def fits(topology: Topology, settings: Settings) -> None:
+    def suits(topology: Topology, settings: Settings) -> None:
         check_storage(storage_of(settings), topology)
 
     def run(context: Context) -> Outcome:
@@ -215,5 +217,6 @@ def scenario(
         overlay=overlay,
         check=check,
         run=run,
-        fits=fits,
+        needs=NEEDS,
+        suits=suits,
     )

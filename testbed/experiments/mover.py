@@ -19,13 +19,14 @@ from testbed.experiments.looks import DRIVER, isr_samples, lag_samples, quota_sa
 from testbed.experiments.scene import Group, Scene, assignment, fills, flows, misplaced, plan
 from testbed.experiments.storage import Settling, topic_settings
 from testbed.kafka.admin import Admin
+from testbed.kafka.capabilities import of_software
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import TopicPartition
 from testbed.network.measure import settled
 from testbed.probes.allowlist import Allowance, during, new_replicas
 from testbed.probes.brokers import nic_measurements, watch_brokers
-from testbed.probes.stores import watch_stores
 from testbed.probes.machine import cpu_probe
+from testbed.probes.stores import watch_stores
 from testbed.reassignment.batching.batch import Limits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.changes import ThrottleError
@@ -235,7 +236,8 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
         in_force = InForce(False, 0.0)
         control = [] if self.scene.control is None else self.scene.control.tps()
         listed = self.scene.listed_topics if self.scene.wildcard else ()
-        driver = Driver(self.admin, JournalFolder(), on_event=self.recorder.event, cancel_on_error=True)
+        able = of_software(self.testbed.topology)
+        driver = Driver(self.admin, JournalFolder(), on_event=self.recorder.event, cancel_on_error=True, able=able)
         self.driver = driver
         begun = time.monotonic()
         try:

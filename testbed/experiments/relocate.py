@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Self
 
+from results.handover import HandoverSeen
 from results.live import LiveLoad
 from results.manifest import Differences, Done, Facts, InForce, NicMeasurement
 from results.relocation import ColdRead, Relocation, Sent
@@ -14,6 +15,7 @@ from testbed.experiments.mover import Mover, MoveSetup, Transferred
 from testbed.experiments.scene import plan
 from testbed.experiments.storage import check_storage, hosts_of, log_bytes_of
 from testbed.kafka.admin import Admin
+from testbed.kafka.capabilities import of_software
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import LogWatch
@@ -62,8 +64,8 @@ class Relocator(Mover):
 
     def transfer(self, timeout_s: float) -> Transferred:
         """The move itself; what did not succeed is a fact, not an exception."""
-        done = Done(False, "the move was not started")
-        driver = Driver(self.admin, JournalFolder(), on_event=self.recorder.event, cancel_on_error=True)
+        done, able = Done(False, "the move was not started"), of_software(self.testbed.topology)
+        driver = Driver(self.admin, JournalFolder(), on_event=self.recorder.event, cancel_on_error=True, able=able)
         self.driver = driver
         try:
             with driver:
@@ -82,6 +84,10 @@ class Relocator(Mover):
 
     def cold(self) -> ColdRead | None:
         """What a consumer from the beginning read; None when there was none."""
+        return None
+
+    def handover(self) -> HandoverSeen | None:
+        """The steps of the handover, on storage that brokers share; None where nobody looked."""
         return None
 
     def sent(self, sizes: Sizes) -> tuple[Sent, ...]:
@@ -146,7 +152,7 @@ def run_relocation(context: Context, setup: MoveSetup, make: MakeRelocator = Rel
         logs = watch.logs()
     return Outcome(
         nics=nics,
-        facts=Facts(records=records, leaders=leaders, done=moved.done, logs=logs, live=live),
+        facts=Facts(records=records, leaders=leaders, done=moved.done, logs=logs, live=live, handover=mover.handover()),
         relocation=Relocation(
             storage=setup.storage,
             brokers=tuple(mover.ids),

@@ -15,6 +15,7 @@ from testbed.errors import TestbedError
 from testbed.software.features import feature_levels
 from testbed.software.format import bootstrap_checkpoint
 from testbed.software.release import S3_STREAM, KafkaRelease, Logging
+from testbed.topology.model import Topology
 
 
 class Capability(StrEnum):
@@ -138,6 +139,11 @@ def of_cluster(releases: Iterable[KafkaRelease], finalized: Mapping[str, int]) -
     """What is in force in a cluster of nodes with these releases; `finalized` is each feature's level."""
     common = frozenset.intersection(*(of_release(release) for release in releases))
     return frozenset(each for each in common if _in_force(DETECTED[each], finalized))
+
+
+def of_software(topology: Topology) -> frozenset[Capability]:
+    """Of what a move hangs on: what the software can do that a topology names, before any of it is looked for. Pure."""
+    return ON_DISK if topology.automq is None else frozenset({Capability.SHARED_STORAGE})
 
 
 def has(release: KafkaRelease, capability: Capability) -> bool:

@@ -11,12 +11,14 @@ LOG = "/var/log/kafka/server.log"
 PID_FILE = "/run/kafka.pid"
 
 
-def node_files(properties: Mapping[str, str], meta: str, checkpoint: bytes) -> dict[str, bytes]:
+def node_files(properties: Mapping[str, str], meta: str, checkpoint: bytes | None) -> dict[str, bytes]:
     """Path → content of everything a node needs, its formatted (empty) data directory included.
 
     `meta` and `checkpoint` are what `kafka-storage format` would write: `meta.properties` and the release's
-    `bootstrap.checkpoint`, which finalizes the release's features.
+    `bootstrap.checkpoint`, which finalizes the release's features. Without a checkpoint the node formats it itself.
     """
+    if checkpoint is None:
+        return {PROPERTIES: render(properties).encode()}
     return {
         PROPERTIES: render(properties).encode(),
         f"{DATA_DIR}/meta.properties": meta.encode(),

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
+from testbed.kafka import shared_storage
 from testbed.kafka.capabilities import Capability
 from testbed.kafka.remote_storage import remote_storage_properties
 from testbed.network.addresses import AddressPlan
@@ -78,14 +79,17 @@ def server_properties(
     *,
     able: Collection[Capability] = (),
     manager: RemoteStorageManager | None = None,
+    cluster_id: str | None = None,
 ) -> dict[str, str]:
     """Every property of one node: what the testbed owns, its defaults, the topology's, then `overlay`.
 
-    `able` is what the node's release can do, `manager` what a topology with remote storage has it in.
+    `able` is what the node's release can do, `manager` what a topology with remote storage has it in. `cluster_id` is
+    for one that formats its folders by itself.
     """
     if host.node_id is None:
         raise ValueError(f"{host.name} is a {host.role.value}, it runs no Kafka node")
     replicas = _replicas(topology)
+    shared = Capability.SHARED_STORAGE in able
     properties = {
         # Leaders stay where an experiment put them.
         "auto.leader.rebalance.enable": "false",
@@ -98,8 +102,10 @@ def server_properties(
         "transaction.state.log.num.partitions": "4",
         **{key: value for each in able for key, value in properties_of(each, topology).items()},
         **(remote_storage_properties(topology, host, plan, manager) if manager else {}),
+        **(shared_storage.defaults() if shared else {}),
         **host.properties,
         **(overlay or {}),
+        **(shared_storage.owned(topology, plan, cluster_id) if shared else {}),
         "node.id": str(host.node_id),
         "broker.rack": host.rack,
         "log.dirs": DATA_DIR,

@@ -1,12 +1,13 @@
 """`testbed plan`: everything `up` would make, in words; a pure function of the topology."""
 
-from testbed.kafka.capabilities import Capability
+from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.properties import properties_of, render, server_properties
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import Script, port, wire
 from testbed.provision.requirements import asked_for
+from testbed.software.automq import VARIABLE
 from testbed.topology.links import Disk, Link
-from testbed.topology.model import Topology
+from testbed.topology.model import Host, Topology
 from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
 
 
@@ -36,6 +37,13 @@ def _disk(disk: Disk) -> str:
     return f"ext4 of {format_size(disk.size_bytes)}{fast}"
 
 
+def _kafka(host: Host, topology: Topology) -> str:
+    """Which Kafka it runs, in words."""
+    if topology.automq is None or not host.role.runs_kafka:
+        return host.kafka_version or "-"
+    return f"AutoMQ ({topology.automq.path or topology.automq.image or f'what {VARIABLE} names'})"
+
+
 def describe(topology: Topology) -> str:
     """What would be made. Addresses are of the first slot; `up` takes the first that is free."""
     plan = AddressPlan(0, tuple(host.name for host in topology.hosts))
@@ -45,7 +53,7 @@ def describe(topology: Topology) -> str:
     for number, host in enumerate(topology.hosts):
         lines.append(
             f"  {host.name}: {host.role.value} in {host.rack}, node {host.node_id or '-'}, "
-            f"Kafka {host.kafka_version or '-'}, management {plan.management_ip(host.name)}"
+            f"Kafka {_kafka(host, topology)}, management {plan.management_ip(host.name)}"
         )
         for index, nic in enumerate(host.nics):
             use = f" for {nic.use.value}" if host.more_nics else ""
@@ -68,7 +76,8 @@ def describe(topology: Topology) -> str:
     for host in topology.hosts:
         if host.node_id is not None:
             lines += ["", f"server.properties of {host.name}"]
-            lines += [f"  {line}" for line in render(server_properties(topology, host, plan)).splitlines()]
+            found = server_properties(topology, host, plan, able=of_software(topology), cluster_id="<cluster id>")
+            lines += [f"  {line}" for line in render(found).splitlines()]
             # What a release can do is asked of its jars, which need not be here yet.
             for capability in Capability:
                 more = properties_of(capability, topology).items()

@@ -115,7 +115,7 @@ class Testbed:
         # What the machine or the software lacks is found before anything is made.
         require(topology)
         software = SoftwareSet()
-        kafka = {h.name: software.kafka(h.kafka_version).version for h in topology.hosts if h.kafka_version}
+        kafka = software.of(topology)
         software.lowest(kafka.values())
         digests = {"image": software.image.id, **{v: software.kafka(v).digest for v in set(kafka.values())}}
         if topology.objectstores:
@@ -282,8 +282,11 @@ class Testbed:
         """A new admin client; close it."""
         return Admin(self.bootstrap, timeout_s=timeout_s)
 
-    def start_kafka(self, *, timeout_s: float = 90.0, progress: Progress = lambda _text: None) -> None:
-        """Start every Kafka node that does not run, and wait until all brokers are unfenced."""
+    def start_kafka(self, *, timeout_s: float | None = None, progress: Progress = lambda _text: None) -> None:
+        """Start every Kafka node that does not run, and wait until all brokers are unfenced.
+
+        No longer than `timeout_s`; None: than their release may take.
+        """
         serving.start_kafka(self, timeout_s=timeout_s, progress=progress)
 
     def wait_serving(self, *, timeout_s: float = 90.0) -> None:

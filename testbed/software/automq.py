@@ -1,4 +1,4 @@
-"""AutoMQ as somebody has it: an unpacked release, its tarball, or an image; copied into the cache as a Kafka of its own.
+"""AutoMQ as somebody has it: an unpacked release, its tarball, an image; copied into the cache as a Kafka of its own.
 
 No package registry has it, and none is asked: it is supplied, by the topology or by TESTBED_AUTOMQ.
 """
@@ -134,7 +134,7 @@ def jars_in(files: object, target: Path) -> list[Path]:
             if not (member.isfile() and jar.endswith(".jar") and folder.rpartition("/")[2] == "libs"):
                 continue
             into = folders.setdefault(folder, target / str(len(folders)))
-            into.mkdir(exist_ok=True)
+            into.mkdir(parents=True, exist_ok=True)
             content = archive.extractfile(member)
             assert content is not None
             with content, (into / jar).open("wb") as out:
@@ -158,13 +158,13 @@ def problem(jars: Sequence[Path]) -> str:
         return "no jars in a folder libs/"
     if clients_jar(jars) is None:
         return f"no kafka-clients-*.jar among its {len(jars)} jars"
+    if not any(jar.name.startswith(S3_STREAM) for jar in jars):
+        return f"no {S3_STREAM}*.jar among its {len(jars)} jars, by which AutoMQ is known; it is a Kafka without it"
     try:
         identify(jars)
         mains = [jar.name for jar in jars if _has_main(jar)]
     except SoftwareError as error:
         return str(error)
-    if not any(jar.name.startswith(S3_STREAM) for jar in jars):
-        return f"no {S3_STREAM}*.jar among its {len(jars)} jars, by which AutoMQ is known; it is a Kafka without it"
     return "" if mains else f"no jar of its core has the class {MAIN_CLASS}"
 
 

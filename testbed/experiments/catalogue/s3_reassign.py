@@ -5,9 +5,12 @@ All partitions move from A to B under load and without a throttle, on shaped NIC
 the article's formula, log size ÷ NIC. `testbed run s3-compare` makes them side by side.
 """
 
+from testbed.experiments.handed import HandedOver
 from testbed.experiments.kept import parameters, scene, storage_experiment
 from testbed.experiments.kip73 import Hosts, Settings, number
+from testbed.experiments.relocate import Relocator
 from testbed.experiments.scene import Group, Scene
+from testbed.experiments.storage import storage_of
 
 
 def stage(settings: Settings, hosts: Hosts) -> Scene:
@@ -25,5 +28,6 @@ EXPERIMENT = storage_experiment(
     topology="s3",
     parameters=parameters(),
     stage=stage,
+    make=lambda settings: HandedOver if storage_of(settings) == "automq" else Relocator,
     profiles={"smoke": {"size": "150MB", "partitions": "4"}, "release": {"size": "3GB", "partitions": "100"}},
 )
