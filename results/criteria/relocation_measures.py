@@ -106,15 +106,20 @@ def _requests(
     table, counts, gaps = run.of_metric(REQUESTS), dict[str, float](), []
     for host in asked.stores:
         rows = table.filter(pc.equal(table["host"], host))
-        gap_s = longest_gap_s(np.unique(rows["us"].to_numpy()), started, until)
+        looks = np.unique(rows["us"].to_numpy())
+        gap_s = longest_gap_s(looks, started, until)
         if gap_s is None:
             return None, None
         gaps.append(gap_s)
+        ended = int(looks[min(int(np.searchsorted(looks, until)), len(looks) - 1)])
         for operation in sorted({label or "" for label in rows["label"].to_pylist()}):
-            count = counted_between(run.gauge(REQUESTS, host, [operation]), started, until)
+            series = run.gauge(REQUESTS, host, [operation])
+            count = counted_between(series, started, until)
             if count is None:
                 return None, max(gaps)
-            counts[operation] = counts.get(operation, 0.0) + count
+            # An operation is there from its first request on: before that it was nought.
+            anew = float(series.value[0]) if started < int(series.t[0]) <= ended else 0.0
+            counts[operation] = counts.get(operation, 0.0) + count + anew
     if not asked.stores:
         return None, None
     return tuple(Requests(name, count) for name, count in sorted(counts.items()) if count > 0), max(gaps)

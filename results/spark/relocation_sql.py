@@ -44,12 +44,19 @@ WITH series AS (
            {sorted_array("s.us AS us, s.value AS value")} AS series
     FROM samples s JOIN clock c USING (run_id) WHERE s.metric = 's3.requests'
     GROUP BY s.run_id, s.host, s.metric, s.label),
-parts AS (SELECT *, {around("series", "started", "watched")} AS points FROM series)
+looks AS (
+    SELECT c.run_id, s.host, coalesce(min(CASE WHEN s.us >= c.watched THEN s.us END), max(s.us)) AS ended
+    FROM samples s JOIN clock c USING (run_id) WHERE s.metric = 's3.requests' GROUP BY c.run_id, s.host),
+parts AS (
+    SELECT s.*, l.ended, get(s.series, 0) AS first, {around("s.series", "s.started", "s.watched")} AS points
+    FROM series s JOIN looks l USING (run_id, host))
 SELECT run_id, host, metric, coalesce(label, '') AS label,
-       CASE WHEN points IS NOT NULL THEN {counted("points")} END AS counted
+       CASE WHEN points IS NOT NULL
+            THEN {counted("points")} + CASE WHEN first.us > started AND first.us <= ended THEN first.value ELSE 0D END
+       END AS counted
 FROM parts
 """
-"""One row a run, store and operation."""
+"""One row a run, store and operation; one that was not there before the move was nought."""
 
 COLD = f"""
 WITH readings AS (

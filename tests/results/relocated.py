@@ -116,7 +116,8 @@ def samples(told):
         found.append(Sample(us(t), "driver", "move.in_flight", 0.0 if part >= 1 or t < 0 else float(told.partitions)))
         if told.counted:
             found.append(Sample(us(t), "s1", "s3.requests", round(0.5 * on), label="PutObject"))
-            found.append(Sample(us(t), "s1", "s3.requests", told.gets * part, label="GetObject"))
+            if part > 0:  # it is there from the first request on
+                found.append(Sample(us(t), "s1", "s3.requests", told.gets * part, label="GetObject"))
         if told.device is not None:
             found += [Sample(us(t), host, "io.read_bytes", told.device / 2 * part) for host in BROKERS]
     return found + acknowledged(told)
