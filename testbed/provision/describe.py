@@ -5,8 +5,9 @@ from testbed.kafka.properties import properties_of, render, server_properties
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import Script, port, wire
 from testbed.provision.requirements import asked_for
+from testbed.software.rsm import OWN_CLASS, SOURCES, RemoteStorageManager
 from testbed.topology.links import Disk, Link
-from testbed.topology.model import Topology
+from testbed.topology.model import RemoteStorage, Topology
 from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
 
 
@@ -34,6 +35,14 @@ def _link(link: Link) -> str:
 def _disk(disk: Disk) -> str:
     fast = f", {format_byte_rate(disk.bandwidth_bytes_per_s)} each way" if disk.bandwidth_bytes_per_s else ""
     return f"ext4 of {format_size(disk.size_bytes)}{fast}"
+
+
+def to_be_made(wanted: RemoteStorage | None) -> RemoteStorageManager | None:
+    """The manager that `up` would take, as far as can be told without building it or opening its jars."""
+    if wanted is None:
+        return None
+    found = f"(the RemoteStorageManager among the jars of {wanted.manager})"
+    return RemoteStorageManager(SOURCES, OWN_CLASS if wanted.manager is None else found, "")
 
 
 def describe(topology: Topology) -> str:
@@ -68,7 +77,8 @@ def describe(topology: Topology) -> str:
     for host in topology.hosts:
         if host.node_id is not None:
             lines += ["", f"server.properties of {host.name}"]
-            lines += [f"  {line}" for line in render(server_properties(topology, host, plan)).splitlines()]
+            properties = server_properties(topology, host, plan, manager=to_be_made(topology.remote_storage))
+            lines += [f"  {line}" for line in render(properties).splitlines()]
             # What a release can do is asked of its jars, which need not be here yet.
             for capability in Capability:
                 more = properties_of(capability, topology).items()

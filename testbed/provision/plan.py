@@ -106,7 +106,9 @@ def host_spec(
         "/run/sshd/.keep": b"",
     }
     if software is not None and host.node_id is not None:
-        properties = server_properties(topology, host, plan, overlay, able=software.capabilities)
+        properties = server_properties(
+            topology, host, plan, overlay, able=software.capabilities, manager=software.manager
+        )
         meta = meta_properties(identity.cluster_id, host.node_id, new_id())
         files |= node_files(properties, meta, software.checkpoint)
     serves = host.role is Role.OBJECTSTORE
