@@ -4,6 +4,9 @@ from collections.abc import Mapping
 
 from testbed.errors import TestbedError
 from testbed.network.addresses import AddressPlan
+from testbed.objectstore.credentials import FILE as CREDENTIALS
+from testbed.objectstore.server import endpoints
+from testbed.objectstore.store import REGION, TIERED
 from testbed.software.rsm import CLASS_PROPERTY, TARGET, RemoteStorageManager
 from testbed.topology.model import Host, Topology
 
@@ -11,9 +14,6 @@ MANAGER_PREFIX = "rsm.config."
 METADATA_PREFIX = "rlmm.config."
 METADATA_TOPIC = "__remote_log_metadata"
 METADATA_PARTITIONS = 5
-BUCKET = "testbed-tiered"
-_STORE_PORT = 9000
-_CREDENTIALS = "/etc/testbed/s3/credentials"
 _AIVEN = "io.aiven.kafka.tieredstorage."
 
 
@@ -56,9 +56,9 @@ def remote_storage_properties(
 def _manager_properties(
     topology: Topology, plan: AddressPlan, class_name: str, manager: RemoteStorageManager
 ) -> Mapping[str, str]:
-    endpoint = f"http://{plan.data_ip(topology.objectstores[0].name)}:{_STORE_PORT}"
+    endpoint = endpoints(topology, plan)[0]
     if manager.is_own:
-        return _prefixed({"endpoint": endpoint, "bucket": BUCKET, "credentials.file": _CREDENTIALS})
+        return _prefixed({"endpoint": endpoint, "bucket": TIERED, "region": REGION, "credentials.file": CREDENTIALS})
     # Of the file with the credentials, not of this one: they are in no property that anything prints.
     by_file = {
         "config.providers": "file",
@@ -70,12 +70,12 @@ def _manager_properties(
         {
             "chunk.size": str(1 << 20),
             "storage.backend.class": f"{_AIVEN}storage.s3.S3Storage",
-            "storage.s3.bucket.name": BUCKET,
+            "storage.s3.bucket.name": TIERED,
             "storage.s3.endpoint.url": endpoint,
-            "storage.s3.region": "us-east-1",
+            "storage.s3.region": REGION,
             "storage.s3.path.style.access.enabled": "true",
-            "storage.aws.access.key.id": f"${{file:{_CREDENTIALS}:access_key}}",
-            "storage.aws.secret.access.key": f"${{file:{_CREDENTIALS}:secret_key}}",
+            "storage.aws.access.key.id": f"${{file:{CREDENTIALS}:access_key}}",
+            "storage.aws.secret.access.key": f"${{file:{CREDENTIALS}:secret_key}}",
         }
     )
 

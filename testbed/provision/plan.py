@@ -107,7 +107,13 @@ def host_spec(
     }
     if software is not None and host.node_id is not None:
         properties = server_properties(
-            topology, host, plan, overlay, able=software.capabilities, cluster_id=identity.cluster_id
+            topology,
+            host,
+            plan,
+            overlay,
+            able=software.capabilities,
+            manager=software.manager,
+            cluster_id=identity.cluster_id,
         )
         meta = meta_properties(identity.cluster_id, host.node_id, new_id())
         files |= node_files(properties, meta, software.checkpoint)

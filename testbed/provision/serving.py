@@ -109,9 +109,15 @@ def reconfigure(testbed: "Testbed", overlay: Mapping[str, str], progress: "Progr
 def configure(testbed: "Testbed", host: Host) -> None:
     """Give a node the properties that its release, the topology and the overlay make; in force from its next start."""
     able = testbed.software.kafka(testbed.state.kafka[host.name]).capabilities
-    state = testbed.state
+    state, manager = testbed.state, testbed.software.manager(testbed.topology.remote_storage)
     properties = server_properties(
-        testbed.topology, host, testbed.plan, state.overlay, able=able, cluster_id=state.cluster_id
+        testbed.topology,
+        host,
+        testbed.plan,
+        state.overlay,
+        able=able,
+        manager=manager,
+        cluster_id=state.cluster_id,
     )
     testbed.node(host.name).configure(properties)
 

@@ -16,7 +16,8 @@ from testbed.software.jvm import broker_command, mounts
 from testbed.software.kafka import kafka_release
 from testbed.software.minio import Minio, minio
 from testbed.software.release import KafkaRelease
-from testbed.topology.model import Topology
+from testbed.software.rsm import RemoteStorageManager, remote_storage_manager
+from testbed.topology.model import RemoteStorage, Topology
 
 START_S, START_SHARED_S = 90.0, 240.0
 
@@ -32,6 +33,8 @@ class KafkaSoftware:
     """Path on the machine → path in the container, read-only; the same for every release."""
     checkpoint: bytes | None
     """The `bootstrap.checkpoint` a host is formatted with; None: it formats itself at its first start."""
+    manager: RemoteStorageManager | None = None
+    """What its brokers keep their remote logs with, if they do; mounted with it."""
 
     @property
     def version(self) -> str:
@@ -65,6 +68,7 @@ class SoftwareSet:
     def __init__(self) -> None:
         self._kafka: dict[str, KafkaSoftware] = {}
         self._minio: Minio | None = None
+        self._managers: dict[RemoteStorage, RemoteStorageManager] = {}
 
     @cached_property
     def image(self) -> ImageRef:
@@ -106,16 +110,34 @@ class SoftwareSet:
             self._minio = minio(progress)
         return self._minio
 
+    def manager(self, wanted: RemoteStorage | None) -> RemoteStorageManager | None:
+        """The remote storage manager that a topology has; None where it has none. Raises `SoftwareError`."""
+        if wanted is None:
+            return None
+        if wanted not in self._managers:
+            self._managers[wanted] = remote_storage_manager(wanted.manager)
+        return self._managers[wanted]
+
     def lowest(self, versions: Iterable[str]) -> KafkaSoftware:
         """Of the Kafkas of one cluster: that whose features all have. Raises `SoftwareError` when there is none."""
         return self.kafka(lowest({version: self.kafka(version).features for version in versions}))
 
-    def member(self, version: str, cluster: Iterable[str]) -> KafkaSoftware:
+    def member(
+        self, version: str, cluster: Iterable[str], remote_storage: RemoteStorage | None = None
+    ) -> KafkaSoftware:
         """A Kafka as a node of a cluster of these: formatted at the feature levels of the lowest of them.
 
-        Nodes that are formatted differently disagree about what the metadata log begins with.
+        Nodes that are formatted differently disagree about what the metadata log begins with. With `remote_storage` it
+        has the manager with it.
         """
-        return replace(self.kafka(version), checkpoint=self.lowest(cluster).checkpoint)
+        found, manager = self.kafka(version), self.manager(remote_storage)
+        seen = {} if manager is None else {str(manager.mount.source): manager.mount.target}
+        return replace(
+            found,
+            checkpoint=self.lowest(cluster).checkpoint,
+            mounts={**found.mounts, **seen},
+            manager=manager,
+        )
 
 
 def _on_shared_storage(release: KafkaRelease) -> KafkaSoftware:

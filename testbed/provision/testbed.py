@@ -120,6 +120,8 @@ class Testbed:
         digests = {"image": software.image.id, **{v: software.kafka(v).digest for v in set(kafka.values())}}
         if topology.objectstores:
             digests["minio"] = software.minio(progress).digest
+        if (manager := software.manager(topology.remote_storage)) is not None:
+            digests["remote-storage-manager"] = manager.digest
         image = software.image
         identity = Identity.generate(topology)
         try:
@@ -197,7 +199,8 @@ class Testbed:
         def make(host_name: str) -> None:
             host = self.topology.host(host_name)
             version = self.state.kafka.get(host_name)
-            software = self._software.member(version, self.state.kafka.values()) if version else None
+            remote, versions = self.topology.remote_storage, self.state.kafka.values()
+            software = self._software.member(version, versions, remote) if version else None
             disk = make_disk(self.engine, labels, host_name, host.disk) if host.disk else None
             minio = self._software.minio().binary if host in self.topology.objectstores else None
             plan, overlay = self.plan, self.state.overlay
