@@ -11,6 +11,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.faults import Faults, parse_fault, stores
 from testbed.faults.leftovers import heal_leftovers
 from testbed.faults.parse import as_text
+from testbed.faults.processes import start
 from testbed.hosts import CommandFailed, Daemon, Result
 from testbed.objectstore.server import DATA_DIR, PID_FILE
 from testbed.owner import Owner
@@ -114,7 +115,7 @@ def up(tmp_path, monkeypatch):
     with open(f"{tmp_path}{FORMAT}", "w") as file:
         file.write("{}")
     testbed = FakeTestbed(tmp_path, loads(TOPOLOGY))
-    testbed.objectstore.server("s1").start()
+    start(testbed.objectstore.server("s1"))
     yield testbed
     for file in ("minio.pid", "minio-pulses.pid"):
         path = tmp_path / "run" / file
