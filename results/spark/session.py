@@ -23,8 +23,8 @@ def session(
 
     Its UI is off, its temporary files and warehouse lie in a folder that is removed at the end. `memory` is the
     driver's heap as Spark writes it (``2g``), and that of each executor where `master` is a cluster. This package is
-    sent along: what workers need besides is Python of the same version, with what `pyproject.toml` lists. `settings` are
-    more of Spark's own, such as `results.spark.objects.s3_settings`.
+    sent along: what workers need besides is Python of the same version, with what `pyproject.toml` lists.
+    `settings` are more of Spark's own, such as `results.spark.objects.s3_settings`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder:

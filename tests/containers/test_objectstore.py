@@ -1,4 +1,4 @@
-"""The object store on real MinIO: it serves, says nothing of its credentials, is sampled, and fails when it is told to."""
+"""The object store on real MinIO: it serves, says nothing of its credentials, is sampled, and fails when told to."""
 
 import json
 import subprocess
