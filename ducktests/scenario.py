@@ -67,7 +67,7 @@ class ScenarioTest(Test):
         try:
             with run.recorded():
                 testbed = run.testbed = kafka.testbed
-                run.resolved.experiment.check(testbed.topology)
+                run.resolved.experiment.fits(testbed.topology, run.resolved.settings)
                 kafka.start(run.resolved.overlay)
                 return run.run(testbed, self._store(kafka), tell)
         except BaseException:

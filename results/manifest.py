@@ -13,9 +13,11 @@ from typing import Any, Literal
 
 from results.batching import BatchingSeen
 from results.document import DocumentError, decode, encode
+from results.handover import HandoverSeen
 from results.live import LiveAudit, LiveLoad, LoadProcess
 from results.logs import HostLog
 from results.move import Expected, Fetch, Fetchers, Flow, FlowKind, Move
+from results.relocation import Relocation
 from results.steps import StepsRecord
 from results.upgrade import UnknownSchemaError, upgraded
 from results.verdict import Criterion, Direction, Verdict
@@ -33,6 +35,7 @@ __all__ = [
     "FileKind",
     "Flow",
     "FlowKind",
+    "HandoverSeen",
     "InForce",
     "IncidentRecord",
     "LiveAudit",
@@ -45,6 +48,7 @@ __all__ = [
     "Move",
     "NicMeasurement",
     "Records",
+    "Relocation",
     "StepsRecord",
     "StoredFile",
     "TopologyRecord",
@@ -172,6 +176,7 @@ class Facts:
     logs: tuple[HostLog, ...] | None = None
     live: LiveLoad | None = None
     batching: BatchingSeen | None = None
+    handover: HandoverSeen | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +237,7 @@ class Manifest:
     facts: Facts
     incident: IncidentRecord | None = None
     steps: StepsRecord | None = None
+    relocation: Relocation | None = None
     report: str | None = None
     files: tuple[StoredFile, ...] = field(default=())
     schema: int = SCHEMA_VERSION

@@ -3,6 +3,7 @@
 Pure functions of numbers (numpy at most); nothing here knows of testbeds. The maths is in `docs/comparing.md`.
 """
 
+import results.compare.relocation  # noqa: F401  (its measures are known by being there)
 from results.compare.drift import Moved, moved
 from results.compare.effect import Effect, paired_effect
 from results.compare.judgement import Comparison, Finding, Pair, Rule, Verdict, judge, judge_all, worst

@@ -49,25 +49,27 @@ def measure_burden(
     run: RunSeries, nics: tuple[NicMeasurement, ...], move: Move, started_us: int, until_us: int
 ) -> Burden:
     """All of it."""
-    most = [_most(run, metric, started_us, until_us) for metric in ("move.listed", "move.in_flight")]
+    most = [most_at_once(run, metric, started_us, until_us) for metric in ("move.listed", "move.in_flight")]
     under_s, lowest = _isr(run, move.min_insync, started_us, until_us)
     return Burden(
         next((value for value in most if value is not None), None),
-        tuple(_nic(run, nics, host, way, started_us, until_us) for host in move.brokers for way in DIRECTIONS),
+        tuple(nic_use(run, nics, host, way, started_us, until_us) for host in move.brokers for way in DIRECTIONS),
         under_s,
         lowest,
     )
 
 
-def _most(run: RunSeries, metric: str, started_us: int, until_us: int) -> float | None:
+def most_at_once(run: RunSeries, metric: str, started_us: int, until_us: int) -> float | None:
+    """The highest value of the driver's metric over the move; None where nobody looked."""
     series = run.gauge(metric, DRIVER)
     inside = series.value[(series.t >= started_us) & (series.t <= until_us)]
     return float(np.max(inside)) if len(inside) else None
 
 
-def _nic(
+def nic_use(
     run: RunSeries, nics: tuple[NicMeasurement, ...], host: str, direction: Direction, started_us: int, until_us: int
 ) -> NicUse:
+    """One NIC over the move."""
     devices = [nic.device for nic in nics if nic.host == host and nic.direction == direction]
     series = run.gauge("nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes", host, devices)
     inside = np.flatnonzero((series.t >= started_us) & (series.t <= until_us))

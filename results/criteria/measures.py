@@ -8,6 +8,7 @@ from typing import Literal
 
 from results.criteria.burden import Burden
 from results.criteria.live_measures import ClientView, Isr, Stuck
+from results.criteria.relocated import RelocationMeasures
 from results.criteria.steps_seen import StepMeasures
 from results.verdict import Direction
 
@@ -209,3 +210,4 @@ class MoveMeasures:
     left: tuple[str, ...] = ()
     back: tuple[str, ...] = ()
     steps: StepMeasures | None = None
+    relocation: RelocationMeasures | None = None

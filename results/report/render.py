@@ -19,6 +19,7 @@ from results.report.charts import charts
 from results.report.client_charts import client_charts
 from results.report.flight import flights
 from results.report.incident import render_incident
+from results.report.relocation import render_relocation
 from results.report.steps import render_steps
 from results.verdict import Criterion, overall
 
@@ -34,7 +35,7 @@ def render(
     """The report as HTML text; `samples` and `events` as Arrow tables or pandas DataFrames.
 
     `changed` are the criteria that were judged otherwise when the run was recorded. Raises ValueError when the
-    manifest has neither a move nor an incident nor steps.
+    manifest has neither a move nor an incident nor steps nor a relocation.
     """
     if manifest.incident is not None:
         return _incident(manifest, samples, events, criteria)
@@ -42,6 +43,11 @@ def render(
         return template("steps.html.j2").render(
             **render_steps(manifest, samples, events, criteria),
             style=inline("templates/report.css") + inline("templates/steps.css"),
+        )
+    if manifest.relocation is not None:
+        return template("relocation.html.j2").render(
+            **render_relocation(manifest, manifest.relocation, criteria, measures),
+            style=inline("templates/report.css") + inline("templates/relocation.css"),
         )
     move = manifest.move
     if move is None:

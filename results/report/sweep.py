@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from results.report import tradeoff
+from results.report.formula import formula_picture
 from results.report.render import inline, template
 
 OBSERVED, LOWEST, HIGHEST, BOUND = "steady-mean", "lowest-11s", "highest-11s", "bound-11s"
@@ -84,6 +85,7 @@ def render_sweep(page: SweepPage) -> str:
         word={"pass": "All passed", "fail": "Some failed", "inconclusive": "Not all passed"}[state],
         picture=picture(page),
         tradeoffs=tradeoffs(page),
+        formulas=formula_picture(page.combinations),
         columns=columns(page),
         rows=[row(page, each) for each in page.combinations],
         colours=COLOURS,

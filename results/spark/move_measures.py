@@ -38,10 +38,10 @@ def measure_moves(spark: SparkSession, manifests: Sequence[Manifest]) -> dict[st
     """Run id to measures; the views `samples`, `events`, `runs`, `flows`, `nics` must be registered."""
     with TemporaryDirectory(prefix="testbed-stage-") as folder:
         stage = _Stage(spark, Path(folder))
-        tables = {"clock": _by(stage.small("clock", spark.sql(CLOCK)), "run_id")}
+        tables = {"clock": rows_by(stage.small("clock", spark.sql(CLOCK)), "run_id")}
         stage.large({"series": spark.sql(SERIES), "gauges": spark.sql(GAUGES)})
-        tables["spans"] = _by(stage.small("spans", spark.sql(SPANS)), "run_id", "phase")
-        tables["rates"] = _by(stage.small("rates", move_sql.rates(spark)), "run_id", "host", "direction", "phase")
+        tables["spans"] = rows_by(stage.small("spans", spark.sql(SPANS)), "run_id", "phase")
+        tables["rates"] = rows_by(stage.small("rates", move_sql.rates(spark)), "run_id", "host", "direction", "phase")
         spark.sql(move_sql.SPAN).createOrReplaceTempView("span")
         last = {
             "quotas": (move_sql.quotas(spark), ("run_id", "host", "metric")),
@@ -51,7 +51,7 @@ def measure_moves(spark: SparkSession, manifests: Sequence[Manifest]) -> dict[st
             **around_measures.questions(spark),
         }
         with ThreadPoolExecutor(4) as pool:
-            found = pool.map(lambda item: (item[0], _by(item[1][0].toArrow(), *item[1][1])), last.items())
+            found = pool.map(lambda item: (item[0], rows_by(item[1][0].toArrow(), *item[1][1])), last.items())
             tables.update(found)
     return {m.run_id: _measures(m, m.move, tables) for m in manifests if m.move is not None}
 
@@ -81,7 +81,8 @@ class _Stage:
         self.spark.read.schema(frame.schema).parquet(str(self.folder / file)).createOrReplaceTempView(name)
 
 
-def _by(table: pa.Table, *key: str) -> Rows:
+def rows_by(table: pa.Table, *key: str) -> Rows:
+    """Rows by the values of some columns."""
     return {tuple(row[k] for k in key): row for row in table.to_pylist()}
 
 
@@ -116,7 +117,7 @@ def _measures(manifest: Manifest, move: Move, tables: dict[str, Rows]) -> MoveMe
         controls=tuple(
             _control(host, fed[host], tables["controls"].get((run, host))) for host in move.brokers if host in fed
         ),
-        load=_load(tables["load"].get((run, "cpu.busy")), tables["load"].get((run, "cpu.steal"))),
+        load=machine_load(tables["load"].get((run, "cpu.busy")), tables["load"].get((run, "cpu.steal"))),
         moved_s=around_measures.moved_s(run, tables, throttled_s),
         phases=_phases(run, clock["started"], rates, tables),
         nics=tuple(around_measures.nic(run, host, direction, tables) for host, direction in busy),
@@ -232,7 +233,8 @@ def _control(host: str, leaders: tuple[str, ...], row: Row | None) -> Control:
     )
 
 
-def _load(busy: Row | None, steal: Row | None) -> MachineLoad:
+def machine_load(busy: Row | None, steal: Row | None) -> MachineLoad:
+    """The machine's load, from the rows of its two gauges."""
     steal_max = None if steal is None else steal["window_max"]
     if busy is None:
         return MachineLoad(0, None, None, None, steal_max)

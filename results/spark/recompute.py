@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from results.criteria.registry import Judgement, UnknownExperimentError, judge, rules_for
 from results.manifest import Manifest
 from results.spark.move_measures import measure_moves
+from results.spark.relocation_measures import measure_relocations
 from results.spark.sources import views
 from results.spark.step_measures import measure_stepped
 from results.store import Store, StoreError
@@ -43,9 +44,10 @@ def recompute(spark: SparkSession, store: Store, run_ids: Sequence[str] | None =
     if not manifests:
         return Recomputed(judgements, tuple(problems))
     with views(spark, store, manifests):
-        moves = [m for m in manifests if m.steps is None]
+        moves = [m for m in manifests if m.steps is None and m.relocation is None]
         measures = measure_moves(spark, moves) if moves else {}
         measures |= measure_stepped(spark, [m for m in manifests if m.steps is not None])
+        measures |= measure_relocations(spark, [m for m in manifests if m.relocation is not None])
     judgements |= {
         m.run_id: Judgement(tuple(rules_for(m.experiment).judge(m, measures[m.run_id])), measures[m.run_id])
         for m in manifests
@@ -59,6 +61,6 @@ def _problem(store: Store, manifest: Manifest) -> str | None:
         store.verify(manifest.run_id)
     except (UnknownExperimentError, StoreError) as error:
         return f"run {manifest.run_id}: {error}"
-    if manifest.incident is not None or manifest.steps is not None:
+    if any(each is not None for each in (manifest.incident, manifest.steps, manifest.relocation)):
         return None
     return None if manifest.move is not None else f"run {manifest.run_id}: its manifest has no move"

@@ -1,13 +1,23 @@
 """`[NAME] HOST` on a command line: the testbed may be left out when exactly one is up."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from testbed.errors import UsageError
 from testbed.hosts import SshHost
 
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
 
 def pick_host(words: Sequence[str]) -> SshHost:
     """The host that `words` name. Raises `UsageError` naming what there is."""
+    testbed, host = pick(words)
+    return testbed.hosts[host]
+
+
+def pick(words: Sequence[str]) -> tuple["Testbed", str]:
+    """The testbed and the name of the host that `words` name. Raises `UsageError` naming what there is."""
     from testbed.provision.state import names
     from testbed.provision.testbed import Testbed
 
@@ -23,4 +33,4 @@ def pick_host(words: Sequence[str]) -> SshHost:
     testbed = Testbed.attach(name)
     if host not in testbed.hosts:
         raise UsageError(f"{name} has no host {host!r}; it has {', '.join(testbed.hosts)}")
-    return testbed.hosts[host]
+    return testbed, host

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from results.manifest import Facts, Move, NicMeasurement, StepsRecord
+from results.manifest import Facts, Move, NicMeasurement, Relocation, StepsRecord
 from testbed.discover import discovered
 from testbed.errors import UsageError
+from testbed.kafka.capabilities import Capability, of_software, require
 from testbed.meant import did_you_mean
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
@@ -53,6 +54,7 @@ class Outcome:
     move: Move | None = None
     facts: Facts = field(default_factory=Facts)
     steps: StepsRecord | None = None
+    relocation: Relocation | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,17 @@ class Experiment:
     check: Callable[[Topology], None]
     """Raises `UsageError` when the topology cannot host the experiment."""
     run: Callable[[Context], Outcome]
+    needs: frozenset[Capability] = frozenset()
+    """What the software must be able to do for the experiment to mean anything."""
+    suits: Callable[[Topology, Mapping[str, Value]], None] = lambda _topology, _settings: None
+    """Raises `UsageError` when the topology cannot host it with these settings."""
+
+    def fits(self, topology: Topology, settings: Mapping[str, Value]) -> None:
+        """Raise `UsageError` when a topology cannot host the experiment, `LacksCapability` when its software cannot."""
+        who = "Apache Kafka" if topology.automq is None else "AutoMQ"
+        require(self.needs, of_software(topology), self.name, f"{who}, the software of {topology.name}")
+        self.check(topology)
+        self.suits(topology, settings)
 
 
 def experiments() -> dict[str, Experiment]:

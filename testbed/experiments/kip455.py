@@ -11,6 +11,7 @@ from typing import Any
 from testbed.errors import UsageError
 from testbed.experiments.experiment import Context, Experiment, Outcome, Value
 from testbed.experiments.stepping import Scenario, run_steps
+from testbed.kafka.capabilities import ON_DISK
 from testbed.kafka.properties import FETCH_TUNED
 from testbed.topology.model import Topology
 
@@ -43,4 +44,4 @@ def experiment(
     def run(context: Context) -> Outcome:
         return run_steps(context, built)
 
-    return Experiment(name, summary, topology, (), {}, overlay, check, run)
+    return Experiment(name, summary, topology, (), {}, overlay, check, run, ON_DISK)

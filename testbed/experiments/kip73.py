@@ -13,6 +13,8 @@ from testbed.experiments.experiment import Context, Experiment, Outcome, Paramet
 from testbed.experiments.move import MakeMover, run_move
 from testbed.experiments.mover import Mover, MoveSetup
 from testbed.experiments.scene import Group, Scene, copies
+from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter
+from testbed.kafka.capabilities import Capability
 from testbed.kafka.properties import FETCH_TUNED
 from testbed.reassignment.batching.batch import Limits
 from testbed.reassignment.batching.turn import Mode
@@ -21,6 +23,7 @@ from testbed.reassignment.model import binding, shares
 from testbed.topology.model import Topology
 from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 
+NEEDS = frozenset({Capability.THROTTLES_REPLICATION, Capability.MOVES_DATA, Capability.LISTS_REASSIGNMENTS})
 Settings = Mapping[str, Value]
 Hosts = Sequence[str]
 """The brokers' hosts in the topology's order: A, B, C."""
@@ -144,6 +147,12 @@ def inbound(default: str = "3MB/s") -> Parameter:
     return Parameter("inbound", default, parse, "what is written to the moving partitions meanwhile, or none")
 
 
+def stored() -> Parameter:
+    """Where the logs lie. Not for topics that are written to: old segments go while new ones come, and what a log grows
+    by is then less than what was copied."""
+    return storage_parameter("disk", "tiered")
+
+
 def nothing_else(_settings: Settings, _hosts: Hosts) -> During:
     """A move that is left alone."""
     return During()
@@ -179,16 +188,23 @@ def scenario(
                 f"use the topology {TOPOLOGIES[brokers]}, or one like it"
             )
 
+    def suits(topology: Topology, settings: Settings) -> None:
+        check_storage(storage_of(settings), topology)
+
     def run(context: Context) -> Outcome:
         hosts = [host.name for host in context.testbed.topology.brokers]
+        storage = storage_of(context.settings)
+        found, local_bytes = mostly_remote(stage(context.settings, hosts), storage)
         setup = MoveSetup(
-            scene=stage(context.settings, hosts),
+            scene=found,
             quota_bytes_per_s=int(context.number("rate")),
             fetch="tuned" if context.settings["fetch"] == "tuned" else "default",
             during=during(context.settings, hosts),
             nic_bound=nic_bound,
             mode=mode_of(context.settings),
             limits=limits(context.settings),
+            storage=storage,
+            local_bytes=local_bytes,
         )
         return run_move(context, setup, make if setup.mode == "unbatched" else Batched)
 
@@ -201,4 +217,6 @@ def scenario(
         overlay=overlay,
         check=check,
         run=run,
+        needs=NEEDS,
+        suits=suits,
     )

@@ -56,6 +56,11 @@ class Load:
         """What became of it, once it was stopped; None for no load."""
         return self._result
 
+    @property
+    def idle(self) -> bool:
+        """Whether nobody writes or reads."""
+        return self._workload is None
+
     def __enter__(self) -> "Load":
         if self._workload is not None:
             self._workload.start()

@@ -8,6 +8,7 @@ from functools import partial
 
 from results.batching import BatchingSeen
 from results.manifest import Differences, Done, Fetch, Flow, InForce, LiveLoad, NicMeasurement, Records
+from results.relocation import Storage
 from results.schema import Sample
 from testbed.errors import TestbedError
 from testbed.experiments.conversion import calibrate
@@ -16,13 +17,16 @@ from testbed.experiments.experiment import Context
 from testbed.experiments.load import Load
 from testbed.experiments.looks import DRIVER, isr_samples, lag_samples, quota_samples
 from testbed.experiments.scene import Group, Scene, assignment, fills, flows, misplaced, plan
+from testbed.experiments.storage import Settling, topic_settings
 from testbed.kafka.admin import Admin
+from testbed.kafka.capabilities import of_software
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import TopicPartition
 from testbed.network.measure import settled
 from testbed.probes.allowlist import Allowance, during, new_replicas
 from testbed.probes.brokers import nic_measurements, watch_brokers
 from testbed.probes.machine import cpu_probe
+from testbed.probes.stores import watch_stores
 from testbed.reassignment.batching.batch import Limits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.changes import ThrottleError
@@ -30,6 +34,7 @@ from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.progress import Poll
 from testbed.reassignment.restore import Restored, RestoreError
+from testbed.reassignment.sizes import read_sizes
 from testbed.reassignment.throttle import Throttle
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.preload import Audit, Fill, audit, preload
@@ -48,7 +53,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class MoveSetup:
-    """What is moved, how fast it may go, and what happens meanwhile."""
+    """What is moved, how fast it may go (0: as fast as it can), and what happens meanwhile."""
 
     scene: Scene
     quota_bytes_per_s: int
@@ -57,6 +62,9 @@ class MoveSetup:
     nic_bound: bool = False
     mode: Mode = "unbatched"
     limits: Limits = field(default_factory=Limits)
+    storage: Storage = "disk"
+    local_bytes: int = 0
+    """Of tiered logs: how much of all that moves stays on disk, beside the segments that are written to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +113,36 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
     # ---- before the move
 
     def prepare(self) -> Differences:
-        """Topics where the scene has them, filled; returns whether they are."""
+        """Topics where the scene has them, filled, their logs where they belong; returns whether they are."""
         self.create()
         self.preload(self.fills)
+        self.settle()
         return self.placed(self.scene.groups)
+
+    def settle(self) -> None:
+        """Wait until hardly anything of tiered logs lies on disk. Raises `WaitTimeout`."""
+        if self.setup.storage != "tiered":
+            return
+        self.context.progress("waiting until the object store has the logs, and the disks hardly anything of them")
+        topics = self.scene.listed_topics
+        leaders = {tp: self.ids[group.leader] for group in self.scene.listed for tp in group.tps()}
+        written = {
+            TopicPartition(fill.topic, p): fill.bytes // len(fill.partitions)
+            for fill in self.fills
+            for p in fill.partitions
+            if fill.topic in topics
+        }
+
+        def local() -> dict[TopicPartition, int]:
+            logs = read_sizes(self.admin, set(leaders.values()), topics).logs
+            return {tp: logs[broker][tp] for tp, broker in leaders.items() if tp in logs[broker]}
+
+        Settling(local, written).wait()
 
     def create(self) -> None:
         """Make all topics."""
         least = {"min.insync.replicas": str(self.scene.min_insync)} if self.scene.min_insync > 1 else {}
+        least |= topic_settings(self.setup.storage, self.setup.local_bytes // max(1, self.scene.partitions))
         for topic, partitions in assignment(self.scene.groups, self.ids).items():
             self.admin.create_topic(topic, partitions, least if topic in self.scene.listed_topics else {})
 
@@ -160,6 +190,7 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
         """Start all probes."""
         self.recorder.poll("cpu", 1.0, cpu_probe())
         watch_brokers(self.recorder, self.testbed.topology, self.testbed.hosts, self.scene.topics)
+        watch_stores(self.recorder, self.testbed.topology, self.testbed.hosts)
         # Where all replicas are alone and nobody writes no ISR can shrink.
         if any(group.in_sync or group.inbound_bytes_per_s for group in self.scene.listed):
             self.recorder.poll(
@@ -205,7 +236,8 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
         in_force = InForce(False, 0.0)
         control = [] if self.scene.control is None else self.scene.control.tps()
         listed = self.scene.listed_topics if self.scene.wildcard else ()
-        driver = Driver(self.admin, JournalFolder(), on_event=self.recorder.event, cancel_on_error=True)
+        able = of_software(self.testbed.topology)
+        driver = Driver(self.admin, JournalFolder(), on_event=self.recorder.event, cancel_on_error=True, able=able)
         self.driver = driver
         begun = time.monotonic()
         try:

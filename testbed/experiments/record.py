@@ -84,6 +84,7 @@ def manifest(header: Header, testbed: Testbed, outcome: Outcome, samples: Sequen
         move=outcome.move,
         facts=outcome.facts,
         steps=outcome.steps,
+        relocation=outcome.relocation,
     )
 
 

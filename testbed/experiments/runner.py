@@ -109,14 +109,14 @@ def _testbed(
     if request.on:
         testbed = Testbed.attach(request.on)
         stack.callback(testbed.close)
-        experiment.check(testbed.topology)
+        experiment.fits(testbed.topology, settings)
         heal_leftovers(testbed, progress)
         testbed.reconfigure(overlay, progress=progress)
         return testbed
     topology = find(request.topology or experiment.topology)
     if request.kafka:
         topology = topology.with_kafka_version(str(parse_source(request.kafka)))
-    experiment.check(topology)
+    experiment.fits(topology, settings)
     testbed = Testbed.up(topology, name=f"run-{run_id[-6:]}", overlay=overlay, ephemeral=True, progress=progress)
     stack.callback(testbed.down)
     return testbed

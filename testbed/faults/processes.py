@@ -8,7 +8,7 @@ from testbed.errors import TestbedError
 from testbed.faults.fault import Fault
 from testbed.faults.journal import active
 from testbed.faults.words import kafka_host
-from testbed.kafka.node import Node
+from testbed.hosts import Daemon
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
 
@@ -58,12 +58,12 @@ class Seen:
         return f"process {self.pid} is there, in state {self.state}"
 
 
-def look(node: Node) -> Seen | None:
-    """The Kafka process of a host; None when there is none (or only one that nobody has reaped yet)."""
-    pid = node.pid()
+def look(daemon: Daemon) -> Seen | None:
+    """A server's process on its host; None when there is none (or only one that nobody has reaped yet)."""
+    pid = daemon.pid()
     if pid is None:
         return None
-    stat = node.host.run(["cat", f"/proc/{pid}/stat"], check=False).stdout
+    stat = daemon.host.run(["cat", f"/proc/{pid}/stat"], check=False).stdout
     # The second field, the command in parentheses, may itself hold blanks and parentheses.
     _, _, rest = stat.rpartition(")")
     state = rest.split()[0] if rest.split() else "X"
@@ -105,13 +105,13 @@ def settle(testbed: "Testbed", host: str) -> None:
         node.signal("CONT")
 
 
-def start(node: Node) -> None:
-    """Start Kafka, and see that the process is there."""
-    node.start()
+def start(daemon: Daemon) -> None:
+    """Start a server, and see that its process is there."""
+    daemon.start()
     wait_for(
-        node.pid,
+        daemon.pid,
         lambda pid: pid is not None,
         timeout_s=START_S,
         interval_s=0.05,
-        what=f"Kafka's process on {node.host.name}",
+        what=f"{daemon.what}'s process on {daemon.host.name}",
     )

@@ -11,7 +11,7 @@ from testbed.meant import did_you_mean
 from testbed.topology.links import MAX_RATE_BPS, MIN_RATE_BPS, Link, default_burst_bytes
 from testbed.topology.model import Topology
 from testbed.topology.problems import choices
-from testbed.units import format_bit_rate, parse_bit_rate
+from testbed.units import format_bit_rate, parse_bit_rate, parse_duration_us
 
 L = TypeVar("L", bound=Link)
 
@@ -100,6 +100,14 @@ def cpus(text: str) -> float:
     if not number.is_finite() or number < Decimal("0.01") or number * 100 % 1:
         raise ValueError("expected a number of CPUs, 0.01 or more in hundredths, such as 0.5")
     return float(number)
+
+
+def whole_ms(text: str) -> int:
+    """A time in microseconds, of whole milliseconds."""
+    duration_us = parse_duration_us(text)
+    if duration_us % 1000:
+        raise ValueError("expected whole milliseconds, such as 400ms")
+    return duration_us
 
 
 def known_hosts(topology: Topology, found: Sequence[str]) -> None:

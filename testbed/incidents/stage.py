@@ -20,6 +20,7 @@ from testbed.probes.brokers import nic_measurements, watch_brokers
 from testbed.probes.logwatch import LogWatch
 from testbed.probes.machine import cpu_probe
 from testbed.probes.recorder import Poller, Recorder, now_us
+from testbed.probes.stores import watch_stores
 from testbed.provision.testbed import Progress, Testbed
 from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
 from testbed.reassignment.journal import JournalFolder
@@ -136,6 +137,7 @@ class Stage:
     def _watch(self, looking: Admin, watch: Watch) -> None:
         testbed, recorder = self._testbed, self._recorder
         watch_brokers(recorder, testbed.topology, testbed.hosts, self._topics)
+        watch_stores(recorder, testbed.topology, testbed.hosts)
         for host, broker in self._ids.items():
             self._pollers.append(recorder.poll(f"quota of {host}", 1.0, quota_look(looking, host, broker)))
         self._pollers.append(recorder.poll("cpu", 1.0, cpu_probe()))

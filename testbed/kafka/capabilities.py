@@ -14,7 +14,8 @@ from functools import cache
 from testbed.errors import TestbedError
 from testbed.software.features import feature_levels
 from testbed.software.format import bootstrap_checkpoint
-from testbed.software.release import KafkaRelease, Logging
+from testbed.software.release import S3_STREAM, KafkaRelease, Logging
+from testbed.topology.model import Topology
 
 
 class Capability(StrEnum):
@@ -34,6 +35,18 @@ class Capability(StrEnum):
     """KIP-966: replicas that left the ISR below min.insync.replicas may still be elected without loss."""
     TRANSACTIONS_V2 = "transactions-v2"
     """KIP-890: each transaction has an epoch of its own."""
+    SHARED_STORAGE = "shared-storage"
+    """Partitions lie in an object store that all brokers share. A move is done when the target leads."""
+    MOVES_DATA = "moves-data"
+    """A move copies a partition's log to the target, and removes it where it was."""
+    REPLICATES = "replicates"
+    """A partition can have several replicas."""
+    LISTS_REASSIGNMENTS = "lists-reassignments"
+    """KIP-455: a move that is under way is listed."""
+    CANCELS_REASSIGNMENTS = "cancels-reassignments"
+    """KIP-455: a move that is under way can be cancelled."""
+    THROTTLES_REPLICATION = "throttles-replication"
+    """KIP-73: quotas hold back what leaders send and followers fetch. Others may accept them, and ignore them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +80,14 @@ def _class(jar: str, name: str, feature: str, level: int) -> Detection:
     )
 
 
+def _local(what: str) -> Detection:
+    """What every Kafka does whose partitions lie on its brokers' own disks, and no other."""
+    return Detection(
+        f"{what}: there is no {S3_STREAM}*.jar among the jars, so that partitions lie on brokers' own disks",
+        lambda release: not release.shared_storage,
+    )
+
+
 DETECTED: Mapping[Capability, Detection] = {
     Capability.LOG4J2: Detection(
         "there is no reload4j-*.jar among the jars", lambda release: release.logging is Logging.LOG4J2
@@ -79,7 +100,25 @@ DETECTED: Mapping[Capability, Detection] = {
     Capability.STREAMS_GROUPS: _feature("streams.version", 1),
     Capability.ELIGIBLE_LEADER_REPLICAS: _feature("eligible.leader.replicas.version", 1),
     Capability.TRANSACTIONS_V2: _feature("transaction.version", 2),
+    Capability.SHARED_STORAGE: Detection(
+        f"there is a {S3_STREAM}*.jar among the jars", lambda release: release.shared_storage
+    ),
+    Capability.MOVES_DATA: _local("a move copies the log"),
+    Capability.REPLICATES: _local("a partition may have several replicas"),
+    Capability.LISTS_REASSIGNMENTS: _local("a move under way is listed"),
+    Capability.CANCELS_REASSIGNMENTS: _local("a move under way can be cancelled"),
+    Capability.THROTTLES_REPLICATION: _local("replication's quotas hold"),
 }
+ON_DISK = frozenset(
+    {
+        Capability.MOVES_DATA,
+        Capability.REPLICATES,
+        Capability.LISTS_REASSIGNMENTS,
+        Capability.CANCELS_REASSIGNMENTS,
+        Capability.THROTTLES_REPLICATION,
+    }
+)
+"""What every Apache Kafka has, of what a move hangs on."""
 
 
 class LacksCapability(TestbedError):
@@ -102,6 +141,16 @@ def of_cluster(releases: Iterable[KafkaRelease], finalized: Mapping[str, int]) -
     return frozenset(each for each in common if _in_force(DETECTED[each], finalized))
 
 
+def of_software(topology: Topology) -> frozenset[Capability]:
+    """Of what a move hangs on: what the software can do that a topology names, before any of it is looked for. Pure."""
+    return ON_DISK if topology.automq is None else frozenset({Capability.SHARED_STORAGE})
+
+
+def has(release: KafkaRelease, capability: Capability) -> bool:
+    """Whether a release has it; the others are not looked for."""
+    return DETECTED[capability].of_release(release)
+
+
 def require(wanted: Iterable[Capability], have: frozenset[Capability], what: str, who: str) -> None:
     """Raise `LacksCapability` unless `who` has all that `what` needs."""
     missing = frozenset(wanted) - have
@@ -114,6 +163,8 @@ def _in_force(detection: Detection, finalized: Mapping[str, int]) -> bool:
 
 
 def _levels(release: KafkaRelease) -> dict[str, int]:
+    if release.shared_storage:
+        return {}  # it formats its folders itself, at levels of its own, before which it is not asked
     return feature_levels(bootstrap_checkpoint(release).read_bytes())
 
 

@@ -2,8 +2,11 @@
 
 from collections.abc import Collection, Mapping
 
+from testbed.kafka import shared_storage
 from testbed.kafka.capabilities import Capability
+from testbed.kafka.remote_storage import remote_storage_properties
 from testbed.network.addresses import AddressPlan
+from testbed.software.rsm import RemoteStorageManager
 from testbed.topology.links import NicUse
 from testbed.topology.model import Host, Topology
 
@@ -75,14 +78,18 @@ def server_properties(
     overlay: Mapping[str, str] | None = None,
     *,
     able: Collection[Capability] = (),
+    manager: RemoteStorageManager | None = None,
+    cluster_id: str | None = None,
 ) -> dict[str, str]:
     """Every property of one node: what the testbed owns, its defaults, the topology's, then `overlay`.
 
-    `able` is what the node's release can do.
+    `able` is what the node's release can do, `manager` what a topology with remote storage has it in. `cluster_id` is
+    for one that formats its folders by itself.
     """
     if host.node_id is None:
         raise ValueError(f"{host.name} is a {host.role.value}, it runs no Kafka node")
     replicas = _replicas(topology)
+    shared = Capability.SHARED_STORAGE in able
     properties = {
         # Leaders stay where an experiment put them.
         "auto.leader.rebalance.enable": "false",
@@ -94,8 +101,11 @@ def server_properties(
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "4",
         **{key: value for each in able for key, value in properties_of(each, topology).items()},
+        **(remote_storage_properties(topology, host, plan, manager) if manager else {}),
+        **(shared_storage.defaults() if shared else {}),
         **host.properties,
         **(overlay or {}),
+        **(shared_storage.owned(topology, plan, cluster_id) if shared else {}),
         "node.id": str(host.node_id),
         "broker.rack": host.rack,
         "log.dirs": DATA_DIR,

@@ -1,10 +1,12 @@
-"""Runs on a host, once a second: NIC counters, sizes of replicas' log files, and the broker's own metrics.
+"""Runs on a host, once a second: NIC counters, sizes of replicas' log files, and its server's own metrics.
 
 This file is copied to the host as it is and needs nothing but Python's standard library. It prints one JSON line
 per sample: {"t": µs since the epoch, "v": [[metric, topic, partition, label, value], …]}. It ends when its standard
 output is closed, which happens at the latest when the connection does.
 
     agent.py '{"interval_s": 1.0, "log_dir": "/var/lib/kafka", "topics": ["t"], "devices": ["data0"], "jmx_port": 8778}'
+
+On a host of the object store there is `s3_port` in place of the log folder and the broker's port.
 """
 
 import json
@@ -39,6 +41,20 @@ RATES = {
     "kafka.server:type=LeaderReplication": "broker.leader_replication.byte_rate",
     "kafka.server:type=FollowerReplication": "broker.follower_replication.byte_rate",
 }
+STORE_PATH = "/minio/metrics/v3/api/requests"
+STORE = {
+    "minio_api_requests_total": "s3.requests",
+    "minio_api_requests_4xx_errors_total": "s3.errors.4xx",
+    "minio_api_requests_5xx_errors_total": "s3.errors.5xx",
+    "minio_api_requests_canceled_total": "s3.canceled",
+    "minio_api_requests_inflight_total": "s3.in_flight",
+    "minio_api_requests_traffic_received_bytes": "s3.rx.bytes",
+    "minio_api_requests_traffic_sent_bytes": "s3.tx.bytes",
+    "minio_api_requests_ttfb_seconds_distribution": "s3.ttfb",
+}
+SERIES = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+"""A line of Prometheus' text: name, labels, value; and one label in it."""
 NOT_FOUND = 404
 """Jolokia's status, in its JSON, of an MBean or attribute that does not exist."""
 REPLICA_DIR = re.compile(r"(.+)-(\d+)$")  # not `…-delete`, `…-future`, `…-stray`
@@ -69,6 +85,24 @@ def counters(device: str) -> list[int]:
         with open(base + name) as file:
             values.append(int(file.read()))
     return values
+
+
+def device_reads(proc: str = "/proc") -> int | None:
+    """Bytes that this host's Java processes had read from a device, not from the page cache; None without any."""
+    found = None
+    for entry in os.scandir(proc):
+        if not entry.name.isdigit():
+            continue
+        try:
+            with open(entry.path + "/comm") as file:
+                if file.read().strip() != "java":
+                    continue
+            with open(entry.path + "/io") as file:
+                fields = dict(line.split(": ") for line in file.read().splitlines())
+        except (OSError, ValueError):
+            continue  # it has ended while we looked, or the kernel does not say
+        found = (found or 0) + int(fields["read_bytes"])
+    return found
 
 
 def metrics(port: int, topics: list[str]) -> list[Value]:
@@ -105,6 +139,28 @@ def metrics(port: int, topics: list[str]) -> list[Value]:
     return found
 
 
+def store_metrics(port: int) -> list[Value]:
+    """What the object store's server has counted since its start; an empty list while it does not answer.
+
+    An operation is there from its first request on.
+    """
+    try:
+        with urllib.request.urlopen("http://127.0.0.1:%d%s" % (port, STORE_PATH), timeout=0.8) as answer:
+            lines = answer.read().decode().splitlines()
+    except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError):
+        return []
+    found: list[Value] = []
+    for line in lines:
+        match = SERIES.fullmatch(line)
+        if not match or match.group(1) not in STORE:
+            continue
+        labels = dict(LABEL.findall(match.group(2) or ""))
+        if labels.get("type", "s3") == "s3":
+            words = [labels[name] for name in ("name", "le") if name in labels]
+            found.append([STORE[match.group(1)], None, None, " ".join(words) or None, float(match.group(3))])
+    return found
+
+
 def sample(config: dict[str, Any]) -> dict[str, Any]:
     """One look at everything. Each value is as of the moment it was read; `t` is in their middle."""
     begun = time.time_ns()
@@ -116,10 +172,15 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
     if config.get("log_dir"):
         for (topic, partition), size in sorted(log_sizes(config["log_dir"], config["topics"]).items()):
             values.append(["log.bytes", topic, partition, None, size])
-    # The byte counts above must carry their own instant: the JMX request below takes some milliseconds longer.
+        read = device_reads()
+        if read is not None:
+            values.append(["io.read_bytes", None, None, None, read])
+    # The byte counts above must carry their own instant: the requests below take some milliseconds longer.
     instant = (begun + time.time_ns()) // 2
     if config.get("jmx_port"):
         values += metrics(config["jmx_port"], config["topics"])
+    if config.get("s3_port"):
+        values += store_metrics(config["s3_port"])
     return {"t": instant // 1000, "v": values}
 
 

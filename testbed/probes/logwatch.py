@@ -22,7 +22,7 @@ _VARYING = re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])|\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class _Mark:
+class Mark:
     """Where a host's log ended at the start; or why that is not known."""
 
     offset: int
@@ -41,11 +41,11 @@ class LogWatch:
         self._hosts: dict[str, Shell] = {name: testbed.hosts[name] for name in testbed.state.kafka}
         self._versions = dict(testbed.state.kafka)
         self._allowances = [*shipped(), *allowances]
-        self._marks: dict[str, _Mark] = {}
+        self._marks: dict[str, Mark] = {}
 
     def start(self) -> None:
         """From here on lines count. A host that cannot be asked now is told of at the end."""
-        self._marks = {name: _mark(host) for name, host in self._hosts.items()}
+        self._marks = {name: mark_end(host) for name, host in self._hosts.items()}
 
     def allow(self, *allowances: Allowance) -> None:
         """Explain more, also of what was said already."""
@@ -64,7 +64,7 @@ class LogWatch:
         return tuple(finding for log in logs for finding in log.findings)
 
     def _log(self, name: str) -> HostLog:
-        mark = self._marks.get(name, _Mark(0, "the watch was not started"))
+        mark = self._marks.get(name, Mark(0, "the watch was not started"))
         if mark.problem is not None:
             return HostLog(name, mark.problem)
         try:
@@ -75,13 +75,14 @@ class LogWatch:
         return HostLog(name, problem, found[:MOST_KINDS], max(0, len(found) - MOST_KINDS))
 
 
-def _mark(host: Shell) -> _Mark:
+def mark_end(host: Shell) -> Mark:
+    """Where a host's log ends now. Raises nothing: why that cannot be seen is in the mark."""
     # Before Kafka's first start there is no log: then all of it will count.
     size = f"if [ -e {shlex.quote(LOG)} ]; then stat -c %s {shlex.quote(LOG)}; else echo 0; fi"
     try:
-        return _Mark(int(host.run(size).stdout))
+        return Mark(int(host.run(size).stdout))
     except (TestbedError, ValueError) as error:
-        return _Mark(0, f"where the log ended at the start could not be seen: {error}")
+        return Mark(0, f"where the log ended at the start could not be seen: {error}")
 
 
 def read_since(host: Shell, offset: int, most_bytes: int = MOST_BYTES) -> tuple[str, str | None]:

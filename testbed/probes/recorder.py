@@ -92,6 +92,7 @@ class Recorder:
         devices: Sequence[str],
         log_dir: str | None,
         jmx_port: int | None,
+        s3_port: int | None = None,
         interval_s: float = INTERVAL_S,
     ) -> None:
         """Start the agent on a host and read what it prints until `stop`."""
@@ -101,6 +102,7 @@ class Recorder:
             "topics": list(topics),
             "devices": list(devices),
             "jmx_port": jmx_port,
+            "s3_port": s3_port,
         }
         process = host.spawn(["python3", AGENT_PATH, json.dumps(config)])
         reader = threading.Thread(target=self._read, args=(host.name, process), daemon=True)

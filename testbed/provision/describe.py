@@ -1,12 +1,14 @@
 """`testbed plan`: everything `up` would make, in words; a pure function of the topology."""
 
-from testbed.kafka.capabilities import Capability
+from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.properties import properties_of, render, server_properties
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import Script, port, wire
 from testbed.provision.requirements import asked_for
+from testbed.software.automq import VARIABLE
+from testbed.software.rsm import OWN_CLASS, SOURCES, RemoteStorageManager
 from testbed.topology.links import Disk, Link
-from testbed.topology.model import Topology
+from testbed.topology.model import Host, RemoteStorage, Topology
 from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
 
 
@@ -36,6 +38,21 @@ def _disk(disk: Disk) -> str:
     return f"ext4 of {format_size(disk.size_bytes)}{fast}"
 
 
+def _kafka(host: Host, topology: Topology) -> str:
+    """Which Kafka it runs, in words."""
+    if topology.automq is None or not host.role.runs_kafka:
+        return host.kafka_version or "-"
+    return f"AutoMQ ({topology.automq.path or topology.automq.image or f'what {VARIABLE} names'})"
+
+
+def to_be_made(wanted: RemoteStorage | None) -> RemoteStorageManager | None:
+    """The manager that `up` would take, as far as can be told without building it or opening its jars."""
+    if wanted is None:
+        return None
+    found = f"(the RemoteStorageManager among the jars of {wanted.manager})"
+    return RemoteStorageManager(SOURCES, OWN_CLASS if wanted.manager is None else found, "")
+
+
 def describe(topology: Topology) -> str:
     """What would be made. Addresses are of the first slot; `up` takes the first that is free."""
     plan = AddressPlan(0, tuple(host.name for host in topology.hosts))
@@ -45,7 +62,7 @@ def describe(topology: Topology) -> str:
     for number, host in enumerate(topology.hosts):
         lines.append(
             f"  {host.name}: {host.role.value} in {host.rack}, node {host.node_id or '-'}, "
-            f"Kafka {host.kafka_version or '-'}, management {plan.management_ip(host.name)}"
+            f"Kafka {_kafka(host, topology)}, management {plan.management_ip(host.name)}"
         )
         for index, nic in enumerate(host.nics):
             use = f" for {nic.use.value}" if host.more_nics else ""
@@ -68,7 +85,11 @@ def describe(topology: Topology) -> str:
     for host in topology.hosts:
         if host.node_id is not None:
             lines += ["", f"server.properties of {host.name}"]
-            lines += [f"  {line}" for line in render(server_properties(topology, host, plan)).splitlines()]
+            manager = to_be_made(topology.remote_storage)
+            properties = server_properties(
+                topology, host, plan, able=of_software(topology), manager=manager, cluster_id="<cluster id>"
+            )
+            lines += [f"  {line}" for line in render(properties).splitlines()]
             # What a release can do is asked of its jars, which need not be here yet.
             for capability in Capability:
                 more = properties_of(capability, topology).items()

@@ -7,6 +7,8 @@ from pathlib import Path
 from testbed.kafka.node import node_files
 from testbed.kafka.properties import DATA_DIR, server_properties
 from testbed.network.addresses import AddressPlan
+from testbed.objectstore import server
+from testbed.objectstore.credentials import Credentials
 from testbed.probes.recorder import AGENT_PATH
 from testbed.provision.containers import Spec
 from testbed.provision.disks import DiskMount
@@ -14,7 +16,7 @@ from testbed.provision.keys import KeyPair
 from testbed.provision.labels import Labels
 from testbed.provision.software import KafkaSoftware
 from testbed.software.format import meta_properties, new_id
-from testbed.topology.model import Host, Topology
+from testbed.topology.model import Host, Role, Topology
 
 HOST_KEY = "/etc/testbed/ssh/host_key"
 AUTHORIZED_KEYS = "/etc/testbed/ssh/authorized_keys"
@@ -44,11 +46,14 @@ class Identity:
     cluster_id: str
     login: KeyPair
     host_keys: Mapping[str, KeyPair]
+    store: Credentials | None = None
+    """Of the object store, where the topology has one."""
 
     @classmethod
     def generate(cls, topology: Topology) -> "Identity":
         """New keys and a new cluster id."""
-        return cls(new_id(), KeyPair.generate(), {host.name: KeyPair.generate() for host in topology.hosts})
+        keys = {host.name: KeyPair.generate() for host in topology.hosts}
+        return cls(new_id(), KeyPair.generate(), keys, Credentials.generate() if topology.objectstores else None)
 
 
 def management_network(labels: Labels) -> str:
@@ -85,8 +90,12 @@ def host_spec(
     software: KafkaSoftware | None,
     overlay: Mapping[str, str],
     disk: DiskMount | None = None,
+    minio: Path | None = None,
 ) -> Spec:
-    """One host: an SSH server, the probe's agent, and (for Kafka's roles) a formatted node ready to start."""
+    """One host: an SSH server, the probe's agent, and what its role needs ready to start.
+
+    That is a formatted node for Kafka's roles, and for an object store the `minio` binary.
+    """
     ip = str(plan.management_ip(host.name))
     agent = Path(__file__).parents[1] / "probes" / "agent.py"
     files = {
@@ -97,9 +106,22 @@ def host_spec(
         "/run/sshd/.keep": b"",
     }
     if software is not None and host.node_id is not None:
-        properties = server_properties(topology, host, plan, overlay, able=software.capabilities)
+        properties = server_properties(
+            topology,
+            host,
+            plan,
+            overlay,
+            able=software.capabilities,
+            manager=software.manager,
+            cluster_id=identity.cluster_id,
+        )
         meta = meta_properties(identity.cluster_id, host.node_id, new_id())
         files |= node_files(properties, meta, software.checkpoint)
+    serves = host.role is Role.OBJECTSTORE
+    secret = _store_files(host, identity.store)
+    mounts = dict(software.mounts) if software else {}
+    if serves and minio is not None:
+        mounts[str(minio)] = server.BINARY
     return Spec(
         name=f"testbed-{labels.name}-{host.name}",
         image=image,
@@ -108,13 +130,20 @@ def host_spec(
         hostname=host.name,
         network=management_network(labels),
         ip=ip,
-        read_only_mounts=software.mounts if software else {},
-        files=files,
-        private_files=(HOST_KEY, AUTHORIZED_KEYS),
-        volumes={disk.volume: DATA_DIR} if disk else {},
+        read_only_mounts=mounts,
+        files={**files, **secret},
+        private_files=(HOST_KEY, AUTHORIZED_KEYS, *secret),
+        volumes={disk.volume: server.DATA_DIR if serves else DATA_DIR} if disk else {},
         bandwidths={disk.device: disk.bandwidth_bytes_per_s} if disk and disk.bandwidth_bytes_per_s else {},
         names=_names(topology, plan),
     )
+
+
+def _store_files(host: Host, credentials: Credentials | None) -> dict[str, bytes]:
+    """What a host that serves the object store, or may use it, is given of the credentials; private."""
+    if credentials is None or not host.role.stores_data:
+        return {}
+    return dict(server.server_files(credentials) if host.role is Role.OBJECTSTORE else server.user_files(credentials))
 
 
 def _names(topology: Topology, plan: AddressPlan) -> dict[str, str]:

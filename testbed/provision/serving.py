@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 from testbed.errors import TestbedError
 from testbed.kafka.admin import Admin
+from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.properties import CONTROLLER_PORT, server_properties
 from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.parallel import each
+from testbed.provision.shared_store import require_as_declared, require_buckets
 from testbed.topology.model import Host
 from testbed.wait import wait_for
 
@@ -26,12 +28,18 @@ ASK_S = 2.0
 _LOOK_S = 0.1
 
 
-def start_kafka(testbed: "Testbed", *, timeout_s: float, progress: "Progress") -> None:
+def start_kafka(testbed: "Testbed", *, timeout_s: float | None, progress: "Progress") -> None:
     """See `Testbed.start_kafka`."""
+    shared = Capability.SHARED_STORAGE in of_software(testbed.topology)
+    if shared:
+        require_buckets(testbed)
     each(_nodes(testbed), lambda host: testbed.node(host).start())
     begun = time.monotonic()
-    wait_serving(testbed, timeout_s=timeout_s)
+    allowed = [testbed.software.kafka(version).start_s for version in set(testbed.state.kafka.values())]
+    wait_serving(testbed, timeout_s=max(allowed) if timeout_s is None else timeout_s)
     progress(f"{len(testbed.topology.brokers)} brokers unfenced after {time.monotonic() - begun:.1f} s")
+    if shared:
+        require_as_declared(testbed, progress)
 
 
 def wait_serving(testbed: "Testbed", *, timeout_s: float) -> None:
@@ -101,7 +109,16 @@ def reconfigure(testbed: "Testbed", overlay: Mapping[str, str], progress: "Progr
 def configure(testbed: "Testbed", host: Host) -> None:
     """Give a node the properties that its release, the topology and the overlay make; in force from its next start."""
     able = testbed.software.kafka(testbed.state.kafka[host.name]).capabilities
-    properties = server_properties(testbed.topology, host, testbed.plan, testbed.state.overlay, able=able)
+    state, manager = testbed.state, testbed.software.manager(testbed.topology.remote_storage)
+    properties = server_properties(
+        testbed.topology,
+        host,
+        testbed.plan,
+        state.overlay,
+        able=able,
+        manager=manager,
+        cluster_id=state.cluster_id,
+    )
     testbed.node(host.name).configure(properties)
 
 

@@ -1,18 +1,25 @@
 """What a Kafka host is given of the software cache: jars, archive, format, and the command that starts it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from testbed.kafka.capabilities import Capability, of_release
+from testbed.kafka.capabilities import Capability, has, of_release
 from testbed.kafka.node import PROPERTIES
+from testbed.kafka.shared_storage import FLAGS, with_credentials
+from testbed.software.automq import automq_release, supplied
 from testbed.software.cds import cds_archive
 from testbed.software.features import feature_levels, lowest
 from testbed.software.format import bootstrap_checkpoint
 from testbed.software.image import ImageRef, node_image
 from testbed.software.jvm import broker_command, mounts
 from testbed.software.kafka import kafka_release
+from testbed.software.minio import Minio, minio
 from testbed.software.release import KafkaRelease
+from testbed.software.rsm import RemoteStorageManager, remote_storage_manager
+from testbed.topology.model import RemoteStorage, Topology
+
+START_S, START_SHARED_S = 90.0, 240.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +31,10 @@ class KafkaSoftware:
     """Starts a node with its properties file."""
     mounts: Mapping[str, str]
     """Path on the machine → path in the container, read-only; the same for every release."""
-    checkpoint: bytes
-    """The `bootstrap.checkpoint` a host is formatted with."""
+    checkpoint: bytes | None
+    """The `bootstrap.checkpoint` a host is formatted with; None: it formats itself at its first start."""
+    manager: RemoteStorageManager | None = None
+    """What its brokers keep their remote logs with, if they do; mounted with it."""
 
     @property
     def version(self) -> str:
@@ -44,8 +53,13 @@ class KafkaSoftware:
 
     @property
     def features(self) -> dict[str, int]:
-        """Feature → level of a cluster that is formatted with `checkpoint`."""
-        return feature_levels(self.checkpoint)
+        """Feature → level of a cluster that is formatted with `checkpoint`; empty where that is not ours to say."""
+        return {} if self.checkpoint is None else feature_levels(self.checkpoint)
+
+    @property
+    def start_s(self) -> float:
+        """How long a cluster of it may take to start, at most."""
+        return START_SHARED_S if has(self.release, Capability.SHARED_STORAGE) else START_S
 
 
 class SoftwareSet:
@@ -53,6 +67,8 @@ class SoftwareSet:
 
     def __init__(self) -> None:
         self._kafka: dict[str, KafkaSoftware] = {}
+        self._minio: Minio | None = None
+        self._managers: dict[RemoteStorage, RemoteStorageManager] = {}
 
     @cached_property
     def image(self) -> ImageRef:
@@ -66,23 +82,69 @@ class SoftwareSet:
         """
         if source not in self._kafka:
             release = kafka_release(source)
-            archive = cds_archive(release, self.image)
-            software = KafkaSoftware(
-                release=release,
-                command=broker_command(release, PROPERTIES, archive=archive),
-                mounts={str(mount.source): mount.target for mount in mounts(release, archive)},
-                checkpoint=bootstrap_checkpoint(release).read_bytes(),
-            )
+            shared = has(release, Capability.SHARED_STORAGE)
+            software = _on_shared_storage(release) if shared else self._on_disks(release)
             self._kafka[source] = self._kafka[release.version] = software
         return self._kafka[source]
+
+    def of(self, topology: Topology) -> dict[str, str]:
+        """Host → version of the Kafka that it is to run, each looked up. Raises `SoftwareError` as `kafka` does."""
+        hosts = [host for host in topology.hosts if host.role.runs_kafka]
+        if topology.automq is not None:
+            where = supplied(topology.automq.path, topology.automq.image)
+            return dict.fromkeys((host.name for host in hosts), self.kafka(automq_release(where).version).version)
+        return {host.name: self.kafka(host.kafka_version).version for host in hosts if host.kafka_version}
+
+    def _on_disks(self, release: KafkaRelease) -> KafkaSoftware:
+        archive = cds_archive(release, self.image)
+        return KafkaSoftware(
+            release=release,
+            command=broker_command(release, PROPERTIES, archive=archive),
+            mounts={str(mount.source): mount.target for mount in mounts(release, archive)},
+            checkpoint=bootstrap_checkpoint(release).read_bytes(),
+        )
+
+    def minio(self, progress: Callable[[str], None] = lambda _text: None) -> Minio:
+        """The object store's server; built when there is none yet, which is told. Raises `SoftwareError`."""
+        if self._minio is None:
+            self._minio = minio(progress)
+        return self._minio
+
+    def manager(self, wanted: RemoteStorage | None) -> RemoteStorageManager | None:
+        """The remote storage manager that a topology has; None where it has none. Raises `SoftwareError`."""
+        if wanted is None:
+            return None
+        if wanted not in self._managers:
+            self._managers[wanted] = remote_storage_manager(wanted.manager)
+        return self._managers[wanted]
 
     def lowest(self, versions: Iterable[str]) -> KafkaSoftware:
         """Of the Kafkas of one cluster: that whose features all have. Raises `SoftwareError` when there is none."""
         return self.kafka(lowest({version: self.kafka(version).features for version in versions}))
 
-    def member(self, version: str, cluster: Iterable[str]) -> KafkaSoftware:
+    def member(
+        self, version: str, cluster: Iterable[str], remote_storage: RemoteStorage | None = None
+    ) -> KafkaSoftware:
         """A Kafka as a node of a cluster of these: formatted at the feature levels of the lowest of them.
 
-        Nodes that are formatted differently disagree about what the metadata log begins with.
+        Nodes that are formatted differently disagree about what the metadata log begins with. With `remote_storage` it
+        has the manager with it.
         """
-        return replace(self.kafka(version), checkpoint=self.lowest(cluster).checkpoint)
+        found, manager = self.kafka(version), self.manager(remote_storage)
+        seen = {} if manager is None else {str(manager.mount.source): manager.mount.target}
+        return replace(
+            found,
+            checkpoint=self.lowest(cluster).checkpoint,
+            mounts={**found.mounts, **seen},
+            manager=manager,
+        )
+
+
+def _on_shared_storage(release: KafkaRelease) -> KafkaSoftware:
+    """It formats itself, and gets no class-data archive: one is made by a broker that starts alone, without a store."""
+    return KafkaSoftware(
+        release=release,
+        command=with_credentials(broker_command(release, PROPERTIES, extra_flags=FLAGS)),
+        mounts={str(mount.source): mount.target for mount in mounts(release, None)},
+        checkpoint=None,
+    )

@@ -13,7 +13,7 @@ from testbed.provision.reach import ssh_hosts
 from testbed.provision.shaping import differences
 from testbed.provision.testbed import Testbed
 from testbed.topology.links import Link
-from testbed.topology.model import Host
+from testbed.topology.model import Host, Role
 from testbed.units import format_bit_rate
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ class Seen:
     """What was found of a testbed."""
 
     kafka: Mapping[str, int | None] = field(default_factory=dict)
-    """Host → the number of its Kafka process, if it has one; only hosts that answered."""
+    """Host → the number of its server's process, if it has one; only hosts that answered."""
+    stores: Mapping[str, str] = field(default_factory=dict)
+    """Host → why the object store's server there is not ready; empty: it is."""
     silent: Mapping[str, str] = field(default_factory=dict)
     """Host → why it did not answer."""
     unfenced: frozenset[int] = frozenset()
@@ -52,6 +54,7 @@ def look(testbed: Testbed) -> Seen:
     kafka, silent = _ask_hosts(testbed, pids)
     ended = why_not_whole(testbed.engine, testbed.state)
     problems = [ended] if ended else []
+    stores = {host: testbed.objectstore.silence(host) for host in _stores(testbed)}
     unfenced: frozenset[int] = frozenset()
     with suppress(TestbedError), testbed.admin(timeout_s=BROKERS_S) as admin:
         # Brokers that nobody answers for are told as fenced.
@@ -68,7 +71,7 @@ def look(testbed: Testbed) -> Seen:
         faults = testbed.faults.list()
     except TestbedError as error:
         problems.append(str(error))
-    return Seen(kafka, silent, unfenced, tuple(shaping), links, faults, tuple(problems))
+    return Seen(kafka, stores, silent, unfenced, tuple(shaping), links, faults, tuple(problems))
 
 
 def _pids(testbed: Testbed) -> dict[str, int]:
@@ -82,7 +85,7 @@ def _pids(testbed: Testbed) -> dict[str, int]:
 
 
 def _ask_hosts(testbed: Testbed, running: Collection[str]) -> tuple[dict[str, int | None], dict[str, str]]:
-    """The Kafka process of each host that answers, and why the others do not; only those `running` are asked."""
+    """The server's process of each host that answers, and why the others do not; only those `running` are asked."""
     hosts = ssh_hosts(testbed.state, testbed.topology, testbed.plan, connect_timeout_s=ANSWER_S)
     kafka: dict[str, int | None] = {}
     silent: dict[str, str] = {}
@@ -93,7 +96,8 @@ def _ask_hosts(testbed: Testbed, running: Collection[str]) -> tuple[dict[str, in
             return
         try:
             hosts[host.name].run(["true"], timeout_s=ANSWER_S)
-            kafka[host.name] = testbed.node(host.name).pid() if host.node_id is not None else None
+            daemon = testbed.daemon(host.name)
+            kafka[host.name] = daemon.pid() if daemon is not None else None
         except TestbedError as error:
             silent[host.name] = str(error)
         finally:
@@ -104,10 +108,15 @@ def _ask_hosts(testbed: Testbed, running: Collection[str]) -> tuple[dict[str, in
     return kafka, silent
 
 
+def _stores(testbed: Testbed) -> tuple[str, ...]:
+    """The hosts of the object store; none where its credentials are lost, which is told by whoever needs them."""
+    return testbed.objectstore.names if testbed.topology.objectstores else ()
+
+
 def describe(testbed: Testbed, seen: Seen) -> dict[str, Any]:
     """What was seen, beside what is declared, as plain data. Pure."""
     hosts = [_host(testbed, host, seen) for host in testbed.topology.hosts]
-    whole = all(host["answers"] and host["running"] is not False and host["unfenced"] is not False for host in hosts)
+    whole = all(host["answers"] and not {False} & {host["running"], host["unfenced"], host["ready"]} for host in hosts)
     wrong = (*seen.shaping, *seen.links, *seen.faults, *seen.problems)
     return {
         "name": testbed.name,
@@ -119,6 +128,7 @@ def describe(testbed: Testbed, seen: Seen) -> dict[str, Any]:
         "links": [str(each) for each in seen.links],
         "faults": [entry.document() for entry in seen.faults],
         "silent": dict(sorted(seen.silent.items())),
+        "stores": {host: why for host, why in sorted(seen.stores.items()) if why},
         "problems": list(seen.problems),
     }
 
@@ -128,7 +138,7 @@ def _rates(link: Link) -> dict[str, int]:
 
 
 def _host(testbed: Testbed, host: Host, seen: Seen) -> dict[str, Any]:
-    runs_kafka = host.node_id is not None and host.name not in seen.silent
+    serves = host.role is not Role.CLIENT and host.name not in seen.silent
     return {
         "name": host.name,
         "role": host.role.value,
@@ -145,13 +155,14 @@ def _host(testbed: Testbed, host: Host, seen: Seen) -> dict[str, Any]:
             for number, nic in enumerate(host.nics)
         ],
         "kafka": testbed.state.kafka.get(host.name),
-        "running": seen.kafka.get(host.name) is not None if runs_kafka else None,
+        "running": seen.kafka.get(host.name) is not None if serves else None,
         "unfenced": host.node_id in seen.unfenced if host.is_broker else None,
+        "ready": not seen.stores.get(host.name) if host.role is Role.OBJECTSTORE else None,
     }
 
 
 def rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """What `status` found of each host, in words: host, role, rack, NICs, Kafka, does it run, is the broker there."""
+    """What `status` found of each host, in words: host, role, rack, NICs, Kafka, does its server run, and serve."""
     return [
         (
             host["name"],
@@ -159,11 +170,23 @@ def rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
             host["rack"],
             "; ".join(_nic(nic, named=len(host["nics"]) > 1) for nic in host["nics"]),
             host["kafka"] or "-",
-            ("?" if host["kafka"] else "-") if host["running"] is None else "yes" if host["running"] else "no",
-            {True: "unfenced", False: "fenced", None: "-"}[host["unfenced"]],
+            _runs(host),
+            _serves(host),
         )
         for host in found["hosts"]
     ]
+
+
+def _runs(host: Mapping[str, Any]) -> str:
+    if host["running"] is None:
+        return "-" if host["role"] == Role.CLIENT else "?"
+    return "yes" if host["running"] else "no"
+
+
+def _serves(host: Mapping[str, Any]) -> str:
+    if host["ready"] is not None:
+        return "ready" if host["ready"] else "not ready"
+    return {True: "unfenced", False: "fenced", None: "-"}[host["unfenced"]]
 
 
 def _nic(nic: Mapping[str, Any], *, named: bool) -> str:
@@ -179,6 +202,7 @@ def rates_in_words(link: Mapping[str, Any]) -> str:
 def remarks(found: Mapping[str, Any]) -> list[str]:
     """Everything that is not as declared, in words, a line each."""
     told = [f"{host} does not answer: {why}" for host, why in found["silent"].items()]
+    told += [f"the object store's server on {host} is not ready: {why}" for host, why in found["stores"].items()]
     told += [f"shaping differs: {difference}" for difference in found["shaping"]]
     told += found["links"]
     told += [f"fault {f['id']}: {f['fault']}, since {f['since']}, by {f['owner']}" for f in found["faults"]]

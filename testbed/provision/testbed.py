@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from testbed.errors import TestbedError
-from testbed.hosts import SshHost
+from testbed.hosts import Daemon, SshHost
 from testbed.hosts.namespace import NamespaceShell
 from testbed.kafka.admin import Admin
 from testbed.kafka.node import Node
@@ -16,6 +16,7 @@ from testbed.kafka.properties import bootstrap_servers
 from testbed.network.addresses import AddressPlan
 from testbed.network.measure import End, LinkRate, measure
 from testbed.network.uplinks import measure_uplinks
+from testbed.objectstore import ObjectStore, credentials
 from testbed.owner import Owner
 from testbed.provision import serving
 from testbed.provision import state as states
@@ -114,8 +115,13 @@ class Testbed:
         # What the machine or the software lacks is found before anything is made.
         require(topology)
         software = SoftwareSet()
-        kafka = {h.name: software.kafka(h.kafka_version).version for h in topology.hosts if h.kafka_version}
+        kafka = software.of(topology)
         software.lowest(kafka.values())
+        digests = {"image": software.image.id, **{v: software.kafka(v).digest for v in set(kafka.values())}}
+        if topology.objectstores:
+            digests["minio"] = software.minio(progress).digest
+        if (manager := software.manager(topology.remote_storage)) is not None:
+            digests["remote-storage-manager"] = manager.digest
         image = software.image
         identity = Identity.generate(topology)
         try:
@@ -132,7 +138,7 @@ class Testbed:
                 kafka=kafka,
                 overlay=overlay,
                 host_keys={host: key.public for host, key in identity.host_keys.items()},
-                digests={"image": image.id, **{v: software.kafka(v).digest for v in set(kafka.values())}},
+                digests=digests,
             )
             # Before anything is asked for: what the engine still makes when this process is killed is looked for then.
             states.save(state)
@@ -141,10 +147,15 @@ class Testbed:
             state = replace(state, slot=labels.slot)
             states.save(state)
             states.write_key(name, identity.login)
+            if identity.store is not None:
+                credentials.save(name, identity.store)
             testbed = cls(state, engine, software)
             testbed._made_here = True
             with explained(engine, state, "what was made is removed; bring it up again"):
                 testbed._make_hosts(identity, image.tag, labels, progress)
+                if topology.objectstores:
+                    # What a broker writes to is there before it starts.
+                    testbed.objectstore.start(progress=progress)
                 testbed.start_kafka(progress=progress)
             testbed.state = replace(state, status="up")
             states.save(testbed.state)
@@ -188,10 +199,13 @@ class Testbed:
         def make(host_name: str) -> None:
             host = self.topology.host(host_name)
             version = self.state.kafka.get(host_name)
-            software = self._software.member(version, self.state.kafka.values()) if version else None
+            remote, versions = self.topology.remote_storage, self.state.kafka.values()
+            software = self._software.member(version, versions, remote) if version else None
             disk = make_disk(self.engine, labels, host_name, host.disk) if host.disk else None
+            minio = self._software.minio().binary if host in self.topology.objectstores else None
+            plan, overlay = self.plan, self.state.overlay
             self.engine.create(
-                host_spec(host, self.topology, self.plan, identity, image, labels, software, self.state.overlay, disk)
+                host_spec(host, self.topology, plan, identity, image, labels, software, overlay, disk, minio)
             )
 
         each(self.hosts, make)
@@ -255,12 +269,29 @@ class Testbed:
             raise TestbedError(f"{host} runs no Kafka: its role is {self.topology.host(host).role.value}")
         return Node(self.hosts[host], self._software.kafka(version).command)
 
+    @property
+    def objectstore(self) -> ObjectStore:
+        """The object store. Raises `TestbedError` where the topology has none."""
+        if not self.topology.objectstores:
+            raise TestbedError(f"{self.topology.name} has no object store: no host has the role objectstore")
+        return ObjectStore(self.topology, self.plan, self.hosts, credentials.load(self.name))
+
+    def daemon(self, host: str) -> Daemon | None:
+        """The server that runs on a host, Kafka's or the object store's; None on one for load."""
+        role = self.topology.host(host).role
+        if role.runs_kafka:
+            return self.node(host)
+        return self.objectstore.server(host) if role.stores_data else None
+
     def admin(self, *, timeout_s: float = 10.0) -> Admin:
         """A new admin client; close it."""
         return Admin(self.bootstrap, timeout_s=timeout_s)
 
-    def start_kafka(self, *, timeout_s: float = 90.0, progress: Progress = lambda _text: None) -> None:
-        """Start every Kafka node that does not run, and wait until all brokers are unfenced."""
+    def start_kafka(self, *, timeout_s: float | None = None, progress: Progress = lambda _text: None) -> None:
+        """Start every Kafka node that does not run, and wait until all brokers are unfenced.
+
+        No longer than `timeout_s`; None: than their release may take.
+        """
         serving.start_kafka(self, timeout_s=timeout_s, progress=progress)
 
     def wait_serving(self, *, timeout_s: float = 90.0) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 
 from testbed.errors import TestbedError
+from testbed.kafka.capabilities import ON_DISK, Capability, require
 from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
 from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.existing import existing_partitions
@@ -19,6 +20,7 @@ from testbed.reassignment.progress import (
     Timeline,
     TraceEntry,
     in_flight,
+    not_led,
     not_placed,
     observed,
 )
@@ -45,7 +47,8 @@ class Driver:
     under way already, a failure to restore is added to it as a note, and the journal stays for `recover`.
 
     A move that is still running when the block ends by an error goes on without its throttle; with
-    ``cancel_on_error`` what has not arrived is cancelled first (KIP-455: back to the replicas it came from).
+    ``cancel_on_error`` what has not arrived is cancelled first (KIP-455: back to the replicas it came from), where
+    that is possible. ``able`` is what the cluster can do; what is asked of it beyond that is `LacksCapability`.
     """
 
     def __init__(
@@ -58,8 +61,10 @@ class Driver:
         restore_timeout_s: float = 15.0,
         cancel_on_error: bool = False,
         command_config: str | None = None,
+        able: Collection[Capability] = ON_DISK,
     ) -> None:
         self._admin = admin
+        self._able = frozenset(able)
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
         self._in_force_timeout_s = in_force_timeout_s
         self._restore_timeout_s = restore_timeout_s
@@ -103,6 +108,8 @@ class Driver:
         """
         if self._asked:
             raise DriverError("this driver has carried out a plan already; make another for the next")
+        if throttle_bytes_per_s is not None:
+            self._require(Capability.THROTTLES_REPLICATION, "a throttled move")
         self._moves = self._accepted(plan)
         if throttle_bytes_per_s is not None and self._moves:
             live = [broker.id for broker in self._admin.cluster().brokers]
@@ -128,7 +135,8 @@ class Driver:
         """Look every ``interval_s`` until the move is done, and return what was seen.
 
         Done: none of the partitions is listed as being reassigned, and each one's replicas are its target,
-        all in sync, and the old replicas' logs are gone from the brokers that lost them. ``on_poll`` is
+        all in sync, and the old replicas' logs are gone from the brokers that lost them. Where a move copies nothing,
+        because storage is shared, it is done when the target leads. ``on_poll`` is
         called at each look; what it raises ends the following and is raised as it is. A look without an answer is not
         the end. A broker that was not alive when the throttle was set is given its rate once it is.
 
@@ -201,6 +209,7 @@ class Driver:
 
     def cancel(self, tps: Collection[TopicPartition] | None = None) -> int:
         """Cancel what has not arrived, of these partitions of the plan or of all, and return how many that was."""
+        self._require(Capability.CANCELS_REASSIGNMENTS, "cancelling a move")
         running = self._admin.reassignments(sorted({move.tp.topic for move in self._moves}))
         wanted = {move.tp for move in self._moves} if tps is None else set(tps)
         mine = {move.tp: None for move in self._moves if move.tp in running and move.tp in wanted}
@@ -220,6 +229,9 @@ class Driver:
                 f"{len(running)} partitions are being reassigned already ({named}); wait for them or cancel them"
             )
         todo = moves(plan, self._admin.partitions(plan.topics()))
+        several = next((move for move in todo if len(move.target) > 1), None)
+        if several is not None:
+            self._require(Capability.REPLICATES, f"{several.tp} with replicas on {list(several.target)}")
         live = {broker.id for broker in self._admin.cluster().brokers}
         dead = sorted({broker for move in todo for broker in move.target} - live)
         if dead:
@@ -232,7 +244,7 @@ class Driver:
             listed, states = self._ask()
         except UnreachableError as error:
             return [str(error)]
-        poll = seen.add(self._moves, listed, states)
+        poll = seen.add(self._moves, listed, states, self._in_flight(listed, states))
         if on_poll is not None:
             on_poll(poll)
         # Gone is what two looks have not found: one broker may be behind with its metadata.
@@ -242,7 +254,20 @@ class Driver:
         seen.gone = gone
         # The logs of the losing brokers are asked for only once nothing else is missing: that is the dear
         # question.
+        if Capability.MOVES_DATA not in self._able:
+            return not_led(there, states)
         return not_placed(there, listed, states) or self._not_removed(there)
+
+    def _in_flight(
+        self, listed: Mapping[TopicPartition, Reassignment], states: Mapping[TopicPartition, PartitionState]
+    ) -> int:
+        """How many partitions have not arrived, as far as one look tells."""
+        if Capability.LISTS_REASSIGNMENTS in self._able:
+            return in_flight(self._moves, listed)
+        return len(not_led(self._moves, states))
+
+    def _require(self, capability: Capability, what: str) -> None:
+        require([capability], self._able, what, "this cluster")
 
     def _ask(self) -> tuple[dict[TopicPartition, Reassignment], dict[TopicPartition, PartitionState]]:
         topics = sorted({move.tp.topic for move in self._moves})
@@ -263,7 +288,8 @@ class Driver:
 
     def _end(self, error: BaseException | None) -> None:
         failures: list[TestbedError] = []
-        if error is not None and self._cancel_on_error and self._asked:
+        cancels = self._cancel_on_error and Capability.CANCELS_REASSIGNMENTS in self._able
+        if error is not None and cancels and self._asked:
             try:
                 count = self.cancel()
                 self._on_event("note", "cancelled", {"partitions": count})
@@ -297,6 +323,7 @@ class _Seen:
         moves: Sequence[Move],
         listed: Mapping[TopicPartition, Reassignment],
         states: Mapping[TopicPartition, PartitionState],
+        in_flight: int,
     ) -> Poll:
         now_us = _now_us()
         for entry in observed(now_us, moves, listed, states):
@@ -304,7 +331,7 @@ class _Seen:
             if before is None or _what(before) != _what(entry):
                 self.trace.append(entry)
                 self.last[entry.tp] = entry
-        poll = Poll(now_us, in_flight(moves, listed), len(moves))
+        poll = Poll(now_us, in_flight, len(moves))
         self.polls.append(poll)
         return poll
 

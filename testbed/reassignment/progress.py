@@ -65,6 +65,21 @@ def not_placed(
     return missing
 
 
+def not_led(moves: Sequence[Move], states: Mapping[TopicPartition, PartitionState]) -> list[str]:
+    """Say for each move that copies nothing what the metadata still lacks: replicas = target, led by its first."""
+    missing = []
+    for move in moves:
+        state = states.get(move.tp)
+        if state is None:
+            missing.append(f"{move.tp}: no longer exists")
+        elif state.replicas != move.target:
+            missing.append(f"{move.tp}: replicas {list(state.replicas)}, not {list(move.target)}")
+        elif state.leader != move.target[0]:
+            by = "nobody" if state.leader is None else f"broker {state.leader}"
+            missing.append(f"{move.tp}: led by {by}, not by {move.target[0]}")
+    return missing
+
+
 def removing_brokers(moves: Iterable[Move]) -> list[int]:
     """Return the brokers that lose a replica."""
     return sorted({broker for move in moves for broker in move.removing})

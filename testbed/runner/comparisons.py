@@ -45,6 +45,19 @@ _BATCHING = (
     "under-min-isr",
     "lowest-isr",
 )
+_STORED = (
+    "move-seconds",
+    "formula-seconds",
+    "of-formula",
+    "between-brokers",
+    "produce-p99-before",
+    "produce-p99",
+    "longest-ack",
+    "store-requests",
+)
+_SCALED = (*_STORED, "p99-back")
+_STORAGE = "storage=disk,tiered"
+"""On the same brokers; AutoMQ is another software, and another topology: `--set storage=automq --topology …`."""
 _ALL = (
     Comparison(
         "batching-compare",
@@ -60,6 +73,38 @@ _ALL = (
         "kip435-exchange",
         ("mode=batched", "reassignment-batch-size=1,5,20", "replicas=1,2"),
         _BATCHING,
+        2,
+    ),
+    Comparison(
+        "s3-compare",
+        "s3-reassign with logs on disk and tiered, one partition and 100: the seconds, beside log size ÷ NIC",
+        "s3-reassign",
+        (_STORAGE, "partitions=1,100", "size=1.2GB"),
+        _STORED,
+        3,
+    ),
+    Comparison(
+        "s3-sizes",
+        "s3-reassign with logs on disk and tiered, by size: up to where disk takes minutes",
+        "s3-reassign",
+        (_STORAGE, "size=300MB,1GB,3GB"),
+        _STORED,
+        2,
+    ),
+    Comparison(
+        "scale-out-sizes",
+        "scale-out with logs on disk and tiered, by size: flat for the store, linear for the disk",
+        "scale-out",
+        (_STORAGE, "size=300MB,600MB,1.2GB"),
+        _SCALED,
+        2,
+    ),
+    Comparison(
+        "scale-in-sizes",
+        "scale-in with logs on disk and tiered, by size: flat for the store, linear for the disk",
+        "scale-in",
+        (_STORAGE, "size=300MB,600MB,1.2GB"),
+        _SCALED,
         2,
     ),
 )

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from testbed.errors import TestbedError
+from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.properties import DATA_DIR
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
 from testbed.provision.parallel import each
 from testbed.provision.remove import remove
+from testbed.provision.shared_store import empty_buckets
 from testbed.provision.testbed import Testbed
 from testbed.runner.variant import Resolved
 
@@ -125,12 +127,19 @@ class Grounds:
 
 
 def empty(testbed: Testbed) -> None:
-    """Stop Kafka on every host and remove its data, so that every run begins on a cluster as it was formatted."""
+    """Stop Kafka on every host and remove its data, so that every run begins on a cluster as it was formatted.
+
+    One whose partitions lie in the object store formats itself: nothing is left of it, there neither.
+    """
+    shared = Capability.SHARED_STORAGE in of_software(testbed.topology)
+    kept = () if shared else FORMATTED
     nodes = [host for host in testbed.topology.hosts if host.node_id is not None]
     # Brokers first: a controlled shutdown needs the controller.
     each([host.name for host in nodes if not host.is_controller], lambda name: testbed.node(name).stop())
     each([host.name for host in nodes if host.is_controller], lambda name: testbed.node(name).stop())
-    each([host.name for host in nodes], lambda name: testbed.hosts[name].run(wipe(DATA_DIR), timeout_s=60))
+    each([host.name for host in nodes], lambda name: testbed.hosts[name].run(wipe(DATA_DIR, kept), timeout_s=60))
+    if shared:
+        empty_buckets(testbed)
 
 
 def wipe(data_dir: str, keep: Iterable[str] = FORMATTED) -> list[str]:

@@ -59,7 +59,7 @@ def resolve(variant: Variant) -> Resolved:
     topology = find(variant.topology or experiment.topology)
     if variant.kafka:
         topology = topology.with_kafka_version(str(parse_source(variant.kafka)))
-    experiment.check(topology)
+    experiment.fits(topology, settings)
     return Resolved(variant, experiment, settings, topology, experiment.overlay(settings))
 
 

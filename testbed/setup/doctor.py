@@ -1,4 +1,4 @@
-"""`testbed doctor [--fix] [--json]`: what this machine lacks, and the command that mends each."""
+"""`testbed doctor [--fix] [--with NAME] [--json]`: what this machine lacks, and the command that mends each."""
 
 import argparse
 import json
@@ -6,10 +6,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from testbed.setup.checks.catalogue import all_checks
+from testbed.setup.checks.catalogue import OPTIONAL, all_checks
 from testbed.setup.finding import Check, Finding
 from testbed.setup.graph import Outcome, probe_all
 from testbed.setup.ready import make_ready
+
+WITH = "also what not every command needs; minio: the object store's server, 5 minutes once"
 
 
 def main(argv: Sequence[str] | None = None, checks: Sequence[Check] | None = None) -> int:
@@ -17,8 +19,9 @@ def main(argv: Sequence[str] | None = None, checks: Sequence[Check] | None = Non
     parser = argparse.ArgumentParser(prog="testbed doctor", description="Check what this machine needs.")
     parser.add_argument("--fix", action="store_true", help="put right what can be put right")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--with", dest="more", action="append", default=[], choices=sorted(OPTIONAL), help=WITH)
     given = parser.parse_args(argv)
-    chosen = all_checks() if checks is None else tuple(checks)
+    chosen = all_checks(dict.fromkeys(given.more)) if checks is None else tuple(checks)
     outcome = make_ready(chosen) if given.fix else Outcome(probe_all(chosen), {})
     print(as_json(outcome) if given.json else as_table(outcome))
     return 0 if outcome.ok else 1

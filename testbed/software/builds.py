@@ -11,7 +11,7 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from testbed.software.cache import artefact, existing, sha256_of
@@ -52,17 +52,24 @@ def imported(source: KafkaSource) -> KafkaRelease:
 def _imported(source: KafkaSource) -> KafkaRelease:
     if source.kind is Kind.FOLDER:
         return _import(jars_of(source.path), source.path)
-    # By the tarball's own digest, so that an unchanged one is not unpacked again.
-    key = sha256_of(source.path)[:16]
-    memo = existing("kafka-tarballs", key)
+    return once("kafka-tarballs", sha256_of(source.path)[:16], lambda folder: _unpacked(source.path, folder))
+
+
+def _unpacked(tarball: Path, folder: Path) -> KafkaRelease:
+    return _import(unpack(tarball, folder), tarball)
+
+
+def once(name: str, key: str, unpack_and_lay: Callable[[Path], KafkaRelease]) -> KafkaRelease:
+    """What `unpack_and_lay(empty folder)` makes of something with the digest `key`; unchanged, it is not made again."""
+    memo = existing(name, key)
     if memo is not None:
         version = (memo / _MEMO).read_text(encoding="utf-8")
         folder = existing("kafka", f"{version}-{LAYOUT}")
         if folder is not None:
             return release_at(version, folder)
     with tempfile.TemporaryDirectory(prefix="testbed-unpacked-") as unpacked:
-        release = _import(_unpack(source.path, Path(unpacked)), source.path)
-    artefact("kafka-tarballs", key, lambda folder: _note(folder, release.version))
+        release = unpack_and_lay(Path(unpacked))
+    artefact(name, key, lambda folder: _note(folder, release.version))
     return release
 
 
@@ -80,8 +87,13 @@ def _import(jars: Sequence[Path], where: Path) -> KafkaRelease:
     old = too_old(version)
     if old:
         raise SoftwareError(f"{where}: {old}")
+    return laid(jars, version)
+
+
+def laid(jars: Sequence[Path], label: str) -> KafkaRelease:
+    """Jars put into the cache as a Kafka of their own, called `label` and some digits of their digest."""
     digest = digest_of({jar.name: sha256_of(jar) for jar in jars})
-    build = f"{version}+{digest[:BUILD_DIGITS]}"
+    build = f"{label}+{digest[:BUILD_DIGITS]}"
     return release_at(build, artefact("kafka", f"{build}-{LAYOUT}", lambda folder: _lay(jars, folder)))
 
 
@@ -123,8 +135,11 @@ def _base(jar: str) -> str:
     return re.sub(r"-\d[\w.+-]*\.jar$", "", jar)
 
 
-def _unpack(tarball: Path, target: Path) -> list[Path]:
-    """The jars of a tarball's `libs/`, and nothing else of it, whatever paths it holds."""
+def unpack(tarball: Path, target: Path) -> list[Path]:
+    """The jars of a tarball's `libs/`, into `target`, and nothing else of it, whatever paths it holds.
+
+    Raises SoftwareError for what is no whole tarball, or has no Kafka in it.
+    """
     others = 0
     try:
         with tarfile.open(tarball, "r:gz") as archive:

@@ -3,14 +3,16 @@
 import http.client
 import json
 import os
+import shutil
 import socket
 import struct
+import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 from testbed.software.errors import SoftwareError
@@ -99,6 +101,40 @@ class Engine:
         repository, _, name = tag.partition(":")
         with self._call("POST", f"/images/{image_id}/tag", {"repo": repository, "tag": name}):
             pass
+
+    def copy_out(self, image: str, path: str, target: Path) -> None:
+        """Write the file at `path` in an image to `target`. Raises EngineError when it is not in there."""
+        definition = {"Image": image, "Cmd": ["-"], "Labels": {LABEL: "copy"}}
+        with self._call("POST", "/containers/create", json_body=definition) as response:
+            made = str(json.load(response)["Id"])
+        try:
+            with (
+                self._call("GET", f"/containers/{made}/archive", {"path": path}) as response,
+                tarfile.open(fileobj=response, mode="r|") as archive,
+            ):
+                entry = archive.next()
+                source = archive.extractfile(entry) if entry is not None else None
+                if source is None:
+                    raise EngineError(f"{path} in {image} is no file", Trouble.FAILED)
+                with target.open("wb") as stream:
+                    shutil.copyfileobj(source, stream)
+        finally:
+            with self._call("DELETE", f"/containers/{made}", {"force": "1", "v": "1"}):
+                pass
+
+    @contextmanager
+    def files_of_image(self, image_id: str) -> Iterator[BinaryIO]:
+        """The whole file system of a local image as the stream of a tar; nothing of it is started."""
+        # An image need not say what it runs; a container cannot be made without it.
+        definition = {"Image": image_id, "Cmd": ["true"], "Labels": {LABEL: "files"}}
+        with self._call("POST", "/containers/create", json_body=definition) as response:
+            made = str(json.load(response)["Id"])
+        try:
+            with self._call("GET", f"/containers/{made}/export") as response:
+                yield cast(BinaryIO, response)
+        finally:
+            with self._call("DELETE", f"/containers/{made}", {"force": "1", "v": "1"}):
+                pass
 
     @contextmanager
     def container(self, definition: Mapping[str, Any]) -> Iterator["Container"]:

@@ -7,6 +7,7 @@ of the kind FeatureLevelRecord; a feature at level 0 has no record.
 from collections.abc import Iterator, Mapping
 
 from testbed.software.errors import SoftwareError
+from testbed.software.varints import Reader
 
 METADATA = "metadata.version"
 _FEATURE_LEVEL = 12
@@ -55,13 +56,13 @@ def _levels(checkpoint: bytes) -> Iterator[tuple[str, int]]:
         end = at + 12 + int.from_bytes(checkpoint[at + 8 : at + 12])
         if end > len(checkpoint) or end < at + _HEADER_BYTES:
             raise IndexError(f"a batch at {at} does not end where it says")
-        batch = _Reader(checkpoint[at:end])
+        batch = Reader(checkpoint[at:end])
         if not int.from_bytes(batch.bytes[21:23]) & _CONTROL:
             yield from _batch(batch)
         at = end
 
 
-def _batch(batch: "_Reader") -> Iterator[tuple[str, int]]:
+def _batch(batch: Reader) -> Iterator[tuple[str, int]]:
     batch.at = _HEADER_BYTES
     for _ in range(int.from_bytes(batch.bytes[57:61])):
         length = batch.signed()
@@ -76,39 +77,3 @@ def _batch(batch: "_Reader") -> Iterator[tuple[str, int]]:
             name = batch.take(batch.unsigned() - 1).decode("utf-8")
             yield name, int.from_bytes(batch.take(2), signed=True)
         batch.at = end
-
-
-class _Reader:
-    """Reads Kafka's numbers of variable length from `bytes`, onwards from `at`."""
-
-    def __init__(self, content: bytes) -> None:
-        self.bytes = content
-        self.at = 0
-
-    def unsigned(self) -> int:
-        """Seven bits a byte, the lowest first."""
-        value = shift = 0
-        while True:
-            byte = self.bytes[self.at]
-            self.at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-
-    def signed(self) -> int:
-        """The same, with the sign in the lowest bit."""
-        value = self.unsigned()
-        return (value >> 1) ^ -(value & 1)
-
-    def take(self, count: int) -> bytes:
-        """The next bytes, which must be there."""
-        taken = self.bytes[self.at : self.at + count]
-        if count < 0 or len(taken) < count:
-            raise IndexError(f"{count} bytes wanted at {self.at}")
-        self.at += count
-        return taken
-
-    def skip(self, count: int) -> None:
-        """Leave out the next bytes."""
-        self.at += count

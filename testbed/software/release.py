@@ -19,6 +19,7 @@ AGENT = Coordinates("org.jolokia", "jolokia-agent-jvm", "2.4.2", "javaagent")
 LOG4J = "2.25.4"
 # The JVM compares the jars' times with those in its class-data archive: made again, they must be the same.
 JAR_TIME_S = 1_600_000_000
+S3_STREAM = "s3stream-"
 _ABOUT = "kafka/kafka-version.properties"
 _CLIENTS = re.compile(r"kafka-clients-(?P<version>.+?)\.jar")
 _NOT_RUN = re.compile(r"-(sources|test-sources|src|javadoc|scaladoc|test|test-fixtures)\.jar$")
@@ -59,6 +60,14 @@ class KafkaRelease:
     def logging_properties(self) -> Path:
         """The logging configuration: everything to standard output."""
         return self.folder / "logging.properties"
+
+    @property
+    def shared_storage(self) -> bool:
+        """Whether its partitions lie in an object store that all brokers share: AutoMQ, known by the jar it does so by.
+
+        Such a Kafka formats its folders by itself, and is a node's only kind in its cluster.
+        """
+        return any(jar.startswith(S3_STREAM) for jar in self.jars)
 
     @property
     def commit(self) -> str:

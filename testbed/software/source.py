@@ -13,7 +13,9 @@ BUILD_DIGITS = 12
 _NUMBER = r"\d{1,3}\.\d{1,3}\.\d{1,3}"
 _VERSION = rf"{_NUMBER}(-[A-Za-z0-9.]+)?"
 VERSION = re.compile(_VERSION, re.ASCII)
-BUILD = re.compile(rf"({_VERSION})\+[0-9a-f]{{{BUILD_DIGITS}}}", re.ASCII)
+AUTOMQ = "automq-"
+"""What the version of an imported AutoMQ begins with: its own number follows."""
+BUILD = re.compile(rf"({_VERSION}|{AUTOMQ}[A-Za-z0-9._-]+)\+[0-9a-f]{{{BUILD_DIGITS}}}", re.ASCII)
 _TARBALL = (".tgz", ".tar.gz")
 
 

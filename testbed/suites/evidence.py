@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 
 from results.schema import events_table, samples_table
 from testbed.errors import TestbedError
-from testbed.kafka.node import LOG
+from testbed.hosts import Daemon
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 
@@ -14,7 +14,7 @@ _LOG_TIMEOUT_S = 20.0
 
 
 def keep(folder: Path, recorder: Recorder, testbed: Testbed | None) -> None:
-    """Write samples, events, and each host's log with its JVM's stacks into `folder`.
+    """Write samples, events, and the log of each host's server, with a JVM's stacks in it, into `folder`.
 
     Never raises for what cannot be had: that is said in `missing.txt`.
     """
@@ -23,12 +23,14 @@ def keep(folder: Path, recorder: Recorder, testbed: Testbed | None) -> None:
     pq.write_table(events_table(recorder.events()), folder / "events.parquet", compression="zstd")
     missing = []
     for host in testbed.topology.hosts if testbed is not None else ():
-        if host.node_id is None:
-            continue
         assert testbed is not None
         try:
-            _stacks(testbed, host.name)
-            log = testbed.hosts[host.name].run(["cat", LOG], timeout_s=_LOG_TIMEOUT_S).stdout
+            daemon = testbed.daemon(host.name)
+            if daemon is None:
+                continue
+            if host.role.runs_kafka:
+                _stacks(daemon)
+            log = testbed.hosts[host.name].run(["cat", daemon.log], timeout_s=_LOG_TIMEOUT_S).stdout
             (folder / f"{host.name}.log").write_text(log, encoding="utf-8")
         except TestbedError as error:
             missing.append(f"{host.name}: {error}")
@@ -36,8 +38,7 @@ def keep(folder: Path, recorder: Recorder, testbed: Testbed | None) -> None:
         (folder / "missing.txt").write_text("\n".join(missing) + "\n", encoding="utf-8")
 
 
-def _stacks(testbed: Testbed, host: str) -> None:
+def _stacks(node: Daemon) -> None:
     """Have the JVM write the stacks of its threads into its log; one that does not run has none."""
-    node = testbed.node(host)
     if node.pid() is not None:
         node.signal("QUIT")

@@ -3,11 +3,12 @@ containers."""
 
 from testbed.topology.links import Disk, Impairment, Link, Nic, NicUse, default_burst_bytes
 from testbed.topology.load import load, load_document, loads
-from testbed.topology.model import Host, Role, Topology
+from testbed.topology.model import AutomqSource, Host, RemoteStorage, Role, Topology
 from testbed.topology.problems import Problem, TopologyError
 from testbed.topology.schema import json_schema
 
 __all__ = [
+    "AutomqSource",
     "Disk",
     "Host",
     "Impairment",
@@ -15,6 +16,7 @@ __all__ = [
     "Nic",
     "NicUse",
     "Problem",
+    "RemoteStorage",
     "Role",
     "Topology",
     "TopologyError",

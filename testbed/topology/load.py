@@ -10,7 +10,7 @@ from testbed.meant import did_you_mean
 from testbed.topology.locate import MAX_BYTES, Located, locate
 from testbed.topology.model import Topology
 from testbed.topology.problems import Problem, TopologyError, show
-from testbed.topology.resolve import resolve
+from testbed.topology.resolve import automq, remote_storage, resolve
 from testbed.topology.rules import broken_rules
 from testbed.topology.salvage import salvage
 
@@ -50,13 +50,16 @@ def _build(located: Located, folder: FilePath | None = None) -> Topology:
         raise TopologyError([*located.problems, located.problem((), text)])
     form, problems, explains = salvage(located)
     if form is not None:
-        hosts, uplinks, broken = resolve(form, folder or FilePath.cwd())
-        broken += broken_rules(form.name, tuple(form.racks), hosts, uplinks)
+        folder = folder or FilePath.cwd()
+        hosts, uplinks, broken = resolve(form, folder)
+        remote, other = remote_storage(form, folder), automq(form, folder)
+        broken += broken_rules(form.name, tuple(form.racks), hosts, uplinks, remote, other)
         problems += [
             located.problem(explains.original(b.path), explains.words(b.message)) for b in broken if not explains(b)
         ]
         if not problems:
-            return Topology(form.name, hosts, tuple(form.racks), form.description, located.file, uplinks)
+            racks = tuple(form.racks)
+            return Topology(form.name, hosts, racks, form.description, located.file, uplinks, remote, other)
     in_order = sorted(dict.fromkeys(problems), key=lambda p: (p.line or 0, p.column or 0))
     raise TopologyError(in_order)
 

@@ -8,6 +8,7 @@ from pydantic_core import ErrorDetails
 
 from testbed.meant import did_you_mean
 from testbed.topology.link_forms import DiskForm, NicForm, UplinkForm
+from testbed.topology.model import Role
 from testbed.topology.problems import Path, choices, show
 from testbed.topology.surface import KafkaForm, TopologyForm
 
@@ -78,8 +79,8 @@ def _unknown_field(path: Path) -> str:
             meant = f"; did you mean {group}: {{{name}: …}}?"
     if path == ("defaults", "kafka"):
         meant = "; did you mean kafka at the top of the file? It holds for every host"
-    if path == ("roles", "client", "kafka"):
-        meant = " (a client runs no Kafka)"
+    if len(path) == 3 and path[0] == "roles" and path[2] == "kafka" and path[1] in list(Role):
+        meant = f" ({Role(path[1]).in_words} runs no Kafka)"
     if path == ("nic",):
         meant = "; did you mean defaults: {nic: …}?"
     return f"unknown field {show(name)}; allowed: {choices(names)}{meant}"
@@ -89,6 +90,7 @@ def _missing(path: Path) -> str:
     needed = {
         "name": "the topology's name, such as two-brokers",
         "hosts": "the hosts by name, such as {b1: {role: both}}",
-        "role": "broker, controller, both or client",
+        "role": choices([role.value for role in Role]),
+        "automq": "what the cluster runs: automq, such as {automq: {path: ../automq}}",
     }
     return f"missing; allowed: {needed[str(path[-1])]}"

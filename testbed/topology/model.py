@@ -25,11 +25,48 @@ class Role(StrEnum):
     CONTROLLER = "controller"
     BOTH = "both"
     CLIENT = "client"
+    OBJECTSTORE = "objectstore"
+
+    @property
+    def runs_kafka(self) -> bool:
+        """Whether there is a node of Kafka on such a host."""
+        return self not in (Role.CLIENT, Role.OBJECTSTORE)
+
+    @property
+    def stores_data(self) -> bool:
+        """Whether such a host may have a disk of its own."""
+        return self is not Role.CLIENT
+
+    @property
+    def in_words(self) -> str:
+        """`a client`, `an object store`: for messages."""
+        return {Role.OBJECTSTORE: "an object store"}.get(self, f"a {self.value}")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStorage:
+    """Every broker has KIP-405's remote log storage, on the object stores. Which topics use it is their own setting."""
+
+    manager: str | None = None
+    """A folder of jars with a RemoteStorageManager; None for the testbed's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class AutomqSource:
+    """AutoMQ in place of Apache Kafka, from a release's folder or tarball (`path`) or from an `image`.
+
+    Both None: from what the environment's TESTBED_AUTOMQ names.
+    """
+
+    path: str | None = None
+    image: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One host. `node_id` and `kafka_version` are None, and `properties` empty, exactly for clients.
+    """One host. `node_id` is None and `properties` empty exactly for clients and object stores.
+
+    `kafka_version` is None for those, and for all hosts where the software is not Apache Kafka.
 
     `nic` is the first NIC, the one for data; `more_nics` are those beside it.
     """
@@ -81,6 +118,8 @@ class Topology:
     description: str = ""
     source: str | None = field(default=None, compare=False)
     uplinks: Mapping[str, Link] = field(default_factory=dict, hash=False)
+    remote_storage: RemoteStorage | None = None
+    automq: AutomqSource | None = None
 
     def __post_init__(self) -> None:
         in_order = sorted(self.uplinks.items(), key=lambda item: _position(item[0], self.racks))
@@ -88,7 +127,7 @@ class Topology:
         # Imported here: the rules are about these classes.
         from testbed.topology.rules import broken_rules
 
-        found = broken_rules(self.name, self.racks, self.hosts, self.uplinks)
+        found = broken_rules(self.name, self.racks, self.hosts, self.uplinks, self.remote_storage, self.automq)
         if found:
             file = self.source or f"topology {self.name!r}"
             raise TopologyError(Problem(file, None, None, field_name(at.path), at.message) for at in found)
@@ -105,8 +144,13 @@ class Topology:
 
     @property
     def clients(self) -> tuple[Host, ...]:
-        """Hosts without Kafka, in the file's order."""
+        """Hosts for load, in the file's order."""
         return tuple(host for host in self.hosts if host.role is Role.CLIENT)
+
+    @property
+    def objectstores(self) -> tuple[Host, ...]:
+        """Hosts that run a server of the object store, in the file's order."""
+        return tuple(host for host in self.hosts if host.role is Role.OBJECTSTORE)
 
     def host(self, name: str) -> Host:
         """The host of this name; KeyError names the hosts there are."""
@@ -116,9 +160,9 @@ class Topology:
         raise KeyError(f"no host {name!r} in {self.name}; there are {', '.join(h.name for h in self.hosts)}")
 
     def with_kafka_version(self, version: str) -> "Topology":
-        """The same topology with every Kafka host at this version."""
-        hosts = (h if h.role is Role.CLIENT else replace(h, kafka_version=version) for h in self.hosts)
-        return replace(self, hosts=tuple(hosts))
+        """The same topology with every Kafka host at this version of Apache Kafka."""
+        hosts = (replace(h, kafka_version=version) if h.role.runs_kafka else h for h in self.hosts)
+        return replace(self, hosts=tuple(hosts), automq=None)
 
     def to_document(self) -> dict[str, Any]:
         """A plain JSON-able dict in the form of the YAML files, nothing inherited; `load_document` inverts
@@ -127,6 +171,7 @@ class Topology:
             "name": self.name,
             "description": self.description,
             "racks": _racks_document(self.racks, self.uplinks),
+            **_storage_document(self.remote_storage, self.automq),
             "hosts": {host.name: _host_document(host) for host in self.hosts},
         }
 
@@ -147,6 +192,20 @@ def _racks_document(racks: tuple[str, ...], uplinks: Mapping[str, Link]) -> list
     return {rack: {"uplink": _link_document(uplinks[rack])} if rack in uplinks else {} for rack in racks}
 
 
+def _storage_document(remote_storage: RemoteStorage | None, automq: AutomqSource | None) -> dict[str, Any]:
+    """Nothing where neither is there: what such a topology means (and its digest) is what it always was."""
+    document: dict[str, Any] = {}
+    if remote_storage is not None:
+        document["remote_storage"] = _given(manager=remote_storage.manager)
+    if automq is not None:
+        document["software"] = {"automq": _given(path=automq.path, image=automq.image)}
+    return document
+
+
+def _given(**fields: str | None) -> dict[str, str]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def _host_document(host: Host) -> dict[str, Any]:
     document: dict[str, Any] = {"role": host.role.value, "rack": host.rack}
     if host.more_nics:
@@ -157,10 +216,10 @@ def _host_document(host: Host) -> dict[str, Any]:
         document["disk"] = {"size": format_size(host.disk.size_bytes)}
         if host.disk.bandwidth_bytes_per_s is not None:
             document["disk"]["bandwidth"] = format_byte_rate(host.disk.bandwidth_bytes_per_s)
-    if host.role is not Role.CLIENT:
+    if host.role.runs_kafka:
         document["node_id"] = host.node_id
         source = "path" if (host.kafka_version or "").startswith("/") else "version"
-        document["kafka"] = {source: host.kafka_version, "properties": dict(host.properties)}
+        document["kafka"] = {**_given(**{source: host.kafka_version}), "properties": dict(host.properties)}
     return document
 
 

@@ -35,10 +35,15 @@ class Problem:
         return f"{place}: {self.field}: {self.message}" if self.field else f"{place}: {self.message}"
 
 
-def absent(at: Path, group: str, fields: tuple[str, ...], levels_of: tuple[Path, ...], text: str) -> Broken:
-    """A value that is nowhere: not at `at`, nor at any of the levels it could have been inherited from."""
-    sources = tuple((*level, group, field) for level in levels_of for field in fields)
-    return Broken((*at, group, fields[0]), text, sources)
+def absent(
+    at: Path, group: str, fields: tuple[str, ...], levels_of: tuple[Path, ...], text: str, instead: Path | None = None
+) -> Broken:
+    """A value that is nowhere: not at `at`, nor at any of the levels it could have been inherited from.
+
+    Nor is there what could stand `instead` of it.
+    """
+    sources = [(*level, group, field) for level in levels_of for field in fields]
+    return Broken((*at, group, fields[0]), text, (*sources, *([instead] if instead else [])))
 
 
 class TopologyError(UsageError):

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path as FilePath
 
 from testbed.topology.links import Link
-from testbed.topology.model import Host, Role
-from testbed.topology.problems import Broken, absent, choices
+from testbed.topology.model import AutomqSource, Host, RemoteStorage, Role
+from testbed.topology.problems import Broken, Path, absent, choices
 from testbed.topology.resolve_links import disk, nics, uplinks
+from testbed.topology.rules import NOT_APACHE
 from testbed.topology.surface import HostForm, KafkaForm, TopologyForm
 
 _STAND_IN_VERSION = "4.0.0"
@@ -24,16 +25,18 @@ def resolve(form: TopologyForm, folder: FilePath) -> tuple[tuple[Host, ...], Map
     ids = _node_ids(form)
     hosts = []
     for name, host in form.hosts.items():
-        kafka = host.role is not Role.CLIENT
+        kafka = host.role.runs_kafka
         levels = _kafka_levels(form, host) if kafka else []
         version = next(filter(None, (_source(level, folder) for level in reversed(levels))), None)
-        if kafka and version is None:
+        if form.software is not None:
+            version = None
+        elif kafka and version is None:
             text = "no Kafka version; allowed: a release such as 4.3.1, here, at its role or in kafka at the top"
             levels_of = (("hosts", name), ("roles", host.role.value), ())
-            broken.append(absent(("hosts", name), "kafka", ("version",), levels_of, text))
+            broken.append(absent(("hosts", name), "kafka", ("version",), levels_of, text, instead=("software",)))
             version = _STAND_IN_VERSION
         if not kafka:
-            broken.extend(_client_problems(name, host))
+            broken.extend(_problems_without_kafka(name, host))
         first, *more = nics(form, name, host, broken)
         hosts.append(
             Host(
@@ -45,24 +48,59 @@ def resolve(form: TopologyForm, folder: FilePath) -> tuple[tuple[Host, ...], Map
                 kafka_version=version,
                 properties={key: text for level in levels for key, text in (level.properties or {}).items()},
                 more_nics=tuple(more),
-                disk=disk(form, name, host, broken) if kafka else None,
+                disk=disk(form, name, host, broken) if host.role.stores_data else None,
             )
         )
+    if form.software is not None:
+        broken.extend(_versions_of_apache_kafka(form))
     return tuple(hosts), uplinks(form, broken), broken
 
 
+def remote_storage(form: TopologyForm, folder: FilePath) -> RemoteStorage | None:
+    """What the form says of remote log storage; paths count from `folder`."""
+    wanted = form.remote_storage
+    if wanted is None:
+        return None
+    return RemoteStorage(None if wanted.manager is None else _absolute(wanted.manager, folder))
+
+
+def automq(form: TopologyForm, folder: FilePath) -> AutomqSource | None:
+    """What the form says of AutoMQ; paths count from `folder`."""
+    if form.software is None:
+        return None
+    wanted = form.software.automq
+    return AutomqSource(None if wanted.path is None else _absolute(wanted.path, folder), wanted.image)
+
+
+def _absolute(path: str, folder: FilePath) -> str:
+    return str((folder / FilePath(path).expanduser()).resolve())
+
+
 def _source(kafka: KafkaForm, folder: FilePath) -> str | None:
-    return kafka.version if kafka.path is None else str((folder / FilePath(kafka.path).expanduser()).resolve())
+    return kafka.version if kafka.path is None else _absolute(kafka.path, folder)
 
 
-def _client_problems(name: str, host: HostForm) -> Iterable[Broken]:
-    allowed = "allowed: role, rack and nic (or another role)"
+def _versions_of_apache_kafka(form: TopologyForm) -> Iterable[Broken]:
+    """Each place that names a release of Apache Kafka, where the cluster runs something else."""
+    places: dict[Path, KafkaForm | None] = {("kafka",): form.kafka}
+    for role in Role:
+        places["roles", role.value, "kafka"] = getattr(getattr(form.roles, role.value, None), "kafka", None)
+    places |= {("hosts", name, "kafka"): host.kafka for name, host in form.hosts.items() if host.role.runs_kafka}
+    for at, kafka in places.items():
+        for field in ("version", "path"):
+            if kafka is not None and getattr(kafka, field) is not None:
+                yield Broken((*at, field), NOT_APACHE)
+
+
+def _problems_without_kafka(name: str, host: HostForm) -> Iterable[Broken]:
+    who = host.role.in_words
+    allowed = f"allowed: role, rack{', nic and disk' if host.role.stores_data else ' and nic'} (or another role)"
     if host.kafka is not None:
-        yield Broken(("hosts", name, "kafka"), f"a client runs no Kafka; {allowed}")
+        yield Broken(("hosts", name, "kafka"), f"{who} runs no Kafka; {allowed}")
     if host.node_id is not None:
-        yield Broken(("hosts", name, "node_id"), f"a client has no node id; {allowed}")
-    if host.disk is not None:
-        yield Broken(("hosts", name, "disk"), f"a client has no Kafka data; {allowed}")
+        yield Broken(("hosts", name, "node_id"), f"{who} has no node id; {allowed}")
+    if host.disk is not None and not host.role.stores_data:
+        yield Broken(("hosts", name, "disk"), f"{who} has no Kafka data; {allowed}")
 
 
 def _rack(name: str, host: HostForm, racks: tuple[str, ...], broken: list[Broken]) -> str:
@@ -75,7 +113,7 @@ def _rack(name: str, host: HostForm, racks: tuple[str, ...], broken: list[Broken
 
 
 def _node_ids(form: TopologyForm) -> dict[str, int]:
-    hosts = {name: host for name, host in form.hosts.items() if host.role is not Role.CLIENT}
+    hosts = {name: host for name, host in form.hosts.items() if host.role.runs_kafka}
     given = {name: host.node_id for name, host in hosts.items() if host.node_id is not None}
     taken = set(given.values())
     free = (number for number in range(1, len(hosts) + len(taken) + 1) if number not in taken)

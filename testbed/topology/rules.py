@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from testbed.meant import did_you_mean
 from testbed.topology.link_rules import disk_problems, link_problems
 from testbed.topology.links import Link, NicUse
-from testbed.topology.model import Host, Role
+from testbed.topology.model import AutomqSource, Host, RemoteStorage, Role
 from testbed.topology.problems import Broken, Path, choices, show
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
 HOST_NAME = r"^[a-z][a-z0-9-]{0,14}$"
 NIC_NAME = r"^[a-z][a-z0-9]{0,14}$"
 VERSION = r"^[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(-rc[0-9]{1,3}|(-[A-Za-z0-9.]{1,30})?\+[0-9a-f]{12})?$"
+IMAGE = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}$"
 PROPERTY_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,199}$"
 OLDEST_KAFKA = (3, 9, 0)
 MAX_NODE_ID = 2**31 - 1
@@ -23,6 +24,8 @@ MAX_NICS = 3
 MAX_HOSTS_OF_SEVERAL_NICS = 60
 """The addresses of second and of third NICs are 62 each."""
 
+NOT_APACHE = "this cluster is AutoMQ's (software.automq); allowed: no version or path of Apache Kafka beside it"
+BOTH_SOURCES = "image stands beside path; allowed: one of the two, or neither (then TESTBED_AUTOMQ says)"
 _TOLD = "the testbed sets it from the topology"
 OWNED_PROPERTIES: Mapping[str, str] = {
     "node.id": "write node_id at the host",
@@ -83,9 +86,30 @@ def version_problem(found: object) -> str | None:
 
 def kafka_path_problem(found: object) -> str | None:
     """Why this cannot be the path of a tarball or folder, or None."""
+    return _path_problem(found, "a release tarball or a folder with a build, such as ../kafka")
+
+
+def automq_path_problem(found: object) -> str | None:
+    """Why this cannot be the path of an AutoMQ release, or None."""
+    return _path_problem(found, "a release tarball or its unpacked folder, such as ../automq")
+
+
+def manager_problem(found: object) -> str | None:
+    """Why this cannot be the path of a RemoteStorageManager's jars, or None."""
+    return _path_problem(found, "the folder with the jars of a RemoteStorageManager, such as ../tiered-storage")
+
+
+def image_problem(found: object) -> str | None:
+    """Why this cannot be a container image, or None."""
+    if isinstance(found, str) and re.fullmatch(IMAGE.strip("^$"), found, re.ASCII):
+        return None
+    return f"{show(found)} is no image; allowed: a name the container engine knows, such as automq:1.5.0"
+
+
+def _path_problem(found: object, allowed: str) -> str | None:
     if isinstance(found, str) and found.strip() and found.isprintable():
         return None
-    return f"{show(found)} is no path; allowed: a release tarball or a folder with a build, such as ../kafka"
+    return f"{show(found)} is no path; allowed: {allowed}"
 
 
 def _third_number(found: str) -> str:
@@ -129,7 +153,12 @@ def property_value_problem(value: object) -> str | None:
 
 
 def broken_rules(
-    name: str, racks: tuple[str, ...], hosts: tuple[Host, ...], uplinks: Mapping[str, Link]
+    name: str,
+    racks: tuple[str, ...],
+    hosts: tuple[Host, ...],
+    uplinks: Mapping[str, Link],
+    remote_storage: RemoteStorage | None = None,
+    automq: AutomqSource | None = None,
 ) -> list[Broken]:
     """Every rule that this topology breaks: where, and what to do."""
     found: list[Broken] = []
@@ -151,10 +180,11 @@ def broken_rules(
             found.append(
                 Broken(("hosts", host.name), f"two hosts are called {show(host.name)}; allowed: each name once")
             )
-        found.extend(_host_problems(host, racks))
+        found.extend(_host_problems(host, racks, automq))
     found.extend(_repeated_node_ids(hosts))
     found.extend(_nics_that_do_not_meet(hosts))
     found.extend(missing_duties(host.role for host in hosts))
+    found.extend(_storage_problems(hosts, remote_storage, automq))
     return found
 
 
@@ -173,7 +203,24 @@ def unknown_rack(found: object, racks: tuple[str, ...]) -> str:
     return f"there is no rack {show(found)}; allowed: {there_are}{did_you_mean(found, racks)}"
 
 
-def _host_problems(host: Host, racks: tuple[str, ...]) -> Iterator[Broken]:
+def _storage_problems(
+    hosts: tuple[Host, ...], remote_storage: RemoteStorage | None, automq: AutomqSource | None
+) -> Iterator[Broken]:
+    """What lies on an object store needs one, and comes from one place."""
+    roles = tuple(("hosts", host.name, "role") for host in hosts)
+    if not any(host.role is Role.OBJECTSTORE for host in hosts):
+        there = "no host is an object store; allowed: at least one with role objectstore"
+        for at, wanted in ((("remote_storage",), remote_storage), (("software", "automq"), automq)):
+            if wanted is not None:
+                yield Broken(at, there, roles)
+    if remote_storage is not None and automq is not None:
+        told = "AutoMQ has all its data on the object store; allowed: software.automq or remote_storage"
+        yield Broken(("remote_storage",), told)
+    if automq is not None and automq.path is not None and automq.image is not None:
+        yield Broken(("software", "automq"), BOTH_SOURCES)
+
+
+def _host_problems(host: Host, racks: tuple[str, ...], automq: AutomqSource | None) -> Iterator[Broken]:
     at = ("hosts", host.name)
     found: list[Broken] = []
     _add(found, at, name_problem(host.name, HOST_NAME, "host"))
@@ -182,16 +229,19 @@ def _host_problems(host: Host, racks: tuple[str, ...]) -> Iterator[Broken]:
     found.extend(_nic_problems(host, at))
     if host.disk is not None:
         found.extend(disk_problems(host.disk, (*at, "disk")))
-    if host.role is Role.CLIENT:
+    if host.disk is not None and not host.role.stores_data:
+        found.append(Broken((*at, "disk"), f"{host.role.in_words} has no Kafka data; allowed: no disk"))
+    if not host.role.runs_kafka:
         if host.node_id is not None:
-            found.append(Broken((*at, "node_id"), "a client runs no Kafka; allowed: no node_id"))
+            found.append(Broken((*at, "node_id"), f"{host.role.in_words} runs no Kafka; allowed: no node_id"))
         if host.kafka_version is not None or host.properties:
-            found.append(Broken((*at, "kafka"), "a client runs no Kafka; allowed: no kafka settings"))
-        if host.disk is not None:
-            found.append(Broken((*at, "disk"), "a client has no Kafka data; allowed: no disk"))
+            found.append(Broken((*at, "kafka"), f"{host.role.in_words} runs no Kafka; allowed: no kafka settings"))
     else:
         _add(found, (*at, "node_id"), node_id_problem(host.node_id))
-        _add(found, (*at, "kafka", "version"), version_problem(host.kafka_version))
+        if automq is None:
+            _add(found, (*at, "kafka", "version"), version_problem(host.kafka_version))
+        elif host.kafka_version is not None:
+            found.append(Broken((*at, "kafka", "version"), NOT_APACHE))
     for key, value in host.properties.items():
         problem = property_name_problem(key) or property_value_problem(value)
         _add(found, (*at, "kafka", "properties", key), problem)

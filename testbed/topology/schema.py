@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from testbed.topology.model import Role
 from testbed.topology.rules import HOST_NAME
 from testbed.topology.surface import TopologyForm
 
@@ -19,12 +20,18 @@ def json_schema() -> dict[str, Any]:
         forms[link]["allOf"] = [
             {"not": {"required": [whole, f"{side}_{whole}"]}} for whole in ("rate", "burst") for side in ("tx", "rx")
         ]
-    for level in ("HostForm", "KafkaRoleForm", "ClientRoleForm", "DefaultsForm"):
+    for level in ("HostForm", "KafkaRoleForm", "ClientRoleForm", "ObjectStoreRoleForm", "DefaultsForm"):
         forms[level]["not"] = {"required": ["nic", "nics"]}
-    client = {"properties": {"role": {"const": "client"}}, "required": ["role"]}
-    without = {"kafka": False, "node_id": False, "disk": False}
-    forms["HostForm"] |= {"if": client, "then": {"properties": without}}
+    forms["HostForm"]["allOf"] = [_without(role) for role in Role if not role.runs_kafka]
+    forms["AutomqForm"]["not"] = {"required": ["path", "image"]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _without(role: Role) -> dict[str, Any]:
+    """Fields that a host of this role may not have."""
+    fields = ["kafka", "node_id", *([] if role.stores_data else ["disk"])]
+    has_role = {"properties": {"role": {"const": role.value}}, "required": ["role"]}
+    return {"if": has_role, "then": {"properties": dict.fromkeys(fields, False)}}
 
 
 def json_schema_text() -> str:

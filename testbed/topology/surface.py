@@ -92,6 +92,14 @@ class ClientRoleForm(Surface):
     nics: Annotated[Nics | None, Field(description="Several NICs of clients, by name.")] = None
 
 
+class ObjectStoreRoleForm(Surface):
+    """What every object store has, unless the host says else. Object stores run no Kafka."""
+
+    nic: Annotated[NicForm | None, Field(description="The NIC of object stores.")] = None
+    nics: Annotated[Nics | None, Field(description="Several NICs of object stores, by name.")] = None
+    disk: Annotated[DiskForm | None, Field(description="The disk on which an object store has its objects.")] = None
+
+
 class RolesForm(Surface):
     """Settings by role. A host takes those of its own role only: both is a role of its own."""
 
@@ -99,6 +107,7 @@ class RolesForm(Surface):
     controller: Annotated[KafkaRoleForm | None, Field(description="Hosts that vote in the metadata quorum.")] = None
     both: Annotated[KafkaRoleForm | None, Field(description="Hosts that are broker and controller.")] = None
     client: Annotated[ClientRoleForm | None, Field(description="Hosts without Kafka, for load.")] = None
+    objectstore: Annotated[ObjectStoreRoleForm | None, Field(description="Hosts that run the object store.")] = None
 
 
 class HostForm(Surface):
@@ -106,7 +115,7 @@ class HostForm(Surface):
 
     role: Annotated[
         HostRole,
-        Field(description="broker holds partitions, controller votes, both does both, client runs no Kafka."),
+        Field(description="broker holds partitions, controller votes, both does both; the others run no Kafka."),
     ]
     rack: Annotated[RackOfHost | None, Field(description="One of racks; may be left out when there is only one.")] = (
         None
@@ -116,15 +125,55 @@ class HostForm(Surface):
         Nics | None, Field(description="Several NICs by name, the one for data first; in place of nic.")
     ] = None
     disk: Annotated[DiskForm | None, Field(description="This host's disk; not for clients.")] = None
-    kafka: Annotated[KafkaForm | None, Field(description="This host's Kafka, where it differs; not for clients.")] = (
-        None
-    )
+    kafka: Annotated[
+        KafkaForm | None, Field(description="This host's Kafka, where it differs; for hosts that run it.")
+    ] = None
     node_id: Annotated[
         int | None,
         text(rules.node_id_problem),
         WithJsonSchema({"type": "integer", "minimum": 0, "maximum": rules.MAX_NODE_ID}),
         Field(description="Kafka's node.id. Left out: counted from 1 in the file's order, past given ones."),
     ] = None
+
+
+class RemoteStorageForm(Surface):
+    """Every broker has remote log storage (KIP-405) on the object stores; topics that set it use it."""
+
+    manager: Annotated[
+        str | None,
+        text(rules.manager_problem),
+        WithJsonSchema({"type": "string", "minLength": 1, "examples": ["../tiered-storage"]}),
+        Field(description="A folder with another RemoteStorageManager's jars, relative to this file."),
+    ] = None
+
+
+class AutomqForm(Surface):
+    """AutoMQ in place of Apache Kafka. With neither path nor image: what TESTBED_AUTOMQ in the environment names."""
+
+    path: Annotated[
+        str | None,
+        text(rules.automq_path_problem),
+        WithJsonSchema({"type": "string", "minLength": 1, "examples": ["../automq", "~/automq-1.5.0.tgz"]}),
+        Field(description="A release tarball or its unpacked folder, relative to this file."),
+    ] = None
+    image: Annotated[
+        str | None,
+        text(rules.image_problem),
+        WithJsonSchema({"type": "string", "pattern": rules.IMAGE, "examples": ["automq:1.5.0"]}),
+        Field(description="A container image with AutoMQ in it."),
+    ] = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.path is not None and self.image is not None:
+            raise problem(rules.BOTH_SOURCES)
+        return self
+
+
+class SoftwareForm(Surface):
+    """Other software than Apache Kafka on the hosts that run Kafka."""
+
+    automq: Annotated[AutomqForm, Field(description="AutoMQ; in place of kafka.version and kafka.path.")]
 
 
 class TopologyForm(Surface):
@@ -142,6 +191,13 @@ class TopologyForm(Surface):
     ]
     kafka: Annotated[
         KafkaForm | None, Field(description="Kafka's version and properties for every host that runs it.")
+    ] = None
+    software: Annotated[
+        SoftwareForm | None, Field(description="Other software than Apache Kafka; needs an objectstore host.")
+    ] = None
+    remote_storage: Annotated[
+        RemoteStorageForm | None,
+        Field(description="Brokers have remote log storage (KIP-405); needs an objectstore host."),
     ] = None
     defaults: Annotated[DefaultsForm | None, Field(description="What every host starts from.")] = None
     roles: Annotated[RolesForm | None, Field(description="Settings by role, over defaults, under hosts.")] = None

@@ -31,7 +31,6 @@ SIZE_PATTERN = rf"^{_NUMBER} ?(B|kB|KB|MB|GB|KiB|MiB|GiB)$"
 BYTE_RATE_PATTERN = SIZE_PATTERN.removesuffix("$") + "/s$"
 DURATION_PATTERN = rf"^{_NUMBER} ?(us|µs|ms|s|min|h)$"
 SHARE_PATTERN = rf"^{_NUMBER} ?(%|ppm)$"
-RESERVED_ROLES = {"objectstore": "object stores"}
 
 
 def problem(message: str) -> PydanticCustomError:
@@ -85,9 +84,6 @@ def _burst_problem(burst_bytes: int) -> str | None:
 
 def _role(value: Any) -> Role:
     names = [role.value for role in Role]
-    if isinstance(value, str) and value in RESERVED_ROLES:
-        allowed = f"not available yet; allowed: {choices(names)}"
-        raise problem(f"{value} is reserved for {RESERVED_ROLES[value]}, {allowed}")
     if not isinstance(value, str) or value not in names:
         raise problem(f"{show(value)} is not a role; allowed: {choices(names)}{did_you_mean(value, names)}")
     return Role(value)

@@ -29,9 +29,9 @@ for place in sys.argv[1:]:
 PINGS, PING_BYTES = 300, 1400
 
 
-# The largest takes as long as all others together.
-LARGE = ("ten-brokers",)
-EACH = [pytest.param(name, marks=pytest.mark.nightly) if name in LARGE else name for name in ready()]
+# The largest takes as long as all others together; an object store is brought up by its own tests each time.
+NIGHTLY = ("ten-brokers", "two-brokers-s3")
+EACH = [pytest.param(name, marks=pytest.mark.nightly) if name in NIGHTLY else name for name in ready()]
 
 
 @pytest.fixture(scope="module", params=EACH)

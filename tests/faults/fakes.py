@@ -123,6 +123,8 @@ class FakeHost:
 class FakeNode:
     """A process with a number and a state, as Kafka on a host."""
 
+    what = "Kafka"
+
     def __init__(self, testbed, name):
         self._testbed, self.host = testbed, FakeHost(testbed, name)
         self.number, self.state, self.deaf_to = 100, "S", set()

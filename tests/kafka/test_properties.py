@@ -16,7 +16,7 @@ def properties(name, able):
 
 
 def test_a_release_without_share_groups_is_not_given_their_properties():
-    able = frozenset(Capability) - {Capability.SHARE_GROUPS}
+    able = frozenset(Capability) - {Capability.SHARE_GROUPS, Capability.SHARED_STORAGE}
     assert [key for key in properties("two-brokers", able) if key.startswith("share.")] == []
 
 

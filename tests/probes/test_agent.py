@@ -49,3 +49,33 @@ def test_a_rate_that_was_never_used_is_0_and_one_that_could_not_be_read_is_a_gap
 
 def test_a_silent_broker_gives_no_values_rather_than_wrong_ones():
     assert agent.metrics(1, ["t"]) == []
+
+
+STORE = """\
+# HELP minio_api_requests_total Total number of requests
+# TYPE minio_api_requests_total counter
+minio_api_requests_total{name="PutObject",server="198.19.0.13:9000",type="s3"} 12
+minio_api_requests_total{name="GetObject",server="198.19.0.13:9000",type="s3"} 3e+06
+minio_api_requests_5xx_errors_total{name="PutObject",server="198.19.0.13:9000",type="s3"} 2
+minio_api_requests_traffic_received_bytes{server="198.19.0.13:9000",type="s3"} 1.5e+09
+minio_api_requests_traffic_received_bytes{server="198.19.0.13:9000",type="internode"} 7
+minio_api_requests_ttfb_seconds_distribution{le="0.05",name="PutObject",type="s3"} 11
+minio_api_requests_ttfb_seconds_distribution{le="+Inf",name="PutObject",type="s3"} 12
+minio_api_requests_waiting_total{type="s3"} 0
+"""
+
+
+def test_what_a_store_has_counted(monkeypatch):
+    monkeypatch.setattr("urllib.request.urlopen", lambda *_asked, **_other: io.BytesIO(STORE.encode()))
+    assert agent.store_metrics(9000) == [
+        ["s3.requests", None, None, "PutObject", 12.0],
+        ["s3.requests", None, None, "GetObject", 3e6],
+        ["s3.errors.5xx", None, None, "PutObject", 2.0],
+        ["s3.rx.bytes", None, None, None, 1.5e9],
+        ["s3.ttfb", None, None, "PutObject 0.05", 11.0],
+        ["s3.ttfb", None, None, "PutObject +Inf", 12.0],
+    ]
+
+
+def test_a_store_that_does_not_answer_has_counted_nothing_that_is_known():
+    assert agent.store_metrics(1) == []

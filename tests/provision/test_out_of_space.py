@@ -77,6 +77,9 @@ class FakeSoftware:
     def kafka(self, version):
         return SimpleNamespace(version=version, digest="d")
 
+    def of(self, topology):
+        return {host.name: host.kafka_version for host in topology.hosts if host.kafka_version}
+
     def lowest(self, _versions):
         return None
 

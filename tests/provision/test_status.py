@@ -97,3 +97,29 @@ def test_a_node_that_is_not_there_is_not_ok(other, row):
     found = seen(**other)
     assert not found["ok"]
     assert rows(found)[0][-2:] == row
+
+
+STORED = loads(
+    "{name: one, kafka: {version: 4.3.1}, defaults: {nic: {rate: 400mbit}},"
+    " hosts: {b1: {role: both}, s1: {role: objectstore}, s2: {role: objectstore}}}"
+)
+
+
+def test_the_servers_of_an_object_store_are_told(monkeypatch):
+    monkeypatch.setattr(FakeTestbed, "__init__", lambda self: None)
+    testbed = FakeTestbed()
+    testbed.name, testbed.topology, testbed.state, testbed.bootstrap = "one", STORED, make(), ()
+    testbed.plan = AddressPlan(0, ("b1", "s1", "s2"))
+    processes = {"b1": 17, "s1": 18, "s2": 19}
+    well = describe(testbed, Seen(processes, {"s1": "", "s2": ""}, unfenced=frozenset({1})))
+    assert well["ok"] and remarks(well) == []
+    assert [row[4:] for row in rows(well)] == [
+        ("4.3.1", "yes", "unfenced"),
+        ("-", "yes", "ready"),
+        ("-", "yes", "ready"),
+    ]
+    processes["s1"] = None
+    ill = describe(testbed, Seen(processes, {"s1": "connection refused", "s2": ""}, unfenced=frozenset({1})))
+    assert not ill["ok"]
+    assert rows(ill)[1][4:] == ("-", "no", "not ready")
+    assert remarks(ill) == ["the object store's server on s1 is not ready: connection refused"]

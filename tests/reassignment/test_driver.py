@@ -1,13 +1,15 @@
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from fakes.admin import FakeAdmin
 
+from testbed.kafka.capabilities import Capability, LacksCapability
 from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
-from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.kafka.types import ConfigResource, PartitionState, TopicPartition
 from testbed.reassignment.changes import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -358,3 +360,73 @@ def test_a_topic_that_one_look_does_not_find_is_not_gone(admin: FakeAdmin, journ
     admin.hook = hook
     assert driver.follow(timeout_s=60, interval_s=0.001).polls
     assert next(looks, None) is None
+
+
+@dataclass
+class Shared(FakeAdmin):
+    """A cluster on shared storage: a move is never listed, and done when the target leads, some looks later."""
+
+    looks: int = 0
+    leads: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.leads = {tp: replicas[0] for tp, replicas in self.assignment.items()}
+
+    def alter_reassignments(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
+        self._note("alter_reassignments", dict(targets))
+        self.assignment |= {tp: tuple(target) for tp, target in targets.items() if target is not None}
+
+    def partitions(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
+        self.looks += 1
+        if self.looks > 3:
+            self.leads = {tp: replicas[0] for tp, replicas in self.assignment.items()}
+        return {
+            tp: replace(state, leader=self.leads[tp] if self.leads[tp] in state.replicas else None)
+            for tp, state in super().partitions(topics).items()
+        }
+
+
+@pytest.fixture
+def shared() -> Shared:
+    return Shared({TopicPartition("t", p): (1,) for p in range(3)})
+
+
+ON_SHARED = frozenset({Capability.SHARED_STORAGE})
+
+
+def test_on_shared_storage_a_move_is_done_when_the_target_leads(shared: Shared, journals: JournalFolder) -> None:
+    polls: list[Poll] = []
+    with Driver(shared, journals, able=ON_SHARED) as driver:
+        driver.execute(PLAN, None)
+        timeline = driver.follow(polls.append, timeout_s=5, interval_s=0.001)
+    assert [poll.in_flight for poll in polls] == [3, 3, 0]
+    assert [entry.leader for entry in timeline.trace if entry.tp == TopicPartition("t", 0)] == [None, 2]
+    # Where nothing is copied no log is left behind to be looked for.
+    assert "log_dirs" not in {name for name, _args in shared.calls}
+
+
+def test_on_shared_storage_replicas_alone_are_not_an_arrival(shared: Shared, journals: JournalFolder) -> None:
+    shared.looks = -1_000_000
+    with (
+        pytest.raises(DriverError, match="is not done after 0.02 s:\n  t-0: led by nobody, not by 2"),
+        Driver(shared, journals, able=ON_SHARED, cancel_on_error=True) as driver,
+    ):
+        driver.execute(PLAN, None)
+        driver.follow(timeout_s=0.02, interval_s=0.001)
+    # What cannot be cancelled is not tried to be.
+    assert [name for name, _args in shared.calls].count("alter_reassignments") == 1
+
+
+def test_what_shared_storage_lacks_is_refused_before_anything_is_changed(
+    shared: Shared, journals: JournalFolder
+) -> None:
+    with Driver(shared, journals, able=ON_SHARED) as driver:
+        with pytest.raises(
+            LacksCapability, match="a throttled move is not possible with this cluster, which lacks thro"
+        ):
+            driver.execute(PLAN, 1000)
+        with pytest.raises(LacksCapability, match=r"t-0 with replicas on \[1, 2\] is not possible .* lacks replicates"):
+            driver.execute(Plan({TopicPartition("t", 0): (1, 2)}), None)
+        with pytest.raises(LacksCapability, match="cancelling a move is not possible"):
+            driver.cancel()
+    assert not {name for name, _args in shared.calls} & {"alter_reassignments", "alter_configs"}

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.setup.checks import capacity, engine, environment, kernel, packages, permissions, platform, software
+from testbed.setup.checks import capacity, engine, environment, kernel, minio, packages, permissions, platform, software
 from testbed.setup.debian import os_release
 from testbed.setup.finding import Finding
 from testbed.software.commands import CommandError
@@ -218,3 +218,33 @@ def test_os_release(tmp_path: Path) -> None:
     file.write_text('PRETTY_NAME="Debian GNU/Linux 12"\nID=debian\n')
     assert os_release(file) == {"PRETTY_NAME": "Debian GNU/Linux 12", "ID": "debian"}
     assert os_release(tmp_path / "absent") == {}
+
+
+def test_go_is_needed_only_to_build_the_object_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minio, "cached_minio", lambda: None)
+    monkeypatch.setattr(minio, "go_version", lambda: (1, 19, 8))
+    found = minio.Go().probe()
+    assert (found.ok, found.required) == (False, False)
+    assert told(found).startswith("Go 1.19.8 is too old; 1.24 or newer builds the object store's server")
+    assert told(minio.MinioServer().probe()).endswith("| ./run testbed doctor --fix --with minio")
+    monkeypatch.setattr(minio, "cached_minio", lambda: SimpleNamespace(version="v1"))
+    assert minio.Go().probe().what == "not needed: the server is built"
+    assert minio.MinioServer().probe().what == "MinIO v1"
+    monkeypatch.setattr(minio, "go_version", lambda: (1, 26))
+    assert minio.Go().probe().what == "Go 1.26"
+
+
+def test_a_distribution_whose_go_is_too_old_is_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    installed: list[tuple[str, ...]] = []
+    monkeypatch.setattr(minio, "install", installed.append)
+    monkeypatch.setattr(minio, "has_apt", lambda: True)
+    monkeypatch.setattr(minio, "_offered", lambda: minio.parse_offered("  Candidate: 2:1.19~1\n"))
+    with pytest.raises(minio.CannotFix, match=r"the distribution has 1\.19: install Go 1\.24 or newer by hand"):
+        minio.Go().fix()
+    monkeypatch.setattr(minio, "_offered", lambda: minio.parse_offered("  Candidate: (none)\n"))
+    with pytest.raises(minio.CannotFix, match="the distribution has none"):
+        minio.Go().fix()
+    assert installed == []
+    monkeypatch.setattr(minio, "_offered", lambda: minio.parse_offered("  Installed: (none)\n  Candidate: 2:1.24~2\n"))
+    minio.Go().fix()
+    assert installed == [("golang-go",)]

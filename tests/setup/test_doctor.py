@@ -14,6 +14,17 @@ GOOD = FakeCheck("disk", ok=True)
 def test_the_catalogue_makes_sense() -> None:
     checks = catalogue.all_checks()
     assert len(ordered(checks)) == len(checks)
+    more = catalogue.all_checks(catalogue.OPTIONAL)
+    assert len(ordered(more)) == len(more) > len(checks)
+
+
+def test_what_not_everybody_needs_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(doctor, "all_checks", lambda names: asked.append(list(names)) or (GOOD,))
+    assert (doctor.main([]), doctor.main(["--with", "minio", "--with=minio"])) == (0, 0)
+    assert asked == [[], ["minio"]]
+    with pytest.raises(SystemExit):
+        doctor.main(["--with", "mini"])
 
 
 def test_all_well(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,10 +1,20 @@
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from testbed.kafka import capabilities
-from testbed.kafka.capabilities import DETECTED, Capability, LacksCapability, of_cluster, of_release, require
+from testbed.kafka.capabilities import (
+    DETECTED,
+    ON_DISK,
+    Capability,
+    LacksCapability,
+    has,
+    of_cluster,
+    of_release,
+    require,
+)
 from testbed.software.release import KafkaRelease, Logging
 
 EVERYTHING = {"group.version": 1, "share.version": 1, "streams.version": 1, "transaction.version": 2} | {
@@ -35,8 +45,21 @@ def test_every_capability_is_detected_somehow() -> None:
 
 def test_a_release_has_what_its_jars_and_its_format_tool_show(releases: tuple[KafkaRelease, KafkaRelease]) -> None:
     older, newer = releases
-    assert of_release(older) == {Capability.DYNAMIC_QUORUM}
-    assert of_release(newer) == set(Capability)
+    assert of_release(older) == {Capability.DYNAMIC_QUORUM, *ON_DISK}
+    assert of_release(newer) == set(Capability) - {Capability.SHARED_STORAGE}
+
+
+def test_partitions_in_a_shared_store_are_known_by_the_jar_that_puts_them_there(
+    releases: tuple[KafkaRelease, KafkaRelease], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    older, _newer = releases
+    shared = replace(older, jars=(*older.jars, "s3stream-3.9.0.jar"))
+    # The real one, which does not run a format tool: what its folders are formatted at is its own affair.
+    monkeypatch.undo()
+    assert of_release(shared) == {Capability.SHARED_STORAGE, Capability.DYNAMIC_QUORUM}
+    assert not has(older, Capability.SHARED_STORAGE)
+    with pytest.raises(LacksCapability, match="a throttled move is not possible with AutoMQ, which lacks throttles-r"):
+        require([Capability.THROTTLES_REPLICATION], of_release(shared), "a throttled move", "AutoMQ")
 
 
 def test_a_cluster_has_what_its_nodes_have_and_its_features_allow(
@@ -45,7 +68,10 @@ def test_a_cluster_has_what_its_nodes_have_and_its_features_allow(
     older, newer = releases
     assert Capability.SHARE_GROUPS in of_cluster([newer, newer], EVERYTHING)
     assert Capability.SHARE_GROUPS not in of_cluster([newer], {"metadata.version": 21})
-    assert of_cluster([older, newer], {"metadata.version": 21, "kraft.version": 1}) == {Capability.DYNAMIC_QUORUM}
+    assert of_cluster([older, newer], {"metadata.version": 21, "kraft.version": 1}) == {
+        Capability.DYNAMIC_QUORUM,
+        *ON_DISK,
+    }
     # With voters declared once and for all the level is 0, whatever the release.
     assert Capability.DYNAMIC_QUORUM not in of_cluster([newer], EVERYTHING | {"kraft.version": 0})
 

@@ -6,14 +6,21 @@ from pathlib import Path
 import pytest
 
 from testbed.provision.requirements import MachineLacks, Need, require
-from testbed.topology import Disk, NicUse, TopologyError, loads
+from testbed.topology import AutomqSource, Disk, NicUse, RemoteStorage, TopologyError, loads
 from testbed.topology.find import ready
 from testbed.topology.link_forms import DiskForm, NicForm, RackForm
 from testbed.topology.rules import OWNED_PREFIXES, OWNED_PROPERTIES
-from testbed.topology.surface import HostForm, KafkaForm, TopologyForm
+from testbed.topology.surface import AutomqForm, HostForm, KafkaForm, RemoteStorageForm, TopologyForm
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "topologies.md").read_text(encoding="utf-8")
+
+SAID = {
+    "defaults": "defaults.nic",
+    "roles": "roles.ROLE.nic",
+    "hosts": "hosts.NAME",
+    "software": "software.automq",
+}
 
 
 def blocks(kind: str) -> list[str]:
@@ -21,8 +28,11 @@ def blocks(kind: str) -> list[str]:
 
 
 def test_its_examples_load() -> None:
-    small, full, narrow, two_nics = (loads(block) for block in blocks("yaml"))
+    small, full, narrow, two_nics, tiered, automq = (loads(block) for block in blocks("yaml"))
     assert (small.name, full.name, narrow.name, two_nics.name) == ("small", "every-field", "narrow", "two-nics")
+    assert (tiered.remote_storage, tiered.automq) == (RemoteStorage(), None)
+    assert (automq.remote_storage, automq.automq) == (None, AutomqSource(str((Path.cwd() / "../automq").resolve())))
+    assert [host.name for host in tiered.objectstores] == [host.name for host in automq.objectstores] == ["s1"]
     assert full.host("b2").nics[1].use is NicUse.REPLICATION
     assert (full.host("b1").disk, full.host("b2").disk) == (Disk(20 * 10**9, 200_000_000), Disk(2 * 10**9, 200_000_000))
     assert full.host("c1").nics == (full.host("c1").nic,)
@@ -74,9 +84,10 @@ def test_it_names_every_field_and_every_refused_property() -> None:
         (KafkaForm, "kafka."),
         (RackForm, "racks.RACK."),
         (DiskForm, "disk."),
+        (RemoteStorageForm, "remote_storage."),
+        (AutomqForm, "software.automq."),
     ):
         for field in form.model_fields:
-            said = {"defaults": "defaults.nic", "roles": "roles.ROLE.nic", "hosts": "hosts.NAME"}.get(field, field)
-            assert f"`{prefix}{said}`" in TEXT, f"{prefix}{field}"
+            assert f"`{prefix}{SAID.get(field, field)}`" in TEXT, f"{prefix}{field}"
     for name in (*OWNED_PROPERTIES, *(f"{prefix}*" for prefix in OWNED_PREFIXES)):
         assert f"`{name}`" in TEXT, name

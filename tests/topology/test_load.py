@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from testbed.topology import (
+    AutomqSource,
     Disk,
     Host,
     Impairment,
     Link,
     Nic,
     NicUse,
+    RemoteStorage,
     Role,
     Topology,
     default_burst_bytes,
@@ -26,6 +28,7 @@ READY = sorted((Path(__file__).parents[2] / "topologies").glob("*.yaml"))
 
 SHAPES = {
     "two-brokers": (2, ["b1"], ("r1",), 400_000_000),
+    "two-brokers-s3": (2, ["b1"], ("r1",), 400_000_000),
     "three-brokers": (3, ["b1"], ("r1",), 400_000_000),
     "four-brokers": (4, ["b1"], ("r1",), 400_000_000),
     "six-brokers": (6, ["b1", "b2", "b3"], ("r1", "r2"), 400_000_000),
@@ -33,6 +36,8 @@ SHAPES = {
     "ten-brokers": (10, ["b1", "b2", "b3"], ("r1", "r2"), 100_000_000),
     "controllers": (3, ["c1", "c2", "c3"], ("r1",), 400_000_000),
     "two-racks-narrow-uplink": (4, ["b1"], ("left", "right"), 400_000_000),
+    "s3": (2, ["b1"], ("r1",), 200_000_000),
+    "s3-three-brokers": (3, ["b1"], ("r1",), 200_000_000),
 }
 """Ready topologies: brokers, controllers, racks, the brokers' rate."""
 
@@ -130,6 +135,59 @@ def test_several_nics_and_disks() -> None:
     assert (b1.disk, b2.disk, l1.disk) == (Disk(2 * 10**9), Disk(2 * 10**9, 50_000_000), None)
 
 
+STORED = """
+name: stored
+kafka: {version: 4.3.1, properties: {num.io.threads: 2}}
+remote_storage: {}
+defaults: {nic: {rate: 400mbit}}
+roles: {objectstore: {nic: {rate: 1gbit}, disk: {size: 2GB}}}
+hosts:
+  b1: {role: both}
+  s1: {role: objectstore}
+  s2: {role: objectstore, disk: {size: 3GB}}
+  l1: {role: client}
+"""
+
+
+def test_object_stores() -> None:
+    topology = loads(STORED)
+    assert topology.remote_storage == RemoteStorage()
+    _b1, s1, s2, l1 = topology.hosts
+    assert topology.objectstores == (s1, s2) and topology.clients == (l1,)
+    assert (s1.node_id, s1.kafka_version, dict(s1.properties)) == (None, None, {})
+    assert (s1.disk, s2.disk, s1.nic.tx_bps) == (Disk(2 * 10**9), Disk(3 * 10**9), 10**9)
+    assert not (s1.is_broker or s1.is_controller)
+    assert [host.kafka_version for host in topology.with_kafka_version("4.2.0").hosts] == ["4.2.0", None, None, None]
+
+
+def test_what_is_not_there_is_no_part_of_the_document() -> None:
+    """Else the digests of all topologies there are would have changed with these words."""
+    assert not {"remote_storage", "software"} & loads(FULL).to_document().keys()
+    assert loads(STORED).digest() != loads(STORED.replace("remote_storage: {}\n", "")).digest()
+
+
+def test_jars_and_automq_count_from_the_files_folder(tmp_path: Path) -> None:
+    file = tmp_path / "here" / "t.yaml"
+    file.parent.mkdir()
+    file.write_text(STORED.replace("storage: {}", "storage: {manager: ../jars}"))
+    assert load(file).remote_storage == RemoteStorage(str(tmp_path / "jars"))
+    file.write_text(AUTOMQ.replace("image: automq:1", "path: automq"))
+    assert load(file).automq == AutomqSource(path=str(file.parent / "automq"))
+
+
+AUTOMQ = STORED.replace("version: 4.3.1, ", "").replace("remote_storage: {}", "software: {automq: {image: automq:1}}")
+
+
+def test_automq() -> None:
+    topology = loads(AUTOMQ)
+    assert topology.automq == AutomqSource(image="automq:1") and topology.remote_storage is None
+    b1 = topology.host("b1")
+    assert (b1.node_id, b1.kafka_version, dict(b1.properties)) == (1, None, {"num.io.threads": "2"})
+    assert loads(AUTOMQ.replace("{image: automq:1}", "{}")).automq == AutomqSource()
+    apache = topology.with_kafka_version("4.3.1")
+    assert (apache.automq, apache.host("b1").kafka_version) == (None, "4.3.1")
+
+
 def test_inheritance() -> None:
     topology = loads(FULL)
     assert topology.racks == ("r1", "r2")
@@ -188,7 +246,7 @@ def test_the_burst_follows_from_the_rate(rate_bps: int, burst_bytes: int) -> Non
     assert default_burst_bytes(rate_bps) == burst_bytes
 
 
-@pytest.mark.parametrize("text", [FULL, SEVERAL, *(path.read_text() for path in READY)])
+@pytest.mark.parametrize("text", [FULL, SEVERAL, STORED, AUTOMQ, *(path.read_text() for path in READY)])
 def test_a_document_round_trips(text: str) -> None:
     topology = loads(text)
     document = json.loads(json.dumps(topology.to_document()))

@@ -8,12 +8,14 @@ import pytest
 
 from testbed.errors import UsageError
 from testbed.topology import (
+    AutomqSource,
     Disk,
     Host,
     Impairment,
     Link,
     Nic,
     NicUse,
+    RemoteStorage,
     Role,
     Topology,
     TopologyError,
@@ -31,6 +33,10 @@ hosts:
   b1: {role: both, rack: r1}
   b2: {role: broker, rack: r2}
 """
+
+
+TO_HOSTS = GOOD[GOOD.index("kafka") : GOOD.index("  b1")]
+WITH_STORE = "\ndefaults: {nic: {rate: 400mbit}}\nhosts:\n  s1: {role: objectstore, rack: r1}\n"
 
 
 def refusal(text: str) -> list[str]:
@@ -54,20 +60,20 @@ def test_the_unchanged_text_is_good() -> None:
     ("there", "instead", "line"),
     [
         # names and fields
-        ("hosts:\n", "hots:\n", "t.yaml:5:1: hots: unknown field hots; allowed: name, description, racks, kafka, defaults, roles or hosts; did you mean hosts?"),
+        ("hosts:\n", "hots:\n", "t.yaml:5:1: hots: unknown field hots; allowed: name, description, racks, kafka, software, remote_storage, defaults, roles or hosts; did you mean hosts?"),
         ("name: t", "name: Big Test", "t.yaml:1:7: name: Big Test cannot name a topology; allowed: a small letter, then small letters, digits and -, 31 at most"),
         ("b2:", "b_2:", "t.yaml:7:3: hosts.b_2: b_2 cannot name a host; allowed: a small letter, then small letters, digits and -, 15 at most"),
         ("b2:", "b1:", "t.yaml:7:3: hosts.b1: given twice, first in line 6; allowed: once"),
         ("name: t\n", "name: t\nname: u\n", "t.yaml:2:1: name: given twice, first in line 1; allowed: once"),
         ("name: t\n", "", "t.yaml:1:1: name: missing; allowed: the topology's name, such as two-brokers"),
-        ("{role: broker, rack: r2}", "{rack: r2}", "t.yaml:7:3: hosts.b2.role: missing; allowed: broker, controller, both or client"),
-        ("role: broker", "role: brokr", "t.yaml:7:14: hosts.b2.role: brokr is not a role; allowed: broker, controller, both or client; did you mean broker?"),
-        ("role: broker", "role: [broker]", "t.yaml:7:14: hosts.b2.role: a list is not a role; allowed: broker, controller, both or client"),
+        ("{role: broker, rack: r2}", "{rack: r2}", "t.yaml:7:3: hosts.b2.role: missing; allowed: broker, controller, both, client or objectstore"),
+        ("role: broker", "role: brokr", "t.yaml:7:14: hosts.b2.role: brokr is not a role; allowed: broker, controller, both, client or objectstore; did you mean broker?"),
+        ("role: broker", "role: [broker]", "t.yaml:7:14: hosts.b2.role: a list is not a role; allowed: broker, controller, both, client or objectstore"),
         ("role: broker", "rol: broker", "t.yaml:7:8: hosts.b2.rol: unknown field rol; allowed: role, rack, nic, nics, disk, kafka or node_id; did you mean role?"),
         ("role: broker", "role: broker, rate: 1mbit", "t.yaml:7:22: hosts.b2.rate: unknown field rate; allowed: role, rack, nic, nics, disk, kafka or node_id; did you mean nic: {rate: …}?"),
         ("{role: broker, rack: r2}", "7", "t.yaml:7:7: hosts.b2: 7 instead of a mapping; allowed: role, rack, nic, nics, disk, kafka or node_id"),
         ("{role: broker, rack: r2}", "", "t.yaml:7:6: hosts.b2: nothing is given; allowed: a value, or leave the field out"),
-        ("defaults: {nic: {rate: 400mbit}}", "nic: {rate: 400mbit}\ndefaults: {nic: {rate: 400mbit}}", "t.yaml:4:1: nic: unknown field nic; allowed: name, description, racks, kafka, defaults, roles or hosts; did you mean defaults: {nic: …}?"),
+        ("defaults: {nic: {rate: 400mbit}}", "nic: {rate: 400mbit}\ndefaults: {nic: {rate: 400mbit}}", "t.yaml:4:1: nic: unknown field nic; allowed: name, description, racks, kafka, software, remote_storage, defaults, roles or hosts; did you mean defaults: {nic: …}?"),
         ("defaults: {", "defaults: {kafka: {version: 4.3.1}, ", "t.yaml:4:12: defaults.kafka: unknown field kafka; allowed: nic, nics or disk; did you mean kafka at the top of the file? It holds for every host"),
         # racks
         ("rack: r2", "rack: r3", "t.yaml:7:28: hosts.b2.rack: there is no rack r3; allowed: r1 or r2"),
@@ -109,8 +115,22 @@ def test_the_unchanged_text_is_good() -> None:
         ("role: broker", "role: broker, disk: {size: 2GB, bandwidth: 10mbit}", "t.yaml:7:51: hosts.b2.disk.bandwidth: 10mbit is a bit rate, not a byte rate; allowed: a number and kB/s, MB/s, GB/s, KiB/s, MiB/s or GiB/s; did you mean 1.25MB/s?"),
         ("role: broker", "role: broker, disk: {bandwidth: 10MB/s}", "t.yaml:7:22: hosts.b2.disk.size: no size; allowed: 100MB to 1024GiB, here, at its role or in defaults"),
         ("role: broker", "role: client, disk: {size: 2GB}", "t.yaml:7:28: hosts.b2.disk: a client has no Kafka data; allowed: role, rack and nic (or another role)"),
-        # roles to come
-        ("role: broker", "role: objectstore", "t.yaml:7:14: hosts.b2.role: objectstore is reserved for object stores, not available yet; allowed: broker, controller, both or client"),
+        # object stores, and what lies on them
+        ("role: broker", "role: objectstor", "t.yaml:7:14: hosts.b2.role: objectstor is not a role; allowed: broker, controller, both, client or objectstore; did you mean objectstore?"),
+        ("role: broker", "role: objectstore, kafka: {version: 4.3.1}", "t.yaml:7:34: hosts.b2.kafka: an object store runs no Kafka; allowed: role, rack, nic and disk (or another role)"),
+        ("role: broker", "role: objectstore, node_id: 3", "t.yaml:7:36: hosts.b2.node_id: an object store has no node id; allowed: role, rack, nic and disk (or another role)"),
+        ("hosts:", "roles: {objectstore: {kafka: {version: 4.3.1}}}\nhosts:", "t.yaml:5:23: roles.objectstore.kafka: unknown field kafka; allowed: nic, nics or disk (an object store runs no Kafka)"),
+        ("hosts:", "remote_storage: {}\nhosts:", "t.yaml:5:17: remote_storage: no host is an object store; allowed: at least one with role objectstore"),
+        ("hosts:", "remote_storage: {manger: jars}\nhosts:", "t.yaml:5:17: remote_storage: no host is an object store; allowed: at least one with role objectstore\nt.yaml:5:18: remote_storage.manger: unknown field manger; allowed: manager; did you mean manager?"),
+        ("hosts:\n", "remote_storage: {manager: ''}\nhosts:\n  s1: {role: objectstore, rack: r1}\n", "t.yaml:5:27: remote_storage.manager: '' is no path; allowed: the folder with the jars of a RemoteStorageManager, such as ../tiered-storage"),
+        ("hosts:\n", "remote_storage: 1\nhosts:\n", "t.yaml:5:17: remote_storage: 1 instead of a mapping; allowed: manager"),
+        ("kafka: {version: 4.3.1}", "software: {automq: {}}", "t.yaml:3:20: software.automq: no host is an object store; allowed: at least one with role objectstore"),
+        ("hosts:\n", "software: {automq: {}}\nhosts:\n  s1: {role: objectstore, rack: r1}\n", "t.yaml:3:18: kafka.version: this cluster is AutoMQ's (software.automq); allowed: no version or path of Apache Kafka beside it"),
+        (TO_HOSTS, "software: {automq: {path: a, image: b}}" + WITH_STORE, "t.yaml:3:20: software.automq: image stands beside path; allowed: one of the two, or neither (then TESTBED_AUTOMQ says)"),
+        (TO_HOSTS, "software: {automq: {image: a b}}" + WITH_STORE, "t.yaml:3:28: software.automq.image: a b is no image; allowed: a name the container engine knows, such as automq:1.5.0"),
+        (TO_HOSTS, "software: {auto_mq: {}}" + WITH_STORE, "t.yaml:3:12: software.auto_mq: unknown field auto_mq; allowed: automq; did you mean automq?"),
+        (TO_HOSTS, "software: {}" + WITH_STORE, "t.yaml:3:1: software.automq: missing; allowed: what the cluster runs: automq, such as {automq: {path: ../automq}}"),
+        (TO_HOSTS, "software: 4.3.1" + WITH_STORE, "t.yaml:3:11: software: 4.3.1 instead of a mapping; allowed: automq"),
         # rates and bursts
         ("400mbit", "400", "t.yaml:4:24: defaults.nic.rate: 400 has no unit; allowed: a number and kbit, mbit or gbit; did you mean 400mbit?"),
         ("400mbit", "10MB/s", "t.yaml:4:24: defaults.nic.rate: 10MB/s is a byte rate, not a bit rate; allowed: a number and kbit, mbit or gbit; did you mean 80mbit?"),
@@ -147,7 +167,7 @@ def test_the_unchanged_text_is_good() -> None:
         ("role: broker", "role: client, node_id: 3", "t.yaml:7:31: hosts.b2.node_id: a client has no node id; allowed: role, rack and nic (or another role)"),
         ("role: broker", "role: client, kafka: {version: 4.3.1}", "t.yaml:7:29: hosts.b2.kafka: a client runs no Kafka; allowed: role, rack and nic (or another role)"),
         ("hosts:", "roles: {client: {kafka: {version: 4.3.1}}}\nhosts:", "t.yaml:5:18: roles.client.kafka: unknown field kafka; allowed: nic or nics (a client runs no Kafka)"),
-        ("hosts:", "roles: {brokers: {}}\nhosts:", "t.yaml:5:9: roles.brokers: unknown field brokers; allowed: broker, controller, both or client; did you mean broker?"),
+        ("hosts:", "roles: {brokers: {}}\nhosts:", "t.yaml:5:9: roles.brokers: unknown field brokers; allowed: broker, controller, both, client or objectstore; did you mean broker?"),
         ("role: both", "role: broker", "t.yaml:5:1: hosts: no host is a controller; allowed: at least one with role controller or both"),
     ],
 )  # fmt: skip
@@ -247,6 +267,39 @@ def test_python_is_held_to_the_same_rules() -> None:
         "hosts",
     ]
     assert "topology 'T': hosts.b1: two hosts are called b1; allowed: each name once" in str(refused.value)
+
+
+def test_a_cluster_of_automq_names_no_kafka_anywhere() -> None:
+    text = (
+        changed("kafka: {version: 4.3.1}", "software: {automq: {}}\nremote_storage: {}")
+        .replace("hosts:\n", "roles: {broker: {kafka: {path: k}}}\nhosts:\n  s1: {role: objectstore, rack: r1}\n")
+        .replace("rack: r1}\n  b2", "rack: r1, kafka: {version: 4.3.1}}\n  b2")
+    )
+    not_apache = "this cluster is AutoMQ's (software.automq); allowed: no version or path of Apache Kafka beside it"
+    assert refusal(text) == [
+        "t.yaml:4:17: remote_storage: AutoMQ has all its data on the object store; allowed: software.automq or remote_storage",
+        f"t.yaml:6:32: roles.broker.kafka.path: {not_apache}",
+        f"t.yaml:9:47: hosts.b1.kafka.version: {not_apache}",
+    ]
+
+
+def test_python_is_held_to_the_same_rules_for_object_stores() -> None:
+    nic = Nic.symmetric(400_000_000)
+    hosts = (
+        Host("b1", Role.BOTH, "r1", nic, 1, "4.3.1"),
+        Host("s1", Role.OBJECTSTORE, "r1", nic, 2, "4.3.1", disk=Disk(10**9)),
+    )
+    with pytest.raises(TopologyError) as refused:
+        Topology("t", hosts, automq=AutomqSource("a", "b"), remote_storage=RemoteStorage())
+    assert [problem.field for problem in refused.value.problems] == [
+        "hosts.b1.kafka.version",
+        "hosts.s1.node_id",
+        "hosts.s1.kafka",
+        "remote_storage",
+        "software.automq",
+    ]
+    with pytest.raises(TopologyError, match="no host is an object store"):
+        Topology("t", hosts[:1], remote_storage=RemoteStorage())
 
 
 def test_a_file_is_named_as_it_was_given(tmp_path: Path) -> None:

@@ -51,6 +51,15 @@ def test_a_resolved_document_passes() -> None:
     )
     VALIDATOR.validate(full)
     VALIDATOR.validate(load_document(full).to_document())
+    stored = document(
+        remote_storage={"manager": "/jars"},
+        roles={"objectstore": {"disk": {"size": "2GB"}}},
+        hosts={"b1": {"role": "both"}, "s1": {"role": "objectstore"}},
+    )
+    automq = {key: stored[key] for key in ("name", "defaults", "hosts")} | {"software": {"automq": {"image": "a:1"}}}
+    for each in (stored, automq):
+        VALIDATOR.validate(each)
+        VALIDATOR.validate(load_document(each).to_document())
 
 
 @pytest.mark.parametrize(
@@ -77,7 +86,17 @@ def test_a_resolved_document_passes() -> None:
         document(defaults={"nics": {"data0": {"rate": "1mbit", "use": "clients"}}}),
         document(defaults={"nics": {"DATA": {"rate": "1mbit"}}}),
         document(defaults={"nic": {"rate": "1mbit"}, "disk": {"size": "2GB/s"}}),
-        document(hosts={"b1": {"role": "objectstore"}}),
+        document(hosts={"b1": {"role": "objectstor"}}),
+        document(hosts={"s1": {"role": "objectstore", "kafka": {"version": "4.3.1"}}}),
+        document(hosts={"s1": {"role": "objectstore", "node_id": 1}}),
+        document(roles={"objectstore": {"kafka": {"version": "4.3.1"}}}),
+        document(roles={"objectstore": {"nic": {}, "nics": {"data0": {}}}}),
+        document(remote_storage={"manager": ""}),
+        document(remote_storage=True),
+        document(software={}),
+        document(software={"kafka": {}}),
+        document(software={"automq": {"path": "a", "image": "b"}}),
+        document(software={"automq": {"image": "a b"}}),
         document(hosts={"b1": {"role": "client", "disk": {"size": "1GB"}}}),
         document(racks={"R1": {}}),
         document(racks={"r1": {"uplink": {"rate": "1mbit", "name": "up"}}}),
@@ -104,7 +123,7 @@ def test_every_field_is_described() -> None:
 
 def test_editors_can_complete() -> None:
     forms = json_schema()["$defs"]
-    assert forms["HostForm"]["properties"]["role"]["enum"] == ["broker", "controller", "both", "client"]
+    assert forms["HostForm"]["properties"]["role"]["enum"] == ["broker", "controller", "both", "client", "objectstore"]
     names = forms["KafkaForm"]["properties"]["properties"]["properties"]
     assert {"num.replica.fetchers", "replica.fetch.response.max.bytes", "min.insync.replicas"} <= set(names)
     assert all(entry["description"] for entry in names.values())

@@ -3,17 +3,20 @@
 import argparse
 
 from testbed.cli.command import Command
+from testbed.setup.doctor import WITH
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fix", action="store_true", help="mend what can be mended")
     parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.add_argument("--with", dest="more", action="append", default=[], metavar="NAME", help=WITH)
 
 
 def _run(args: argparse.Namespace) -> int:
     from testbed.setup import doctor
 
-    return doctor.main([flag for flag, given in (("--fix", args.fix), ("--json", args.json)) if given])
+    flags = [flag for flag, given in (("--fix", args.fix), ("--json", args.json)) if given]
+    return doctor.main([*flags, *(f"--with={name}" for name in args.more)])
 
 
 COMMAND = Command("doctor", "check what this machine needs, and mend it", _configure, _run)

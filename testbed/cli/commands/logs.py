@@ -4,6 +4,7 @@ import argparse
 import sys
 
 from testbed.cli.command import Command
+from testbed.errors import UsageError
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -13,11 +14,14 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.pick import pick_host
-    from testbed.kafka.node import LOG
+    from testbed.cli.pick import pick
 
-    sys.stdout.write(pick_host(args.where).tail(LOG, lines=args.lines))
+    testbed, host = pick(args.where)
+    daemon = testbed.daemon(host)
+    if daemon is None:
+        raise UsageError(f"no server runs on {host}: its role is {testbed.topology.host(host).role.value}")
+    sys.stdout.write(daemon.log_tail(args.lines))
     return 0
 
 
-COMMAND = Command("logs", "the end of a broker's log", _configure, _run)
+COMMAND = Command("logs", "the end of the log of a host's server: Kafka, or the object store", _configure, _run)

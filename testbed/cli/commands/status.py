@@ -19,7 +19,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.json:
         print(document(found))
     else:
-        print(table(("HOST", "ROLE", "RACK", "NICS", "KAFKA", "RUNS", "BROKER"), rows(found)))
+        print(table(("HOST", "ROLE", "RACK", "NICS", "KAFKA", "RUNS", "SERVES"), rows(found)))
         for uplink in found["uplinks"]:
             print(f"uplink of rack {uplink['rack']}: {rates_in_words(uplink)}")
         for remark in remarks(found):

@@ -4,13 +4,13 @@ All partitions are led by A; half move (A, B) → (C, B), half (A, C) → (B, C)
 all of it, B and C receive half each, and A's quota binds.
 """
 
-from testbed.experiments.kip73 import parameters, scenario
+from testbed.experiments.kip73 import parameters, scenario, stored
 from testbed.experiments.stages import one_to_two
 
 EXPERIMENT = scenario(
     "kip73-one-to-two",
     "data moves from one broker to the other two, r = 2: the sender's quota binds",
     brokers=3,
-    parameters=parameters(rate="6MB/s", preload="62s"),
+    parameters=parameters(stored(), rate="6MB/s", preload="62s"),
     stage=one_to_two,
 )

@@ -6,13 +6,13 @@ go the same way without a throttle: *calibration* before the move, to learn how 
 of log, and *control* together with it, to show that only the listed replicas are held back.
 """
 
-from testbed.experiments.kip73 import add, parameters, scenario
+from testbed.experiments.kip73 import add, parameters, scenario, stored
 from testbed.experiments.stages import two_node
 
 EXPERIMENT = scenario(
     "kip73-two-node",
     "all 100 partitions move from one broker to the other at the throttled rate (KIP-73's test plan)",
     brokers=2,
-    parameters=parameters(add()),
+    parameters=parameters(add(), stored()),
     stage=two_node,
 )

@@ -4,13 +4,13 @@ Half of the partitions move (A, B) → (C, B), led by A, half (B, A) → (C, A),
 half each: the receiver's quota binds, not the senders'.
 """
 
-from testbed.experiments.kip73 import parameters, scenario
+from testbed.experiments.kip73 import parameters, scenario, stored
 from testbed.experiments.stages import two_to_one
 
 EXPERIMENT = scenario(
     "kip73-two-to-one",
     "data moves from two brokers to the third, r = 2: the receiver's quota binds",
     brokers=3,
-    parameters=parameters(rate="6MB/s"),
+    parameters=parameters(stored(), rate="6MB/s"),
     stage=two_to_one,
 )

@@ -1,0 +1,170 @@
+"""Measures of a move that no quota holds back, computed with numpy from its samples and events."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.criteria.around_measures import bucket_quantile, measure_clients
+from results.criteria.burden import Burden, most_at_once, nic_use
+from results.criteria.load_measures import machine_load
+from results.criteria.measures import MachineLoad, MoveMeasures
+from results.criteria.relocated import P99_WINDOW_S, NicBytes, RelocationMeasures, Requests
+from results.criteria.series import Floats, RunSeries, Series
+from results.criteria.windows import US, counted, counted_between, longest_gap_s
+from results.manifest import Manifest
+from results.relocation import Relocation
+from results.verdict import DIRECTIONS, Direction
+
+LOAD_WINDOW_S = 11.0
+"""Over which a machine's load is looked at, as for any other move."""
+REQUESTS, DEVICE_READ = "s3.requests", "io.read_bytes"
+NOTHING = RelocationMeasures((), None, None, None, None, None)
+
+
+def measure_relocation(manifest: Manifest, samples: Any, events: Any) -> MoveMeasures:
+    """All measures of the run. Raises ValueError when its manifest has no relocation."""
+    if manifest.relocation is None:
+        raise ValueError(f"run {manifest.run_id}: its manifest has no relocation to measure")
+    run, asked = RunSeries(samples, events), manifest.relocation
+    started, done = run.event_us("move.started"), run.event_us("move.done")
+    if started is None:
+        return never_started()
+    until = done or run.last_us() or started
+    calm = run.event_us("load.before") or run.event_us("calibration.done") or 0
+    most = [most_at_once(run, metric, started, until) for metric in ("move.listed", "move.in_flight")]
+    uses = tuple(nic_use(run, manifest.nics, host, way, started, until) for host in asked.brokers for way in DIRECTIONS)
+    return MoveMeasures(
+        started_us=started,
+        throttled_s=None,
+        done_s=None if done is None else (done - started) / US,
+        kip73_s=0.0,
+        kip73_ratio=None,
+        rates=(),
+        quotas=(),
+        conservation=(),
+        controls=(),
+        load=machine_load(run, started, until, LOAD_WINDOW_S),
+        clients=measure_clients(run, started, done),
+        burden=Burden(next((each for each in most if each is not None), None), uses, None, None),
+        relocation=_relocated(run, manifest, asked, calm, started, until),
+    )
+
+
+def never_started() -> MoveMeasures:
+    """Of a move that was never asked for nothing is measured."""
+    load = MachineLoad(0, None, None, None, None)
+    return MoveMeasures(None, None, None, 0.0, None, (), (), (), (), load, relocation=NOTHING)
+
+
+def _relocated(
+    run: RunSeries, manifest: Manifest, asked: Relocation, calm: int, started: int, until: int
+) -> RelocationMeasures:
+    requests, gap_s = _requests(run, asked, started, until)
+    cold = run.event_us("cold.started"), run.event_us("cold.done")
+    before_us, back_s = _p99(run.of_metric("client.produce.latency"), calm, started)
+    return RelocationMeasures(
+        nics=tuple(
+            _nic(run, manifest, host, way, calm, started, until)
+            for host in (*asked.brokers, *asked.stores)
+            for way in DIRECTIONS
+        ),
+        requests=requests,
+        requests_gap_s=gap_s,
+        longest_ack_us=_longest_ack(run.of_metric("client.produce.latency"), started, until),
+        p99_before_us=before_us,
+        p99_back_s=back_s,
+        device_bytes=_total([run.gauge(DEVICE_READ, host) for host in asked.brokers], *cold),
+        store_bytes=_total([_sent(run, manifest, host) for host in asked.stores], *cold),
+    )
+
+
+def _nic(
+    run: RunSeries, manifest: Manifest, host: str, direction: Direction, calm: int, started: int, until: int
+) -> NicBytes:
+    devices = [nic.device for nic in manifest.nics if nic.host == host and nic.direction == direction]
+    series = run.gauge("nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes", host, devices)
+    if not devices or len(series) == 0:
+        return NicBytes(host, direction, None, None, None, None)
+    after = int(np.searchsorted(series.t, until, side="left"))
+    first = max(int(np.searchsorted(series.t, started, side="right")) - 1, 0)
+    covered_s = (int(series.t[after]) - int(series.t[first])) / US if after < len(series) else None
+    quiet = np.flatnonzero((series.t >= calm) & (series.t <= started))
+    before = None
+    if len(quiet) > 1:
+        part = series.cut(int(quiet[0]), int(quiet[-1]))
+        before = counted(part.value) / ((int(part.t[-1]) - int(part.t[0])) / US)
+    gap_s = longest_gap_s(series.t, started, until)
+    return NicBytes(host, direction, counted_between(series, started, until), covered_s, before, gap_s)
+
+
+def _requests(
+    run: RunSeries, asked: Relocation, started: int, until: int
+) -> tuple[tuple[Requests, ...] | None, float | None]:
+    """What all stores counted, by operation; None when one of them was not asked until the end."""
+    table, counts, gaps = run.of_metric(REQUESTS), dict[str, float](), []
+    for host in asked.stores:
+        rows = table.filter(pc.equal(table["host"], host))
+        looks = np.unique(rows["us"].to_numpy())
+        gap_s = longest_gap_s(looks, started, until)
+        if gap_s is None:
+            return None, None
+        gaps.append(gap_s)
+        ended = int(looks[min(int(np.searchsorted(looks, until)), len(looks) - 1)])
+        for operation in sorted({label or "" for label in rows["label"].to_pylist()}):
+            series = run.gauge(REQUESTS, host, [operation])
+            count = counted_between(series, started, until)
+            if count is None:
+                return None, max(gaps)
+            # An operation is there from its first request on: before that it was nought.
+            anew = float(series.value[0]) if started < int(series.t[0]) <= ended else 0.0
+            counts[operation] = counts.get(operation, 0.0) + count + anew
+    if not asked.stores:
+        return None, None
+    return tuple(Requests(name, count) for name, count in sorted(counts.items()) if count > 0), max(gaps)
+
+
+def _longest_ack(latency: pa.Table, started: int, until: int) -> float | None:
+    rows = latency.filter(pc.and_(pc.greater(latency["us"], started), pc.less_equal(latency["us"], until + US)))
+    return float(np.max(_buckets(rows))) if rows.num_rows else None
+
+
+def _p99(latency: pa.Table, calm: int, started: int) -> tuple[float | None, float | None]:
+    """The highest 99th percentile before the move, and when the last window after it had ended that was above."""
+    rows = latency.filter(pc.greater_equal(latency["us"], calm + US))
+    if rows.num_rows == 0:
+        return None, None
+    second = (rows["us"].to_numpy() - started) // US
+    bucket, count = _buckets(rows), rows["value"].to_numpy()
+    first, last = int(np.min(second)), int(np.max(second))
+    found = {
+        end: bucket_quantile(bucket[inside], count[inside], 0.99)
+        for end in range(first + P99_WINDOW_S - 1, last + 1)
+        if (inside := (second > end - P99_WINDOW_S) & (second <= end)).any()
+    }
+    before = [p99 for end, p99 in found.items() if end < 0 and p99 is not None]
+    if not before:
+        return None, None
+    above = [end for end, p99 in found.items() if end >= 0 and p99 is not None and p99 > max(before)]
+    if not above:
+        return max(before), 0.0 if last >= 0 else None
+    return max(before), None if above[-1] == last else float(above[-1] + 1)
+
+
+def _buckets(rows: pa.Table) -> Floats:
+    return np.array([float(label) for label in rows["label"].to_pylist()], np.float64)
+
+
+def _sent(run: RunSeries, manifest: Manifest, host: str) -> Series:
+    devices = [nic.device for nic in manifest.nics if nic.host == host and nic.direction == "transmit"]
+    return run.gauge("nic.tx.bytes", host, devices)
+
+
+def _total(counters: list[Series], begun: int | None, ended: int | None) -> float | None:
+    """What all of them counted in that time; None when one did not, or there is no such time."""
+    if begun is None or ended is None or not counters:
+        return None
+    found = [counted_between(counter, begun, ended) for counter in counters]
+    known = [each for each in found if each is not None]
+    return sum(known) if len(known) == len(found) else None

@@ -1,0 +1,105 @@
+"""A move that no quota holds back, by what it should cost: logs on disk, tiered, or streams in S3.
+
+Sizes are bytes, rates are bytes per second, times are seconds.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from results.verdict import Direction
+
+Storage = Literal["disk", "tiered", "automq"]
+STORAGES: tuple[Storage, ...] = ("disk", "tiered", "automq")
+LOCAL_MOST = 0.1
+"""The largest share of a tiered log that may lie on disk when a move begins: more, and it is the disk that is seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What one broker has to send to another: `total_bytes` is the whole log of these partitions, wherever it lies,
+    `local_bytes` what of it lay on the leader's disk when the move began; None: nobody saw."""
+
+    leader: str
+    follower: str
+    partitions: int
+    total_bytes: int
+    local_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ColdRead:
+    """A consumer that read from the beginning while data moved: `consumed_bytes` of records in `records`.
+
+    `evicted_bytes` is what the page cache was told to forget before, None where it was not. `source` says whose reads
+    count: the brokers' devices, or the object store.
+    """
+
+    consumer: str
+    records: int
+    consumed_bytes: int
+    evicted_bytes: int | None
+    source: Literal["device", "store"]
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """The move as it was asked for, and as it lay when it began.
+
+    `stores` are the hosts of the object store. `f` is NIC bytes per log byte, of an unthrottled transfer before the
+    move; None when that failed. `written_bytes_per_s` is what clients were declared to write to the moving partitions.
+    `balanced` says whether every broker was to have its share of partitions afterwards.
+    """
+
+    storage: Storage
+    brokers: tuple[str, ...]
+    stores: tuple[str, ...]
+    sent: tuple[Sent, ...]
+    f: float | None
+    written_bytes_per_s: float
+    balanced: bool = False
+    cold: ColdRead | None = None
+
+    def __post_init__(self) -> None:
+        if self.storage not in STORAGES:
+            raise ValueError(f"storage {self.storage!r} is none of {', '.join(STORAGES)}")
+        for sent in self.sent:
+            for host in (sent.leader, sent.follower):
+                if host not in self.brokers:
+                    raise ValueError(f"sent names {host!r}, not among brokers {list(self.brokers)}")
+
+    @property
+    def partitions(self) -> int:
+        """How many move."""
+        return sum(sent.partitions for sent in self.sent)
+
+    @property
+    def total_bytes(self) -> int:
+        """The whole logs of what moves."""
+        return sum(sent.total_bytes for sent in self.sent)
+
+    @property
+    def local_bytes(self) -> int | None:
+        """What of it lay on disks; None when that is not known of a part."""
+        known = [sent.local_bytes for sent in self.sent if sent.local_bytes is not None]
+        return sum(known) if len(known) == len(self.sent) else None
+
+
+def formula_seconds(
+    sent: Iterable[tuple[Sent, int]], carries: Mapping[tuple[str, Direction], float | None]
+) -> float | None:
+    """The article's formula: log size ÷ NIC, where that takes longest; `sent` has the bytes that count of each.
+
+    `carries` is each NIC's payload rate. None when one that is needed is not known.
+    """
+    through: dict[tuple[str, Direction], int] = {}
+    for each, size in sent:
+        for key in ((each.leader, "transmit"), (each.follower, "receive")):
+            through[key] = through.get(key, 0) + size
+    found = []
+    for key, size in through.items():
+        rate = carries.get(key)
+        if not rate:
+            return None
+        found.append(size / rate)
+    return max(found, default=0.0)

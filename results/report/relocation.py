@@ -1,0 +1,129 @@
+"""The report of a move that no quota held back: its time beside the formula, its bytes, what clients saw, requests."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from results.criteria.measures import MoveMeasures
+from results.criteria.relocation_judgement import copied_bytes, formula
+from results.criteria.relocation_measures import NOTHING
+from results.criteria.words import size
+from results.manifest import Manifest
+from results.relocation import Relocation
+from results.report import page, traffic
+from results.verdict import Criterion, overall
+
+WIDTH, ROW, LEFT, RIGHT = 900.0, 30, 240, 90
+STORED = {
+    "disk": "Apache Kafka, logs on disk",
+    "tiered": "Apache Kafka, tiered storage (KIP-405)",
+    "automq": "AutoMQ",
+}
+"""What is called what: tiered storage is never called AutoMQ."""
+DASH = "\N{EN DASH}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A length of time in the picture; `width` in its units."""
+
+    name: str
+    kind: str
+    y: int
+    width: float
+    text: str
+
+
+def render_relocation(
+    manifest: Manifest, asked: Relocation, criteria: Sequence[Criterion], measures: MoveMeasures
+) -> dict[str, Any]:
+    """What the template is filled with."""
+    rows = bars(manifest, asked, measures)
+    return {
+        "manifest": manifest,
+        "stored": STORED[asked.storage],
+        "verdict": overall(criteria),
+        "word": page.WORDS[overall(criteria)],
+        "answer": answer(criteria, asked, measures),
+        "table": article(manifest, asked, measures),
+        "nics": nic_rows(measures),
+        "requests": [(r.operation, f"{r.count:g}") for r in (measures.relocation or NOTHING).requests or ()],
+        "bars": rows,
+        "width": WIDTH,
+        "left": LEFT,
+        "height": ROW * len(rows) + 8,
+        "sections": page.sections(criteria),
+        "clients": traffic.client_rows(measures.clients),
+        "load": traffic.load_rows(manifest.facts.live),
+        "logs": page.log_rows(manifest),
+    }
+
+
+def answer(criteria: Sequence[Criterion], asked: Relocation, measures: MoveMeasures) -> str:
+    """The run in one sentence."""
+    what = f"{asked.partitions} partitions, {size(asked.total_bytes)}"
+    took = "were not seen to arrive" if measures.done_s is None else f"moved in {measures.done_s:.1f} s"
+    wrong = [c for c in criteria if c.verdict != "pass"]
+    first = f" First of {len(wrong)} that did not pass: {wrong[0].name}, {wrong[0].why}." if wrong else ""
+    return f"{STORED[asked.storage]}: {what}, {took}.{first}"
+
+
+def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[tuple[str, str]]:
+    """The article's table, of this run: names and values."""
+    whole, least = formula(manifest, asked, whole=True), formula(manifest, asked, whole=False)
+    copied, found = copied_bytes(asked, measures), measures.relocation or NOTHING
+    during = next((v for v in measures.clients if (v.kind, v.part) == ("produce", "during")), None)
+    before = next((v for v in measures.clients if (v.kind, v.part) == ("produce", "before")), None)
+    requests = None if found.requests is None else sum(r.count for r in found.requests)
+    return [
+        ("Partitions", f"{asked.partitions}"),
+        ("Log, all of it", size(asked.total_bytes)),
+        ("Of it on disk", DASH if asked.local_bytes is None else size(asked.local_bytes)),
+        ("Seconds", _seconds(measures.done_s)),
+        ("Log size ÷ NIC", _seconds(whole)),
+        ("What lay on disk ÷ NIC", _seconds(least)),
+        ("Bytes between brokers, beyond the load's", DASH if copied is None else size(copied)),
+        ("99 % of acknowledgements, before", traffic.latency(before.p99_us if before else None)),
+        ("99 % of acknowledgements, during", traffic.latency(during.p99_us if during else None)),
+        ("Longest wait for an acknowledgement", traffic.latency(found.longest_ack_us)),
+        ("99 % as before again after", _seconds(found.p99_back_s)),
+        ("Requests to the object store", DASH if requests is None else f"{requests:g}"),
+    ]
+
+
+def nic_rows(measures: MoveMeasures) -> list[tuple[str, ...]]:
+    """Bytes of each NIC over the move, and what its load alone would have been."""
+    rows: list[tuple[str, ...]] = []
+    for nic in (measures.relocation or NOTHING).nics:
+        usual = None
+        if nic.before_bytes_per_s is not None and nic.covered_s is not None:
+            usual = nic.before_bytes_per_s * nic.covered_s
+        rows.append(
+            (
+                f"{nic.host} {nic.direction}",
+                DASH if nic.bytes is None else size(nic.bytes),
+                DASH if usual is None else size(usual),
+                _seconds(nic.covered_s),
+            )
+        )
+    return rows
+
+
+def bars(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Bar]:
+    """The move's time beside what the formula gives."""
+    times = [
+        ("as it was", "observed", measures.done_s),
+        ("log size ÷ NIC", "formula", formula(manifest, asked, whole=True)),
+    ]
+    if asked.storage != "disk":
+        times.append(("what lay on disk ÷ NIC", "local", formula(manifest, asked, whole=False)))
+    known = [(name, kind, seconds) for name, kind, seconds in times if seconds is not None]
+    longest = max((seconds for _name, _kind, seconds in known), default=0.0) or 1.0
+    return [
+        Bar(name, kind, ROW * row + 4, round((WIDTH - LEFT - RIGHT) * seconds / longest, 1), _seconds(seconds))
+        for row, (name, kind, seconds) in enumerate(known)
+    ]
+
+
+def _seconds(seconds: float | None) -> str:
+    return DASH if seconds is None else f"{seconds:.1f} s"

@@ -1,0 +1,42 @@
+"""The object store answers 503: ask again later."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.errors import UsageError
+from testbed.faults.fault import parameter
+from testbed.faults.stores import StoreFault
+from testbed.faults.words import name
+from testbed.topology.model import Topology
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+
+@dataclass(frozen=True)
+class Objectstore503(StoreFault):
+    """The server has lost its drives, and answers as MinIO does then: 503, SlowDownRead or SlowDownWrite."""
+
+    kind: ClassVar[str] = "objectstore-503"
+    summary: ClassVar[str] = "the object store answers every request for an object with 503 (its drives are away)"
+    offline: ClassVar[bool] = True
+
+    host: str = parameter("the host", name)
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        super().check(topology)
+        servers = len(topology.objectstores)
+        if servers > 1:
+            raise UsageError(
+                f"{self.host} is one of {servers} servers, which answer with the others' drives; allowed where there "
+                "is one server"
+            )
+
+    def verify(self, testbed: "Testbed") -> str | None:
+        """See `Fault.verify`: by a request for an object that there is not."""
+        status = testbed.objectstore.ask()
+        return None if status == 503 else f"it answers {status}"
+
+
+FAULT = Objectstore503

@@ -1,0 +1,36 @@
+"""The object store's server killed."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.faults.fault import parameter
+from testbed.faults.processes import Held, look
+from testbed.faults.stores import StoreFault, settle
+from testbed.faults.words import name
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+
+@dataclass(frozen=True)
+class ObjectstoreDown(StoreFault):
+    """SIGKILL; stays down until healed."""
+
+    kind: ClassVar[str] = "objectstore-down"
+    summary: ClassVar[str] = "the object store's server on a host is killed (SIGKILL) and stays down"
+    holds: ClassVar[Held] = Held.DOWN
+
+    host: str = parameter("the host", name)
+
+    def apply(self, testbed: "Testbed") -> None:
+        """See `Fault.apply`."""
+        testbed.objectstore.server(self.host).signal("KILL")
+        settle(testbed, self.host)
+
+    def verify(self, testbed: "Testbed") -> str | None:
+        """See `Fault.verify`."""
+        seen = look(testbed.objectstore.server(self.host))
+        return str(seen) if seen else None
+
+
+FAULT = ObjectstoreDown

@@ -1,0 +1,41 @@
+"""The object store's disk is full."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.errors import UsageError
+from testbed.faults.fault import parameter
+from testbed.faults.stores import StoreFault, available, left_when_full
+from testbed.faults.words import name
+from testbed.topology.model import Topology
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+
+@dataclass(frozen=True)
+class ObjectstoreFull(StoreFault):
+    """Another file takes the room that is left: what is written is refused (507), what is there is read."""
+
+    kind: ClassVar[str] = "objectstore-full"
+    summary: ClassVar[str] = "the disk of the object store's server on a host is full"
+    fills: ClassVar[bool] = True
+
+    host: str = parameter("the host", name)
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        super().check(topology)
+        if topology.host(self.host).disk is None:
+            raise UsageError(
+                f"{self.host} has no disk of its own: to fill it would be to fill the machine's; "
+                "in the topology give it one, such as disk: {size: 2GB}"
+            )
+
+    def verify(self, testbed: "Testbed") -> str | None:
+        """See `Fault.verify`."""
+        free, size = available(testbed.objectstore.server(self.host))
+        return None if free <= 2 * left_when_full(size) else f"{free} of {size} bytes are free"
+
+
+FAULT = ObjectstoreFull

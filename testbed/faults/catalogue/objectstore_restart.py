@@ -1,0 +1,47 @@
+"""The object store's server stopped and started again."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.faults.fault import noted, parameter
+from testbed.faults.processes import look, start
+from testbed.faults.stores import StoreFault, require_running
+from testbed.faults.words import name
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+
+@dataclass(frozen=True)
+class ObjectstoreRestart(StoreFault):
+    """SIGTERM and a start at once; took effect when another process is ready."""
+
+    kind: ClassVar[str] = "objectstore-restart"
+    summary: ClassVar[str] = "the object store's server on a host is shut down and started again"
+    deadline_s: ClassVar[float] = 60.0
+    hinders: ClassVar[bool] = False
+
+    host: str = parameter("the host", name)
+    before: int | None = noted()
+
+    def prepare(self, testbed: "Testbed") -> "ObjectstoreRestart":
+        """See `Fault.prepare`: notes the process that is to go."""
+        return replace(self, before=require_running(testbed, self.host).pid)
+
+    def apply(self, testbed: "Testbed") -> None:
+        """See `Fault.apply`."""
+        server = testbed.objectstore.server(self.host)
+        server.stop()
+        start(server)
+
+    def verify(self, testbed: "Testbed") -> str | None:
+        """See `Fault.verify`."""
+        seen = look(testbed.objectstore.server(self.host))
+        if seen is None:
+            return "MinIO was not started again"
+        if seen.pid == self.before:
+            return f"{seen}, as before"
+        return testbed.objectstore.silence(self.host) or None
+
+
+FAULT = ObjectstoreRestart

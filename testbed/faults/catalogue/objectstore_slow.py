@@ -1,0 +1,51 @@
+"""A slow object store: each request may have to wait, as with a store that is busy with others."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.errors import UsageError
+from testbed.faults.fault import parameter
+from testbed.faults.stores import StoreFault, states
+from testbed.faults.words import name, whole_ms
+from testbed.topology.model import Topology
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+
+@dataclass(frozen=True)
+class ObjectstoreSlow(StoreFault):
+    """The server stands still (SIGSTOP) for `pause` out of every `every`: a request waits for up to `pause`.
+
+    Of several the longest pause counts. A slow link to the store is another fault: `nic-rate`.
+    """
+
+    kind: ClassVar[str] = "objectstore-slow"
+    summary: ClassVar[str] = "the object store's server on a host stands still again and again (SIGSTOP, SIGCONT)"
+
+    host: str = parameter("the host", name)
+    pause: int = parameter("how long it stands still", whole_ms, lambda us: f"{us // 1000}ms", default=400_000)
+    every: int = parameter("how often", whole_ms, lambda us: f"{us // 1000}ms", default=500_000)
+
+    @property
+    def pulse_us(self) -> tuple[int, int]:
+        """See `StoreFault.pulse_us`."""
+        return self.pause, self.every
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        super().check(topology)
+        if not 20_000 <= self.pause <= self.every - 20_000 or self.every > 10_000_000:
+            raise UsageError(
+                "allowed is a pause of 20ms or more, 20ms or more between two, and 10s at most from one to the next; "
+                f"not pause={self.pause // 1000}ms every={self.every // 1000}ms"
+            )
+
+    def verify(self, testbed: "Testbed") -> str | None:
+        """See `Fault.verify`: the process is seen stopped, and going on."""
+        seen = states(testbed.objectstore.server(self.host), 2 * self.every)
+        stopped = [state in "Tt" for state in seen]
+        return None if any(stopped) and not all(stopped) else f"its states were {seen or 'none'}"
+
+
+FAULT = ObjectstoreSlow

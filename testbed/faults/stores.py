@@ -1,0 +1,161 @@
+"""The object store's servers under faults: what each must be, given the active faults, and making it so."""
+
+import shlex
+from typing import TYPE_CHECKING, ClassVar
+
+from testbed.errors import TestbedError, UsageError
+from testbed.faults.fault import Fault
+from testbed.faults.journal import active
+from testbed.faults.processes import Held, Seen, look, start
+from testbed.faults.words import known_hosts
+from testbed.hosts import Daemon
+from testbed.objectstore.server import DATA_DIR, PID_FILE
+from testbed.topology.model import Role, Topology
+from testbed.topology.problems import choices
+from testbed.wait import wait_for
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+READY_S = 60.0
+FILLER = f"{DATA_DIR}/.filler"
+_PULSES_PID = "/run/minio-pulses.pid"
+_PULSES_LOG = "/var/log/minio/pulses.log"
+
+
+class StoreFault(Fault):
+    """A fault of the object store's server on one host. A kind adds `apply` and `verify`."""
+
+    hinders: ClassVar[bool] = True
+    """A broker whose data lies on the store may be fenced without it."""
+    holds: ClassVar[Held] = Held.RUNNING
+    fills: ClassVar[bool] = False
+    """Whether its disk is full."""
+    offline: ClassVar[bool] = False
+    """Whether it has lost its drives."""
+    host: str
+
+    @property
+    def pulse_us(self) -> tuple[int, int] | None:
+        """The server stands still for the first out of every second many microseconds."""
+        return None
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        known_hosts(topology, [self.host])
+        if topology.host(self.host).role is not Role.OBJECTSTORE:
+            there = [host.name for host in topology.objectstores]
+            told = f"{choices(there)} do" if there else f"{topology.name} has none (role objectstore)"
+            raise UsageError(f"{self.host} runs no object store, its role is {topology.host(self.host).role}; {told}")
+
+    def prepare(self, testbed: "Testbed") -> "StoreFault":
+        """See `Fault.prepare`: a server that does not run cannot get worse."""
+        require_running(testbed, self.host)
+        return self
+
+    def apply(self, testbed: "Testbed") -> None:
+        """See `Fault.apply`."""
+        settle(testbed, self.host)
+
+    def heal(self, testbed: "Testbed") -> None:
+        """See `Fault.heal`: back, and ready unless another fault keeps it from that."""
+        settle(testbed, self.host)
+        if not active(testbed.name, StoreFault):  # type: ignore[type-abstract]
+            testbed.objectstore.wait_ready(timeout_s=READY_S)
+
+
+def faults_of(testbed: "Testbed", host: str) -> list[StoreFault]:
+    """The active faults of a server."""
+    found = active(testbed.name, StoreFault)  # type: ignore[type-abstract]
+    return [fault for fault in found if fault.host == host]
+
+
+def require_running(testbed: "Testbed", host: str) -> Seen:
+    """The server's process on `host`. Raises `TestbedError` when it does not run."""
+    seen = look(testbed.objectstore.server(host))
+    if seen is None:
+        found = [fault.kind for fault in faults_of(testbed, host) if fault.holds]
+        why = f": it has {' and '.join(found)} already" if found else f"; `testbed logs {testbed.name} {host}` may say"
+        raise TestbedError(f"MinIO on {host} does not run{why}")
+    return seen
+
+
+def settle(testbed: "Testbed", host: str) -> None:
+    """Make the server on `host`, its disk and its drives what the topology and the active faults have."""
+    faults = faults_of(testbed, host)
+    server = testbed.objectstore.server(host)
+    _settle_filler(server, any(fault.fills for fault in faults))
+    _settle_drives(server, offline=any(fault.offline for fault in faults))
+    if max((fault.holds for fault in faults), default=Held.RUNNING) is Held.DOWN:
+        _pulses(server, None).stop()
+        return
+    if look(server) is None:
+        start(server)
+    _settle_pulses(server, max((fault.pulse_us for fault in faults if fault.pulse_us), default=None))
+
+
+def available(server: Daemon) -> tuple[int, int]:
+    """Bytes that can still be written to the server's disk, and its size."""
+    told = server.host.run(["df", "--output=avail,size", "-B1", DATA_DIR]).stdout.splitlines()[-1].split()
+    return int(told[0]), int(told[1])
+
+
+def left_when_full(size_bytes: int) -> int:
+    """What is left of a disk that is full: too little for MinIO, which wants 1 %, and enough to delete with."""
+    return min(4 * 2**20, size_bytes // 200)
+
+
+def _settle_filler(server: Daemon, wanted: bool) -> None:
+    if not wanted:
+        server.host.run(["rm", "-f", FILLER])
+        return
+    free, size = available(server)
+    more = free - left_when_full(size)
+    if more > 0:
+        there = server.host.run(f"stat -c %s {FILLER} 2>/dev/null || echo 0").stdout
+        server.host.run(["fallocate", "-o", there.strip(), "-l", str(more), FILLER])
+
+
+def _settle_drives(server: Daemon, *, offline: bool) -> None:
+    """A drive without this file is one that MinIO does not know: it uses it no more, until it is back."""
+    there, gone = "format.json", "format.json.gone"
+    old, new = (there, gone) if offline else (gone, there)
+    script = f"for d in {DATA_DIR}/d*/.minio.sys; do if [ -e $d/{old} ]; then mv $d/{old} $d/{new}; fi; done"
+    server.host.run(["sh", "-c", script])
+
+
+def _pulses(server: Daemon, pulse_us: tuple[int, int] | None) -> Daemon:
+    """What stops the server's process and lets it go on, for as long as it is there."""
+    pause_us, every_us = pulse_us or (0, 0)
+    script = (
+        f"p=$(cat {PID_FILE}); while kill -STOP $p; do sleep {pause_us / 1e6}; kill -CONT $p || exit 0; "
+        f"sleep {(every_us - pause_us) / 1e6}; done"
+    )
+    return Daemon(server.host, "pulses", ["sh", "-c", script], pid_file=_PULSES_PID, log=_PULSES_LOG)
+
+
+def _settle_pulses(server: Daemon, pulse_us: tuple[int, int] | None) -> None:
+    pulses = _pulses(server, pulse_us)
+    pulses.stop()
+    if pulse_us is not None:
+        start(pulses)
+        return
+    seen = look(server)
+    if seen is not None and seen.paused:
+        server.signal("CONT")
+        wait_for(
+            lambda: look(server),
+            lambda found: found is not None and not found.paused,
+            timeout_s=READY_S,
+            interval_s=0.05,
+            what=f"MinIO on {server.host.name} to go on",
+        )
+
+
+def states(server: Daemon, over_us: int, looks: int = 20) -> str:
+    """The states of the server's process, a letter each, at `looks` times over so many microseconds."""
+    script = (
+        f"p=$(cat {PID_FILE}); for i in $(seq {looks}); do "
+        f"sed 's/.*) //' /proc/$p/stat | cut -c1; sleep {over_us / 1e6 / looks}; done"
+    )
+    return "".join(server.host.run(f"sh -c {shlex.quote(script)}", check=False).stdout.split())

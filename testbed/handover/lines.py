@@ -1,0 +1,105 @@
+"""What a broker says while partitions on shared storage are closed and opened: entries of its log → marks. Pure.
+
+Every mark is one that some release from 2024 on writes. Releases differ: what says nothing here is left out, and a step
+without its mark is not known.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from testbed.kafka.types import TopicPartition
+from testbed.probes.loglines import Entry
+
+Kind = Literal["transition", "deleting", "stream-closed", "closed", "meta-opened", "meta-loaded", "loaded", "recovered"]
+
+_TRANSITION = re.compile(r"Transitioning partition\(s\) info: (.*)", re.DOTALL)
+_DELETING = re.compile(r"Deleting (\d+) partition\(s\)\.")
+_CLOSED = re.compile(r"partition (\S+)-(\d+) is closed, cost (\d+) ?ms")
+_ELASTIC = re.compile(r"\[ElasticLog partition=(\S+)-(\d+) epoch=(\d+)\]\s+(.*)", re.DOTALL)
+_META = re.compile(r"(?:opened existing|created(?: a new)?) meta stream\b(.*)", re.DOTALL)
+_CLEAN = re.compile(r"cleanedShutdown=(true|false)")
+_AWAITED = re.compile(r"awaitCostMs=(\d+)")
+_TP = re.compile(r"([A-Za-z0-9._-]+)-(\d+)(?=[\s=,\]})]|$)")
+_ALL = re.compile(r"open (\d+) / make leader (\d+) / close (\d+) partitions cost (\d+) ?ms")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something a broker said. `tp` is None where it named no partition; `tps` are those it named in one sentence.
+
+    `ms` is what it says that it took; `clean` whether the partition had been closed in order; `epoch` the leader's.
+    """
+
+    host: str
+    ts_us: int
+    kind: Kind
+    said: str
+    tp: TopicPartition | None = None
+    tps: frozenset[TopicPartition] = frozenset()
+    ms: int | None = None
+    clean: bool | None = None
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One change of the metadata as a broker has gone through it: so many partitions, in so many milliseconds."""
+
+    host: str
+    ts_us: int
+    opened: int
+    led: int
+    closed: int
+    ms: int
+
+
+def marks(host: str, entries: Iterable[Entry]) -> Iterator[Mark]:
+    """The marks in a host's log, in its order."""
+    for entry in entries:
+        mark = _mark(host, entry.ts_us, entry.message)
+        if mark is not None:
+            yield mark
+
+
+def batches(host: str, entries: Iterable[Entry]) -> Iterator[Batch]:
+    """The sums that a broker tells of each change of the metadata."""
+    for entry in entries:
+        if found := _ALL.search(entry.message):
+            opened, led, closed, ms = (int(number) for number in found.groups())
+            yield Batch(host, entry.ts_us, opened, led, closed, ms)
+
+
+def _mark(host: str, ts_us: int, text: str) -> Mark | None:
+    if found := _ELASTIC.search(text):
+        topic, number, epoch, rest = found.groups()
+        return _elastic(host, ts_us, TopicPartition(topic, int(number)), int(epoch), rest.strip())
+    if found := _CLOSED.search(text):
+        topic, number, ms = found.groups()
+        return Mark(host, ts_us, "closed", found[0], TopicPartition(topic, int(number)), ms=int(ms))
+    if found := _TRANSITION.search(text):
+        tps = frozenset(TopicPartition(topic, int(number)) for topic, number in _TP.findall(found[1]))
+        return Mark(host, ts_us, "transition", "Transitioning partition(s) info", tps=tps)
+    if found := _DELETING.search(text):
+        return Mark(host, ts_us, "deleting", found[0])
+    return None
+
+
+def _elastic(host: str, ts_us: int, tp: TopicPartition, epoch: int, text: str) -> Mark | None:
+    """What the log of one partition says of itself."""
+    if text == "log closed":
+        return Mark(host, ts_us, "stream-closed", text, tp, epoch=epoch)
+    if found := _META.match(text):
+        awaited = _AWAITED.search(found[1])
+        return Mark(host, ts_us, "meta-opened", text, tp, ms=int(awaited[1]) if awaited else None, epoch=epoch)
+    if text.startswith("loaded partition meta:"):
+        clean = _CLEAN.search(text)
+        return Mark(
+            host, ts_us, "meta-loaded", text, tp, clean=None if clean is None else clean[1] == "true", epoch=epoch
+        )
+    if text.startswith(("loaded log meta:", "loaded leader epoch checkpoint with")):
+        return Mark(host, ts_us, "loaded", text[:80], tp, epoch=epoch)
+    if text.startswith("[UNCLEAN_SHUTDOWN] recover"):
+        return Mark(host, ts_us, "recovered", text, tp, clean=False, epoch=epoch)
+    return None

@@ -1,0 +1,217 @@
+"""A small client beside the load: a record to every partition some twenty times a second, and a consumer that reads it.
+
+It tells when each record was acknowledged and fetched, and by its leader epoch which broker wrote it. Its records are
+of the same form as the load's: the audit accounts for them too.
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import OFFSET_END, Consumer, KafkaError, Producer
+from confluent_kafka import TopicPartition as ClientPartition
+
+from testbed.handover.steps import Probed
+from testbed.kafka.types import TopicPartition
+from testbed.probes.recorder import now_us
+from testbed.wait import wait_for
+from testbed.workload.outbox import Outbox
+from testbed.workload.produce import REFUSALS
+from testbed.workload.records import Recipe, identity
+from testbed.workload.written import Written
+
+RECORD_BYTES = 128
+INTERVAL_S = 0.05
+MOST_PER_S = 1000.0
+"""Records a second of the whole probe at most: with more partitions each is asked less often."""
+NAME = "handover-probe"
+FIRST_PRODUCER = 900
+"""Its number among the producers whose records are accounted for; a topic each from there on."""
+READY_S, GIVE_UP_S = 45.0, 60.0
+_CLIENT: Mapping[str, Any] = {
+    # A leader that has gone is looked for again at once: what is measured is the brokers, not the client's patience.
+    "retry.backoff.ms": 20,
+    "topic.metadata.refresh.fast.interval.ms": 50,
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 500,
+    "socket.nagle.disable": True,
+    "log_level": 3,
+}
+
+
+def interval_s(partitions: int) -> float:
+    """How often each of so many partitions is asked. Pure."""
+    return max(INTERVAL_S, partitions / MOST_PER_S)
+
+
+class Probe:
+    """Writes and reads until it is stopped; a context. `probed` and `written` are whole once it has been."""
+
+    def __init__(self, bootstrap: Sequence[str], partitions: Sequence[TopicPartition], seed: int) -> None:
+        self._bootstrap = ",".join(bootstrap)
+        self._tps = sorted(partitions)
+        self._topics = sorted({tp.topic for tp in self._tps})
+        self._payloads = Recipe(RECORD_BYTES, seed).payloads()
+        mine = {topic: [tp.partition for tp in self._tps if tp.topic == topic] for topic in self._topics}
+        self._outboxes = {topic: Outbox(dict.fromkeys(mine[topic], 0)) for topic in self._topics}
+        self._acked: dict[TopicPartition, list[tuple[int, int]]] = {tp: [] for tp in self._tps}
+        self._received: dict[TopicPartition, dict[int, tuple[int, int, int]]] = {tp: {} for tp in self._tps}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self.error = ""
+        """The first thing that went wrong, if anything; a record may be acknowledged at a later attempt."""
+        self._threads = [
+            threading.Thread(target=target, name=f"{NAME} {name}", daemon=True)
+            for name, target in (("reads", self._read), ("writes", self._write))
+        ]
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begin; returns once every partition has acknowledged a record, and one of it was read. `WaitTimeout`."""
+        for thread in self._threads:
+            thread.start()
+        try:
+            wait_for(
+                self._waiting, lambda missing: not missing, READY_S, 0.05, "the probe to write and read everywhere"
+            )
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End; what is under way is waited for."""
+        self._stopping.set()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join(timeout=GIVE_UP_S + 10.0)
+
+    def probed(self) -> dict[TopicPartition, Probed]:
+        """What was seen of each partition."""
+        with self._lock:
+            return {
+                tp: Probed(tuple(sorted(self._acked[tp], key=lambda each: each[1])), tuple(self._received[tp].values()))
+                for tp in self._tps
+            }
+
+    def written(self) -> tuple[Written, ...]:
+        """What the audit is to find of it."""
+        with self._lock:
+            found = []
+            for number, topic in enumerate(self._topics):
+                outbox = self._outboxes[topic]
+                news = outbox.news()
+                for partition in outbox.sent:
+                    refused, doubtful = (
+                        tuple((begin, end) for p, begin, end in news[key] if p == partition)
+                        for key in ("refused", "doubtful")
+                    )
+                    found.append(
+                        Written(
+                            FIRST_PRODUCER + number,
+                            NAME,
+                            topic,
+                            partition,
+                            outbox.settled[partition],
+                            outbox.sent[partition],
+                            refused,
+                            doubtful,
+                        )
+                    )
+            return tuple(found)
+
+    def _waiting(self) -> list[str]:
+        with self._lock:
+            return [f"{tp}{f': {self.error}' if self.error else ''}" for tp in self._tps if not self._received[tp]]
+
+    def _write(self) -> None:
+        client = Producer(
+            {
+                **_CLIENT,
+                "bootstrap.servers": self._bootstrap,
+                "client.id": NAME,
+                "acks": "all",
+                "enable.idempotence": True,
+                "linger.ms": 0,
+                "message.timeout.ms": int(GIVE_UP_S * 1000),
+            }
+        )
+        pause_s = interval_s(len(self._tps)) / len(self._tps)
+        while not self._stopping.is_set():
+            for tp in self._tps:
+                self._send(client, tp)
+                client.poll(0)
+                if self._stopping.wait(pause_s):
+                    break
+        client.flush(GIVE_UP_S)
+        with self._lock:
+            for outbox in self._outboxes.values():
+                outbox.doubt_the_rest()
+
+    def _send(self, client: Any, tp: TopicPartition) -> None:
+        outbox = self._outboxes[tp.topic]
+        with self._lock:
+            place = outbox.sent[tp.partition]
+        number = FIRST_PRODUCER + self._topics.index(tp.topic)
+        value = self._payloads.record(tp.partition, place, number, now_us())
+        try:
+            client.produce(tp.topic, value, None, tp.partition, self._delivered)
+        except BufferError:
+            return  # nothing was sent: the next turn comes
+        with self._lock:
+            outbox.sent[tp.partition] = place + 1
+
+    def _delivered(self, error: KafkaError | None, message: Any) -> None:
+        at, tp = now_us(), TopicPartition(message.topic(), message.partition())
+        place = identity(message.value())[2]
+        with self._lock:
+            outbox = self._outboxes[tp.topic]
+            if error is None:
+                outbox.ack(tp.partition, place)
+                self._acked[tp].append((message.offset(), at))
+                return
+            self.error = self.error or f"{error.name()}: {error.str()}"
+            if error.code() in REFUSALS:
+                outbox.refuse(tp.partition, place)
+            else:
+                outbox.doubt(tp.partition, place)
+
+    def _read(self) -> None:
+        client = Consumer(
+            {
+                **_CLIENT,
+                "bootstrap.servers": self._bootstrap,
+                "client.id": NAME,
+                "group.id": NAME,
+                "enable.auto.commit": False,
+                "fetch.wait.max.ms": 100,
+                "fetch.error.backoff.ms": 20,
+            }
+        )
+        client.assign([ClientPartition(tp.topic, tp.partition, OFFSET_END) for tp in self._tps])
+        try:
+            while not self._stopping.is_set():
+                for message in client.consume(500, 0.1):
+                    self._took(message)
+        finally:
+            client.close()
+
+    def _took(self, message: Any) -> None:
+        at = now_us()
+        if message.error() is not None:
+            self.error = self.error or str(message.error())
+            return
+        # A load may write beside it: whoever sent the record, the epoch is of the broker that wrote it.
+        epoch = message.leader_epoch()
+        tp = TopicPartition(message.topic(), message.partition())
+        epoch = -1 if epoch is None else epoch
+        with self._lock:
+            self._received[tp].setdefault(epoch, (message.offset(), epoch, at))

@@ -1,0 +1,72 @@
+"""One MinIO server on a host: its files, its command, its process. Everything but `Server` is pure."""
+
+from collections.abc import Mapping
+
+from testbed.hosts import Daemon, Host
+from testbed.network.addresses import AddressPlan
+from testbed.objectstore.credentials import FILE as CREDENTIALS
+from testbed.objectstore.credentials import Credentials
+from testbed.topology.model import Topology
+
+PORT = 9000
+DATA_DIR = "/var/lib/minio"
+BINARY = "/opt/testbed/minio/minio"
+ENVIRONMENT = "/etc/testbed/s3/server.env"
+LOG = "/var/log/minio/server.log"
+PID_FILE = "/run/minio.pid"
+DRIVES = 4
+"""Of each server, where there are several: folders of its one disk. From three servers on, one may be down."""
+
+
+def endpoints(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
+    """Where clients find the servers, in the topology's order: any of them serves everything."""
+    return tuple(f"http://{plan.data_ip(host.name)}:{PORT}" for host in topology.objectstores)
+
+
+def drives(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
+    """What every server is told of where the data lies: one folder of one server, or the folders of all."""
+    servers = endpoints(topology, plan)
+    if len(servers) == 1:
+        return (f"{DATA_DIR}/d1",)
+    return tuple(f"{server}{DATA_DIR}/d{number + 1}" for server in servers for number in range(DRIVES))
+
+
+def command(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
+    """Starts a server. The credentials are in no argument, and in no variable of the process."""
+    variables = [f"MINIO_CONFIG_ENV_FILE={ENVIRONMENT}"]
+    if len(topology.objectstores) > 1:
+        # It refuses drives that are folders of one disk, as they are on purpose; looked for before the file is.
+        variables.append("MINIO_CI_CD=on")
+    return ("env", *variables, BINARY, "server", "--quiet", "--address", f":{PORT}", *drives(topology, plan))
+
+
+def environment(credentials: Credentials) -> str:
+    """The file of variables that the server reads by itself."""
+    variables = {
+        "MINIO_ROOT_USER": credentials.access_key,
+        "MINIO_ROOT_PASSWORD": credentials.secret_key,
+        # The agent on the host reads the metrics; there is nothing in them that would have to be hidden.
+        "MINIO_PROMETHEUS_AUTH_TYPE": "public",
+        "MINIO_BROWSER": "off",
+        "MINIO_UPDATE": "off",
+        # What it does by itself is not what is measured.
+        "MINIO_SCANNER_SPEED": "slowest",
+    }
+    return "".join(f"{name}={value}\n" for name, value in variables.items())
+
+
+def server_files(credentials: Credentials) -> dict[str, bytes]:
+    """Path → content of what a server needs; private, all of it."""
+    return {ENVIRONMENT: environment(credentials).encode(), **user_files(credentials)}
+
+
+def user_files(credentials: Credentials) -> Mapping[str, bytes]:
+    """Path → content of what a host needs that uses the store; private."""
+    return {CREDENTIALS: credentials.text().encode()}
+
+
+class Server(Daemon):
+    """The MinIO process of one host."""
+
+    def __init__(self, host: Host, topology: Topology, plan: AddressPlan) -> None:
+        super().__init__(host, "MinIO", command(topology, plan), pid_file=PID_FILE, log=LOG)

@@ -1,0 +1,149 @@
+"""A testbed's object store as it is used: its endpoint, a client, its buckets, and whether it answers."""
+
+import http.client
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.hosts import Host
+from testbed.network.addresses import AddressPlan
+from testbed.objectstore import server
+from testbed.objectstore.credentials import Credentials
+from testbed.objectstore.server import PORT, Server
+from testbed.provision.parallel import each
+from testbed.topology.model import Topology
+from testbed.wait import wait_for
+
+TIERED = "testbed-tiered"
+AUTOMQ_DATA, AUTOMQ_OPS = "testbed-automq-data", "testbed-automq-ops"
+BUCKETS = (TIERED, AUTOMQ_DATA, AUTOMQ_OPS)
+REGION = "us-east-1"
+START_S = 60.0
+ASK_S = 2.0
+_LOOK_S = 0.1
+Progress = Callable[[str], None]
+
+
+class StoreError(TestbedError):
+    """The object store refused, or did not answer."""
+
+
+class ObjectStore:
+    """The servers of one testbed, which are one store. From `Testbed.objectstore`."""
+
+    def __init__(
+        self, topology: Topology, plan: AddressPlan, hosts: Mapping[str, Host], credentials: Credentials
+    ) -> None:
+        self._topology, self._plan, self._hosts = topology, plan, hosts
+        self.credentials = credentials
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """Of every server, `http://198.19.0.13:9000`, on the data network; any serves everything."""
+        return server.endpoints(self._topology, self._plan)
+
+    @property
+    def endpoint(self) -> str:
+        """The first server's."""
+        return self.endpoints[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The hosts of the servers."""
+        return tuple(host.name for host in self._topology.objectstores)
+
+    def server(self, host: str) -> Server:
+        """The server's process on a host. Raises `TestbedError` for a host that has none."""
+        if host not in self.names:
+            raise TestbedError(f"{host} runs no object store; {', '.join(self.names)} of {self._topology.name} do")
+        return Server(self._hosts[host], self._topology, self._plan)
+
+    def client(self, *, endpoint: str | None = None, attempts: int = 3, timeout_s: float = 30.0) -> Any:
+        """A new S3 client (boto3's), on the first server unless `endpoint` names another.
+
+        `attempts` is how often a request is tried, `timeout_s` how long an answer is waited for.
+        """
+        # Imported here: they take a third of a second, which only who talks to a store shall wait for.
+        from boto3.session import Session
+        from botocore.config import Config
+
+        config = Config(
+            s3={"addressing_style": "path"},
+            retries={"total_max_attempts": attempts, "mode": "standard"},
+            connect_timeout=5,
+            read_timeout=timeout_s,
+            # Not the user's proxy: the data network is on this machine.
+            proxies={},
+        )
+        return Session(self.credentials.access_key, self.credentials.secret_key, region_name=REGION).client(
+            "s3", endpoint_url=endpoint or self.endpoint, config=config
+        )
+
+    def start(self, *, timeout_s: float = START_S, progress: Progress = lambda _text: None) -> None:
+        """Start every server that does not run, wait until all are ready, and make the buckets."""
+        begun = time.monotonic()
+        each(self.names, lambda host: self.server(host).start())
+        self.wait_ready(timeout_s=timeout_s)
+        self.make_buckets()
+        progress(f"object store ready after {time.monotonic() - begun:.1f} s")
+
+    def silence(self, host: str) -> str:
+        """Why a server is not ready to read and write; empty when it is."""
+        connection = http.client.HTTPConnection(str(self._plan.data_ip(host)), PORT, timeout=ASK_S)
+        try:
+            connection.request("GET", "/minio/health/cluster")
+            answer = connection.getresponse()
+            why = answer.headers.get("x-minio-write-quorum", "")
+            quorum = f", too few drives to write (it takes {why})" if why and answer.status == 503 else ""
+            return "" if answer.status == 200 else f"it answers {answer.status}{quorum}"
+        except (OSError, http.client.HTTPException) as error:
+            return str(error) or type(error).__name__
+        finally:
+            connection.close()
+
+    def ask(self) -> int:
+        """The HTTP status of one signed request for an object that there is not: 404 when all is well.
+
+        Raises `StoreError` when there is no answer.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        client = self.client(attempts=1, timeout_s=ASK_S)
+        try:
+            client.get_object(Bucket=TIERED, Key="there-is-no-such-object")
+        except ClientError as error:
+            return int(error.response["ResponseMetadata"]["HTTPStatusCode"])
+        except BotoCoreError as error:
+            raise StoreError(f"the object store does not answer: {error}") from error
+        finally:
+            client.close()
+        return 200
+
+    def wait_ready(self, *, timeout_s: float = START_S) -> None:
+        """Wait until every server is ready. One that has died is an error at once."""
+
+        def look() -> dict[str, str]:
+            found = {host: why for host in self.names if (why := self.silence(host))}
+            for host in found:
+                process = self.server(host)
+                if process.pid() is None:
+                    raise StoreError(f"MinIO on {host} has ended; its log ends with:\n{process.log_tail(15)}")
+            return found
+
+        wait_for(look, lambda found: not found, timeout_s, _LOOK_S, f"the object store of {self._topology.name}")
+
+    def make_buckets(self) -> None:
+        """Make those of `BUCKETS` that are not there. Raises `StoreError`."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        client = self.client()
+        try:
+            there = {bucket["Name"] for bucket in client.list_buckets()["Buckets"]}
+            for name in BUCKETS:
+                if name not in there:
+                    client.create_bucket(Bucket=name)
+        except (BotoCoreError, ClientError) as error:
+            raise StoreError(f"the object store's buckets cannot be made: {error}") from error
+        finally:
+            client.close()

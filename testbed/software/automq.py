@@ -1,0 +1,193 @@
+"""AutoMQ as somebody has it: an unpacked release, its tarball, an image; copied into the cache as a Kafka of its own.
+
+No package registry has it, and none is asked: it is supplied, by the topology or by TESTBED_AUTOMQ.
+"""
+
+import os
+import re
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.software.builds import laid, once, unpack
+from testbed.software.cache import sha256_of
+from testbed.software.engine import Engine, EngineError
+from testbed.software.errors import SoftwareError
+from testbed.software.jvm import MAIN_CLASS
+from testbed.software.release import S3_STREAM, KafkaRelease, clients_jar, identify, runnable
+from testbed.software.source import AUTOMQ, is_path
+
+VARIABLE = "TESTBED_AUTOMQ"
+SUPPLY = (
+    "Supply one: the tarball of a release (automq-VERSION_kafka-VERSION.tgz, from the releases of the AutoMQ project), "
+    "the folder it unpacks to (it has libs/, bin/ and config/), or an image of it that the container engine has. "
+    f"Name it in the topology (`software: {{automq: {{path: …}}}}` or `{{image: …}}`) or in {VARIABLE}"
+)
+_NAMED = re.compile(r"automq-(?:kafka-)?(\d[A-Za-z0-9.-]*?)(?:_kafka-.*)?(?:\.tgz|\.tar\.gz)?")
+_TAGGED = re.compile(r".*:(\d[A-Za-z0-9._-]*)")
+_STREAM_VERSION = re.compile(rf"{S3_STREAM}(\d[A-Za-z0-9.-]*)\.jar")
+_COPY_BYTES = 1 << 20
+
+
+class NoDistribution(SoftwareError):
+    """Nobody has supplied an AutoMQ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Supplied:
+    """Where somebody says that an AutoMQ is: a path (of a folder or a tarball) or an image, and who says so."""
+
+    path: Path | None = None
+    image: str | None = None
+    by: str = "the topology"
+
+    def __str__(self) -> str:
+        return str(self.path) if self.path is not None else f"image {self.image}"
+
+
+def supplied(path: str | None, image: str | None, environment: Mapping[str, str] = os.environ) -> Supplied:
+    """The distribution that is named, or else that of the environment. Raises `NoDistribution` when there is neither.
+
+    In the environment, what is written as a path or lies there is one; anything else is an image.
+    """
+    if path is not None:
+        return Supplied(path=Path(path).expanduser().absolute())
+    if image is not None:
+        return Supplied(image=image)
+    text = environment.get(VARIABLE, "").strip()
+    if not text:
+        raise NoDistribution(f"there is no AutoMQ: the topology names none, and {VARIABLE} is not set. {SUPPLY}.")
+    there = Path(text).expanduser().absolute()
+    # An image may have a slash in its name, and no path has a colon that a person wrote.
+    if there.exists() or text.startswith(("/", "~", ".")) or (is_path(text) and ":" not in text):
+        return Supplied(path=there, by=VARIABLE)
+    return Supplied(image=text, by=VARIABLE)
+
+
+def automq_release(where: Supplied, engine: Engine | None = None) -> KafkaRelease:
+    """The distribution in the cache, checked and with its digest; put there when new, and only whole.
+
+    Its version is `automq-1.6.0+0123456789ab`: AutoMQ's own number as far as it can be seen, and digits of its jars.
+    Raises SoftwareError saying what is wrong with it, and what to supply.
+    """
+    try:
+        if where.path is None:
+            return _of_image(where, engine or Engine.from_environment())
+        if where.path.is_dir():
+            return _laid(runnable((_top(where.path) / "libs").glob("*.jar")), where, where.path.name)
+        if where.path.is_file():
+            return _of_tarball(where, where.path)
+    except OSError as error:
+        why = f"{error.strerror or error} ({error.filename or 'no name'})"
+        raise SoftwareError(f"{where}, named by {where.by}, cannot be copied into the cache: {why}") from error
+    raise SoftwareError(f"there is no AutoMQ at {where}, named by {where.by}: no such file or folder. {SUPPLY}.")
+
+
+def _top(folder: Path) -> Path:
+    """The release's own folder: the one named, or the only one inside it that has libs/."""
+    if (folder / "libs").is_dir():
+        return folder
+    inside = sorted(path for path in folder.iterdir() if (path / "libs").is_dir())
+    return inside[0] if len(inside) == 1 else folder
+
+
+def _of_tarball(where: Supplied, tarball: Path) -> KafkaRelease:
+    def make(folder: Path) -> KafkaRelease:
+        return _laid(unpack(tarball, folder), where, tarball.name)
+
+    return once("automq-tarballs", sha256_of(tarball)[:16], make)
+
+
+def _of_image(where: Supplied, engine: Engine) -> KafkaRelease:
+    name = str(where.image)
+    identity = engine.find_image(name)
+    if identity is None:
+        try:
+            engine.pull_image(name)
+        except EngineError as error:
+            raise SoftwareError(
+                f"{where}, named by {where.by}: the container engine does not have it and cannot get it ({error}); "
+                f"`docker load` puts in one that was saved to a file. {SUPPLY}."
+            ) from error
+        identity = engine.find_image(name)
+    if identity is None:
+        raise SoftwareError(f"{where}, named by {where.by}: pulled, and not there. {SUPPLY}.")
+    found = identity
+
+    def make(folder: Path) -> KafkaRelease:
+        with engine.files_of_image(found) as files:
+            jars = jars_in(files, folder)
+        return _laid(jars, where, name)
+
+    return once("automq-images", found.removeprefix("sha256:")[:16], make)
+
+
+def jars_in(files: object, target: Path) -> list[Path]:
+    """Of the tar of a whole file system (a stream), the jars of that folder `libs` that has AutoMQ's, into `target`."""
+    folders: dict[str, Path] = {}
+    with tarfile.open(fileobj=files, mode="r|*") as archive:  # type: ignore[call-overload]
+        for member in archive:
+            folder, _, jar = member.name.rpartition("/")
+            if not (member.isfile() and jar.endswith(".jar") and folder.rpartition("/")[2] == "libs"):
+                continue
+            into = folders.setdefault(folder, target / str(len(folders)))
+            into.mkdir(parents=True, exist_ok=True)
+            content = archive.extractfile(member)
+            assert content is not None
+            with content, (into / jar).open("wb") as out:
+                shutil.copyfileobj(content, out, _COPY_BYTES)
+    for folder in folders.values():
+        if any(folder.glob(f"{S3_STREAM}*.jar")):
+            return runnable(folder.iterdir())
+    return runnable(next(iter(folders.values()), target).glob("*.jar"))
+
+
+def _laid(jars: Sequence[Path], where: Supplied, name: str) -> KafkaRelease:
+    wrong = problem(jars)
+    if wrong:
+        raise SoftwareError(f"{where}, named by {where.by}, is not an AutoMQ: {wrong}. {SUPPLY}.")
+    return laid(jars, f"{AUTOMQ}{version_of(jars, name)}")
+
+
+def problem(jars: Sequence[Path]) -> str:
+    """Why these jars are no AutoMQ that can be run; empty when they are one."""
+    if not jars:
+        return "no jars in a folder libs/"
+    if clients_jar(jars) is None:
+        return f"no kafka-clients-*.jar among its {len(jars)} jars"
+    if not any(jar.name.startswith(S3_STREAM) for jar in jars):
+        return f"no {S3_STREAM}*.jar among its {len(jars)} jars, by which AutoMQ is known; it is a Kafka without it"
+    try:
+        identify(jars)
+        mains = [jar.name for jar in jars if _has_main(jar)]
+    except SoftwareError as error:
+        return str(error)
+    return "" if mains else f"no jar of its core has the class {MAIN_CLASS}"
+
+
+def _has_main(jar: Path) -> bool:
+    if not jar.name.startswith("kafka_"):
+        return False
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            return f"{MAIN_CLASS.replace('.', '/')}.class" in archive.namelist()
+    except (OSError, zipfile.BadZipFile) as error:
+        raise SoftwareError(f"{jar.name} cannot be read ({error})") from error
+
+
+def version_of(jars: Sequence[Path], name: str) -> str:
+    """AutoMQ's own number: of its stream library where that has one of its own, else of the name it came under.
+
+    Its jars carry Kafka's version, and a release's number only stands in the name of its tarball, folder or tag. Where
+    there is none it is the Kafka that it says it is.
+    """
+    kafka = identify(jars).version
+    own = next((found[1] for jar in jars if (found := _STREAM_VERSION.fullmatch(jar.name))), kafka)
+    if own != kafka:
+        return own
+    last = name.rpartition("/")[2]
+    named = _NAMED.fullmatch(last) or _TAGGED.fullmatch(last)
+    return named[1] if named else f"kafka-{kafka}"

@@ -1,0 +1,189 @@
+"""The object store's server: one binary, from the project's image where a registry answers, else built from source.
+
+Built by the ordinary Go client at a pinned version, once: about five minutes of two cores. What a build that was killed
+has compiled is kept beside the cache for the next one.
+"""
+
+import logging
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.paths import cache_dir, state_dir
+from testbed.software.cache import artefact, digests, existing
+from testbed.software.commands import CommandError, run_logged
+from testbed.software.engine import Engine, EngineError
+from testbed.software.errors import SoftwareError
+
+LOG = logging.getLogger(__name__)
+MODULE = "github.com/minio/minio"
+VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
+"""The last state of its source; releases' tags are not to be had through the Go client."""
+GO = (1, 24)
+"""The oldest Go that compiles it."""
+CONFIGURED = "TESTBED_MINIO_IMAGE"
+IMAGE = "minio/minio:RELEASE.2025-09-07T16-13-09Z"
+"""The last release that was published as an image."""
+IN_IMAGE = "/usr/bin/minio"
+BINARY = "minio"
+BUILD_S = 300.0
+_TELL_S = 30.0
+Progress = Callable[[str], None]
+
+
+class GoMissing(SoftwareError):
+    """There is no Go, or one that is too old."""
+
+
+@dataclass(frozen=True, slots=True)
+class Minio:
+    """A server's binary on this machine, verified, and what it is: a version of the source, or an image."""
+
+    binary: Path
+    version: str
+    digest: str
+    """The binary's sha256."""
+
+
+def cached_minio() -> Minio | None:
+    """The binary when it is cached and whole; makes nothing."""
+    for version in (_of_image(wanted_image()), VERSION):
+        folder = existing("minio", version)
+        if folder is not None:
+            return _minio(folder, version)
+    return None
+
+
+def minio(progress: Progress = lambda _text: None) -> Minio:
+    """The binary: cached, or taken from the image, or built (or waited for, while another process builds it).
+
+    Raises `GoMissing` where it must be built and cannot, `SoftwareError` for anything else.
+    """
+    found = cached_minio()
+    if found is not None:
+        return found
+    image = wanted_image()
+    if _pulled(image):
+        return _minio(artefact("minio", _of_image(image), lambda target: _extract(image, target)), _of_image(image))
+    require_go()
+    about = f"once, {BUILD_S / 60:.0f} min or so (or waiting for who builds it)"
+    progress(f"building the object store's server, {about}; log: {_log()}")
+    with _telling(progress):
+        return _minio(artefact("minio", VERSION, build), VERSION)
+
+
+def wanted_image() -> str:
+    """The image that has the binary."""
+    return os.environ.get(CONFIGURED) or IMAGE
+
+
+def go_version() -> tuple[int, ...] | None:
+    """Of the Go on PATH: (1, 24, 3); None where there is none."""
+    go = shutil.which("go")
+    if go is None:
+        return None
+    # GOTOOLCHAIN says which Go would really compile: its own, or one it fetches.
+    said = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout
+    return parse_go_version(said)
+
+
+def parse_go_version(text: str) -> tuple[int, ...] | None:
+    """Of `go1.24.3`: (1, 24, 3); None for anything else."""
+    found = re.match(r"go(\d+(?:\.\d+)*)", text.strip())
+    return tuple(map(int, found[1].split("."))) if found else None
+
+
+def require_go() -> None:
+    """Raise `GoMissing`, saying what mends it, unless there is a Go that is new enough."""
+    found = go_version()
+    if found is None or found < GO:
+        there = "is not installed" if found is None else f"is {'.'.join(map(str, found))}"
+        raise GoMissing(
+            f"the object store's server is built with Go {'.'.join(map(str, GO))} or newer; go {there}: "
+            "`./run testbed doctor --fix --with minio` installs it or says how"
+        )
+
+
+def build(target: Path) -> None:
+    """Compile the pinned version into `target`. Raises `CommandError`."""
+    work = cache_dir() / "minio-build"
+    run_logged(build_command(), _log(), env=build_environment(work))
+    (target / BINARY).write_bytes((work / "bin" / BINARY).read_bytes())
+    (target / BINARY).chmod(0o755)
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def build_command() -> tuple[str, ...]:
+    """The words that compile it. `-v` names each package in the log, which is the progress there is."""
+    return ("go", "install", "-v", "-trimpath", "-modcacherw", "-ldflags=-s -w", f"{MODULE}@{VERSION}")
+
+
+def build_environment(work: Path) -> dict[str, str]:
+    """Everything Go writes lies in `work`; where it reads from is the user's setting. A static binary."""
+    return {"GOPATH": str(work), "GOBIN": str(work / "bin"), "GOCACHE": str(work / "cache"), "CGO_ENABLED": "0"}
+
+
+def _log() -> Path:
+    return state_dir() / "logs" / "minio.log"
+
+
+def _of_image(image: str) -> str:
+    return "image-" + re.sub(r"[^A-Za-z0-9._+-]", "-", image)
+
+
+def _minio(folder: Path, version: str) -> Minio:
+    return Minio(folder / BINARY, version, digests(folder)[BINARY])
+
+
+def _pulled(image: str) -> bool:
+    """Whether the engine has the image, or gets it from its registry."""
+    engine = Engine.from_environment()
+    try:
+        if engine.find_image(image) is None:
+            engine.pull_image(image)
+    except EngineError as error:
+        log = LOG.warning if os.environ.get(CONFIGURED) else LOG.info
+        log("the image %s cannot be pulled (%s): building from source", image, error)
+        return False
+    return True
+
+
+def _extract(image: str, target: Path) -> None:
+    Engine.from_environment().copy_out(image, IN_IMAGE, target / BINARY)
+    (target / BINARY).chmod(0o755)
+
+
+@contextmanager
+def _telling(progress: Progress) -> Iterator[None]:
+    """Every half minute say how many packages the log names so far."""
+    done = threading.Event()
+
+    def tell() -> None:
+        seconds = 0.0
+        while not done.wait(_TELL_S):
+            seconds += _TELL_S
+            lines = _log().read_text(errors="replace").count("\n") if _log().exists() else 0
+            progress(f"building the object store's server: {seconds:.0f} s of about {BUILD_S:.0f} s ({lines} packages)")
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        teller.join()
+
+
+if __name__ == "__main__":
+    # For whoever wants it built in the background: `python -m testbed.software.minio`.
+    try:
+        made = minio(lambda text: print(text, flush=True))
+    except CommandError as error:
+        raise SystemExit(str(error)) from error
+    print(f"{made.binary}: {made.version}")

@@ -1,0 +1,141 @@
+"""The remote storage manager of KIP-405 that brokers load: the testbed's own, built by Maven, or a user's folder of jars.
+
+Both are copied into the cache under their digest, whole or not at all, and seen by Kafka hosts at `TARGET`.
+"""
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testbed.paths import cache_dir, state_dir
+from testbed.software.cache import artefact, digests, existing, sha256_of
+from testbed.software.commands import CommandError, run_logged
+from testbed.software.errors import SoftwareError
+from testbed.software.implementers import implementers
+from testbed.software.jvm import Mount
+from testbed.software.locks import held
+from testbed.software.maven import NotInRegistry, missing_artifacts
+
+SOURCES = Path(__file__).parents[1] / "tiered" / "java"
+TARGET = "/opt/testbed/rsm"
+OWN_CLASS = "testbed.tiered.S3RemoteStorageManager"
+INTERFACE = "org.apache.kafka.server.log.remote.storage.RemoteStorageManager"
+CLASS_PROPERTY = "remote.log.storage.manager.class.name"
+_CLASS_FILE = "class-name"
+_JARS = "jars"
+_BUILD_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStorageManager:
+    """A manager in the cache: its folder of jars, the class that brokers are told, a digest over all of it."""
+
+    folder: Path
+    class_name: str
+    """Empty when the jars have none or several: then the topology's properties say which."""
+    digest: str
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the testbed's own."""
+        return self.class_name == OWN_CLASS
+
+    @property
+    def mount(self) -> Mount:
+        """Where a Kafka host sees it, read-only."""
+        return Mount(self.folder, TARGET)
+
+
+def remote_storage_manager(folder: str | Path | None = None) -> RemoteStorageManager:
+    """The manager in `folder`, or with None the testbed's own, built when its sources are new (half a minute).
+
+    Raises SoftwareError when it cannot be built, or when there is none in the folder.
+    """
+    if folder is None:
+        made = artefact("rsm", f"own-{sources_digest()[:16]}", _build)
+        return _at(made)
+    jars = _jars_in(Path(folder))
+    key = _digest([(jar.name, sha256_of(jar)) for jar in jars])
+    return _at(artefact("rsm", f"given-{key[:16]}", lambda made: _copy(jars, made)))
+
+
+def cached_manager() -> RemoteStorageManager | None:
+    """The testbed's own when it is in the cache and intact; builds nothing."""
+    made = existing("rsm", f"own-{sources_digest()[:16]}")
+    return None if made is None else _at(made)
+
+
+def sources_digest(sources: Path = SOURCES) -> str:
+    """Over everything that the jar is made of; the tests are no part of it."""
+    files = [sources / "pom.xml", *sorted((sources / "src" / "main").rglob("*.java"))]
+    return _digest([(str(path.relative_to(sources)), sha256_of(path)) for path in files])
+
+
+def run_maven(arguments: Sequence[str | Path], *, env: dict[str, str] | None = None, timeout_s: float = _BUILD_S) -> None:
+    """Run Maven on a copy of the sources: the tree, which may not be writable, stays as it is.
+
+    Raises SoftwareError when Maven is not there or fails.
+    """
+    if shutil.which("mvn") is None:
+        raise SoftwareError("the remote storage manager is built by Maven, which is not installed; on Debian: maven")
+    with tempfile.TemporaryDirectory(prefix="testbed-rsm-") as folder:
+        project = Path(folder) / "java"
+        shutil.copytree(SOURCES, project, ignore=shutil.ignore_patterns("target"))
+        # Maven's local repository is not made for two writers at once.
+        with held(cache_dir() / ".maven.lock"):
+            try:
+                run_logged(
+                    ["mvn", "-B", "-q", "-Dstyle.color=never", "-f", project / "pom.xml", *arguments],
+                    state_dir() / "logs" / "maven.log",
+                    env=env,
+                    timeout_s=timeout_s,
+                )
+            except CommandError as error:
+                missing = missing_artifacts(error.output)
+                if missing:
+                    raise NotInRegistry(f"Maven finds no {', '.join(missing)}") from error
+                raise
+
+
+def _build(folder: Path) -> None:
+    jars = folder / _JARS
+    jars.mkdir()
+    run_maven(["package", "-Dmaven.test.skip=true", f"-Drsm.to={jars}"])
+    _note(folder, OWN_CLASS)
+
+
+def _copy(jars: Sequence[Path], folder: Path) -> None:
+    (folder / _JARS).mkdir()
+    for jar in jars:
+        shutil.copyfile(jar, folder / _JARS / jar.name)
+    found = implementers(sorted((folder / _JARS).iterdir()), INTERFACE)
+    _note(folder, found[0] if len(found) == 1 else "")
+
+
+def _note(folder: Path, class_name: str) -> None:
+    (folder / _CLASS_FILE).write_text(class_name, encoding="utf-8")
+
+
+def _at(folder: Path) -> RemoteStorageManager:
+    known = digests(folder)
+    name = (folder / _CLASS_FILE).read_text(encoding="utf-8")
+    return RemoteStorageManager(folder / _JARS, name, _digest(sorted(known.items())))
+
+
+def _jars_in(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise SoftwareError(f"{folder} is no folder: remote_storage.manager is one with a RemoteStorageManager's jars")
+    jars: dict[str, Path] = {}
+    # A release has its jars in one folder or in several below it (a core's, a store's): brokers are given them all.
+    for jar in sorted(folder.rglob("*.jar")):
+        jars.setdefault(jar.name, jar)
+    if not jars:
+        raise SoftwareError(f"{folder} has no jars; an unpacked release of a RemoteStorageManager has")
+    return list(jars.values())
+
+
+def _digest(named: Sequence[tuple[str, str]]) -> str:
+    return hashlib.sha256("".join(f"{digest}  {name}\n" for name, digest in named).encode()).hexdigest()

@@ -1,0 +1,122 @@
+"""What lies in the object store of a running testbed: the metadata topic and the bucket, read."""
+
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from testbed.errors import TestbedError
+from testbed.kafka.remote_storage import METADATA_TOPIC
+from testbed.objectstore.store import TIERED, StoreError
+from testbed.tiered.objects import Account, account
+from testbed.tiered.segments import Segment, SegmentId, State, replay
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+_AT_ONCE = 2000
+
+
+class RemoteLog:
+    """The segments that the cluster knows of, read from its own topic for that; a context manager."""
+
+    def __init__(self, bootstrap: Sequence[str], *, timeout_s: float = 30.0) -> None:
+        self._timeout_s = timeout_s
+        self._known: dict[SegmentId, Segment] = {}
+        self._next: dict[int, int] = {}
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": ",".join(bootstrap),
+                "group.id": "testbed-remote-log",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "log_level": 3,
+            }
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._consumer.close()
+
+    def segments(self, topic: str | None = None) -> list[Segment]:
+        """Every copy of a segment of the topic (None: of all), as the metadata has them now.
+
+        None before the first topic is tiered. Raises `TestbedError` when the topic cannot be read to its present end.
+        """
+        try:
+            self._read()
+        except KafkaException as error:
+            raise TestbedError(f"{METADATA_TOPIC} cannot be read: {error}") from error
+        return [each for of, each in sorted(self._known.items()) if topic is None or of.topic == topic]
+
+    def copied_bytes(self, topic: str) -> dict[int, int]:
+        """Partition → bytes of its segments that are in the store, a segment that was copied twice counted once."""
+        largest: dict[tuple[int, int], int] = {}
+        for each in self.segments(topic):
+            if each.state is State.COPIED:
+                place = (each.of.partition, each.end_offset)
+                largest[place] = max(largest.get(place, 0), each.bytes)
+        total: dict[int, int] = {}
+        for (partition, _end), size in largest.items():
+            total[partition] = total.get(partition, 0) + size
+        return total
+
+    def _read(self) -> None:
+        ends = self._ends()
+        deadline = time.monotonic() + self._timeout_s
+        if self._next.keys() != ends.keys():
+            self._next = {partition: self._next.get(partition, 0) for partition in ends}
+            self._consumer.assign([TopicPartition(METADATA_TOPIC, *each) for each in self._next.items()])
+        while behind := [partition for partition, end in ends.items() if self._next[partition] < end]:
+            if time.monotonic() > deadline:
+                raise TestbedError(
+                    f"{METADATA_TOPIC}: partitions {', '.join(map(str, behind))} were not read to their end within "
+                    f"{self._timeout_s:g} s"
+                )
+            for message in self._consumer.consume(_AT_ONCE, timeout=0.2):
+                self._take(message)
+
+    def _take(self, message: Any) -> None:
+        error: KafkaError | None = message.error()
+        if error is None:
+            value: bytes | None = message.value()
+            replay(self._known, [value] if value is not None else [])
+            self._next[message.partition()] = message.offset() + 1
+        elif not error.retriable():
+            raise TestbedError(f"{METADATA_TOPIC}-{message.partition()}: {error.str()}")
+
+    def _ends(self) -> dict[int, int]:
+        found = self._consumer.list_topics(METADATA_TOPIC, timeout=self._timeout_s).topics[METADATA_TOPIC]
+        if found.error is not None:
+            return {}
+        ends = {}
+        for partition in found.partitions:
+            where = TopicPartition(METADATA_TOPIC, partition)
+            _low, ends[partition] = self._consumer.get_watermark_offsets(where, timeout=self._timeout_s)
+        return ends
+
+
+def stored(testbed: "Testbed") -> list[tuple[str, int]]:
+    """Key and size in bytes of every object in the bucket of the remote log. Raises `TestbedError`."""
+    # Imported here: it takes a third of a second, which only who talks to a store shall wait for.
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    client = testbed.objectstore.client()
+    try:
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=TIERED)
+        return [(str(each["Key"]), int(each["Size"])) for page in pages for each in page.get("Contents", ())]
+    except (BotoCoreError, ClientError) as error:
+        raise StoreError(f"the bucket {TIERED} cannot be listed: {error}") from error
+    finally:
+        client.close()
+
+
+def accounted(testbed: "Testbed", remote: RemoteLog) -> Account:
+    """The store held against the metadata; exact when nothing is copied or deleted meanwhile."""
+    return account(remote.segments(), stored(testbed))

@@ -1,0 +1,70 @@
+"""Who gives what to whom when brokers join or leave."""
+
+from collections import Counter
+
+import pytest
+
+from testbed.experiments.experiment import find_experiment, read_settings
+from testbed.experiments.scaled import leaving
+from testbed.experiments.scaling import joined, left, shared_out
+from testbed.experiments.scene import assignment, plan
+from testbed.kafka.types import TopicPartition
+from testbed.reassignment.planners.planners import add, cost, drain
+
+IDS = {"b1": 1, "b2": 2, "b3": 3, "b4": 4}
+
+
+def before(groups):
+    return {TopicPartition(t, p): tuple(r) for t, ps in assignment(groups, IDS).items() for p, r in ps.items()}
+
+
+def after(groups):
+    return Counter(broker for group in groups for _p in group.partitions for broker in group.target)
+
+
+def moves(groups):
+    return plan([group for group in groups if group.moves], IDS)
+
+
+@pytest.mark.parametrize("count", [6, 12, 13, 100])
+@pytest.mark.parametrize(("there", "joining"), [(["b1", "b2"], ["b3"]), (["b1", "b2"], ["b3", "b4"]), (["b1"], ["b2"])])
+def test_those_that_join_get_their_share_and_no_more_is_moved_than_a_planner_would(count, there, joining):
+    groups = joined("t", range(count), there, joining)
+    assert sorted(tp.partition for group in groups for tp in group.tps()) == list(range(count))
+    shares = after(groups)
+    assert set(shares) == {*there, *joining}
+    assert max(shares.values()) - min(shares.values()) <= 1
+    racks = {IDS[host]: "r1" for host in (*there, *joining)}
+    least = cost(add(before(groups), racks, [IDS[host] for host in joining]), before(groups), {})
+    assert cost(moves(groups), before(groups), {}).replicas == least.replicas
+
+
+@pytest.mark.parametrize("count", [6, 12, 13, 100])
+@pytest.mark.parametrize(("staying", "gone"), [(["b1", "b2"], ["b3"]), (["b1"], ["b2"]), (["b1", "b2"], ["b3", "b4"])])
+def test_those_that_leave_have_nothing_any_more(count, staying, gone):
+    groups = left("t", range(count), staying, gone)
+    assert sorted(tp.partition for group in groups for tp in group.tps()) == list(range(count))
+    shares = after(groups)
+    assert set(shares) == set(staying)
+    assert max(shares.values()) - min(shares.values()) <= 1
+    racks = {IDS[host]: "r1" for host in (*staying, *gone)}
+    least = cost(drain(before(groups), racks, [IDS[host] for host in gone]), before(groups), {})
+    assert cost(moves(groups), before(groups), {}).replicas == least.replicas
+
+
+def test_bytes_and_what_is_written_are_shared_out_by_partitions():
+    groups = shared_out(joined("t", range(12), ["b1", "b2"], ["b3"]), 1200, 24.0)
+    assert {len(group.partitions) * 100 for group in groups} == {group.bytes for group in groups}
+    assert sum(group.inbound_bytes_per_s for group in groups) == pytest.approx(24.0)
+
+
+@pytest.mark.parametrize("name", ["scale-out", "scale-in"])
+def test_a_third_of_the_partitions_moves(name):
+    experiment = find_experiment(name)
+    from testbed.experiments.catalogue import scale_in, scale_out
+
+    module = scale_out if name == "scale-out" else scale_in
+    scene = module.stage(read_settings(experiment, "ci", []), ["b1", "b2", "b3"])
+    assert scene.partitions == 4
+    if name == "scale-in":
+        assert leaving(scene) == "b3"

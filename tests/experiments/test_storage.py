@@ -1,0 +1,102 @@
+"""Where logs lie: what is refused, what topics are made with, and what is waited for."""
+
+from dataclasses import replace
+
+import pytest
+
+from results.relocation import LOCAL_MOST
+from testbed.errors import UsageError
+from testbed.experiments.experiment import find_experiment, read_settings
+from testbed.experiments.stages import two_node
+from testbed.experiments.storage import (
+    SEGMENT_BYTES,
+    Settling,
+    check_storage,
+    least_bytes,
+    log_bytes_of,
+    mostly_remote,
+    topic_settings,
+)
+from testbed.kafka.types import TopicPartition
+from testbed.runner.variant import Variant, resolve
+from testbed.topology.find import find
+from testbed.topology.model import AutomqSource
+from testbed.wait import WaitTimeout
+
+TPS = [TopicPartition("t", p) for p in range(2)]
+
+
+def test_disk_is_kafkas_own_and_tiered_keeps_as_little_as_it_can():
+    assert topic_settings("disk") == topic_settings("automq") == {}
+    tiered = topic_settings("tiered")
+    assert tiered["remote.storage.enable"] == "true"
+    assert tiered["local.retention.bytes"] == "1"
+    assert topic_settings("tiered", 5_000_000)["local.retention.bytes"] == "5000000"
+
+
+def test_so_few_bytes_that_their_last_segments_are_a_tenth_are_refused():
+    experiment = find_experiment("s3-reassign")
+    least = least_bytes("tiered", 100)
+    assert least * LOCAL_MOST == pytest.approx(100 * SEGMENT_BYTES)
+    few = read_settings(experiment, "ci", ["storage=tiered", "partitions=100", "size=900MB"])
+    with pytest.raises(UsageError, match=r"100 tiered partitions .* 1048576kB|100 tiered partitions"):
+        experiment.overlay(few)
+    experiment.overlay({**few, "storage": "disk"})
+    experiment.overlay({**few, "size": least})
+
+
+def test_a_topology_must_be_able_to_hold_them():
+    plain, s3 = find("two-brokers"), find("s3")
+    check_storage("disk", plain)
+    check_storage("disk", s3)
+    check_storage("tiered", s3)
+    with pytest.raises(UsageError, match="two-brokers has none"):
+        check_storage("tiered", plain)
+    with pytest.raises(UsageError, match="runs Apache Kafka"):
+        check_storage("automq", s3)
+    hosts = tuple(replace(host, kafka_version=None) if host.role.runs_kafka else host for host in s3.hosts)
+    automq = replace(s3, hosts=hosts, remote_storage=None, automq=AutomqSource())
+    check_storage("automq", automq)
+    with pytest.raises(UsageError, match="runs AutoMQ"):
+        check_storage("tiered", replace(automq, name="other"))
+
+
+def test_it_is_refused_before_anything_is_made():
+    with pytest.raises(UsageError, match="two-brokers has none"):
+        resolve(Variant("a", "s3-reassign", settings=("storage=tiered",), topology="two-brokers"))
+
+
+def test_it_is_waited_until_less_than_a_tenth_is_on_disk():
+    readings = iter([{TPS[0]: 100}, {TPS[0]: 100, TPS[1]: 100}, {TPS[0]: 20, TPS[1]: 0}, {TPS[0]: 19, TPS[1]: 0}])
+    seen = []
+
+    def local():
+        seen.append(next(readings))
+        return seen[-1]
+
+    Settling(local, dict.fromkeys(TPS, 100)).wait(10.0)
+    assert len(seen) == 4
+    with pytest.raises(WaitTimeout, match="less than a tenth"):
+        Settling(lambda: dict.fromkeys(TPS, 100), dict.fromkeys(TPS, 100)).wait(0.0)
+
+
+def test_a_log_is_larger_than_its_values_as_a_like_one_is():
+    assert log_bytes_of(1000, 100, 110.0) == 1100
+    assert log_bytes_of(1000, 100, None) == 1000
+    assert log_bytes_of(1000, 100, 90.0) == 1000  # a part of it was not read yet
+
+
+def test_a_throttle_has_as_much_to_hold_back_on_tiered_logs_as_on_disk():
+    experiment = find_experiment("kip73-two-node")
+    settings = read_settings(experiment, "ci", ["rate=2MB/s", "partitions=20"])
+    on_disk = two_node(settings, ["b1", "b2"])
+    assert mostly_remote(on_disk, "disk") == (on_disk, 0)
+    tiered, local = mostly_remote(on_disk, "tiered")
+    assert local == sum(group.bytes for group in on_disk.listed)
+    assert local + 20 * SEGMENT_BYTES < LOCAL_MOST * sum(group.bytes for group in tiered.listed)
+    assert tiered.control == on_disk.control
+    resolve(Variant("a", "kip73-two-node", settings=("storage=tiered",), topology="s3"))
+    with pytest.raises(UsageError, match="two-brokers has none"):
+        resolve(Variant("a", "kip73-two-node", settings=("storage=tiered",)))
+    with pytest.raises(UsageError, match="no parameter 'storage'"):
+        resolve(Variant("a", "kip73-two-node-produce", settings=("storage=tiered",)))

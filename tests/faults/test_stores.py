@@ -1,0 +1,270 @@
+"""Faults of the object store, on real processes and files of this machine in the place of a host's."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import TestbedError, UsageError
+from testbed.faults import Faults, parse_fault, stores
+from testbed.faults.leftovers import heal_leftovers
+from testbed.faults.parse import as_text
+from testbed.faults.processes import start
+from testbed.hosts import CommandFailed, Daemon, Result
+from testbed.objectstore.server import DATA_DIR, PID_FILE
+from testbed.owner import Owner
+from testbed.provision import state as states
+from testbed.topology import loads
+from tests.provision.states import make
+
+DEAD = Owner(1, 0, "another boot")
+TOPOLOGY = """
+name: stored
+kafka: {version: 4.3.1}
+defaults: {nic: {rate: 400mbit}}
+hosts:
+  b1: {role: both}
+  s1: {role: objectstore, disk: {size: 1GB}}
+"""
+SIZE, FREE = 10**9, 3_000_000
+
+
+class LocalHost:
+    """Runs what a host is told here, with its files under a folder; its disk is as large as it says."""
+
+    name = "s1"
+
+    def __init__(self, root):
+        self._root = str(root)
+
+    def run(self, command, *, timeout_s=60.0, check=True, stdin=b""):
+        words = [command] if isinstance(command, str) else list(command)
+        if words[0] == "df":
+            there = self.size(stores.FILLER)
+            return Result("df", 0, f"Avail Size\n{FREE + stores.left_when_full(SIZE) - there} {SIZE}\n", "", 0.0)
+        local = [word.replace("/var/", f"{self._root}/var/").replace("/run/", f"{self._root}/run/") for word in words]
+        done = subprocess.run(
+            ["sh", "-c", local[0]] if isinstance(command, str) else local,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+        result = Result(" ".join(words), done.returncode, done.stdout, done.stderr, 0.0)
+        if check and done.returncode:
+            raise CommandFailed(self.name, result)
+        return result
+
+    def size(self, path):
+        try:
+            return Path(self._root + path).stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def exists(self, path):
+        return Path(self._root + path).exists()
+
+    def tail(self, path, *, lines=100):
+        return ""
+
+
+class FakeStore:
+    """The server is a process that sleeps; it is ready while that runs and its drive is there."""
+
+    def __init__(self, host):
+        self.host = host
+        self.waited = 0
+
+    def server(self, host):
+        assert host == "s1"
+        return Daemon(self.host, "MinIO", ["sleep", "600"], pid_file=PID_FILE, log="/var/log/minio/server.log")
+
+    def silence(self, host):
+        return "" if self.server(host).pid() else "connection refused"
+
+    def ask(self):
+        return 404 if self.host.exists(FORMAT) else 503
+
+    def wait_ready(self, *, timeout_s):
+        assert self.silence("s1") == ""
+        self.waited += 1
+
+
+FORMAT = f"{DATA_DIR}/d1/.minio.sys/format.json"
+
+
+class FakeTestbed:
+    def __init__(self, root, topology):
+        self.name, self.topology = "stored", topology
+        states.save(make(self.name))
+        self.host = LocalHost(root)
+        self.objectstore = FakeStore(self.host)
+
+    def wait_serving(self, *, timeout_s):
+        pass
+
+
+@pytest.fixture
+def up(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("testbed.faults.faults._LOOK_S", 0.01)
+    for folder in (f"{DATA_DIR}/d1/.minio.sys", "/run"):
+        Path(f"{tmp_path}{folder}").mkdir(parents=True)
+    Path(f"{tmp_path}{FORMAT}").write_text("{}")
+    testbed = FakeTestbed(tmp_path, loads(TOPOLOGY))
+    start(testbed.objectstore.server("s1"))
+    yield testbed
+    for file in ("minio.pid", "minio-pulses.pid"):
+        path = tmp_path / "run" / file
+        if path.exists():
+            try:
+                os.kill(int(path.read_text()), signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+
+def state(testbed):
+    """The letter of the server's process; empty without one."""
+    pid = testbed.objectstore.server("s1").pid()
+    if pid is None:
+        return ""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def as_declared(testbed):
+    host = testbed.host
+    assert state(testbed) == "S"
+    assert host.exists(FORMAT) and not host.exists(stores.FILLER)
+    assert stores._pulses(testbed.objectstore.server("s1"), None).pid() is None
+    assert Faults(testbed).list() == ()
+
+
+EACH = [
+    "objectstore-down host=s1",
+    "objectstore-restart host=s1",
+    "objectstore-slow host=s1 pause=60ms every=100ms",
+    "objectstore-full host=s1",
+    "objectstore-503 host=s1",
+]
+
+
+def effect(testbed):
+    """Of which kinds something is seen."""
+    host, server = testbed.host, testbed.objectstore.server("s1")
+    found = {
+        "objectstore-down": state(testbed) == "",
+        "objectstore-slow": stores._pulses(server, None).pid() is not None,
+        "objectstore-full": host.size(stores.FILLER) == FREE,
+        "objectstore-503": not host.exists(FORMAT),
+    }
+    return {kind for kind, seen in found.items() if seen}
+
+
+@pytest.mark.parametrize("text", EACH)
+def test_it_takes_effect_and_is_healed(up, text):
+    before = up.objectstore.server("s1").pid()
+    with Faults(up).injected(parse_fault(text)):
+        assert effect(up) == {text.split()[0]} - {"objectstore-restart"}
+    as_declared(up)
+    assert up.objectstore.waited == 1
+    assert (up.objectstore.server("s1").pid() == before) == (text.split()[0] not in EACH[0] + EACH[1])
+
+
+@pytest.mark.parametrize("text", EACH)
+def test_what_a_dead_process_left_is_healed_by_the_next(up, text):
+    faults = Faults(up)
+    faults._owner = DEAD
+    faults.add(parse_fault(text))
+    said = []
+    heal_leftovers(up, said.append)
+    assert said == [f"healed {text}: whoever put it in is dead"]
+    as_declared(up)
+
+
+def test_all_at_once_are_healed_in_any_order(up):
+    faults = Faults(up)
+    ids = {text: faults.add(parse_fault(text)) for text in (EACH[2], EACH[3], EACH[4], EACH[0])}
+    assert effect(up) == {"objectstore-down", "objectstore-full", "objectstore-503"}, "nothing is left to stop"
+    faults.clear(ids[EACH[3]])
+    assert effect(up) == {"objectstore-down", "objectstore-503"}
+    faults.clear(ids[EACH[0]])
+    assert effect(up) == {"objectstore-slow", "objectstore-503"}
+    faults.clear()
+    as_declared(up)
+
+
+def test_of_two_the_longer_pause_counts(up):
+    faults = Faults(up)
+    faults.add(parse_fault("objectstore-slow host=s1 pause=300ms every=400ms"))
+    short = faults.add(parse_fault("objectstore-slow host=s1 pause=20ms every=400ms"))
+    seen = stores.states(up.objectstore.server("s1"), 2_000_000, 40)
+    assert 0.55 < sum(letter == "T" for letter in seen) / len(seen) < 0.95
+    faults.clear(short)
+    assert effect(up) == {"objectstore-slow"}
+    faults.clear()
+    as_declared(up)
+
+
+def test_a_pause_that_was_cut_in_the_middle_does_not_stay(up):
+    """The pulses are killed while the server stands still."""
+    faults = Faults(up)
+    faults.add(parse_fault("objectstore-slow host=s1 pause=900ms every=1000ms"))
+    deadline = time.monotonic() + 5
+    while state(up) != "T" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(stores._pulses(up.objectstore.server("s1"), None).pid(), signal.SIGKILL)
+    assert state(up) == "T"
+    faults.clear()
+    as_declared(up)
+
+
+@pytest.mark.parametrize("text", [*EACH, "objectstore-slow host=s1"])
+def test_its_text_is_the_whole_fault(text):
+    assert as_text(parse_fault(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("objectstore-down host=b1", "b1 runs no object store, its role is both; s1 do"),
+        ("objectstore-down host=b9", "stored has no host 'b9'"),
+        ("objectstore-slow host=s1 pause=90ms every=100ms", "allowed is a pause of 20ms or more"),
+        ("objectstore-slow host=s1 pause=1.5ms", "expected whole milliseconds, such as 400ms"),
+        ("objectstore-slow host=s1 pause=1", "1 has no unit"),
+    ],
+)
+def test_what_cannot_be_is_refused(up, text, told):
+    with pytest.raises(UsageError, match=told):
+        Faults(up).add(parse_fault(text))
+    as_declared(up)
+
+
+def test_the_machines_own_disk_is_not_filled(up):
+    up.topology = loads(TOPOLOGY.replace(", disk: {size: 1GB}", ""))
+    with pytest.raises(UsageError, match="s1 has no disk of its own: to fill it would be to fill the machine's"):
+        Faults(up).add(parse_fault("objectstore-full host=s1"))
+
+
+def test_one_of_several_servers_without_its_drives_answers_with_the_others(up):
+    up.topology = loads(TOPOLOGY + "  s2: {role: objectstore}\n  s3: {role: objectstore}\n")
+    with pytest.raises(UsageError, match="s1 is one of 3 servers"):
+        Faults(up).add(parse_fault("objectstore-503 host=s1"))
+
+
+def test_a_server_that_is_down_cannot_get_worse(up):
+    faults = Faults(up)
+    faults.add(parse_fault("objectstore-down host=s1"))
+    for text in EACH[:2]:
+        with pytest.raises(TestbedError, match="MinIO on s1 does not run: it has objectstore-down already"):
+            faults.add(parse_fault(text))
+    faults.clear()
+    as_declared(up)
+
+
+def test_a_topology_without_a_store_says_so(up):
+    up.topology = loads("{name: t, kafka: {version: 4.3.1}, defaults: {nic: {rate: 1mbit}}, hosts: {b1: {role: both}}}")
+    with pytest.raises(UsageError, match=r"its role is both; t has none \(role objectstore\)"):
+        Faults(up).add(parse_fault("objectstore-down host=b1"))

@@ -1,0 +1,129 @@
+"""What a move without a throttle is measured and judged by, on runs made in memory."""
+
+from dataclasses import replace
+
+import pytest
+
+from results.criteria import judge
+from results.criteria.relocation_judgement import copied_bytes, formula
+from results.manifest import Manifest
+from results.relocation import Relocation, Sent, formula_seconds
+from results.report import render
+from tests.results.relocated import COLD, PAYLOAD, STREAMS, TIERED, F, Told, relocated
+
+
+def judged(told=None, experiment="s3-reassign"):
+    return judge(*relocated(told=told, experiment=experiment))
+
+
+def of(judgement, name):
+    return next(each for each in judgement.criteria if each.name == name)
+
+
+@pytest.mark.parametrize("told", [Told(), TIERED, STREAMS], ids=["disk", "tiered", "automq"])
+def test_a_move_as_expected_passes(told):
+    judgement = judged(told)
+    bad = [(c.name, c.host, c.why) for c in judgement.criteria if c.verdict != "pass"]
+    assert [each for each in bad if not each[0].startswith("handover")] == []  # those have tests of their own
+    assert judgement.measures.done_s == pytest.approx(told.seconds)
+
+
+def test_bytes_are_those_between_brokers_without_the_load_and_the_store():
+    manifest, samples, events = relocated(told=TIERED)
+    measures = judge(manifest, samples, events).measures
+    assert copied_bytes(manifest.relocation, measures) == pytest.approx(TIERED.copied, rel=0.01)
+    # The store had answered no such request before the move: the first reading counts as well.
+    assert {r.operation: r.count for r in measures.relocation.requests}["GetObject"] == pytest.approx(20)
+
+
+def test_the_formula_is_log_size_over_the_nic_where_that_takes_longest():
+    manifest, _samples, _events = relocated(told=TIERED)
+    assert formula(manifest, manifest.relocation, whole=True) == pytest.approx(300e6 / PAYLOAD)
+    assert formula(manifest, manifest.relocation, whole=False) == pytest.approx(20e6 / PAYLOAD)
+    sent = [(Sent("b1", "b3", 1, 100, 100), 100), (Sent("b2", "b3", 1, 50, 50), 50)]
+    carries = {("b1", "transmit"): 10.0, ("b2", "transmit"): 10.0, ("b3", "receive"): 10.0}
+    assert formula_seconds(sent, carries) == 15.0
+    assert formula_seconds(sent, {**carries, ("b3", "receive"): None}) is None
+
+
+WRONG = {
+    "tiered copies the whole log": (replace(TIERED, copied=300e6 * F), "copied-bytes"),
+    "disk copies less than the log": (Told(copied=200e6 * F), "copied-bytes"),
+    "tiered with too much on disk": (replace(TIERED, local=31_000_000, copied=31e6 * F), "local-share"),
+    "tiered as slow as the formula": (replace(TIERED, seconds=13.2), "duration-formula"),
+    "disk faster than its NIC": (Told(seconds=9.0), "duration-formula"),
+    "tiered that reads nothing": (replace(TIERED, gets=0.0), "store-requests"),
+    "streams that copy": (replace(STREAMS, copied=50e6), "copied-bytes"),
+    "a record lost": (Told(lost=1), "live-records"),
+    "never done": (Told(done=False), "move-done"),
+}
+
+
+@pytest.mark.parametrize(("told", "name"), WRONG.values(), ids=list(WRONG))
+def test_what_is_wrong_fails(told, name):
+    assert of(judged(told), name).verdict == "fail"
+
+
+OPEN = {
+    "no overhead of the wire": (Told(f=None), "copied-bytes"),
+    "the leaders' disks not seen": (Told(local=None), "copied-bytes"),
+    "NICs not read for a while": (Told(gap=(3.0, 8.0)), "copied-bytes"),
+    "something slower than the NIC": (Told(seconds=30.0), "duration-formula"),
+    "a busy machine": (Told(busy=0.95), "duration-formula"),
+    "a store that is not asked": (replace(TIERED, counted=False), "store-requests"),
+    "never done": (Told(done=False), "duration-formula"),
+}
+
+
+@pytest.mark.parametrize(("told", "name"), OPEN.values(), ids=list(OPEN))
+def test_what_cannot_be_said_is_left_open(told, name):
+    assert of(judged(told), name).verdict == "inconclusive"
+
+
+def test_when_acknowledgements_are_as_quick_as_before():
+    judgement = judged(Told(slow_until=4.0), "scale-out")
+    # One slow second (5 of 500 records) is just 1 %: the last 5 s with two of them end 3 s after the last one.
+    assert of(judgement, "p99-back").observed == 7.0
+    assert of(judgement, "p99-back").verdict == "pass"
+    assert judgement.measures.relocation.longest_ack_us == 900_000
+    assert of(judged(Told(slow_until=99.0), "scale-out"), "p99-back").verdict == "inconclusive"
+    assert of(judged(Told(slow_until=0.0), "scale-out"), "p99-back").observed == 0.0
+
+
+@pytest.mark.parametrize(
+    ("told", "verdict"),
+    [
+        (Told(cold=COLD, device=590e6), "pass"),
+        (Told(cold=COLD, device=500e6), "inconclusive"),
+        (Told(cold=COLD, device=None), "inconclusive"),
+        (Told(cold=replace(COLD, evicted_bytes=None), device=590e6), "inconclusive"),
+        (Told(cold=replace(COLD, consumed_bytes=0), device=590e6), "inconclusive"),
+        (Told(cold=None), "inconclusive"),
+        (replace(TIERED, cold=replace(COLD, source="store"), from_store=290e6), "pass"),
+        (replace(TIERED, cold=replace(COLD, source="store")), "inconclusive"),
+    ],
+)
+def test_a_cold_read_is_one_that_came_from_the_device_or_the_store(told, verdict):
+    assert of(judged(told, "cold-read"), "cold-read").verdict == verdict
+
+
+def test_the_report_says_what_storage_it_was_and_never_calls_tiered_automq():
+    for told, words in ((TIERED, "tiered storage (KIP-405)"), (Told(), "logs on disk"), (STREAMS, "AutoMQ")):
+        manifest, samples, events = relocated(told=told)
+        judgement = judge(manifest, samples, events)
+        page = render(manifest, samples, events, judgement.criteria, judgement.measures)
+        assert words in page
+        assert ("AutoMQ" in page) == (told is STREAMS)
+        assert "log size ÷ NIC" in page
+
+
+def test_the_manifest_keeps_it():
+    manifest, _samples, _events = relocated(told=replace(TIERED, cold=COLD))
+    assert Manifest.from_json(manifest.to_json()).relocation == manifest.relocation
+
+
+def test_a_record_that_contradicts_itself_is_refused():
+    with pytest.raises(ValueError, match="'b9'"):
+        Relocation("disk", ("b1", "b2"), (), (Sent("b1", "b9", 1, 1, 1),), 1.0, 0.0)
+    with pytest.raises(ValueError, match="disk, tiered, automq"):
+        Relocation("s3", ("b1", "b2"), (), (), 1.0, 0.0)
