@@ -120,7 +120,7 @@ class Testbed:
         digests = {"image": software.image.id, **{v: software.kafka(v).digest for v in set(kafka.values())}}
         if topology.objectstores:
             digests["minio"] = software.minio(progress).digest
-        if (manager := software.manager(topology.remote_storage)) is not None:
+        if (manager := software.manager(topology.remote_storage, progress)) is not None:
             digests["remote-storage-manager"] = manager.digest
         image = software.image
         identity = Identity.generate(topology)
