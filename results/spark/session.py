@@ -4,9 +4,10 @@ import os
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -15,17 +16,21 @@ from pyspark.sql import SparkSession
 
 
 @contextmanager
-def session(master: str = "local[2]", memory: str = "2g") -> Iterator[SparkSession]:
+def session(
+    master: str = "local[2]", memory: str = "2g", *, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[SparkSession]:
     """A session for the `with` block; starting it takes some seconds, so share it.
 
     Its UI is off, its temporary files and warehouse lie in a folder that is removed at the end. `memory` is the
     driver's heap as Spark writes it (``2g``), and that of each executor where `master` is a cluster. This package is
     sent along: what workers need besides is Python of the same version, with what `pyproject.toml` lists.
+    `settings` are more of Spark's own, such as `results.spark.objects.s3_settings`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder:
         conf = SparkConf().setMaster(master).setAppName("testbed results")
         conf.setAll(list(_settings(folder, memory, local=master.startswith("local")).items()))
+        conf.setAll(list(settings.items()))
         spark = SparkSession(_context(conf, Path(folder) / "jvm.log"))
         spark.sparkContext.setLogLevel("ERROR")
         try:

@@ -23,8 +23,8 @@ from testbed.kafka.types import TopicPartition
 from testbed.network.measure import settled
 from testbed.probes.allowlist import Allowance, during, new_replicas
 from testbed.probes.brokers import nic_measurements, watch_brokers
-from testbed.probes.stores import watch_stores
 from testbed.probes.machine import cpu_probe
+from testbed.probes.stores import watch_stores
 from testbed.reassignment.batching.batch import Limits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.changes import ThrottleError

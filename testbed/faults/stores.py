@@ -138,7 +138,7 @@ def _settle_pulses(server: Daemon, pulse_us: tuple[int, int] | None) -> None:
     pulses = _pulses(server, pulse_us)
     pulses.stop()
     if pulse_us is not None:
-        pulses.start()
+        start(pulses)
         return
     seen = look(server)
     if seen is not None and seen.paused:

@@ -7,6 +7,9 @@ from testbed.errors import TestbedError
 from testbed.hosts.host import Host
 from testbed.wait import wait_for
 
+_ALIVE = "[ -n \"$p\" ] && grep -qs '^State:[[:space:]]*[A-WYa-wy]' /proc/$p/status"
+"""Whether process $p is there: one that has ended, and that nobody has reaped yet, is not."""
+
 
 class Daemon:
     """Starts, looks at and stops one process. `what` is its name in messages: Kafka."""
@@ -22,7 +25,7 @@ class Daemon:
         folder = self.log.rpartition("/")[0]
         # setsid: it must outlive the SSH session. The pid is its own, as `exec` replaces the shell.
         self.host.run(
-            f"if [ -s {self._pid_file} ] && kill -0 $(cat {self._pid_file}) 2>/dev/null; then exit 0; fi; "
+            f"p=$(cat {self._pid_file} 2>/dev/null); if {_ALIVE}; then exit 0; fi; "
             f"mkdir -p {folder}; cd /; "
             f"setsid sh -c 'echo $$ > {self._pid_file}; exec \"$@\"' {self.what.lower()} {shlex.join(self._command)} "
             f">> {self.log} 2>&1 < /dev/null &"
@@ -30,9 +33,7 @@ class Daemon:
 
     def pid(self) -> int | None:
         """Its process number on its host; None when it does not run."""
-        text = self.host.run(
-            f"p=$(cat {self._pid_file} 2>/dev/null) && kill -0 $p 2>/dev/null && echo $p || true"
-        ).stdout.strip()
+        text = self.host.run(f"p=$(cat {self._pid_file} 2>/dev/null); {_ALIVE} && echo $p || true").stdout.strip()
         return int(text) if text else None
 
     def signal(self, name: str) -> None:

@@ -17,10 +17,10 @@ from testbed.kafka.admin import Admin
 from testbed.network.fabric import shaped_devices
 from testbed.network.measure import settled
 from testbed.probes.brokers import nic_measurements, watch_brokers
-from testbed.probes.stores import watch_stores
 from testbed.probes.logwatch import LogWatch
 from testbed.probes.machine import cpu_probe
 from testbed.probes.recorder import Poller, Recorder, now_us
+from testbed.probes.stores import watch_stores
 from testbed.provision.testbed import Progress, Testbed
 from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
 from testbed.reassignment.journal import JournalFolder

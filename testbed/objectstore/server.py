@@ -35,7 +35,7 @@ def command(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
     """Starts a server. The credentials are in no argument, and in no variable of the process."""
     variables = [f"MINIO_CONFIG_ENV_FILE={ENVIRONMENT}"]
     if len(topology.objectstores) > 1:
-        # It refuses drives that are folders of one disk, as they are here on purpose; asked for before the file is read.
+        # It refuses drives that are folders of one disk, as they are on purpose; looked for before the file is.
         variables.append("MINIO_CI_CD=on")
     return ("env", *variables, BINARY, "server", "--quiet", "--address", f":{PORT}", *drives(topology, plan))
 

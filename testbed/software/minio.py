@@ -72,9 +72,8 @@ def minio(progress: Progress = lambda _text: None) -> Minio:
     if _pulled(image):
         return _minio(artefact("minio", _of_image(image), lambda target: _extract(image, target)), _of_image(image))
     require_go()
-    progress(
-        f"building the object store's server, once, {BUILD_S / 60:.0f} min or so (or waiting for who builds it); log: {_log()}"
-    )
+    about = f"once, {BUILD_S / 60:.0f} min or so (or waiting for who builds it)"
+    progress(f"building the object store's server, {about}; log: {_log()}")
     with _telling(progress):
         return _minio(artefact("minio", VERSION, build), VERSION)
 

@@ -1,4 +1,4 @@
-"""The object store on real MinIO: it serves, says nothing of its credentials, is sampled, and fails when it is told to."""
+"""The object store on real MinIO: it serves, says nothing of its credentials, is sampled, and fails when told to."""
 
 import json
 import subprocess
@@ -117,7 +117,10 @@ def test_its_credentials_are_seen_nowhere_but_in_private_files(up, engine, s3):
         if path.is_file() and path.suffix != ".img" and path.name != "s3-credentials":
             said[str(path)] = path.read_text(errors="replace")
     assert [place for place, text in said.items() if any(secret in text for secret in secrets)] == []
-    for name, expected in (("b1", {"/etc/testbed/s3/credentials"}), ("s1", {"/etc/testbed/s3/credentials", ENVIRONMENT})):
+    for name, expected in (
+        ("b1", {"/etc/testbed/s3/credentials"}),
+        ("s1", {"/etc/testbed/s3/credentials", ENVIRONMENT}),
+    ):
         # Looked for by half of it, so that the command does not find itself.
         holding = f"grep -rlF '{keys.secret_key[:20]}' /etc /run /tmp /root /var/log /opt/testbed 2>/dev/null || true"
         files = set(up.hosts[name].run(holding).stdout.split())

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.faults import Faults, parse_fault, stores
 from testbed.faults.leftovers import heal_leftovers
 from testbed.faults.parse import as_text
+from testbed.faults.processes import start
 from testbed.hosts import CommandFailed, Daemon, Result
 from testbed.objectstore.server import DATA_DIR, PID_FILE
 from testbed.owner import Owner
@@ -58,12 +60,12 @@ class LocalHost:
 
     def size(self, path):
         try:
-            return os.stat(self._root + path).st_size
+            return Path(self._root + path).stat().st_size
         except FileNotFoundError:
             return 0
 
     def exists(self, path):
-        return os.path.exists(self._root + path)
+        return Path(self._root + path).exists()
 
     def tail(self, path, *, lines=100):
         return ""
@@ -110,11 +112,10 @@ def up(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("testbed.faults.faults._LOOK_S", 0.01)
     for folder in (f"{DATA_DIR}/d1/.minio.sys", "/run"):
-        os.makedirs(f"{tmp_path}{folder}")
-    with open(f"{tmp_path}{FORMAT}", "w") as file:
-        file.write("{}")
+        Path(f"{tmp_path}{folder}").mkdir(parents=True)
+    Path(f"{tmp_path}{FORMAT}").write_text("{}")
     testbed = FakeTestbed(tmp_path, loads(TOPOLOGY))
-    testbed.objectstore.server("s1").start()
+    start(testbed.objectstore.server("s1"))
     yield testbed
     for file in ("minio.pid", "minio-pulses.pid"):
         path = tmp_path / "run" / file
@@ -130,8 +131,7 @@ def state(testbed):
     pid = testbed.objectstore.server("s1").pid()
     if pid is None:
         return ""
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0]
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def as_declared(testbed):

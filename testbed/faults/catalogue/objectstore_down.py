@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from testbed.faults.fault import parameter
 from testbed.faults.processes import Held, look
-from testbed.faults.stores import StoreFault
+from testbed.faults.stores import StoreFault, settle
 from testbed.faults.words import name
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ class ObjectstoreDown(StoreFault):
     def apply(self, testbed: "Testbed") -> None:
         """See `Fault.apply`."""
         testbed.objectstore.server(self.host).signal("KILL")
+        settle(testbed, self.host)
 
     def verify(self, testbed: "Testbed") -> str | None:
         """See `Fault.verify`."""

@@ -13,7 +13,6 @@ from testbed.setup.checks.platform import Platform
 from testbed.setup.checks.software import JavaRuntime, KafkaJars, NodeImage, QuickStart
 from testbed.setup.finding import Check
 
-
 OPTIONAL: Mapping[str, tuple[type[Check], ...]] = {"minio": (Go, MinioServer)}
 """What not every command needs, by the name with which the doctor is asked for it."""
 

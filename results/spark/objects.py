@@ -1,0 +1,44 @@
+"""A store among objects, as Spark finds it: through Hadoop's S3A, whose jars Spark does not bring. Pure."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+HADOOP_AWS = "org.apache.hadoop:hadoop-aws"
+"""What has S3A; of the version of the Hadoop that Spark brings."""
+
+
+def among_objects(location: str) -> bool:
+    """Whether a store lies in an object store."""
+    return urlsplit(location).scheme in ("s3", "s3a")
+
+
+def s3_settings(location: str, jars: Sequence[Path]) -> dict[str, str]:
+    """Spark's settings for reading a store at `s3://bucket/prefix?endpoint_override=…&scheme=…&region=…`.
+
+    `jars` are those of `HADOOP_AWS` with what it needs. Credentials are no settings, which others can see: they are in
+    the environment, `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, as for the store itself. Nothing for a store
+    elsewhere.
+    """
+    if not among_objects(location):
+        return {}
+    asked = dict(parse_qsl(urlsplit(location).query))
+    settings = {
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
+    }
+    if endpoint := asked.get("endpoint_override"):
+        scheme = asked.get("scheme", "https")
+        settings["spark.hadoop.fs.s3a.endpoint"] = endpoint if "://" in endpoint else f"{scheme}://{endpoint}"
+        settings["spark.hadoop.fs.s3a.path.style.access"] = "true"
+        settings["spark.hadoop.fs.s3a.endpoint.region"] = asked.get("region", "us-east-1")
+    elif region := asked.get("region"):
+        settings["spark.hadoop.fs.s3a.endpoint.region"] = region
+    return settings
+
+
+def hadoop_version(jars: Path) -> str:
+    """Of the Hadoop in Spark's folder of jars. Raises FileNotFoundError when there is none."""
+    for jar in sorted(jars.glob("hadoop-client-api-*.jar")):
+        return jar.stem.removeprefix("hadoop-client-api-")
+    raise FileNotFoundError(f"{jars} has no hadoop-client-api: no Hadoop comes with this Spark")
