@@ -139,16 +139,18 @@ def arrived(admin, plan):
 
 
 @pytest.mark.parametrize(
-    ("kills", "rate"), [(2, 2 * MB), pytest.param(20, MB * 3 // 4, marks=pytest.mark.nightly)], ids=["2", "20"]
+    ("kills", "partitions", "rate"),
+    [(2, 7, 2 * MB), pytest.param(20, 12, MB * 3 // 4, marks=pytest.mark.nightly)],
+    ids=["2", "20"],
 )
-def test_a_driver_killed_at_any_point_is_resumed_and_nothing_is_moved_twice(three, tmp_path, kills, rate):
+def test_a_driver_killed_at_any_point_is_resumed_and_nothing_is_moved_twice(three, tmp_path, kills, partitions, rate):
     topic, limits = "killed", Limits(1, 3, 2)
-    plan = Plan({TopicPartition(topic, n): (2, 3) for n in range(12)})
+    plan = Plan({TopicPartition(topic, n): (2, 3) for n in range(partitions)})
     (tmp_path / "plan.json").write_text(plan.to_json())
     steps = ("--replicas", "1", "--reassignment-batch-size", "3", "--leaders", "2")
     words = ("execute", "--plan", str(tmp_path / "plan.json"), "--throttle", f"{rate}B/s", *steps)
     chosen = random.Random(f"{SEED} {kills}")
-    with filled(three, topic, 12, MB) as admin:
+    with filled(three, topic, partitions, MB) as admin:
         onlooker = Onlooker(three, plan, limits, [rate])
         onlooker.start()
         killed = []

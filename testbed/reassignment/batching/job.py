@@ -40,8 +40,8 @@ class Control:
 class Job:
     """What never changes, and its owner: the process that drives it, or did.
 
-    `command_config` is the path of the client's properties, by which `resume` reaches the cluster again; secrets
-    are not copied.
+    `command_config` is the path of the client's properties, by which `recover` reaches the cluster again when it puts
+    the throttle back; secrets are not copied. `resume` is told its own.
     """
 
     id: str
