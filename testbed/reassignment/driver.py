@@ -9,7 +9,7 @@ from types import TracebackType
 from testbed.errors import TestbedError
 from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
 from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
-from testbed.reassignment.existing import existing_partitions
+from testbed.reassignment.existing import existing_partitions, is_another
 from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
 from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.old_logs import left_behind
@@ -258,8 +258,7 @@ class Driver:
 
     def _made_again(self, states: Mapping[TopicPartition, PartitionState]) -> set[str]:
         """The topics whose names are those of this plan, and which are others."""
-        ids = ((tp.topic, state.topic_id, self._topic_ids.get(tp.topic)) for tp, state in states.items())
-        return {topic for topic, now, before in ids if now and before and now != before}
+        return {tp.topic for tp, state in states.items() if is_another(self._topic_ids.get(tp.topic), state.topic_id)}
 
     def _ask(self) -> tuple[dict[TopicPartition, Reassignment], dict[TopicPartition, PartitionState]]:
         topics = sorted({move.tp.topic for move in self._moves})
