@@ -41,6 +41,7 @@ from testbed.wait import WaitTimeout, wait_for
 
 _REASSIGNMENT_CHUNK = 1000
 _RETRY_INTERVAL_S = 0.1
+_NO_ID = (None, "00000000-0000-0000-0000-000000000000")
 _LEADER_ELECTION_NOT_NEEDED = "ELECTION_NOT_NEEDED"
 _PREFERRED = 0
 
@@ -184,7 +185,7 @@ class Admin:
                     tuple(p["replica_nodes"]),
                     tuple(p["isr_nodes"]),
                     tuple(p.get("offline_replicas") or ()),
-                    str(topic.get("topic_id") or ""),
+                    "" if topic.get("topic_id") in _NO_ID else topic["topic_id"],
                 )
         return dict(sorted(found.items()))
 

@@ -93,6 +93,7 @@ def filled(testbed, topic, partitions, bytes_each):
     """A topic on broker 1 alone, with so much in each partition; gone afterwards."""
     with testbed.admin() as admin:
         admin.create_topic(topic, {number: [1] for number in range(partitions)})
+        assert all(state.topic_id for state in admin.partitions([topic]).values())  # by which one made anew is told
         producer = Producer({"bootstrap.servers": ",".join(testbed.bootstrap), "acks": "all", "linger.ms": 20})
         for number in range(partitions * bytes_each // 1000):
             producer.produce(topic, bytes(1000), partition=number % partitions)
