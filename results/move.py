@@ -65,6 +65,9 @@ class Move:
     the calibration transfer, None when that failed. `total_log_bytes`, `move_ratio` and `kip73_seconds` are KIP-73's
     estimate and its inputs. `expected` is the model of all listed traffic; `model_seconds` how long it says that
     the move takes under the quotas it had, None when there is none and `model_why` says why.
+    `batches_s` is of a move in steps that has a model: when everything up to each batch has been copied if nothing
+    rests between them, seconds from the start (`incremental` has no batches: one value); then `model_seconds` is the
+    least that the quota lets it take.
     `inbound_bytes_per_s` is the highest rate at which any broker was declared to be produced to (KIP-73's
     max(BytesInPerSec)). With `nic_bound` the quota lies above what the NICs carry, on purpose. With `wildcard` the
     throttle lists every replica: what keeps up is recorded by its follower as well. `min_insync` is the listed topics'
@@ -92,6 +95,7 @@ class Move:
     nic_bound: bool = False
     wildcard: bool = False
     min_insync: int = 1
+    batches_s: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("quota_bytes_per_s", "response_max_bytes", "window_samples", "sample_s"):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from results.verdict import Criterion, Direction, Verdict
 
@@ -21,6 +22,34 @@ def criterion(
 ) -> Criterion:
     """A criterion; what is not given is as it is for most facts: of no host or direction, exact, without a unit."""
     return Criterion(name, host, direction, str(expected), observed, unit, tolerance, verdict, why, series)
+
+
+class End(Protocol):
+    """Whatever is measured of one host in one direction."""
+
+    @property
+    def host(self) -> str:
+        """The host."""
+
+    @property
+    def direction(self) -> Direction:
+        """Transmit or receive."""
+
+
+def of_end(
+    name: str,
+    end: End,
+    expected: object,
+    verdict: Verdict,
+    why: str,
+    *,
+    observed: float | str | None,
+    unit: str,
+    tolerance: str,
+    series: tuple[str, ...] = ("log.bytes",),
+) -> Criterion:
+    """A criterion about one host and direction, with a value in a unit and a tolerance; most are of its logs."""
+    return Criterion(name, end.host, end.direction, str(expected), observed, unit, tolerance, verdict, why, series)
 
 
 def not_judged(found: Criterion, shaky: Sequence[Criterion]) -> Criterion:

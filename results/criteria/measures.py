@@ -9,6 +9,7 @@ from typing import Literal
 from results.criteria.burden import Burden
 from results.criteria.live_measures import ClientView, Isr, Stuck
 from results.criteria.relocated import RelocationMeasures
+from results.criteria.rests import Rests
 from results.criteria.steps_seen import StepMeasures
 from results.verdict import Direction
 
@@ -187,7 +188,8 @@ class MoveMeasures:
     `throttled_s` is from the start until listed bytes stopped growing, `done_s` until `move.done`; `moved_s` until
     either that or until no partition was being reassigned, whichever came first.
     `kip73_ratio` is `throttled_s` over KIP-73's estimate `kip73_s`. `rates` are those of the whole move. `left` and
-    `back` are the hosts whose brokers were restarted and came back meanwhile.
+    `back` are the hosts whose brokers were restarted and came back meanwhile. `rests` are those of a move
+    whose list was looked at.
     """
 
     started_us: int | None
@@ -209,5 +211,6 @@ class MoveMeasures:
     burden: Burden | None = None
     left: tuple[str, ...] = ()
     back: tuple[str, ...] = ()
+    rests: Rests | None = None
     steps: StepMeasures | None = None
     relocation: RelocationMeasures | None = None

@@ -21,6 +21,12 @@ def binding_ends(move: Move, quota_bytes_per_s: float) -> frozenset[tuple[str, D
     return frozenset((e.host, e.direction) for e in busy if e.seconds(quota_bytes_per_s) >= (1 - TIE) * longest)
 
 
+def carrying_all(move: Move) -> frozenset[tuple[str, Direction]]:
+    """The hosts and directions through which everything goes that is copied, whichever batch it is in."""
+    total = sum(e.bytes for e in move.expected if e.direction == "receive")
+    return frozenset((e.host, e.direction) for e in move.expected if 0 < total == e.bytes)
+
+
 def expected_of(move: Move, host: str, direction: Direction) -> Expected | None:
     """What the model says of one end."""
     return next((e for e in move.expected if (e.host, e.direction) == (host, direction)), None)

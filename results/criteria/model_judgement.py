@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from results.criteria.frame import criterion
+from results.criteria.frame import criterion, of_end
 from results.criteria.measures import HostRates, MoveMeasures, NicRate
 from results.criteria.model import TIE, binding_ends
 from results.criteria.unseen import gap_words
@@ -140,13 +140,12 @@ def _nic_bound(nic: NicRate, rates: HostRates | None, move: Move, nics: Sequence
             f"{bound} bound: {rate(carried)} of payload is {observed:.3f} of what the NIC was measured to carry, "
             f"listed bytes are {of_quota:.3f} of the quota"
         )
-    return criterion(
+    return of_end(
         "nic-bound",
+        nic,
         "the payload rate that was measured before the move" + (f", {rate(sum(known))}" if known else ""),
         verdict,
         why,
-        host=nic.host,
-        direction=nic.direction,
         observed=observed,
         unit="of the NIC",
         tolerance=f"{NIC_LOWEST} to {NIC_HIGHEST}",

@@ -22,6 +22,7 @@ from results.criteria.measures import (
 )
 from results.criteria.phases import Span, phases
 from results.criteria.rate_measures import RateMeasurer
+from results.criteria.rests import measure_rests
 from results.criteria.series import RunSeries, Series
 from results.criteria.windows import US, counted, counted_between, growth, longest_gap_s, windows
 from results.manifest import Manifest
@@ -91,6 +92,7 @@ class _MoveMeasurer:
             burden=measure_burden(self.run, self.manifest.nics, move, started, self._watched_until()),
             left=self._hosts_told("broker.leaving", started),
             back=self._hosts_told("broker.back", started),
+            rests=measure_rests(self.run, started, self._watched_until()),
         )
 
     def _hosts_told(self, kind: str, started: int) -> tuple[str, ...]:

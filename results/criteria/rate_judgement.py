@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from results.criteria.bounds import responses
+from results.criteria.frame import criterion, of_end
 from results.criteria.measures import Conservation, Control, HostRates, MoveMeasures
 from results.criteria.unseen import gap_words, unseen
 from results.criteria.words import percent, rate, size
@@ -51,16 +52,15 @@ def _control(control: Control, move: Move, nics: tuple[NicMeasurement, ...]) -> 
             why = gap
         else:
             verdict, why = "fail", f"{why}: the control is throttled as well"
-    return Criterion(
-        name="control-unthrottled",
+    return criterion(
+        "control-unthrottled",
+        f"a control partition advances more than {CONTROL_LEAST:g} times as far as a throttled one",
+        verdict,
+        why,
         host=control.host,
         direction="receive",
-        expected=f"a control partition advances more than {CONTROL_LEAST:g} times as far as a throttled one",
         observed=observed,
         unit="times a throttled partition",
-        tolerance="none",
-        verdict=verdict,
-        why=why,
         series=("log.bytes", "manifest.nics"),
     )
 
@@ -101,16 +101,15 @@ def _kafka(rates: HostRates, move: Move) -> Criterion:
     else:
         verdict = "pass" if -KAFKA_TOLERANCE <= ratio - 1 <= KAFKA_TOLERANCE + excess else "fail"
         why = f"median of {rates.kafka_polls} samples; Kafka says {ratio:.3f} of the log growth before each"
-    return Criterion(
-        name="broker-rate-agrees",
-        host=rates.host,
-        direction=rates.direction,
-        expected="Kafka's own byte-rate = log growth",
+    return of_end(
+        "broker-rate-agrees",
+        rates,
+        "Kafka's own byte-rate = log growth",
+        verdict,
+        why,
         observed=ratio,
         unit="of log growth",
         tolerance=f"- {percent(KAFKA_TOLERANCE)}, + {percent(KAFKA_TOLERANCE + excess)}",
-        verdict=verdict,
-        why=why,
         series=(metric, "log.bytes"),
     )
 
@@ -149,16 +148,15 @@ def _conservation(found: Conservation, move: Move) -> Criterion:
         observed = found.nic_bytes / (logs * move.f)
         verdict = "pass" if abs(observed - 1) <= CONSERVATION_TOLERANCE else "fail"
         why = f"NIC {size(found.nic_bytes)}; logs {size(logs)} with f = {move.f:.4f} make {size(logs * move.f)}"
-    return Criterion(
-        name="nic-conservation",
-        host=found.host,
-        direction=found.direction,
-        expected="NIC bytes = (throttled + control + client) with overhead f",
+    return of_end(
+        "nic-conservation",
+        found,
+        "NIC bytes = (throttled + control + client) with overhead f",
+        verdict,
+        why,
         observed=observed,
         unit="of logs with f",
         tolerance=f"± {percent(CONSERVATION_TOLERANCE)}",
-        verdict=verdict,
-        why=why,
         series=(
             "nic.tx.bytes" if found.direction == "transmit" else "nic.rx.bytes",
             "log.bytes",

@@ -58,7 +58,11 @@ def register_family(prefix: str, *, measure: Measure, judge: Judge) -> None:
 
 
 def rules_for(experiment: str) -> Rules:
-    """The rules of an experiment; raises UnknownExperimentError."""
+    """The rules of an experiment; raises UnknownExperimentError.
+
+    The modules register themselves when they are imported. `testbed.discover` finds things in the same way, but this
+    package knows nothing of the testbed: a store is judged where there is none.
+    """
     package = importlib.import_module("results.criteria.experiments")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")

@@ -1,16 +1,16 @@
 """Criteria about the quota's own windows: the bound in any of them, the steady share, the first and the second."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from results.criteria.bounds import allowed, bound_of, long_bound, responses
-from results.criteria.frame import criterion
+from results.criteria.frame import of_end
 from results.criteria.measures import READING_S, HostRates, MoveMeasures, PhaseMeasures
 from results.criteria.model import binding_ends
 from results.criteria.unseen import gap_words, unseen
 from results.criteria.words import at, percent, rate, size
 from results.manifest import Move
-from results.verdict import Criterion, Verdict
+from results.verdict import Criterion, Direction, Verdict
 
 STEADY_LOWEST, STEADY_HIGHEST = 0.95, 1.00
 STEADY_WINDOWS = 3
@@ -91,17 +91,15 @@ def _window(end: _End, move: Move, windows: int) -> Criterion:
             verdict = "pass"
     within = f"at most {size(most)} in any {move.window_s:g} s" if most else "within the bound of any window"
     within += ", a busy machine's late readings allowed for" if windows > 1 else ""
-    return criterion(
+    return of_end(
         "throttled-window",
+        rates,
         end.words + within,
         verdict,
         why,
-        host=rates.host,
-        direction=rates.direction,
         observed=worst.bytes if worst else None,
         unit="bytes",
         tolerance="none beyond the bound",
-        series=("log.bytes",),
     )
 
 
@@ -132,17 +130,15 @@ def _mean(end: _End, move: Move) -> Criterion:
             why = gap
         else:
             verdict = "pass"
-    return criterion(
+    return of_end(
         "mean-bound",
+        rates,
         f"{end.words}at most {size(most)} in all" if most else f"{end.words}within the bound of a long time",
         verdict,
         why,
-        host=rates.host,
-        direction=rates.direction,
         observed=found.bytes if found else None,
         unit="bytes",
         tolerance="none beyond the bound",
-        series=("log.bytes",),
     )
 
 
@@ -158,19 +154,24 @@ def default_lowest(move: Move, quota: float) -> float:
     return spanned / (spanned + pause)
 
 
-def judge_steady(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_steady(
+    measures: MoveMeasures, move: Move, *, kept: float = 1.0, only: Collection[tuple[str, Direction]] | None = None
+) -> list[Criterion]:
     """In the steady part a tuned follower uses 0.95 to 1.00 of the quota, where the quota is what binds.
 
-    With Kafka's own settings it uses at least `default_lowest`; how much at most is what `mean-bound` is about.
+    With Kafka's own settings it uses at least `default_lowest`; how much at most is what `mean-bound` is about. `kept`
+    is the part of the least share that is left when the move rests now and then; `only` these ends are judged.
     """
-    return [_steady(end, move) for end in _binding(measures, move)] or [
+    ends = (end for end in _binding(measures, move) if only is None or (end.rates.host, end.rates.direction) in only)
+    return [_steady(end, move, kept) for end in ends] or [
         unseen("steady-mean", "steady mean close to the quota", measures, ("log.bytes",))
     ]
 
 
-def _steady(end: _End, move: Move) -> Criterion:
+def _steady(end: _End, move: Move, kept: float) -> Criterion:
     if move.fetch == "default":
-        return _steady_default(end, move)
+        return _steady_default(end, move, kept)
+    lowest = STEADY_LOWEST * kept
     rates, steady = end.rates, end.rates.steady
     verdict: Verdict = "inconclusive"
     part = responses(move, rates.host, rates.direction)
@@ -191,23 +192,21 @@ def _steady(end: _End, move: Move) -> Criterion:
     else:
         # The part begins and ends between two responses: one per fetcher may stand on the wrong side of an edge.
         highest = STEADY_HIGHEST + edge
-        verdict = "pass" if STEADY_LOWEST <= observed <= highest else "fail"
+        verdict = "pass" if lowest <= observed <= highest else "fail"
         why = f"{rate(mean)} over {steady.seconds:.1f} s is {observed:.3f} of the quota"
-    return criterion(
+    return of_end(
         "steady-mean",
-        f"{end.words}{STEADY_LOWEST:.2f} to {STEADY_HIGHEST:.2f} of {rate(end.quota)}",
+        rates,
+        f"{end.words}{lowest:.2f} to {STEADY_HIGHEST:.2f} of {rate(end.quota)}",
         verdict,
         why,
-        host=rates.host,
-        direction=rates.direction,
         observed=observed,
         unit="of quota",
-        tolerance=f"{STEADY_LOWEST:.2f} to {STEADY_HIGHEST:.2f} + one response per fetcher, {edge:.4f}",
-        series=("log.bytes",),
+        tolerance=f"{lowest:.2f} to {STEADY_HIGHEST:.2f} + one response per fetcher, {edge:.4f}",
     )
 
 
-def _steady_default(end: _End, move: Move) -> Criterion:
+def _steady_default(end: _End, move: Move, kept: float) -> Criterion:
     """The mean of the steady part; of a phase too short for that the whole phase's, if that has two windows."""
     rates, steady, everything = end.rates, end.rates.steady, end.rates.all
     verdict: Verdict = "inconclusive"
@@ -217,7 +216,7 @@ def _steady_default(end: _End, move: Move) -> Criterion:
     elif everything and everything.elapsed_s >= 2 * move.window_s:
         seconds, mean = everything.elapsed_s, everything.bytes / everything.elapsed_s
     edge = responses(move, rates.host, rates.direction) / (end.quota * seconds) if seconds else 0.0
-    lowest = default_lowest(move, end.quota) - edge
+    lowest = kept * default_lowest(move, end.quota) - edge
     observed = mean / end.quota if seconds else None
     if rates.longest_gap_s is None or rates.total_bytes <= 0:
         why = "no throttled bytes were seen"
@@ -228,17 +227,15 @@ def _steady_default(end: _End, move: Move) -> Criterion:
     else:
         verdict = "pass" if observed >= lowest else "fail"
         why = f"{rate(mean)} over {seconds:.1f} s is {observed:.3f} of the quota"
-    return criterion(
+    return of_end(
         "steady-mean",
+        rates,
         f"{end.words}at least {lowest:.2f} of {rate(end.quota)}, with the pauses of Kafka's own settings",
         verdict,
         why,
-        host=rates.host,
-        direction=rates.direction,
         observed=observed,
         unit="of quota",
         tolerance=f"one response per fetcher, {edge:.4f}, is in that already",
-        series=("log.bytes",),
     )
 
 
@@ -270,17 +267,15 @@ def _settled(end: _End, move: Move) -> Criterion:
         observed = mean / end.quota
         verdict = "pass" if lowest <= observed and (default or observed <= 1 + SETTLED_TOLERANCE) else "fail"
         why = f"{rate(mean)} over {second.elapsed_s:.2f} s from {at(second.start_s)} is {observed:.3f} of the quota"
-    return criterion(
+    return of_end(
         "settled",
+        rates,
         f"{end.words}the second {move.window_s:g} s at {rate(end.quota)}",
         verdict,
         why,
-        host=rates.host,
-        direction=rates.direction,
         observed=observed,
         unit="of quota",
         tolerance=f"at least {lowest:.2f}" if default else f"± {percent(SETTLED_TOLERANCE)}",
-        series=("log.bytes",),
     )
 
 
@@ -324,15 +319,13 @@ def _first(end: _End, move: Move) -> Criterion:
             f"one response per fetcher is {size(burst)}, {larger} than quota × {seconds:.2f} s, {size(in_window)}; "
             f"that time had {first.bytes / in_window:.3f} of quota × time"
         )
-    return criterion(
+    return of_end(
         "first-window",
+        rates,
         f"{size(least)} to {size(most)} in the first {seconds:.2f} s",
         verdict,
         why,
-        host=rates.host,
-        direction=rates.direction,
         observed=first.bytes if first else None,
         unit="bytes",
         tolerance=f"{FIRST_LEAST:g} of the larger of response and quota × window, up to their sum",
-        series=("log.bytes",),
     )

@@ -10,6 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from results.criteria.changed import Changed
+from results.criteria.left_out import left_out
 from results.criteria.measures import MoveMeasures
 from results.criteria.series import RunSeries
 from results.criteria.words import rate, size
@@ -67,6 +68,7 @@ def render(
         answer=page.answer(criteria, measures, move),
         figures=page.figures(manifest, measures, move),
         sections=page.sections(criteria),
+        left_out=left_out(manifest),
         measured=page.measured_rows(measures, move),
         logs=page.log_rows(manifest),
         charts=panels,

@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from results.criteria.burden import Burden, NicUse
 from results.criteria.live_measures import KINDS, PARTS, ClientView, Isr, Shrinks, Stuck
 from results.criteria.measures import NicRate
+from results.criteria.rests import Rests
 from results.manifest import Move
 from results.spark import around_sql
 from results.verdict import DIRECTIONS, Direction
@@ -31,6 +32,7 @@ def questions(spark: SparkSession) -> dict[str, Question]:
         "silences": (spark.sql(around_sql.SILENCES), part),
         "uses": (spark.sql(around_sql.NIC_USE), ("run_id", "host", "direction")),
         "listed": (spark.sql(around_sql.LISTED), ("run_id",)),
+        "rests": (spark.sql(around_sql.RESTS), ("run_id",)),
         "under": (spark.sql(around_sql.UNDER_MIN_ISR), ("run_id",)),
         "kinds": (spark.sql(around_sql.KINDS), ("run_id", "kind")),
     }
@@ -94,6 +96,12 @@ def stuck(run: str, tables: dict[str, Rows]) -> Stuck | None:
         row["raised_s"],
         row["raised_to"],
     )
+
+
+def rests(run: str, tables: dict[str, Rows]) -> Rests | None:
+    """The times in which nothing was listed."""
+    row = tables["rests"].get((run,))
+    return None if row is None else Rests(row["looks"], row["count"], row["total_s"], row["longest_s"], row["gap_s"])
 
 
 def restarted(run: str, which: str, tables: dict[str, Rows]) -> tuple[str, ...]:

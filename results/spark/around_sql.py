@@ -46,6 +46,30 @@ GROUP BY run_id
 """
 """One row a run: most partitions that were being reassigned at once."""
 
+RESTS = """
+WITH looks AS (
+    SELECT c.run_id, s.us, s.value > 0 AS busy, row_number() OVER (PARTITION BY c.run_id ORDER BY s.us) AS number
+    FROM (SELECT run_id, us, sum(value) AS value FROM samples
+          WHERE metric = 'move.listed' AND host = 'driver' GROUP BY run_id, us) s
+    JOIN clock c ON c.run_id = s.run_id AND s.us BETWEEN c.started AND c.watched),
+ends AS (
+    SELECT run_id, min(us) AS first_us, max(us) AS last_us FROM looks WHERE busy GROUP BY run_id),
+gaps AS (
+    SELECT run_id, CAST(count(*) AS INT) AS looks, max(gap_us) / 1e6D AS gap_s
+    FROM (SELECT l.run_id, l.us - lag(l.us) OVER (PARTITION BY l.run_id ORDER BY l.us) AS gap_us
+          FROM looks l JOIN ends e ON e.run_id = l.run_id AND l.us BETWEEN e.first_us AND e.last_us)
+    GROUP BY run_id),
+rested AS (
+    SELECT run_id, us - before_us AS lasted
+    FROM (SELECT run_id, us, number, lag(us) OVER one AS before_us, lag(number) OVER one AS before
+          FROM looks WHERE busy WINDOW one AS (PARTITION BY run_id ORDER BY us))
+    WHERE number - before > 1)
+SELECT g.run_id, g.looks, g.gap_s, CAST(count(r.lasted) AS INT) AS count,
+       coalesce(sum(r.lasted), 0L) / 1e6D AS total_s, coalesce(max(r.lasted), 0L) / 1e6D AS longest_s
+FROM gaps g LEFT JOIN rested r USING (run_id) GROUP BY g.run_id, g.looks, g.gap_s
+"""
+"""One row a run in whose list something was seen: for how long nothing was in it, between looks at which there was."""
+
 UNDER_MIN_ISR = """
 WITH looks AS (
     SELECT c.run_id, s.us, any_value(c.watched) AS watched, any_value(c.min_insync) AS least, min(s.value) AS lowest

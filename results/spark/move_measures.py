@@ -127,6 +127,7 @@ def _measures(manifest: Manifest, move: Move, tables: dict[str, Rows]) -> MoveMe
         burden=around_measures.burden(run, move, tables),
         left=around_measures.restarted(run, "left", tables),
         back=around_measures.restarted(run, "back", tables),
+        rests=around_measures.rests(run, tables),
     )
 
 

@@ -128,7 +128,7 @@ def status(args: argparse.Namespace) -> int:
         job = _stored(admin, jobs)
         control = jobs.control(job.id)
         topics = job.plan.topics()
-        seen = look(admin, topics, min_insync(admin, topics))
+        seen = look(admin, topics, min_insync(admin, topics), job.topic_ids)
         turn = take_turn(job.plan, seen, control.limits, job.mode, paused=control.wish == "pause")
     shown = tell.status_document(job, control, turn) if args.json else None
     print(document(shown) if shown is not None else tell.status_text(job, control, turn))

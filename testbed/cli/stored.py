@@ -2,6 +2,7 @@
 
 from results.criteria import judge
 from results.criteria.changed import changes
+from results.criteria.left_out import left_out, left_out_lines
 from results.manifest import Manifest
 from results.nights import parts
 from results.retention import set_aside
@@ -72,7 +73,7 @@ def _manifest(store: Store, run_id: str) -> Manifest:
 def show(store: Store, run_id: str) -> int:
     """A run's criteria."""
     run = _manifest(store, run_id)
-    print("\n".join(criterion_lines(store.criteria(run_id))))
+    print("\n".join([*criterion_lines(store.criteria(run_id)), *left_out_lines(left_out(run))]))
     print(f"\n{run.verdict.upper()}  {run.experiment}  {run_id}")
     return 0
 

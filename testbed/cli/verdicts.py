@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from results.criteria.left_out import left_out_lines
 from results.schema import Criterion
 from testbed.cli.show import document
 from testbed.experiments.figures import Figure
@@ -42,7 +43,12 @@ def figure_lines(figures: Iterable[Figure]) -> list[str]:
 
 def as_text(finished: Finished) -> str:
     """A line per criterion, the verdict, and where the report is."""
-    lines = [*criterion_lines(finished.criteria), "", *figure_lines(finished.figures)]
+    lines = [
+        *criterion_lines(finished.criteria),
+        *left_out_lines(finished.left_out),
+        "",
+        *figure_lines(finished.figures),
+    ]
     lines += ["", f"{finished.verdict.upper()}  {finished.experiment}  {finished.run_id}", f"report {finished.report}"]
     return "\n".join(lines)
 
@@ -70,6 +76,7 @@ def as_json(finished: Finished) -> str:
             "experiment": finished.experiment,
             "verdict": finished.verdict,
             "criteria": criteria,
+            "not_judged": [asdict(each) for each in finished.left_out],
             "figures": [asdict(figure) for figure in finished.figures],
             "report": str(finished.report),
             "store": finished.store,

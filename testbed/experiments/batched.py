@@ -6,21 +6,23 @@ from dataclasses import replace
 
 from results.manifest import Differences, Done, Flow, InForce
 from testbed.experiments.experiment import Context
-from testbed.experiments.mover import SAMPLE_S, MoveSetup, Transferred, put_back
+from testbed.experiments.mover import SAMPLE_S, Batches, Carried, MoveSetup, Transferred, put_back
 from testbed.experiments.scene import Group, Scene, flows, plan
 from testbed.experiments.watched import STEP_POLL_S, Watched
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import now_us
+from testbed.reassignment.batching.batch import Batch
 from testbed.reassignment.batching.execution import Execution, ExecutionError
-from testbed.reassignment.batching.forecast import forecast
 from testbed.reassignment.batching.job import Control, Job, JobFolder
 from testbed.reassignment.batching.step import Step, View, next_step
+from testbed.reassignment.batching.timing import Quotas, Sizes, batches_of, carried, finished_s, one_carries_all
 from testbed.reassignment.batching.turn import Turn
 from testbed.reassignment.changes import ThrottleError
 from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
 from testbed.reassignment.journal import JournalFolder
+from testbed.reassignment.model import seconds_over
 from testbed.reassignment.plan import PlanError
 from testbed.reassignment.progress import Poll
 from testbed.reassignment.restore import Restored, RestoreError
@@ -47,16 +49,35 @@ class Batched(Watched):
     @property
     def no_model(self) -> str:
         """See `Mover.no_model`."""
-        return self.during.no_model or "it moves in steps: how long nothing is copied between them is not modelled"
+        if self.during.no_model:
+            return self.during.no_model
+        if any(group.inbound_bytes_per_s for group in self.scene.listed):
+            return "what is written meanwhile is listed on whoever leads by then: in steps that is not modelled"
+        sizes = {tp: group.bytes for group in _moving(self.scene) for tp in group.tps()}
+        if self.setup.mode == "incremental" and not one_carries_all(self._batches(), sizes):
+            return "no broker carries everything: how long it takes depends on which steps happen to be together"
+        return ""
 
     @property
     def idle_s(self) -> float:
         """See `Mover.idle_s`."""
-        return BATCH_REST_S * len(forecast(self._views(), self.ids.values(), self.setup.limits).batches)
+        return BATCH_REST_S * len(self._batches())
 
     def flows(self) -> tuple[Flow, ...]:
         """See `Mover.flows`: a new preferred leader is elected once it is in sync, and sends to those after it."""
         return (*stepwise(self.scene, self.ids, self.setup.limits.replicas), *_beside(self.scene))
+
+    def carried(self, sizes: Sizes, inbound: Mapping[TopicPartition, float]) -> Carried:
+        """See `Mover.carried`: each step's copies come from who leads by then."""
+        return super().carried(sizes, inbound) if self.no_model else carried(self._batches(), sizes)
+
+    def batches_s(self, sizes: Sizes, quotas: Quotas) -> Batches:
+        """See `Mover.batches_s`; slots that are refilled make no batches, but one time for all of it."""
+        found = finished_s(self._batches(), sizes, quotas)
+        return found if self.setup.mode == "batched" else (seconds_over(carried(self._batches(), sizes), quotas),)
+
+    def _batches(self) -> tuple[Batch, ...]:
+        return batches_of(self._views(), self.ids.values(), self.setup.limits)
 
     def _views(self) -> dict[TopicPartition, View]:
         return {tp: view(group, self.ids, self.scene.min_insync) for group in _moving(self.scene) for tp in group.tps()}

@@ -92,7 +92,7 @@ def _move(mover: Mover, sizes: Sizes, factor: float | None) -> Move:
     begun, ended = instant(events, "load.before"), instant(events, "move.done")
     if begun is not None and ended is not None:
         inbound = inbound_rates(mover.recorder.samples(), leaders, begun, ended)
-    carried = shares(copies(scene, mover.ids, sizes, inbound), wildcard=scene.wildcard)
+    carried = mover.carried(sizes, inbound)
     held = quotas(events, setup.quota_bytes_per_s)
     model_s, why = predicted_seconds(scene, mover.ids, carried, held), mover.no_model
     if not math.isfinite(model_s):
@@ -120,4 +120,5 @@ def _move(mover: Mover, sizes: Sizes, factor: float | None) -> Move:
         nic_bound=setup.nic_bound,
         wildcard=scene.wildcard,
         min_insync=scene.min_insync,
+        batches_s=() if why else mover.batches_s(sizes, held),
     )

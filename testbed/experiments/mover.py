@@ -15,8 +15,8 @@ from testbed.experiments.conversion import calibrate
 from testbed.experiments.during import During
 from testbed.experiments.experiment import Context
 from testbed.experiments.load import Load
-from testbed.experiments.looks import DRIVER, isr_samples, lag_samples, quota_samples
-from testbed.experiments.scene import Group, Scene, assignment, fills, flows, misplaced, plan
+from testbed.experiments.looks import DRIVER, isr_samples, lag_samples
+from testbed.experiments.scene import Group, Scene, assignment, copies, fills, flows, misplaced, plan
 from testbed.experiments.storage import Settling, topic_settings
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import of_software
@@ -26,12 +26,14 @@ from testbed.network.measure import settled
 from testbed.probes.allowlist import Allowance, during, new_replicas
 from testbed.probes.brokers import nic_measurements, watch_brokers
 from testbed.probes.machine import cpu_probe
+from testbed.probes.quotas import quota_samples
 from testbed.probes.stores import watch_stores
 from testbed.reassignment.batching.batch import Limits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.changes import ThrottleError
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.journal import JournalFolder
+from testbed.reassignment.model import Share, shares
 from testbed.reassignment.progress import Poll
 from testbed.reassignment.restore import Restored, RestoreError
 from testbed.reassignment.sizes import read_sizes
@@ -49,6 +51,8 @@ DEFAULT_RESPONSE_BYTES = 10_485_760
 PRELOAD_NAME = "preload"
 """What the audit calls the producer of what is written before a move."""
 _SHOWN = 10
+Carried = tuple[Share, ...]
+Batches = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,14 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
     def flows(self) -> tuple[Flow, ...]:
         """Who copies what from whom, and whether a quota records it."""
         return flows(self.scene)
+
+    def carried(self, sizes: Mapping[TopicPartition, int], inbound: Mapping[TopicPartition, float]) -> Carried:
+        """What each broker has to carry each way; `sizes` of the leaders' logs, `inbound` what is written meanwhile."""
+        return shares(copies(self.scene, self.ids, sizes, inbound), wildcard=self.scene.wildcard)
+
+    def batches_s(self, _sizes: Mapping[TopicPartition, int], _quotas: Sequence[tuple[float, float]]) -> Batches:
+        """When everything up to each batch has been copied, by the model; empty of a move at once."""
+        return ()
 
     # ---- before the move
 
@@ -306,7 +318,7 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
                 poller.stop()
 
     def quota_samples(self, host: str, broker: int) -> list[Sample]:
-        """See `looks.quota_samples`."""
+        """See `probes.quotas`."""
         throttle = self.throttle
         return quota_samples(self.admin, host, broker, {} if throttle is None else throttle.lists)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from results.criteria import Judgement, judge
+from results.criteria.left_out import LeftOut, left_out
 from results.manifest import new_run_id
 from results.schema import Criterion, Verdict, events_table, samples_table
 from results.spark.recompute import recompute
@@ -65,6 +66,7 @@ class Finished:
     figures: tuple[Figure, ...]
     report: Path
     store: str
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def run(request: Request, progress: Progress) -> Finished:
@@ -94,6 +96,7 @@ def run(request: Request, progress: Progress) -> Finished:
         figures(run_manifest, recomputed.measures),
         report,
         store.location,
+        left_out(run_manifest),
     )
 
 

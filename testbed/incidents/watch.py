@@ -10,8 +10,8 @@ from testbed.incidents.evidence import DRIVER
 from testbed.incidents.trigger import Observations
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
+from testbed.probes.quotas import quota_samples
 from testbed.probes.recorder import Recorder, now_us
-from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE
 from testbed.reassignment.old_logs import left_behind
 from testbed.reassignment.plan import Move
 from testbed.reassignment.progress import not_placed
@@ -160,16 +160,10 @@ def quota_look(admin: AdminApi, host: str, broker: int) -> Callable[[], Iterable
     """For `Recorder.poll`: which quota a broker has in force; nothing while it does not answer."""
 
     def look() -> Iterable[Sample]:
-        asked = now_us()
         try:
-            configs = admin.broker_configs(broker, (LEADER_RATE, FOLLOWER_RATE))
+            return quota_samples(admin, host, broker)
         except KafkaError:
             return ()
-        rates = {"leader": configs.in_force(LEADER_RATE), "follower": configs.in_force(FOLLOWER_RATE)}
-        return [
-            Sample(asked, host, f"quota.{side}.rate", -1.0 if rate is None else float(rate))
-            for side, rate in rates.items()
-        ]
 
     return look
 

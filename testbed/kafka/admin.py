@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from types import TracebackType
-from typing import Any
 
 from kafka import TopicPartition as ClientTopicPartition
-from kafka.admin import AlterConfigOp, ConfigResourceType, OffsetSpec
-from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest, IncrementalAlterConfigsRequest
+from kafka.admin import OffsetSpec
+from kafka.protocol.admin import DescribeLogDirsRequest
 
 from testbed.kafka.command_config import CommandConfig
+from testbed.kafka.configs import BROKER_LEVEL, DEFAULT_LEVEL, TOPIC_LEVEL, alter, describe, describe_topics
 from testbed.kafka.connection import Connection
 from testbed.kafka.errors import (
     INVALID_REPLICA_ASSIGNMENT,
@@ -24,6 +24,7 @@ from testbed.kafka.errors import (
     ReassignmentError,
     UnreachableError,
     protocol_name,
+    raise_first,
 )
 from testbed.kafka.quorum import describe_quorum
 from testbed.kafka.types import (
@@ -39,10 +40,8 @@ from testbed.kafka.types import (
 from testbed.wait import WaitTimeout, wait_for
 
 _REASSIGNMENT_CHUNK = 1000
-_CONFIG_CHUNK = 500
 _RETRY_INTERVAL_S = 0.1
-# DescribeConfigs' sources of a value.
-_TOPIC_LEVEL, _BROKER_LEVEL, _DEFAULT_LEVEL = 1, 2, 3
+_NO_ID = (None, "00000000-0000-0000-0000-000000000000")
 _LEADER_ELECTION_NOT_NEEDED = "ELECTION_NOT_NEEDED"
 _PREFERRED = 0
 
@@ -123,7 +122,7 @@ class Admin:
         told = self._connection.call(
             what, self._client.create_topics, {name: spec}, timeout_ms=self._timeout_ms, raise_errors=False
         )
-        _raise_first(what, told["topics"])
+        raise_first(what, told["topics"])
 
         def leaderless() -> list[int]:
             try:
@@ -153,7 +152,7 @@ class Admin:
             timeout_ms=self._timeout_ms,
             raise_errors=False,
         ).to_dict()
-        _raise_first(what, told["results"])
+        raise_first(what, told["results"])
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic; an unknown one is an error."""
@@ -161,7 +160,7 @@ class Admin:
         told = self._connection.call(
             what, self._client.delete_topics, [name], timeout_ms=self._timeout_ms, raise_errors=False
         )
-        _raise_first(what, told["topics"])
+        raise_first(what, told["topics"])
 
     def topics(self) -> tuple[str, ...]:
         """Return the names of all topics that this user may see, in order."""
@@ -186,6 +185,7 @@ class Admin:
                     tuple(p["replica_nodes"]),
                     tuple(p["isr_nodes"]),
                     tuple(p.get("offline_replicas") or ()),
+                    "" if topic.get("topic_id") in _NO_ID else topic["topic_id"],
                 )
         return dict(sorted(found.items()))
 
@@ -295,22 +295,22 @@ class Admin:
         applied configuration, not from the metadata log. Values of sensitive keys, and of keys that Kafka does not
         know, are withheld by the broker and left out here.
         """
-        told = self._describe(ConfigResource.broker(broker_id), broker_id, keys)
-        levels: dict[int, dict[str, str]] = {_BROKER_LEVEL: {}, _DEFAULT_LEVEL: {}}
+        told = describe(self._connection, ConfigResource.broker(broker_id), broker_id, keys)
+        levels: dict[int, dict[str, str]] = {BROKER_LEVEL: {}, DEFAULT_LEVEL: {}}
         for config in told:
             for synonym in config["synonyms"]:
                 if synonym["source"] in levels and synonym["value"] is not None:
                     levels[synonym["source"]].setdefault(config["name"], synonym["value"])
-        return BrokerConfigs(levels[_BROKER_LEVEL], levels[_DEFAULT_LEVEL])
+        return BrokerConfigs(levels[BROKER_LEVEL], levels[DEFAULT_LEVEL])
 
     def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
         """Return what is set on the topic itself, as the given broker (None: any) has seen it."""
-        told = self._describe(ConfigResource.topic(topic), from_broker)
-        return {c["name"]: c["value"] for c in told if c["config_source"] == _TOPIC_LEVEL and c["value"] is not None}
+        told = describe(self._connection, ConfigResource.topic(topic), from_broker)
+        return {c["name"]: c["value"] for c in told if c["config_source"] == TOPIC_LEVEL and c["value"] is not None}
 
     def topic_setting(self, topic: str, key: str) -> str | None:
         """Return the value that a topic goes by, whoever set it: the topic, a broker, or Kafka's own default."""
-        told = self._describe(ConfigResource.topic(topic), None, [key])
+        told = describe(self._connection, ConfigResource.topic(topic), None, [key])
         return next((config["value"] for config in told if config["name"] == key), None)
 
     def topics_configs(
@@ -320,42 +320,7 @@ class Admin:
 
         A topic that no longer exists has none.
         """
-        where = "" if from_broker is None else f" from broker {from_broker}"
-        what = f"describe the configuration of topics{where}"
-        found: dict[str, dict[str, str]] = {}
-        waiting = iter(topics)
-        while chunk := list(islice(waiting, _CONFIG_CHUNK)):
-            request = DescribeConfigsRequest(
-                resources=[(_resource_type(ConfigResource.topic(topic)), topic, list(keys)) for topic in chunk],
-                include_synonyms=False,
-                min_version=1,
-            )
-            for result in self._connection.send(what, request, from_broker).to_dict()["results"]:
-                name = protocol_name(result["error_code"])
-                if name == UNKNOWN_TOPIC_OR_PARTITION:
-                    continue
-                if result["error_code"]:
-                    raise KafkaError(f"{what}: {result['resource_name']}", name, result["error_message"])
-                for config in result["configs"]:
-                    if config["config_source"] == _TOPIC_LEVEL and config["value"] is not None:
-                        found.setdefault(result["resource_name"], {})[config["name"]] = config["value"]
-        return found
-
-    def _describe(
-        self, resource: ConfigResource, from_broker: int | None, keys: Sequence[str] | None = None
-    ) -> list[dict[str, Any]]:
-        where = "" if from_broker is None else f" from broker {from_broker}"
-        what = f"describe the configuration of {resource}{where}"
-        request = DescribeConfigsRequest(
-            resources=[(_resource_type(resource), resource.name, None if keys is None else list(keys))],
-            include_synonyms=True,
-            min_version=1,
-        )
-        result = self._connection.send(what, request, from_broker).to_dict()["results"][0]
-        if result["error_code"]:
-            raise KafkaError(what, protocol_name(result["error_code"]), result["error_message"])
-        configs: list[dict[str, Any]] = result["configs"]
-        return configs
+        return describe_topics(self._connection, topics, keys, from_broker)
 
     def alter_configs(self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()) -> None:
         """Set and delete keys of one resource, in one request, leaving its other keys alone.
@@ -363,16 +328,7 @@ class Admin:
         Nothing checks the keys against what a broker describes: it lists the rate keys of a throttle only
         once they are set. A broker's configuration is sent to that broker, which alone accepts it.
         """
-        if not set and not delete:
-            return
-        what = f"alter the configuration of {resource}"
-        changes: list[tuple[str, int, str | None]] = [(k, AlterConfigOp.SET.value, v) for k, v in set.items()]
-        changes += [(k, AlterConfigOp.DELETE.value, None) for k in delete]
-        request = IncrementalAlterConfigsRequest(
-            resources=[(_resource_type(resource), resource.name, changes)], validate_only=False
-        )
-        to_broker = int(resource.name) if resource.kind == "broker" and resource.name else None
-        _raise_first(what, self._connection.send(what, request, to_broker).to_dict()["responses"])
+        alter(self._connection, resource, set, delete)
 
     # -- logs ----------------------------------------------------------------------------------------------
 
@@ -409,13 +365,3 @@ class Admin:
     @property
     def _timeout_ms(self) -> int:
         return int(self._timeout_s * 1000)
-
-
-def _resource_type(resource: ConfigResource) -> int:
-    return int(ConfigResourceType[resource.kind.upper()].value)
-
-
-def _raise_first(what: str, results: Iterable[Mapping[str, Any]]) -> None:
-    for result in results:
-        if result["error_code"]:
-            raise KafkaError(what, protocol_name(result["error_code"]), result.get("error_message"))

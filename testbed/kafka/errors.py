@@ -1,6 +1,7 @@
 """Kafka's errors under the names its protocol gives them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import kafka.errors as client_errors
 
@@ -59,6 +60,13 @@ class KafkaError(TestbedError):
 
 class UnreachableError(KafkaError):
     """No answer: the broker or the cluster cannot be reached, or took longer than the timeout."""
+
+
+def raise_first(what: str, results: Iterable[Mapping[str, Any]]) -> None:
+    """Raise `KafkaError` for the first result that has an error."""
+    for result in results:
+        if result["error_code"]:
+            raise KafkaError(what, protocol_name(result["error_code"]), result.get("error_message"))
 
 
 class PartitionErrors(KafkaError):

@@ -36,7 +36,10 @@ class Cluster(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What metadata says of one partition. ``leader`` is None while there is none."""
+    """What metadata says of one partition. ``leader`` is None while there is none.
+
+    ``topic_id`` is another one once a topic of the same name was made anew; empty where it is not told.
+    """
 
     tp: TopicPartition
     leader: int | None
@@ -44,6 +47,7 @@ class PartitionState:
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline: tuple[int, ...]
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,12 @@ Release = tuple[int, int, int]
 
 FILE = "log-allowlist.yaml"
 LEVELS = ("WARN", "ERROR", "FATAL")
-_FIELDS = ("logger", "pattern", "why", "levels", "thrown", "during", "since", "until")
+_FIELDS = ("logger", "pattern", "why", "levels", "thrown", "before", "during", "since", "until")
+_TEXTS = ("logger", "pattern", "why", "thrown", "before")
+_PATTERNS = ("pattern", "thrown", "before")
+_OPTIONAL = ("thrown", "before")
+BEFORE_US = 1_000_000
+"""How much earlier the same thread says why at most: the two lines are neighbours in its code."""
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _WRAPPER = re.compile(r"java\.util\.concurrent\.CompletionException: ")
 """Around what a controller threw while it was writing, if somebody else had begun to wait for that; says nothing."""
@@ -33,9 +38,10 @@ class Allowance:
     """Entries of `logger` at `levels` whose whole message matches `pattern` are harmless, and `why` says why.
 
     `thrown` is what the first line of the stack trace below it must match, too, a CompletionException around it left
-    out. `during` are the kinds of faults (put in on purpose) that it belongs to: without one of them it is not allowed.
-    `since` and `until` are the first and the last Kafka release that says so; `hosts` are those it is allowed on (None:
-    all of them).
+    out. `before` is what the same logger must have said just before; groups that have a name in both must be the same
+    there. `during` are the kinds of faults (put in on purpose) that it belongs to: without one of them it is not
+    allowed. `since` and `until` are the first and the last Kafka release that says so; `hosts` are those it is allowed
+    on (None: all of them).
     """
 
     logger: str
@@ -46,20 +52,26 @@ class Allowance:
     until: Release | None = None
     hosts: frozenset[str] | None = None
     thrown: re.Pattern[str] | None = None
+    before: re.Pattern[str] | None = None
     during: frozenset[str] = frozenset()
 
-    def explains(self, entry: Entry, host: str, version: str) -> bool:
-        """Whether it explains this entry of a host that runs Kafka `version`."""
+    def explains(self, entry: Entry, host: str, version: str, earlier: Sequence[Entry] = ()) -> bool:
+        """Whether it explains this entry of a host that runs Kafka `version`, `earlier` the ones just before it."""
         return (
             entry.level in self.levels
             and entry.logger == self.logger
             and (self.hosts is None or host in self.hosts)
             and self._applies(version)
-            and self.pattern.fullmatch(entry.message) is not None
+            and (said := self.pattern.fullmatch(entry.message)) is not None
             and (
                 self.thrown is None or self.thrown.fullmatch(_WRAPPER.sub("", "".join(entry.trace[:1]), 1)) is not None
             )
+            and (self.before is None or self._was_told(self.before, said, earlier))
         )
+
+    def _was_told(self, before: re.Pattern[str], said: re.Match[str], earlier: Sequence[Entry]) -> bool:
+        found = (before.fullmatch(entry.message) for entry in earlier if entry.logger == self.logger)
+        return any(told is not None and all(told[name] == said[name] for name in before.groupindex) for told in found)
 
     def _applies(self, version: str) -> bool:
         release = _release(version)
@@ -131,6 +143,7 @@ def _allowance(value: dict[str, Any]) -> Allowance:
         since=_release(value.get("since", "")),
         until=_release(value.get("until", "")),
         thrown=re.compile(value["thrown"]) if "thrown" in value else None,
+        before=re.compile(value["before"]) if "before" in value else None,
         during=frozenset(value.get("during", ())),
     )
 
@@ -143,14 +156,16 @@ def _problems(located: Located, path: Path, value: Any) -> list[Problem]:
         for name in value
         if name not in _FIELDS
     ]
-    for name in ("logger", "pattern", "why", "thrown"):
+    for name in _TEXTS:
         if name not in value:
-            if name != "thrown":
+            if name not in _OPTIONAL:
                 found.append(located.problem(path, f"{name} is missing: every entry says what is allowed, and why"))
         elif not isinstance(value[name], str) or not value[name].strip():
             found.append(located.problem((*path, name), "expected text"))
-        elif name in ("pattern", "thrown") and (wrong := _wrong_pattern(value[name])):
+        elif name in _PATTERNS and (wrong := _wrong_pattern(value[name])):
             found.append(located.problem((*path, name), wrong))
+    if not found and "before" in value and (wrong := _unnamed(value["before"], value["pattern"])):
+        found.append(located.problem((*path, "before"), wrong))
     kinds = value.get("during", ["a fault"])
     if not isinstance(kinds, list) or not kinds or any(not isinstance(kind, str) for kind in kinds):
         found.append(located.problem((*path, "during"), "expected a list of kinds of faults"))
@@ -176,15 +191,32 @@ def _wrong_pattern(pattern: str) -> str | None:
     return None
 
 
+def _unnamed(before: str, pattern: str) -> str | None:
+    named = re.compile(before).groupindex
+    lacking = [name for name in named if name not in re.compile(pattern).groupindex]
+    if not named:
+        return "it has no named group: nothing says that both lines are about the same thing"
+    return f"pattern has no group named {', '.join(lacking)}" if lacking else None
+
+
 def _release(version: str) -> Release | None:
     found = _VERSION.match(version)  # a build of a release has more after it: 4.3.1+0123456789ab
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 def unexplained(found: Sequence[Entry], host: str, version: str, allowances: Sequence[Allowance]) -> list[Entry]:
-    """The entries at WARN or above that no allowance explains."""
-    return [
-        entry
-        for entry in found
-        if entry.level in LEVELS and not any(allowed.explains(entry, host, version) for allowed in allowances)
-    ]
+    """The entries at WARN or above that no allowance explains, of a piece of a log in its order."""
+    left = []
+    for number, entry in enumerate(found):
+        if entry.level in LEVELS:
+            earlier = _just_before(found, number)
+            if not any(allowed.explains(entry, host, version, earlier) for allowed in allowances):
+                left.append(entry)
+    return left
+
+
+def _just_before(found: Sequence[Entry], number: int) -> list[Entry]:
+    begin = number
+    while begin > 0 and found[begin - 1].ts_us >= found[number].ts_us - BEFORE_US:
+        begin -= 1
+    return list(found[begin:number])

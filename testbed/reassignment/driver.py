@@ -10,7 +10,7 @@ from testbed.errors import TestbedError
 from testbed.kafka.capabilities import ON_DISK, Capability, require
 from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
 from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
-from testbed.reassignment.existing import existing_partitions
+from testbed.reassignment.existing import existing_partitions, is_another
 from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
 from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.old_logs import left_behind
@@ -71,6 +71,7 @@ class Driver:
         self._cancel_on_error = cancel_on_error
         self._guard = TerminationGuard()
         self._moves: tuple[Move, ...] = ()
+        self._topic_ids: dict[str, str] = {}
         self._started_us = 0
         self._started_s = 0.0
         self._asked = False
@@ -141,7 +142,8 @@ class Driver:
         the end. A broker that was not alive when the throttle was set is given its rate once it is.
 
         Raises `DriverError` saying what was missing at the deadline, what the cluster refused to tell, or, when
-        everything else has arrived, which topics were deleted meanwhile.
+        everything else has arrived, which topics were deleted meanwhile. One of the same name that was made since is
+        another topic, by its id, and is waited for no longer; an event says so at once.
         """
         if not self._asked:
             raise DriverError("nothing to follow: execute a plan first")
@@ -160,7 +162,7 @@ class Driver:
             raise DriverError(f"the move is not done after {timeout_s:g} s:\n  " + "\n  ".join(missing[:_SHOWN] + more))
         if seen.gone:
             raise DriverError(
-                f"topics that were being moved have been deleted: {', '.join(sorted(seen.gone))}; "
+                f"topics that were being moved have been deleted: {', '.join(map(seen.told, sorted(seen.gone)))}; "
                 f"what was moved of other topics has arrived"
             )
         timeline = Timeline(
@@ -228,7 +230,9 @@ class Driver:
             raise DriverError(
                 f"{len(running)} partitions are being reassigned already ({named}); wait for them or cancel them"
             )
-        todo = moves(plan, self._admin.partitions(plan.topics()))
+        states = self._admin.partitions(plan.topics())
+        self._topic_ids = {tp.topic: state.topic_id for tp, state in states.items()}
+        todo = moves(plan, states)
         several = next((move for move in todo if len(move.target) > 1), None)
         if several is not None:
             self._require(Capability.REPLICATES, f"{several.tp} with replicas on {list(several.target)}")
@@ -244,13 +248,21 @@ class Driver:
             listed, states = self._ask()
         except UnreachableError as error:
             return [str(error)]
+        again = self._made_again(states)
+        for topic in sorted(again - seen.again):
+            self._on_event("note", "deleted", {"why": f"topic {topic} was deleted and made again: it is another one"})
+        seen.again |= again
+        listed = {tp: found for tp, found in listed.items() if tp.topic not in seen.again}
+        states = {tp: found for tp, found in states.items() if tp.topic not in seen.again}
         poll = seen.add(self._moves, listed, states, self._in_flight(listed, states))
         if on_poll is not None:
             on_poll(poll)
         # Gone is what two looks have not found: one broker may be behind with its metadata.
         existing = {tp.topic for tp in states}
         gone = {move.tp.topic for move in self._moves} - existing
-        there = [move for move in self._moves if move.tp.topic in existing or move.tp.topic not in seen.gone]
+        there = [
+            move for move in self._moves if move.tp.topic in existing or move.tp.topic not in seen.gone | seen.again
+        ]
         seen.gone = gone
         # The logs of the losing brokers are asked for only once nothing else is missing: that is the dear
         # question.
@@ -268,6 +280,10 @@ class Driver:
 
     def _require(self, capability: Capability, what: str) -> None:
         require([capability], self._able, what, "this cluster")
+
+    def _made_again(self, states: Mapping[TopicPartition, PartitionState]) -> set[str]:
+        """The topics whose names are those of this plan, and which are others."""
+        return {tp.topic for tp, state in states.items() if is_another(self._topic_ids.get(tp.topic), state.topic_id)}
 
     def _ask(self) -> tuple[dict[TopicPartition, Reassignment], dict[TopicPartition, PartitionState]]:
         topics = sorted({move.tp.topic for move in self._moves})
@@ -317,6 +333,12 @@ class _Seen:
     last: dict[TopicPartition, TraceEntry] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     """The topics that the last look has not found."""
+    again: set[str] = field(default_factory=set)
+    """Of them those that are there again, as others."""
+
+    def told(self, topic: str) -> str:
+        """A topic that is gone, in words."""
+        return f"{topic} (made again since)" if topic in self.again else topic
 
     def add(
         self,

@@ -6,6 +6,11 @@ from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from testbed.kafka.types import AdminApi, PartitionState, TopicPartition
 
 
+def is_another(before: str | None, now: str) -> bool:
+    """Whether a topic's id says that it was deleted and made again; not where one of the two is not known."""
+    return bool(before) and bool(now) and before != now
+
+
 def existing_partitions(admin: AdminApi, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
     """As `Admin.partitions`; topics that do not exist have none. Raises `KafkaError`."""
     try:

@@ -9,7 +9,14 @@ from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Producer
-from kafka.admin import UserScramCredentialUpsertion
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ResourcePattern,
+    ResourceType,
+    UserScramCredentialUpsertion,
+)
 
 from testbed.cli.main import main
 from testbed.kafka.command_config import CommandConfig
@@ -17,11 +24,13 @@ from testbed.kafka.properties import FETCH_TUNED, secure_servers
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed
+from testbed.reassignment.batching.job import JobFolder
 from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE
 from testbed.reassignment.driver import Driver
 from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.plan import Plan
 from testbed.topology.find import find
+from testbed.wait import wait_for
 from tests.containers.conftest import ROOT, cli, left_of
 from tests.kafka.certificates import authority, one_line, signed
 
@@ -44,11 +53,11 @@ def fill(testbed, topic, megabytes):
     with testbed.admin() as admin:
         admin.create_topic(topic, {p: [1, 3] for p in range(PARTITIONS)})
     producer = Producer({"bootstrap.servers": ",".join(testbed.bootstrap), "acks": "all", "linger.ms": 20})
-    for number in range(megabytes * 1000):
+    for number in range(megabytes * 100):
         for partition in range(PARTITIONS):
-            producer.produce(topic, bytes(1000), partition=partition)
+            producer.produce(topic, bytes(10_000), partition=partition)
         producer.poll(0)
-        if number % 2000 == 0:
+        if number % 200 == 0:
             assert producer.flush(30) == 0
     assert producer.flush(30) == 0
 
@@ -176,6 +185,48 @@ def test_what_is_left_behind_is_shown_and_cleared(cluster):
     assert throttle(cluster, "clear") == (0, "nothing is throttled\n")
 
 
+def may_look(user):
+    """What `docs/operating.md` says is enough for estimate, watch and status."""
+    every_topic, whole = (
+        ResourcePattern(ResourceType.TOPIC, "*"),
+        ResourcePattern(ResourceType.CLUSTER, "kafka-cluster"),
+    )
+    return [
+        ACL(f"User:{user}", "*", operation, ACLPermissionType.ALLOW, resource)
+        for operation in (ACLOperation.DESCRIBE, ACLOperation.DESCRIBE_CONFIGS)
+        for resource in (every_topic, whole)
+    ]
+
+
+def every_question_is_answered_to_who_may_ask_it(cluster, plan, ask, reader, admin):
+    plan.write_text(Plan({TopicPartition("secured", p): (2,) for p in range(2)}).to_json())
+    look = ("throttle", "status", *reader)
+    with cluster.admin() as own:
+        own.create_topic("secured", {p: [1] for p in range(2)})
+        assert own._connection.client.create_acls(may_look("reader"))["failed"] == []
+        wait_for(lambda: ask(*look), lambda told: told[0] == 0, 10, 0.2, "the rights to be known")
+        own.alter_configs(ConfigResource.broker(1), {FOLLOWER_RATE: "1000"})
+        wait_for(lambda: own.broker_configs(1).in_force(FOLLOWER_RATE), bool, 10, 0.1, "the rate to be there")
+    estimate = ("throttle", "estimate", "--plan", str(plan), "--rate", "10MB/s", "--measure", "1s")
+    assert ask(*estimate, *reader)[0] == 0
+    assert ask("throttle", "watch", "--once", "--interval", "1s", *reader)[0] == 0
+    code, _out, err = ask("throttle", "clear", *reader)
+    assert code == 70 and "--operation AlterConfigs --cluster" in err, err
+    code, out, err = ask("throttle", "clear", *admin)
+    assert (code, out) == (0, "broker 1: follower.replication.throttled.rate was 1000, taken away\n"), err
+    execute = ("reassign", "execute", "--plan", str(plan), "--throttle", "10MB/s", "--reassignment-batch-size", "1")
+    code, _out, err = ask(*execute, *reader)
+    assert code == 70 and "AUTHORIZATION_FAILED" in err, err
+    assert (JobFolder().ids(), JournalFolder().ids()) == ([], [])  # nothing was begun that would have to be put back
+    assert ask("reassign", "verify", "--plan", str(plan), *reader)[0] == 1
+    code, _out, err = ask(*execute, *admin)
+    assert code == 0, err
+    assert ask("reassign", "verify", "--plan", str(plan), *reader)[0] == 0
+    assert ask("reassign", "list", *reader) == (0, "nothing is being reassigned\n", "")
+    code, out, err = ask("reassign", "plan", "--drain", "2", "--topics", "secured", *reader)
+    assert code == 0 and "secured" in out, err
+
+
 def test_a_cluster_with_tls_logins_and_rights(cluster, tmp_path, capsys):
     ca, other = authority(), authority("another")
     addresses = [server.rpartition(":")[0] for server in secure_servers(cluster.topology, cluster.plan)]
@@ -203,11 +254,14 @@ def test_a_cluster_with_tls_logins_and_rights(cluster, tmp_path, capsys):
             [UserScramCredentialUpsertion("scram", "SCRAM-SHA-512", "salted secret")]
         ) == {"scram": None}
 
-    def status(*words):
-        status = main(["throttle", "status", "--bootstrap", bootstrap, *words, "--json"])
+    def ask(command, action, *words):
+        code = main([command, action, "--bootstrap", bootstrap, *words])
         told = capsys.readouterr()
         assert "secret" not in told.out + told.err
-        return status, told.out, told.err
+        return code, told.out, told.err
+
+    def status(*words):
+        return ask("throttle", "status", *words, "--json")
 
     def login(user, password="secret", mechanism="PLAIN", trust=ca, timeout_ms=10000):
         module = plain if mechanism == "PLAIN" else plain.replace("plain.Plain", "scram.Scram")
@@ -232,6 +286,7 @@ def test_a_cluster_with_tls_logins_and_rights(cluster, tmp_path, capsys):
         "testbed throttle: describe the quorum: CLUSTER_AUTHORIZATION_FAILED (the user of this connection lacks a "
         "right; it is granted by `kafka-acls --add --allow-principal User:… --operation Describe --cluster`)\n",
     )
+    every_question_is_answered_to_who_may_ask_it(cluster, tmp_path / "plan.json", ask, login("reader"), login("admin"))
     code, out, err = status(*login("admin", "wrong secret"))
     assert code == 70 and "SASL_AUTHENTICATION_FAILED" in err, err
     code, out, err = status(*login("admin", trust=other, timeout_ms=2000))

@@ -99,6 +99,8 @@ def test_a_quota_doubled_by_somebody_else_fails():
     assert verdicts(document, "quota-in-force") == {"fail"}
 
 
+# That a changed quota is noticed on a real broker the test above says as well; which broker's, the pure tests do.
+@pytest.mark.nightly
 def test_a_quota_taken_from_one_broker_only_fails_although_the_other_still_holds_the_rate():
     process = start(*SHORT)
     testbed = running_testbed(process)

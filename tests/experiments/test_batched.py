@@ -6,7 +6,7 @@ import pytest
 
 from testbed.experiments import batched, watched
 from testbed.experiments.batched import Batched
-from testbed.experiments.during import During
+from testbed.experiments.during import Bounce, During
 from testbed.experiments.mover import MoveSetup
 from testbed.experiments.scene import Group, Scene
 from testbed.kafka.types import ConfigResource, TopicPartition
@@ -159,9 +159,8 @@ def test_a_wildcard_lists_every_replica_of_the_topic():
     assert set(found[0].values()) == {"*"}
 
 
-def test_no_model_is_claimed_and_every_batch_may_rest():
+def test_every_batch_may_rest():
     move, _admin, _recorder = mover()
-    assert "steps" in move.no_model
     # The leader of 6 partitions moves, one at a time.
     assert move.idle_s >= 4.0 * 6
 
@@ -184,3 +183,42 @@ def test_a_move_at_once_is_watched_the_same_way():
     assert (seen.mode, seen.partitions, seen.astray) == ("unbatched", 6, ())
     assert (seen.most_in_flight, seen.most_added, seen.fetching) == (6, 2, 3)
     assert admin.configs == {}
+
+
+def model_of(mode, scene, limits=None):
+    move, _admin, recorder = mover(mode=mode, limits=limits or Limits(1, 2, None))
+    recorder.stop()
+    move.scene = scene.named("abcdef")
+    return move
+
+
+def one_way(inbound=0.0):
+    moved = Group("moved", range(4), ("b1",), ("b2",), 400, inbound)
+    side = {name: Group(name, range(2), ("b1",), ("b4",), 1) for name in ("calibration", "control")}
+    return Scene((moved,), side["calibration"], side["control"])
+
+
+def both_ways():
+    groups = (Group("moved", range(2), ("b1",), ("b2",), 200), Group("moved", range(2, 4), ("b3",), ("b4",), 200))
+    side = {name: Group(name, range(2), ("b1",), ("b4",), 1) for name in ("calibration", "control")}
+    return Scene(groups, side["calibration"], side["control"])
+
+
+def test_a_move_in_steps_that_nobody_writes_to_has_a_model():
+    batched_, incremental = (model_of(mode, one_way()) for mode in ("batched", "incremental"))
+    sizes = {tp: 100 for group in batched_.scene.listed for tp in group.tps()}
+    for move in (batched_, incremental):
+        assert move.no_model == ""
+        assert {(s.broker, s.direction): s.bytes for s in move.carried(sizes, {})} == {
+            (1, "transmit"): 400,
+            (2, "receive"): 400,
+        }
+    assert batched_.batches_s(sizes, [(0.0, 10.0)])[:2] == (20.0, 40.0)
+    assert incremental.batches_s(sizes, [(0.0, 10.0)]) == (40.0,)
+
+
+def test_what_is_not_modelled_says_why():
+    assert "written meanwhile" in model_of("batched", one_way(1000.0)).no_model
+    assert model_of("batched", both_ways()).no_model == ""
+    assert "no broker carries everything" in model_of("incremental", both_ways()).no_model
+    assert mover(Bounce(["b1"], 1.0))[0].no_model == Bounce.no_model

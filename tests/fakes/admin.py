@@ -40,6 +40,7 @@ class FakeAdmin:
     running: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     stale_logs: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     isr_lacks: frozenset[int] = frozenset()
+    topic_ids: dict[str, str] = field(default_factory=dict)
     size_of: Callable[[int, TopicPartition], int] = lambda _broker, _tp: 1
 
     @property
@@ -67,7 +68,15 @@ class FakeAdmin:
     def partitions(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
         self._note("partitions", tuple(topics))
         return {
-            tp: PartitionState(tp, replicas[0], 0, replicas, tuple(b for b in replicas if b not in self.isr_lacks), ())
+            tp: PartitionState(
+                tp,
+                replicas[0],
+                0,
+                replicas,
+                tuple(b for b in replicas if b not in self.isr_lacks),
+                (),
+                self.topic_ids.get(tp.topic, f"id of {tp.topic}"),
+            )
             for tp, replicas in self.assignment.items()
             if tp.topic in topics
         }

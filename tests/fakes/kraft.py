@@ -31,6 +31,7 @@ class Controller:
     live: set[int]
     rng: random.Random = field(default_factory=lambda: random.Random(1))
     copied: list[tuple[TopicPartition, int]] = field(default_factory=list)
+    topic_ids: dict[str, str] = field(default_factory=dict)
     min_insync: int = 1
 
     @classmethod
@@ -89,7 +90,9 @@ class Controller:
                 if p.adding or p.removing
             },
             {
-                tp: PartitionState(tp, p.leader, 0, p.replicas, tuple(sorted(p.isr)), ())
+                tp: PartitionState(
+                    tp, p.leader, 0, p.replicas, tuple(sorted(p.isr)), (), self.topic_ids.get(tp.topic, "")
+                )
                 for tp, p in self.partitions.items()
             },
             frozenset(self.live),

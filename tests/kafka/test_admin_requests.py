@@ -165,3 +165,23 @@ def test_topics_configurations_are_asked_together_and_only_what_is_set_there_is_
     connection.response = {"results": [topic("a", 29)]}
     with pytest.raises(KafkaError, match=r"topics: a: TOPIC_AUTHORIZATION_FAILED .*--operation DescribeConfigs"):
         admin.topics_configs(["a"], ["k"])
+
+
+@pytest.mark.parametrize(
+    ("told", "known"),
+    [
+        ({"topic_id": "d6df80bc-8670-4ae2-bddf-326b431c77cc"}, "d6df80bc-8670-4ae2-bddf-326b431c77cc"),
+        ({"topic_id": "00000000-0000-0000-0000-000000000000"}, ""),
+        ({"topic_id": None}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_topics_id_is_told_where_there_is_one(
+    connection: type[StubConnection], monkeypatch: pytest.MonkeyPatch, told: dict[str, str | None], known: str
+) -> None:
+    partition = {"partition_index": 0, "leader_id": 1, "replica_nodes": [1], "isr_nodes": [1]}
+    answer = [{"name": "t", "error_code": 0, "partitions": [partition], **told}]
+    client = type("Client", (), {"describe_topics": lambda _self, _topics: answer})()
+    monkeypatch.setattr(connection, "client", client)
+    [state] = Admin("b:9092").partitions(["t"]).values()
+    assert (state.topic_id, state.leader) == (known, 1)

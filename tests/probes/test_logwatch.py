@@ -159,6 +159,93 @@ class TestAllowList:
         with_fault = unexplained([heard], "b1", "4.3.1", [*shipped(), *during(["nic-cut"])])
         assert with_fault == ([] if known_during else [heard])
 
+    FETCHER = "[ReplicaFetcher replicaId=3, leaderId=1, fetcherId=0]"
+    FAILED = f"{HEAD} WARN {FETCHER} Partition kip435-c5b667-12 marked as failed (kafka.server.ReplicaFetcherThread)\n"
+    FENCED = (
+        "{at} INFO {fetcher} Partition {partition} has an older epoch (4) than the current leader. Will await the new "
+        "LeaderAndIsr state before resuming fetching. ({logger})\n"
+    )
+
+    @pytest.mark.parametrize(
+        ("told", "known"),
+        [
+            ({}, True),
+            ({"at": HEAD.replace("15,554", "14,554")}, True),
+            ({"at": HEAD.replace("15,554", "14,553")}, False),
+            ({"partition": "kip435-c5b667-1"}, False),
+            ({"fetcher": FETCHER.replace("leaderId=1", "leaderId=2")}, False),
+            ({"logger": "kafka.server.ReplicaAlterLogDirsThread"}, False),
+        ],
+        ids=["just before", "a second before", "longer ago", "another partition", "another fetcher", "another thread"],
+    )
+    def test_a_fenced_follower_is_known_by_the_reason_that_it_gives(self, told, known):
+        words = {"at": HEAD, "fetcher": self.FETCHER, "partition": "kip435-c5b667-12"}
+        words |= {"logger": "kafka.server.ReplicaFetcherThread"} | told
+        between = f"{HEAD} INFO [Broker id=3] something else (state.change.logger)\n"
+        found = list(entries(self.FENCED.format(**words) + between + self.FAILED))
+        assert unexplained(found, "b3", "4.3.1", shipped()) == ([] if known else found[-1:])
+
+    def test_a_partition_that_failed_for_another_reason_is_not_known(self):
+        storage = (
+            f"{HEAD} ERROR {self.FETCHER} Error while processing data for partition kip435-c5b667-12 at offset 7 "
+            "(kafka.server.ReplicaFetcherThread)\norg.apache.kafka.common.errors.KafkaStorageException: no\n"
+        )
+        found = list(entries(storage + self.FAILED))
+        assert unexplained(found, "b3", "4.3.1", shipped()) == found
+
+    NODE = (
+        "/198.19.0.11:9094) could not be established. Node may not be available. "
+        "(org.apache.kafka.clients.NetworkClient)"
+    )
+    FETCH = (
+        f"WARN {FETCHER} Error in response for fetch request (type=FetchRequest, replicaId=3, maxWait=500, minBytes=1, "
+        "maxBytes=1048576, fetchData={}, isolationLevel=READ_UNCOMMITTED, removed=, replaced=, metadata=(sessionId=1, "
+        "epoch=INITIAL), rackId=) (kafka.server.ReplicaFetcherThread)\n"
+    )
+    ACTIVATED = (
+        "WARN [QuorumController id=2] Performing controller activation.{} "
+        "(org.apache.kafka.controller.QuorumController)"
+    )
+
+    @pytest.mark.parametrize(
+        ("line", "known"),
+        [
+            (f"WARN [RaftManager id=2] Connection to node 1 ({NODE}", True),
+            (f"WARN {FETCHER} Connection to node 1 ({NODE}", True),
+            (f"WARN [NodeToControllerChannelManager id=2 name=heartbeat] Connection to node 1 ({NODE}", True),
+            (f"WARN [AdminClient clientId=x] Connection to node 1 ({NODE}", False),
+            (f"WARN [RaftManager id=2] Connection to node 1 ({NODE.replace('198.19', '10.0')}", False),
+            (FETCH + "java.io.IOException: Connection to 1 was disconnected before the response was read\n", True),
+            (FETCH + "java.io.IOException: Connection to 198.19.0.11:9092 (id: 1 rack: r1) failed.\n", True),
+            (
+                FETCH
+                + "java.io.IOException: Connection to 198.19.0.11:9092 (id: 1 rack: null isFenced: false) failed.\n",
+                True,
+            ),
+            (FETCH + "java.net.SocketTimeoutException: Failed to connect within 30000 ms\n", True),
+            (FETCH + "org.apache.kafka.common.errors.TopicAuthorizationException: no\n", False),
+            (ACTIVATED.format(""), True),
+            (
+                ACTIVATED.format(
+                    " Loaded ZK migration state of NONE. This is expected because this is a de-novo KRaft cluster."
+                ),
+                True,
+            ),
+            (ACTIVATED.format(" Aborting in-progress metadata transaction at offset 7."), False),
+            (
+                "WARN [QuorumController id=1] Renouncing the leadership due to a metadata log event. We were the "
+                "leader at epoch 3, but in the new epoch 4, the leader is (none). Reverting to last stable offset 99. "
+                "(org.apache.kafka.controller.QuorumController)",
+                True,
+            ),
+        ],
+    )
+    def test_what_is_said_of_a_peer_that_is_gone_is_known_while_one_is(self, line, known):
+        found = list(entries(f"{HEAD} {line}"))
+        assert unexplained(found, "b3", "4.3.1", shipped()) == found
+        assert unexplained(found, "b3", "4.3.1", [*shipped(), *during(["quota-alter"])]) == found
+        assert unexplained(found, "b3", "4.3.1", during(["broker-restart"])) == ([] if known else found)
+
     def test_the_faults_that_lines_belong_to_are_faults(self):
         kinds = set(fault_kinds())
         belonging = during(kinds)
@@ -209,6 +296,11 @@ class TestAllowList:
             ("- {logger: a.B, pattern: m, why: w, levels: [INFO]}", "x:1:45: [0].levels: expected a list of WARN"),
             ("- {logger: a.B, pattern: m, why: w, levels: WARN}", "x:1:45: [0].levels: expected a list of WARN"),
             ("- {logger: a.B, pattern: m, why: w, since: 4.0}", "x:1:44: [0].since: expected a Kafka release"),
+            ("- {logger: a.B, pattern: '(?P<a>m)', why: w, before: m}", "x:1:54: [0].before: it has no named group"),
+            (
+                "- {logger: a.B, pattern: '(?P<a>m)', why: w, before: '(?P<b>m)'}",
+                "x:1:54: [0].before: pattern has no group named b",
+            ),
             ("- WARN", "x:1:3: [0]: expected an entry"),
             ("a: b", "x:1:1: expected a list of entries"),
             ("- [", "x:1:4: not valid YAML"),

@@ -347,6 +347,31 @@ def test_a_topic_deleted_while_it_moves_is_named_once_the_others_have_arrived(
     assert [poll.in_flight for poll in polls][:3] == [4, 4, 3]
 
 
+def test_a_topic_deleted_and_made_again_is_another_one_and_said_to_be_at_once(
+    admin: FakeAdmin, journals: JournalFolder
+) -> None:
+    admin.polls_needed = 6
+    polls: list[Poll] = []
+    told: list[tuple[int, object]] = []
+
+    def on_poll(poll: Poll) -> None:
+        polls.append(poll)
+        if len(polls) == 2:
+            del admin.running[CONTROL]
+            admin.topic_ids["control"] = "another"  # it lies where it lay before: its target is never reached
+
+    def on_event(_kind: str, name: str, detail: object) -> None:
+        if name == "deleted":
+            told.append((len(polls), detail))
+
+    with pytest.raises(DriverError, match=r"deleted: control \(made again since\); what was moved of other topics"):
+        driver = Driver(admin, journals, on_event=on_event)
+        driver.execute(Plan({**PLAN.targets, CONTROL: (2,)}), None)
+        driver.follow(on_poll, timeout_s=60, interval_s=0.001)
+    assert told == [(2, {"why": "topic control was deleted and made again: it is another one"})]
+    assert all(admin.assignment[tp] == (2,) for tp in PLAN.targets)
+
+
 def test_a_topic_that_one_look_does_not_find_is_not_gone(admin: FakeAdmin, journals: JournalFolder) -> None:
     looks = iter([False, True, False])
 

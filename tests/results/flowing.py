@@ -65,6 +65,9 @@ class Scene:
     """A leader sends twice its quota for half of each cycle and then nothing, as it does to several followers."""
     model_factor: float = 1.0
     nic_bound: bool = False
+    rests: tuple[tuple[float, float], ...] = ()
+    """(from, to): nothing is listed, and so nothing that is throttled is copied. Of a move in steps."""
+    batches_s: tuple[float, ...] = ()
     resets: tuple[str, ...] = ()
     """Hosts whose broker's counters began anew in the middle of the move."""
     seed: int = 3
@@ -124,6 +127,8 @@ class Flowing:
             room.setdefault((follower, "receive"), SHARE * self.quota(follower, now))
         room = {end: min(max(0.0, left), self.scene.nic_rate / F) for end, left in room.items()}
         open_ = {key for key in live if not down & {key[0].leader, key[1]}}
+        if any(begin <= now < end for begin, end in self.scene.rests):
+            open_ = set()
         rates: dict[tuple[Group, str], float] = {}
         while open_:
             users = {end: [k for k in open_ if end in ends_of(k)] for end in room}

@@ -124,6 +124,8 @@ class Simulator:
                 for side in ("leader", "follower"):
                     self.add(float(t), host, f"quota.{side}.rate", quota)
                     self.add(float(t), host, f"quota.{side}.unlisted", lacking)
+        for t in np.arange(0.05, end, 0.3) if scene.rests else ():
+            self.add(t, "driver", "move.listed", 0.0 if any(a <= t < b for a, b in scene.rests) else 2.0)
         for t in self.instants(0.05):
             self.add(t, "machine", "cpu.busy", 0.5)
             self.add(t, "machine", "cpu.steal", 0.001)
@@ -214,6 +216,7 @@ class Simulator:
             inbound_bytes_per_s=inbound,
             nic_bound=scene.nic_bound,
             wildcard=scene.wildcard,
+            batches_s=scene.batches_s,
         )
         nics = tuple(
             NicMeasurement(host, "data0", way, LINE_BPS, PAYLOAD * 0.999, 0.999, 2.0)

@@ -43,6 +43,7 @@ SCENES = {
     "silent": two_node(3e6, 360e6, silent=(20.0, 24.0), real_quota=(("b1", 25.0, 999.0, 45e6),)),
     "lists0": live_change(unlisted=(("b1", 26.0, 30.0, 3), ("b2", 51.8, 52.5, 6))),
     "brief0": live_change(quotas=((0.0, 8e6), (26.0, 12e6), (33.0, 4e6)), without=("isr.size",)),
+    "rested": two_node(rests=((11.0, 12.1), (24.0, 24.2), (37.0, 38.6)), batches_s=(11.0, 23.0, 36.0, 56.0)),
     "unseen": stuck(without=("move.lag", "broker.isr_shrinks", "client.produce.latency", "nic.tx.bytes")),
 }
 """Moves of several flows, phases and loads."""

@@ -105,7 +105,9 @@ class Execution:
         ]
         if problems:
             raise PlanError("plan", problems)
-        todo = moves(self._job.plan, self._admin.partitions(self._job.plan.topics()))
+        states = self._admin.partitions(self._job.plan.topics())
+        self._job = replace(self._job, topic_ids={tp.topic: state.topic_id for tp, state in states.items()})
+        todo = moves(self._job.plan, states)
         live = {broker.id for broker in self._admin.cluster().brokers}
         dead = sorted({broker for move in todo for broker in move.target} - live)
         if dead and self._job.mode == "unbatched":
@@ -263,7 +265,7 @@ class Execution:
         self._throttle.wait_in_force(_IN_FORCE_S)
 
     def _look(self) -> Seen:
-        seen = look(self._admin, self._job.plan.topics(), self._min_insync)
+        seen = look(self._admin, self._job.plan.topics(), self._min_insync, self._job.topic_ids)
         # Listed is what the controller says, replicas what any broker has heard: it may still be in a step that ended.
         # Sets, since a cancelled step leaves the old replicas in another order.
         behind = {

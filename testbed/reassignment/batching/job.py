@@ -40,8 +40,9 @@ class Control:
 class Job:
     """What never changes, and its owner: the process that drives it, or did.
 
-    `command_config` is the path of the client's properties, by which `resume` reaches the cluster again; secrets
-    are not copied.
+    `command_config` is the path of the client's properties, by which `recover` reaches the cluster again when it puts
+    the throttle back; secrets are not copied. `resume` is told its own. `topic_ids` are those that the topics had when
+    it was begun: one of the same name that was made since is none of the plan's.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Job:
     plan: Plan
     owner: Owner
     command_config: str | None = None
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def new(cls, bootstrap: str, cluster_id: str, mode: Mode, plan: Plan, command_config: str | None = None) -> "Job":
@@ -75,6 +77,7 @@ class JobFolder:
             "mode": job.mode,
             "command_config": job.command_config,
             "owner": asdict(job.owner),
+            "topic_ids": dict(job.topic_ids),
             "plan": json.loads(job.plan.to_json()),
         }
         _write(self.path / job.id / "job.json", document)
@@ -97,6 +100,7 @@ class JobFolder:
                 Plan.from_json(json.dumps(document["plan"]), str(self.path / job_id / "job.json")),
                 Owner(**document["owner"]),
                 document["command_config"],
+                dict(document.get("topic_ids", {})),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise JobError(f"{self.path / job_id / 'job.json'}: not a stored reassignment: {error!r}") from error

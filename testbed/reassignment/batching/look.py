@@ -6,7 +6,7 @@ from typing import Protocol
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from testbed.kafka.types import AdminApi, TopicPartition
 from testbed.reassignment.batching.turn import Seen
-from testbed.reassignment.existing import existing_partitions
+from testbed.reassignment.existing import existing_partitions, is_another
 
 
 class StepAdmin(AdminApi, Protocol):
@@ -19,9 +19,16 @@ class StepAdmin(AdminApi, Protocol):
         """See `Admin.topic_setting`."""
 
 
-def look(admin: StepAdmin, topics: Sequence[str], minimum: Mapping[str, int]) -> Seen:
-    """What is listed, where replicas are, and who lives; a topic that was deleted is not in it. Raises `KafkaError`."""
+def look(
+    admin: StepAdmin, topics: Sequence[str], minimum: Mapping[str, int], topic_ids: Mapping[str, str] | None = None
+) -> Seen:
+    """What is listed, where replicas are, and who lives; a topic that was deleted is not in it. Raises `KafkaError`.
+
+    Nor is one that has another id than `topic_ids` says: it was made anew.
+    """
     listed, states = admin.reassignments(topics), existing_partitions(admin, topics)
+    known = topic_ids or {}
+    states = {tp: state for tp, state in states.items() if not is_another(known.get(tp.topic), state.topic_id)}
     listed = {tp: running for tp, running in listed.items() if tp in states}
     live = frozenset(broker.id for broker in admin.cluster().brokers)
     return Seen(listed, states, live, minimum)

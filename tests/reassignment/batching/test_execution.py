@@ -246,6 +246,22 @@ def test_a_topic_deleted_meanwhile_is_no_obstacle(folders):
     assert {s.tp: s.state for s in end.last.partitions}[other] == "gone"
 
 
+def test_a_topic_made_again_meanwhile_is_another_one_and_not_moved(folders):
+    other = TopicPartition("u", 0)
+    admin = KraftAdmin(Controller.of({tp(0): (1, 2), other: (1, 2)}, {1, 2, 3}))
+    admin.controller.topic_ids = {"t": "one", "u": "two"}
+    run, job = execution(admin, Plan({tp(0): (1, 3), other: (1, 3)}), folders, "batched")
+    run.begin(Control(Limits(1, 1, None)))
+    assert folders[0].read(job.id).topic_ids == {"t": "one", "u": "two"}
+
+    def make_again(_turn):
+        admin.controller.topic_ids["u"] = "three"
+
+    end = run.run(make_again, interval_s=0.001, timeout_s=10)
+    assert {s.tp: s.state for s in end.last.partitions} == {tp(0): "done", other: "gone"}
+    assert admin.controller.partitions[other].replicas == (1, 2)
+
+
 def test_a_throttle_that_does_not_come_into_force_leaves_neither_job_nor_throttle(folders, monkeypatch):
     from testbed.reassignment.batching import execution as module
     from testbed.reassignment.changes import ThrottleError

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from testbed.kafka.types import TopicPartition
@@ -10,7 +12,7 @@ PLAN = Plan({TopicPartition("t", 0): (2, 3)})
 
 def test_a_job_is_read_as_it_was_written_and_steered_apart(tmp_path):
     folder = JobFolder(tmp_path)
-    job = Job.new("b:9092", "cluster", "incremental", PLAN, "client.properties")
+    job = replace(Job.new("b:9092", "cluster", "incremental", PLAN, "client.properties"), topic_ids={"t": "an id"})
     folder.write(job, Control(Limits(1, 2, 3), 1000))
     assert folder.read(job.id) == job
     folder.steer(job.id, Control(Limits(partitions=9), None, "pause"))

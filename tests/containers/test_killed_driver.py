@@ -1,0 +1,223 @@
+"""A move in steps whose driver is killed by SIGKILL again and again and resumed, or steered: seen from outside."""
+
+import os
+import random
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Producer
+
+from testbed.experiments.batch_watch import BatchWatch
+from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
+from testbed.kafka.types import TopicPartition
+from testbed.probes.recorder import now_us
+from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.batching.job import JobFolder
+from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from testbed.reassignment.journal import JournalFolder
+from testbed.reassignment.plan import Plan
+from testbed.wait import wait_for
+from tests.containers.conftest import ROOT, cli
+
+pytestmark = pytest.mark.containers
+SEED = int(os.environ.get("TESTBED_KILL_SEED", "435"))
+MB = 10**6
+BROKERS = (1, 2, 3)
+POINTS_S = (0.2, 2.0)
+"""When a driver is killed, from its start: before it has connected, while it takes over, in the midst of its turns."""
+ENDS_S = 90.0
+
+
+class Onlooker(threading.Thread):
+    """Looks at the controller's list, the partitions and every broker's throttle until it is told to stop."""
+
+    def __init__(self, testbed, plan, limits, rates):
+        super().__init__(daemon=True)
+        self.testbed, self.plan, self.rates = testbed, plan, set(rates)
+        self.watch, self._limits = BatchWatch(plan, "batched", limits, {}), limits
+        self.wrong, self.judged, self.error = [], 0, None
+        self._stop_it = threading.Event()
+
+    def run(self):
+        try:
+            with self.testbed.admin() as admin:
+                while not self._stop_it.is_set():
+                    self._look(admin)
+        except KafkaError as error:  # told to the test, which fails by it; anything else is pytest's to tell
+            self.error = error
+
+    def expect(self, limits, rates):
+        """From here on other limits hold, and one of these rates."""
+        self.rates |= set(rates)
+        self.watch = BatchWatch(self.plan, "batched", limits, {})
+
+    def stop(self):
+        self._stop_it.set()
+        self.join(30)
+        assert not self.is_alive()
+        assert self.error is None, self.error
+        assert self.judged, "the throttle was never looked at while something moved"
+        assert self.wrong == []
+
+    def _look(self, admin):
+        listed = admin.reassignments(self.plan.topics())
+        self.watch.look(now_us(), listed, admin.partitions(self.plan.topics()))
+        if not listed:
+            return
+        found = [self._throttle(admin, listed, broker) for broker in BROKERS]
+        # A step that ended meanwhile may have been the last one: then nothing needs to be held back any more.
+        if admin.reassignments(self.plan.topics()):
+            self.judged += 1
+            self.wrong += [each for each in found if each]
+
+    def _throttle(self, admin, listed, broker):
+        """What is wrong with a broker's throttle, by its own word."""
+        configs = admin.broker_configs(broker, (LEADER_RATE, FOLLOWER_RATE))
+        rates = {configs.in_force(LEADER_RATE), configs.in_force(FOLLOWER_RATE)}
+        [topic] = self.plan.topics()
+        lists = admin.topics_configs([topic], (LEADER_REPLICAS, FOLLOWER_REPLICAS), broker).get(topic, {})
+        held = {key: set((lists.get(key) or "").split(",")) for key in (LEADER_REPLICAS, FOLLOWER_REPLICAS)}
+        for tp, step in listed.items():
+            sends = {f"{tp.partition}:{replica}" for replica in set(step.replicas) - set(step.adding)}
+            takes = {f"{tp.partition}:{replica}" for replica in step.adding}
+            if not (sends <= held[LEADER_REPLICAS] and takes <= held[FOLLOWER_REPLICAS]):
+                return f"broker {broker}: {tp} is moved by {step}, and listed are {held}"
+        return None if rates <= {str(rate) for rate in self.rates} else f"broker {broker}: {rates}, not {self.rates}"
+
+
+@contextmanager
+def filled(testbed, topic, partitions, bytes_each):
+    """A topic on broker 1 alone, with so much in each partition; gone afterwards."""
+    with testbed.admin() as admin:
+        admin.create_topic(topic, {number: [1] for number in range(partitions)})
+        assert all(state.topic_id for state in admin.partitions([topic]).values())  # by which one made anew is told
+        producer = Producer({"bootstrap.servers": ",".join(testbed.bootstrap), "acks": "all", "linger.ms": 20})
+        for number in range(partitions * bytes_each // 1000):
+            producer.produce(topic, bytes(1000), partition=number % partitions)
+            producer.poll(0)
+        assert producer.flush(30) == 0
+        try:
+            yield admin
+        finally:
+            cli("reassign", "cancel", "--bootstrap", ",".join(testbed.bootstrap), "--all")
+            cli("reassign", "recover")
+            admin.delete_topic(topic)
+            wait_for(lambda: _exists(admin, topic), lambda there: not there, 20, 0.2, "the topic to be gone")
+
+
+def _exists(admin, topic):
+    try:
+        return bool(admin.partitions([topic]))
+    except KafkaError as error:
+        if error.name != UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return False
+
+
+def driving(testbed, *words):
+    command = [sys.executable, "-m", "testbed.cli.main", "reassign", words[0], "--bootstrap"]
+    command += [",".join(testbed.bootstrap), *words[1:], "--reassignment-poll-interval-ms", "200"]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def nothing_left(admin, topic):
+    assert JobFolder().ids() == []
+    assert JournalFolder().ids() == []
+    for broker in BROKERS:
+        configs = admin.broker_configs(broker, (LEADER_RATE, FOLLOWER_RATE))
+        assert (configs.in_force(LEADER_RATE), configs.in_force(FOLLOWER_RATE)) == (None, None)
+    assert not any(admin.topics_configs([topic], (LEADER_REPLICAS, FOLLOWER_REPLICAS), 1).get(topic, {}).values())
+
+
+def arrived(admin, plan):
+    states = admin.partitions(plan.topics())
+    return {tp: (states[tp].replicas, states[tp].leader) for tp in plan.targets} == {
+        tp: (target, target[0]) for tp, target in plan.targets.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("kills", "partitions", "rate"),
+    [(2, 7, 2 * MB), pytest.param(20, 12, MB * 3 // 4, marks=pytest.mark.nightly)],
+    ids=["2", "20"],
+)
+def test_a_driver_killed_at_any_point_is_resumed_and_nothing_is_moved_twice(three, tmp_path, kills, partitions, rate):
+    topic, limits = "killed", Limits(1, 3, 2)
+    plan = Plan({TopicPartition(topic, n): (2, 3) for n in range(partitions)})
+    (tmp_path / "plan.json").write_text(plan.to_json())
+    steps = ("--replicas", "1", "--reassignment-batch-size", "3", "--leaders", "2")
+    words = ("execute", "--plan", str(tmp_path / "plan.json"), "--throttle", f"{rate}B/s", *steps)
+    chosen = random.Random(f"{SEED} {kills}")
+    with filled(three, topic, partitions, MB) as admin:
+        onlooker = Onlooker(three, plan, limits, [rate])
+        onlooker.start()
+        killed = []
+        for _ in range(kills):
+            driver = driving(three, *(("resume",) if JobFolder().ids() else words))
+            at_s = chosen.uniform(*POINTS_S)
+            try:
+                driver.wait(at_s)
+            except subprocess.TimeoutExpired:
+                driver.kill()
+            _out, told = driver.communicate()
+            assert driver.returncode == -9, f"killed after {killed} s only; then: {told}"
+            killed.append(round(at_s, 2))
+        driver = driving(three, *(("resume",) if JobFolder().ids() else words))
+        _out, told = driver.communicate(timeout=ENDS_S)
+        print(f"killed after {killed} s; {told}")
+        assert driver.returncode == 0, told
+        wait_for(lambda: arrived(admin, plan), bool, 10, 0.2, "every partition to be seen at its target")
+        onlooker.stop()
+        nothing_left(admin, topic)
+        seen = onlooker.watch.seen()
+        print(seen, onlooker.judged)
+        assert (seen.astray, seen.again, seen.added_over) == ((), (), ())
+        assert 1 <= seen.most_in_flight <= limits.partitions
+        assert seen.most_leaders <= limits.leaders
+
+
+def test_limits_and_throttle_changed_while_it_moves_hold_from_the_next_step_on(three, tmp_path):
+    topic, low, high = "steered", MB, 4 * MB
+    grown = {TopicPartition(topic, n): (1, 2, 3) for n in range(6)}
+    moved = {TopicPartition(topic, n): (2, 1) for n in range(6, 14)}
+    plan = Plan(grown | moved)
+    (tmp_path / "plan.json").write_text(plan.to_json())
+    narrow, wide = Limits(1, 2, 1), Limits(2, 6, 3)
+    with filled(three, topic, 14, MB // 2) as admin:
+        onlooker = Onlooker(three, plan, narrow, [low])
+        onlooker.start()
+        driver = driving(
+            three, "execute", "--plan", str(tmp_path / "plan.json"), "--throttle", f"{low}B/s", "--incremental",
+            "--replicas", "1", "--reassignment-batch-size", "2", "--leaders", "1",
+        )  # fmt: skip
+        wait_for(lambda: onlooker.watch.seen().steps, lambda steps: steps >= 3, 30, 0.1, "some steps")
+        before = onlooker.watch.seen()
+        assert (before.most_in_flight, before.most_leaders, before.most_added) == (2, 1, 1)
+        onlooker.expect(wide, [high])
+        bootstrap = ("--bootstrap", ",".join(three.bootstrap))
+        told = cli(
+            "reassign", "set", *bootstrap, "--throttle", f"{high}B/s",
+            "--replicas", "2", "--reassignment-batch-size", "6", "--leaders", "3",
+        )  # fmt: skip
+        assert told.returncode == 0, told.stderr
+        rates = [FOLLOWER_RATE, LEADER_RATE]
+        wait_for(
+            lambda: {admin.broker_configs(b, rates).in_force(key) for b in BROKERS for key in rates},
+            lambda seen: seen == {str(high)},
+            20,
+            0.1,
+            "the other rate on every broker",
+        )
+        _out, said = driver.communicate(timeout=ENDS_S)
+        assert driver.returncode == 0, said
+        wait_for(lambda: arrived(admin, plan), bool, 10, 0.2, "every partition to be seen at its target")
+        onlooker.stop()
+        nothing_left(admin, topic)
+        after = onlooker.watch.seen()
+        print(before, after)
+        assert narrow.partitions < after.most_in_flight <= wide.partitions
+        assert narrow.leaders < after.most_leaders <= wide.leaders
+        assert (after.most_added, after.astray, after.again) == (2, (), ())
