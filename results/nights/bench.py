@@ -16,7 +16,7 @@ from results.nights.ingest import ingest
 from results.nights.memory import peak
 from results.nights.night import night
 from results.nights.state import NOISE
-from results.nights.summary import SUMMARY, summary_table
+from results.nights.summary import READ, SUMMARY, summary_table
 from results.store import Store
 
 METRICS, SECONDS = 20, 1000
@@ -100,7 +100,7 @@ def summaries(spark: SparkSession, store: Store) -> DataFrame:
         own = Store.open(location)
         for batch in batches:
             for run_id in batch.column("run_id").to_pylist():
-                yield from summary_table(run_id, own.samples(run_id)).cast(SUMMARY).to_batches()
+                yield from summary_table(run_id, own.table(run_id, "samples", READ)).cast(SUMMARY).to_batches()
 
     ids = store.runs()
     frame = spark.createDataFrame([(run_id,) for run_id in ids], "run_id string")

@@ -120,6 +120,8 @@ class _Execution:
             # Only now the last run has a canary after it and counts.
             if why := self._known(slot):
                 return why
+            if self.limits.spare(slot, self.state):
+                return None
             run_id = self.executor.new_run_id(variant)
             self.journal.append(Begun(slot.index, run_id))
             measured = self.executor.run(variant, run_id)

@@ -140,6 +140,8 @@ def command(series: Series) -> str:
     words += [word for part in paired for word in ("--paired", part.name)]
     words += ["--pairs", str(paired[0].repeats)] if paired else ["--no-pairs"]
     words += [] if any(kind_of(part) == "upgrade" for part in series.parts) else ["--no-upgrade"]
+    words += [word for name in series.measures for word in ("--measure", name)]
+    words += ["--threshold", f"{series.threshold * 100:g}"]
     words += ["--profile", series.variants[0].profile, "--seed", str(series.seed)]
     return shlex.join(words)
 
