@@ -5,8 +5,8 @@ import sys
 
 from results.compare.qualification import Qualification
 from results.compare.qualified import EXIT, as_json, as_junit, headline, lines, markdown
-from testbed.cli.nights import write as write_file
 from testbed.cli.show import document
+from testbed.cli.show import write as write_file
 from testbed.experiments.reports import reports_dir
 from testbed.runner.qualification import SUITES, Scope
 from testbed.runner.qualified import new_qualification, write

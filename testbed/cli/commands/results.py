@@ -69,6 +69,7 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
     calibrate.add_argument("--json", action="store_true", help="JSON on standard output")
     bench = actions.add_parser("bench", help="measure the store and Spark at sizes of a history's")
     bench.add_argument("--scale", default="1,3,10", metavar="N,…", help="factors of the sizes (1,3,10)")
+    bench.add_argument("--only", choices=("samples", "history"), help="measure only the samples, or only the history")
     bench.add_argument("--rows", type=int, default=1_000_000, metavar="N", help="sample rows at factor 1 (1000000)")
     bench.add_argument("--series", type=int, default=1_000, metavar="N", help="series, at every factor (1000)")
     bench.add_argument("--runs", type=int, default=100, metavar="N", help="runs of each series at factor 1 (100)")
