@@ -1,7 +1,7 @@
 """From pairs to a verdict: what may be said about a candidate against a baseline. Pure; the rule is on one page."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -107,10 +107,15 @@ def judge_all(
     return tuple(found), tuple(each <= rule.family for each in family[len(judged) :])
 
 
+def worst_of(verdicts: Iterable[Verdict], nothing: Verdict = "NO-DATA") -> Verdict:
+    """The worst of some verdicts; `nothing` when there is none."""
+    found = set(verdicts)
+    return next((verdict for verdict in WORST_FIRST if verdict in found), nothing)
+
+
 def worst(findings: Sequence[Finding], others: Sequence[Verdict] = ()) -> Verdict:
     """The verdict of all together, other verdicts included; nothing judged is NO-DATA."""
-    verdicts = {finding.verdict for finding in findings} | set(others)
-    return next((verdict for verdict in WORST_FIRST if verdict in verdicts), "NO-DATA")
+    return worst_of([*(finding.verdict for finding in findings), *others])
 
 
 def _sided(comparison: Comparison, rule: Rule) -> "_Sided | Finding":

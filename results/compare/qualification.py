@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from results.compare.judgement import WORST_FIRST, Finding, Verdict
+from results.compare.judgement import WORST_FIRST, Finding, Verdict, worst_of
 from results.verdict import Verdict as RunVerdict
 
 Kind = Literal["once", "paired", "upgrade"]
@@ -95,7 +95,7 @@ class Qualification:
         found = [row.said.verdict for row in self.rows]
         if not found or not self.complete or self.problems:
             found.append("NO-DATA")
-        return min(found, key=WORST_FIRST.index)
+        return worst_of(found)
 
     @property
     def worst_first(self) -> tuple[Row, ...]:
@@ -136,7 +136,7 @@ def judge_cells(candidate: Cell, baselines: Sequence[Cell]) -> Said:
         elif not candidate.failing and cell.failing:
             told = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in cell.failing.items())
             notes.append(f"{cell.version} failed {told}")
-    verdict = min((each.verdict for each in found), key=WORST_FIRST.index, default="OK")
+    verdict = worst_of([each.verdict for each in found], "OK")
     return Said(verdict, tuple(reason for each in found for reason in each.reasons), tuple(notes))
 
 

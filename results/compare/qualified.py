@@ -104,7 +104,9 @@ def markdown(found: Qualification) -> str:
     told = [f"### {found.verdict}: {cell(headline(found))}", ""]
     told += [f"- {cell(reason)}" for reason in found.reasons]
     versions = (*found.baselines, found.candidate)
-    matrix = [(row.said.verdict, row.name, *by_version(row, found), "; ".join(row.said.reasons)) for row in found.worst_first]
+    matrix = [
+        (row.said.verdict, row.name, *by_version(row, found), "; ".join(row.said.reasons)) for row in found.worst_first
+    ]
     told += ["", *markdown_table(("", "scenario", *(cell(each) for each in versions), "why"), matrix)]
     measured = [
         line(each, _against(row, found, each.comparison.baseline)) for row in found.worst_first for each in row.findings

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from results.compare.judgement import Finding
+from results.compare.judgement import Finding, Verdict
 from results.compare.qualification import Cell, Kind, Qualification, Row
 from results.compare.qualified import NOTHING, headline, told_cell
 from results.compare.told import Line, line
@@ -125,7 +125,7 @@ def render_qualification(found: Qualification, ground: Ground | None, link: Link
 
 def answer(found: Qualification) -> str:
     """The verdict in one sentence."""
-    by: dict[str, int] = {}
+    by: dict[Verdict, int] = {}
     for row in found.rows:
         by[row.said.verdict] = by.get(row.said.verdict, 0) + 1
     told = ", ".join(f"{count} {WORDS[verdict].lower() if verdict != 'OK' else 'OK'}" for verdict, count in by.items())

@@ -114,7 +114,9 @@ def as_markdown(result: Result) -> str:
     measured = [line(finding, finding.comparison.candidate) for finding in outcome.findings]
     told += ["", *markdown_table(("", "variant", *COLUMNS[2:]), [each.cells for each in measured])]
     if outcome.broken:
-        rows = [(each.verdict, each.candidate, each.criterion, f"{each.p:.3g}", _broken(each)) for each in outcome.broken]
+        rows = [
+            (each.verdict, each.candidate, each.criterion, f"{each.p:.3g}", _broken(each)) for each in outcome.broken
+        ]
         told += ["", *markdown_table(("", "variant", "criterion", "p", "why"), rows)]
     ended = "" if result.complete else "**not complete**: "
     return "\n".join([*told, "", f"{ended}{cell(ending(result))}"]) + "\n"

@@ -115,9 +115,7 @@ def plan(candidate: str, baselines: Sequence[str], scope: Scope) -> tuple[list[V
 
 
 def _cases(scope: Scope) -> dict[str, Case]:
-    every = {
-        f"{suite}/{case.name}": case for suite in scope.suites for case in find_suite(suite).cases(scope.profile)
-    }
+    every = {f"{suite}/{case.name}": case for suite in scope.suites for case in find_suite(suite).cases(scope.profile)}
     for name in scope.only:
         if name not in every:
             raise UsageError(f"--scenario {name}: there are {', '.join(every)}{did_you_mean(name, every)}")
@@ -130,7 +128,7 @@ def _paired(cases: Mapping[str, Case], scope: Scope) -> list[str]:
             if name not in cases:
                 raise UsageError(f"--paired {name}: there are {', '.join(cases)}{did_you_mean(name, cases)}")
         return list(dict.fromkeys(scope.paired))
-    first = {case.experiment: name for name, case in reversed(cases.items())}
+    first = {case.experiment: name for name, case in reversed(list(cases.items()))}
     return [first[experiment] for experiment in PAIRED if experiment in first]
 
 
@@ -201,8 +199,6 @@ def spare(all_pairs: bool) -> Callable[[Series], Callable[[Slot, SoFar], bool]]:
 
 def _known(series: Series, state: SoFar, part: Group) -> bool:
     mine = [
-        each
-        for each in findings(series, state)
-        if (each.comparison.baseline, each.comparison.candidate) in part.pairs
+        each for each in findings(series, state) if (each.comparison.baseline, each.comparison.candidate) in part.pairs
     ]
     return narrow_enough(mine, series.threshold) is not None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from results.compare import Finding, Rule
-from results.compare.judgement import WORST_FIRST, Verdict
+from results.compare.judgement import Verdict, worst_of
 from results.compare.qualification import Cell, Qualification, Row, Said, judge_cells, never_kept
 from results.compare.qualified import as_junit
 from results.compare.told import line
@@ -35,9 +35,7 @@ def new_qualification(
     variants, groups = plan(candidate, baselines, scope)
     if not groups:
         raise UsageError("nothing is left to run: no scenario, no upgrade")
-    asked = new_series(
-        DOOR, variants, 1, seed, store=store, measure_names=measures, threshold=threshold, groups=groups
-    )
+    asked = new_series(DOOR, variants, 1, seed, store=store, measure_names=measures, threshold=threshold, groups=groups)
     require_tellable(asked)
     return asked
 
@@ -124,8 +122,7 @@ def _paired(cells: Sequence[Cell], findings: Sequence[Finding], broken: Sequence
     failing = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in cells[-1].failing.items())
     if failing and not broken and not always:
         notes.append(f"failed in some runs, not more often than with the baseline: {failing}")
-    verdict = next((each for each in WORST_FIRST if each in verdicts), "NO-DATA")
-    return Said(verdict, tuple(reasons), tuple(notes))
+    return Said(worst_of(verdicts), tuple(reasons), tuple(notes))
 
 
 def command(series: Series) -> str:

@@ -39,7 +39,10 @@ def test_every_case_of_the_suites_is_there_with_each_version_and_upgrades_and_pa
     assert {group.name for group in groups if kind_of(group) != "upgrade"} == every
     kinds = [kind_of(group) for group in groups]
     assert kinds == sorted(kinds, key=["once", "upgrade", "paired"].index)
-    assert [group.name for group in groups if kind_of(group) == "upgrade"] == ["upgrade from 4.2.1", "upgrade from 3.9.2"]
+    assert [group.name for group in groups if kind_of(group) == "upgrade"] == [
+        "upgrade from 4.2.1",
+        "upgrade from 3.9.2",
+    ]
     assert [group.name for group in groups if group.pairs] == [
         "kip73/two-node",
         "kip73/one-to-two-produce",

@@ -43,8 +43,8 @@ def _no_collections() -> Iterator[None]:
 
 
 def _forecast(views: Mapping[TopicPartition, View], online: Collection[int], limits: Limits) -> Forecast:
-    names = sorted(views, key=lambda tp: (tp.topic, tp.partition))
-    state = [views[tp] for tp in names]
+    ordered = sorted(views.items(), key=lambda item: (item[0].topic, item[0].partition))
+    names, state = [tp for tp, _view in ordered], [view for _tp, view in ordered]
     brokers = frozenset(online)
     waiting: dict[TopicPartition, str] = {}
     queue = _Queue(names)
