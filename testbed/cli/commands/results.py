@@ -12,6 +12,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     listing = actions.add_parser("list", help="the runs; exit code 1 when one cannot be read")
     listing.add_argument("--json", action="store_true", help="JSON on standard output")
     show = actions.add_parser("show", help="one run's criteria, as they were judged when it was recorded")
+    show.add_argument("--json", action="store_true", help="JSON on standard output")
     report = actions.add_parser("report", help="write a run's report again, by the rules of today")
     verify = actions.add_parser("verify", help="check every file against its digest; exit code 1 when one differs")
     verify.add_argument(
@@ -109,7 +110,9 @@ def _run(args: argparse.Namespace) -> int:
         case "retain":
             return kept.retain_(store, args)
     run_id = stored.pick(store, args.run)
-    return stored.show(store, run_id) if args.action == "show" else stored.report(store, run_id)
+    if args.action == "show":
+        return stored.show(store, run_id, as_json=args.json)
+    return stored.report(store, run_id)
 
 
 def _run_nights(args: argparse.Namespace) -> int:
