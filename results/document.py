@@ -5,6 +5,7 @@ Every mistake of a document is found, not the first one only, and each is named 
 """
 
 import dataclasses
+import functools
 import types
 import typing
 from collections.abc import Mapping
@@ -104,7 +105,7 @@ def _dataclass(kind: Any, value: Any, path: str, problems: list[str]) -> Any:
     if not isinstance(value, dict):
         problems.append(f"{path or 'document'}: expected an object, found {_name(value)}")
         return None
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     fields = {f.name: f for f in dataclasses.fields(kind)}
     prefix = f"{path}." if path else ""
     before = len(problems)
@@ -123,6 +124,12 @@ def _dataclass(kind: Any, value: Any, path: str, problems: list[str]) -> Any:
     except ValueError as error:
         problems.append(f"{path or 'document'}: {error}")
         return None
+
+
+@functools.cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """A dataclass's annotations: resolving them takes longer than all the rest, and a night reads thousands."""
+    return typing.get_type_hints(kind)
 
 
 def _name(value: Any) -> str:

@@ -25,7 +25,8 @@ from results.files import Files, LocalFiles, ObjectFiles
 from results.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
 from results.packs import Pack, row_group
 from results.schema import CRITERIA, EVENTS, SAMPLES, TableError, conform, criteria_from_table, criteria_table
-from results.tables import api_form, from_parquet, to_parquet
+from results.tables import RUN_ID as RUN_COLUMN
+from results.tables import api_form, from_parquet, some, to_parquet
 from results.verdict import Criterion, overall
 
 __all__ = ["ORPHAN_AGE", "SCHEMAS", "RunData", "Scan", "Store", "StoreError", "entry_of"]
@@ -206,9 +207,9 @@ class Store:
         """The run's criteria as they were judged when it was recorded."""
         return criteria_from_table(self.table(run_id, "criteria"))
 
-    def table(self, run_id: str, kind: FileKind) -> pa.Table:
-        """The table of that kind, of the schema of the same name."""
-        return self._settled(run_id, lambda manifest: self.table_of(manifest, kind))
+    def table(self, run_id: str, kind: FileKind, columns: Sequence[str] | None = None) -> pa.Table:
+        """The table of that kind, of the schema of the same name, or those columns of it."""
+        return self._settled(run_id, lambda manifest: self.table_of(manifest, kind, columns))
 
     def report(self, run_id: str) -> str | None:
         """The run's HTML report, None when it was committed without one."""
@@ -292,8 +293,9 @@ class Store:
         self.files.put(path, data)
         return StoredFile(path, kind, rows, len(data), hashlib.sha256(data).hexdigest())
 
-    def table_of(self, manifest: Manifest, kind: FileKind) -> pa.Table:
-        """A table from where this manifest says; raises StoreError when it is not as it was stored."""
+    def table_of(self, manifest: Manifest, kind: FileKind, columns: Sequence[str] | None = None) -> pa.Table:
+        """A table from where this manifest says, or some columns of it; raises StoreError when it is not as it was
+        stored."""
         entry = entry_of(manifest, kind)
         if entry is None:
             raise StoreError(f"run {manifest.run_id}: its manifest lists no {kind} file")
@@ -301,10 +303,13 @@ class Store:
         where = f"{self.location}/{entry.path}"
         try:
             if not entry.packed:
-                return from_parquet(data, manifest.run_id, schema, where)
+                return from_parquet(data, manifest.run_id, schema, where, columns)
+            schema = some(schema, columns)
             if entry.group is None:
                 return schema.empty_table()
             table = row_group(data, entry.offset, entry.group, self.catalogue.footer(entry.path))
+            if columns is not None:
+                table = table.select([name for name in table.column_names if name in (RUN_COLUMN.name, *columns)])
             return api_form(table, manifest.run_id, schema, where)
         except (TableError, pa.ArrowInvalid, OSError) as error:
             raise StoreError(f"run {manifest.run_id}: {where}: {error}") from error

@@ -5,6 +5,7 @@ none.
 """
 
 import io
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,13 +27,24 @@ def to_parquet(run_id: str, table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def from_parquet(data: bytes, run_id: str, schema: pa.Schema, what: str) -> pa.Table:
-    """A file of one run, of this version or an earlier one. Raises TableError when it is no such file."""
+def from_parquet(
+    data: bytes, run_id: str, schema: pa.Schema, what: str, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """A file of one run, of this version or an earlier one, or those columns of it.
+
+    Raises TableError when it is no such file.
+    """
     try:
-        table = pq.read_table(io.BytesIO(data))
+        with pq.ParquetFile(io.BytesIO(data)) as file:
+            table = file.read(columns=None if columns is None else [RUN_ID.name, *columns])
     except (pa.ArrowInvalid, OSError) as error:
         raise TableError(f"{what}: not readable as Parquet: {error}") from error
-    return api_form(table, run_id, schema, what)
+    return api_form(table, run_id, some(schema, columns), what)
+
+
+def some(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """The schema with those columns alone (None: all); the run is looked at in any case."""
+    return schema if columns is None else pa.schema([schema.field(name) for name in columns])
 
 
 def api_form(table: pa.Table, run_id: str, schema: pa.Schema, what: str) -> pa.Table:

@@ -1,7 +1,7 @@
 """From pairs to a verdict: what may be said about a candidate against a baseline. Pure; the rule is on one page."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,6 +61,9 @@ class Finding:
     why: str
     detectable: float | None = None
     """The slowdown, as a fraction, that would be found in 80 % of such series."""
+    adjusted: float | None = None
+    """The chance, by luck and among all comparisons of the family, of an effect so far beyond the threshold on the
+    side it lies on; REGRESSED and IMPROVED have at most `Rule.family`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ class _Sided:
     p_better: float
     not_worse: bool
     """A slowdown of the threshold is excluded."""
+    on_worse_side: bool
+    """Where the estimate itself lies."""
 
 
 def judge(comparisons: Sequence[Comparison], rule: Rule | None = None) -> tuple[Finding, ...]:
@@ -90,22 +95,27 @@ def judge_all(
     rule = rule or Rule()
     sided = [_sided(comparison, rule) for comparison in comparisons]
     judged = [side for side in sided if isinstance(side, _Sided)]
-    family = _holm([*(side.p_worse for side in judged), *chances], rule.family)
+    family = adjusted([*(side.p_worse for side in judged), *chances])
     worse = iter(family[: len(judged)])
-    better = iter(_holm([side.p_better for side in judged], rule.family))
+    better = iter(adjusted([side.p_better for side in judged]))
     found = []
     for comparison, side in zip(comparisons, sided, strict=True):
         if isinstance(side, Finding):
             found.append(side)
         else:
             found.append(_finding(comparison, side, next(worse), next(better), rule))
-    return tuple(found), tuple(family[len(judged) :])
+    return tuple(found), tuple(each <= rule.family for each in family[len(judged) :])
+
+
+def worst_of(verdicts: Iterable[Verdict], nothing: Verdict = "NO-DATA") -> Verdict:
+    """The worst of some verdicts; `nothing` when there is none."""
+    found = set(verdicts)
+    return next((verdict for verdict in WORST_FIRST if verdict in found), nothing)
 
 
 def worst(findings: Sequence[Finding], others: Sequence[Verdict] = ()) -> Verdict:
     """The verdict of all together, other verdicts included; nothing judged is NO-DATA."""
-    verdicts = {finding.verdict for finding in findings} | set(others)
-    return next((verdict for verdict in WORST_FIRST if verdict in verdicts), "NO-DATA")
+    return worst_of([*(finding.verdict for finding in findings), *others])
 
 
 def _sided(comparison: Comparison, rule: Rule) -> "_Sided | Finding":
@@ -136,11 +146,12 @@ def _sided(comparison: Comparison, rule: Rule) -> "_Sided | Finding":
     low, high = math.log(effect.low), math.log(effect.high)
     up, down = low > slower, high < faster
     if comparison.measure.better == "lower":
-        return _Sided(effect, up or down, above, below, high < slower)
-    return _Sided(effect, up or down, below, above, low > faster)
+        return _Sided(effect, up or down, above, below, high < slower, effect.ratio > 1)
+    return _Sided(effect, up or down, below, above, low > faster, effect.ratio < 1)
 
 
-def _finding(comparison: Comparison, side: _Sided, worse: bool, better: bool, rule: Rule) -> Finding:
+def _finding(comparison: Comparison, side: _Sided, p_worse: float, p_better: float, rule: Rule) -> Finding:
+    worse, better = p_worse <= rule.family, p_better <= rule.family
     limit, effect = f"{rule.threshold * 100:.3g} %", side.effect
     dropped = sum(1 for pair in comparison.pairs if pair.moved)
     note = f"; {_pairs(dropped)} left out: the machine changed" if dropped else ""
@@ -157,18 +168,19 @@ def _finding(comparison: Comparison, side: _Sided, worse: bool, better: bool, ru
     else:
         needed = max(effect.pairs_for(math.log1p(rule.threshold) / 2), effect.pairs + 1)
         verdict, why = "NOISY", f"the interval holds {limit}; about {_pairs(needed)} would tell"
-    return Finding(comparison, verdict, effect, why + note, detectable)
+    return Finding(comparison, verdict, effect, why + note, detectable, p_worse if side.on_worse_side else p_better)
 
 
-def _holm(chances: Sequence[float], level: float) -> list[bool]:
-    """Which of the hypotheses are rejected so that the chance of any false rejection is at most `level`."""
+def adjusted(chances: Sequence[float]) -> list[float]:
+    """Each chance among all of them (Holm): those at or below a level are rejected, and the chance of any false
+    rejection is at most that level."""
     order = sorted(range(len(chances)), key=lambda index: chances[index])
-    rejected = [False] * len(chances)
+    found = [0.0] * len(chances)
+    highest = 0.0
     for rank, index in enumerate(order):
-        if chances[index] > level / (len(chances) - rank):
-            break
-        rejected[index] = True
-    return rejected
+        highest = max(highest, min(1.0, chances[index] * (len(chances) - rank)))
+        found[index] = highest
+    return found
 
 
 def _usable(value: float | None) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +17,7 @@ from results.nights.ingest import ingest
 from results.nights.memory import peak
 from results.nights.night import night
 from results.nights.state import NOISE
-from results.nights.summary import SUMMARY, summary_table
+from results.nights.summary import READ, SUMMARY, summary_table
 from results.store import Store
 
 METRICS, SECONDS = 20, 1000
@@ -47,14 +48,22 @@ class Timing:
     memory: int
 
 
-def bench(spark: SparkSession, scales: list[float], sizes: Sizes, folder: Path | None = None) -> Iterator[Timing]:
-    """All timings of a scale, then those of the next. Stores are made below `folder` (default: where temporary files
-    go) and removed again."""
+def bench(
+    spark: SparkSession,
+    scales: list[float],
+    sizes: Sizes,
+    folder: Path | None = None,
+    only: Literal["samples", "history"] | None = None,
+) -> Iterator[Timing]:
+    """All timings of a scale, or `only` some, then those of the next. Stores are made below `folder` (default: where
+    temporary files go) and removed again."""
     for scale in scales:
-        with TemporaryDirectory(prefix="testbed-bench-", dir=folder) as made:
-            yield from _samples(spark, scale, sizes, Store.open(Path(made) / "samples"))
-        with TemporaryDirectory(prefix="testbed-bench-", dir=folder) as made:
-            yield from _history(spark, scale, sizes, Store.open(Path(made) / "history"))
+        if only in (None, "samples"):
+            with TemporaryDirectory(prefix="testbed-bench-", dir=folder) as made:
+                yield from _samples(spark, scale, sizes, Store.open(Path(made) / "samples"))
+        if only in (None, "history"):
+            with TemporaryDirectory(prefix="testbed-bench-", dir=folder) as made:
+                yield from _history(spark, scale, sizes, Store.open(Path(made) / "history"))
 
 
 def _samples(spark: SparkSession, scale: float, sizes: Sizes, store: Store) -> Iterator[Timing]:
@@ -100,7 +109,7 @@ def summaries(spark: SparkSession, store: Store) -> DataFrame:
         own = Store.open(location)
         for batch in batches:
             for run_id in batch.column("run_id").to_pylist():
-                yield from summary_table(run_id, own.samples(run_id)).cast(SUMMARY).to_batches()
+                yield from summary_table(run_id, own.table(run_id, "samples", READ)).cast(SUMMARY).to_batches()
 
     ids = store.runs()
     frame = spark.createDataFrame([(run_id,) for run_id in ids], "run_id string")

@@ -16,7 +16,7 @@ from results.criteria.registry import UnknownExperimentError, judge
 from results.files import LocalFiles
 from results.manifest import Manifest
 from results.nights import parts
-from results.nights.summary import summarise
+from results.nights.summary import READ, summarise
 from results.nights.values import VALUES, Value, canary_values, move_values, rows, summary_values
 from results.store import Store, StoreError
 
@@ -120,7 +120,7 @@ def _numbers(store: Store, run: Manifest) -> tuple[list[Value], int]:
     failed = sum(c.verdict == "fail" for c in store.criteria(run.run_id))
     if run.incident is not None:
         return [], failed
-    names, _, numbers = summarise(store.samples(run.run_id))
+    names, _, numbers = summarise(store.table(run.run_id, "samples", READ))
     return list(summary_values(names, numbers)), failed
 
 

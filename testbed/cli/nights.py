@@ -18,7 +18,7 @@ from results.nights.night import Night, night
 from results.nights.scenarios import EXIT, Scenario, scenarios, worst
 from results.series.history import Acknowledged
 from results.store import Store, StoreError
-from testbed.cli.show import document, table
+from testbed.cli.show import document, table, write
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import reports_dir
 
@@ -64,7 +64,7 @@ def tell_night(made: "Made", args: argparse.Namespace) -> int:
     """Judge a night's runs, write report and JUnit, tell. A case that was not run makes it 2 at least."""
     store = Store.open(made.series.store)
     folder = args.out or reports_dir() / made.series.id
-    page, args.junit = folder / "index.html", folder / "junit.xml"
+    page, args.junit = folder / "index.html", args.junit or folder / "junit.xml"
     done, found = _night(store, args, page)
     done = replace(done, problems=(*done.problems, *made.problems))
     tell(store, done, found, args)
@@ -104,14 +104,6 @@ def tell(store: Store, done: Night, found: list[Scenario], args: argparse.Namesp
     if not found:
         print(f"nothing to judge in {store.location}: no run has been there yet")
     print(f"\n{worst(found)}  {len(found)} scenarios, {done.ingested} new runs  {store.location}")
-
-
-def write(path: Path, text: str) -> None:
-    """A file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.partial")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
 
 
 def ack(store: Store, args: argparse.Namespace) -> int:
@@ -183,7 +175,7 @@ def bench(args: argparse.Namespace) -> int:
         raise UsageError("--scale, --rows, --series and --runs are above 0")
     found = []
     with spark_of(args) as spark:
-        for timing in timings(spark, scales, Sizes(args.rows, args.series, args.runs)):
+        for timing in timings(spark, scales, Sizes(args.rows, args.series, args.runs), only=args.only):
             found.append(timing)
             print(f"{timing.what}: {timing.seconds:.1f} s", file=sys.stderr, flush=True)
     if args.json:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from results.compare import Finding
+from results.compare.told import COLUMNS, JUnitCase, cell, junit, line, markdown_table
 from testbed.cli.show import document, table
 from testbed.runner.comparisons import DOOR
 from testbed.runner.outcome import Broken, Outcome, Row
@@ -106,6 +107,36 @@ def as_json(result: Result, verdict: str, report: Path | None = None) -> str:
     )
 
 
+def as_markdown(result: Result) -> str:
+    """Tables for a pull request's comment: every comparison, then the criteria that fail more often."""
+    series, outcome = result.series, result.outcome
+    told = [f"### {outcome.verdict}: {cell(series.variants[0].experiment)}, against {cell(series.variants[0].label)}"]
+    measured = [line(finding, finding.comparison.candidate) for finding in outcome.findings]
+    told += ["", *markdown_table(("", "variant", *COLUMNS[2:]), [each.cells for each in measured])]
+    if outcome.broken:
+        rows = [
+            (each.verdict, each.candidate, each.criterion, f"{each.p:.3g}", _broken(each)) for each in outcome.broken
+        ]
+        told += ["", *markdown_table(("", "variant", "criterion", "p", "why"), rows)]
+    ended = "" if result.complete else "**not complete**: "
+    return "\n".join([*told, "", f"{ended}{cell(ending(result))}"]) + "\n"
+
+
+def as_junit(result: Result) -> str:
+    """A case for each comparison, and for each criterion that fails more often."""
+    name = result.series.variants[0].experiment
+    told = [(finding, line(finding, finding.comparison.candidate)) for finding in result.outcome.findings]
+    cases = [
+        JUnitCase(f"{each.scenario}: {each.measure}", name, finding.verdict, str(each), str(each))
+        for finding, each in told
+    ]
+    cases += [
+        JUnitCase(f"{each.candidate}: {each.criterion}", name, each.verdict, _broken(each))
+        for each in result.outcome.broken
+    ]
+    return junit(f"compare {name}", cases, () if result.complete else (result.why_ended,))
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of every series."""
     parser.add_argument("--profile", default="ci", help="smoke, ci (default) or release")
@@ -140,5 +171,6 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "interval": effect and [effect.low, effect.high],
         "confidence": effect and effect.confidence,
         "p": effect and effect.p,
+        "adjusted_p": finding.adjusted,
         "detectable": finding.detectable,
     }

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 
@@ -27,6 +28,14 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+
+
+def write(path: Path, text: str) -> None:
+    """A file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.partial")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
 
 
 def document(value: Any) -> str:

@@ -9,7 +9,7 @@ from results.retention import set_aside
 from results.store import Store, StoreError
 from testbed.cli.chosen import Choice
 from testbed.cli.show import document, table
-from testbed.cli.verdicts import criterion_lines
+from testbed.cli.verdicts import criteria_document, criterion_lines
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import default_store, write_report
 
@@ -70,9 +70,13 @@ def _manifest(store: Store, run_id: str) -> Manifest:
         raise TestbedError(str(error)) from error
 
 
-def show(store: Store, run_id: str) -> int:
+def show(store: Store, run_id: str, *, as_json: bool = False) -> int:
     """A run's criteria."""
     run = _manifest(store, run_id)
+    if as_json:
+        criteria = criteria_document(store.criteria(run_id))
+        print(document({**_row(run), "parameters": dict(run.parameters), "criteria": criteria}))
+        return 0
     print("\n".join([*criterion_lines(store.criteria(run_id)), *left_out_lines(left_out(run))]))
     print(f"\n{run.verdict.upper()}  {run.experiment}  {run_id}")
     return 0

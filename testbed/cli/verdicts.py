@@ -53,9 +53,9 @@ def as_text(finished: Finished) -> str:
     return "\n".join(lines)
 
 
-def as_json(finished: Finished) -> str:
-    """One document: run id, experiment, verdict, criteria, report, store."""
-    criteria: list[dict[str, Any]] = [
+def criteria_document(criteria: Iterable[Criterion]) -> list[dict[str, Any]]:
+    """Criteria as JSON has them."""
+    return [
         {
             "name": c.name,
             "host": c.host,
@@ -68,14 +68,18 @@ def as_json(finished: Finished) -> str:
             "why": c.why,
             "series": list(c.series),
         }
-        for c in finished.criteria
+        for c in criteria
     ]
+
+
+def as_json(finished: Finished) -> str:
+    """One document: run id, experiment, verdict, criteria, report, store."""
     return document(
         {
             "run_id": finished.run_id,
             "experiment": finished.experiment,
             "verdict": finished.verdict,
-            "criteria": criteria,
+            "criteria": criteria_document(finished.criteria),
             "not_judged": [asdict(each) for each in finished.left_out],
             "figures": [asdict(figure) for figure in finished.figures],
             "report": str(finished.report),

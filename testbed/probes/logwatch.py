@@ -39,6 +39,7 @@ class LogWatch:
     def __init__(self, testbed: Testbed, allowances: Sequence[Allowance] = (), *, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._hosts: dict[str, Shell] = {name: testbed.hosts[name] for name in testbed.state.kafka}
+        self._testbed = testbed
         self._versions = dict(testbed.state.kafka)
         self._allowances = [*shipped(), *allowances]
         self._marks: dict[str, Mark] = {}
@@ -71,7 +72,11 @@ class LogWatch:
             text, problem = read_since(self._hosts[name], mark.offset, self._most_bytes)
         except TestbedError as error:
             return HostLog(name, f"the log could not be read: {error}")
-        found = kinds(name, unexplained(list(entries(text)), name, self._versions[name], self._allowances))
+        left = list(entries(text))
+        # After an upgrade a log has what both releases say: the one that was there, and the one that is there now.
+        for version in dict.fromkeys((self._versions[name], self._testbed.state.kafka.get(name, self._versions[name]))):
+            left = unexplained(left, name, version, self._allowances)
+        found = kinds(name, left)
         return HostLog(name, problem, found[:MOST_KINDS], max(0, len(found) - MOST_KINDS))
 
 

@@ -46,11 +46,15 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What ends a series early. `enough` is asked after each block and says why it is enough, or None."""
+    """What ends a series early. `enough` is asked after each block and says why it is enough, or None.
+
+    `spare` is asked before each slot: one that nobody needs is not made, and is not left for `--resume` either.
+    """
 
     budget_s: float | None = None
     enough: Callable[[SoFar], str | None] = lambda _state: None
     clock: Callable[[], float] = time.monotonic
+    spare: Callable[[Slot, SoFar], bool] = lambda _slot, _state: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,8 @@ class _Execution:
         self._adopt()
         why, last = None, self.series.variants[0]
         for slot in self.series.slots:
-            if slot.index in self.state.ran:
+            state = self.state
+            if slot.index in state.ran or self.limits.spare(slot, state):
                 continue
             if why := self._known(slot) or self._late(slot):
                 break
@@ -100,7 +105,8 @@ class _Execution:
                     f"mend that, then go on with --resume {self.series.id}"
                 )
         self._close(last)
-        left = len(self.series.slots) - len(self.state.ran)
+        state = self.state
+        left = sum(1 for s in self.series.slots if s.index not in state.ran and not self.limits.spare(s, state))
         if why is None:
             why = f"{left} runs could not be made" if left else "all runs are made"
         return Ended(why, left == 0)
@@ -114,6 +120,8 @@ class _Execution:
             # Only now the last run has a canary after it and counts.
             if why := self._known(slot):
                 return why
+            if self.limits.spare(slot, self.state):
+                return None
             run_id = self.executor.new_run_id(variant)
             self.journal.append(Begun(slot.index, run_id))
             measured = self.executor.run(variant, run_id)

@@ -69,21 +69,21 @@ def outcome(series: Series, state: SoFar) -> Outcome:
 
 
 def findings(series: Series, state: SoFar) -> tuple[Finding, ...]:
-    """Each candidate against the first variant in each measure, judged as one family with the criteria."""
+    """Each candidate against its baseline in each measure, judged as one family with the criteria."""
     return _judged(series, state)[0]
 
 
 def _judged(series: Series, state: SoFar) -> tuple[tuple[Finding, ...], tuple[Broken, ...]]:
-    baseline, *candidates = (variant.label for variant in series.variants)
     runs = by_block(series, state)
+    beside = [pair for part in series.parts for pair in part.pairs]
     comparisons = [
         Comparison(baseline, candidate, find_measure(name), pairs(runs, baseline, candidate, name, state.canaries))
-        for candidate in candidates
+        for baseline, candidate in beside
         for name in series.measures
         if find_measure(name).compared
     ]
     rule = Rule(threshold=series.threshold)
-    counted = [tally for each in candidates for tally in tallies(runs, baseline, each, state.canaries)]
+    counted = [tally for pair in beside for tally in tallies(runs, *pair, state.canaries)]
     # What so few discordant pairs cannot tell is no test at all, whichever side they are on: it costs the others none.
     tested = [tally for tally in counted if tally.tellable(rule.family)]
     found, worse = judge_all(comparisons, [tally.p_worse for tally in tested], rule)
@@ -99,7 +99,7 @@ def _judged(series: Series, state: SoFar) -> tuple[tuple[Finding, ...], tuple[Br
 
 def by_block(series: Series, state: SoFar) -> tuple[Mapping[str, Ran], ...]:
     """For each block its runs by variant, those that are made."""
-    blocks: list[dict[str, Ran]] = [{} for _ in range(series.repeats)]
+    blocks: list[dict[str, Ran]] = [{} for _ in range(sum(part.repeats for part in series.parts))]
     for slot in series.slots:
         if slot.index in state.ran:
             blocks[slot.block][slot.variant] = state.ran[slot.index]
@@ -203,10 +203,14 @@ def _in_words(ran: Ran) -> str:
 
 
 def mixed_software(series: Series, state: SoFar) -> list[str]:
-    """Variants whose runs did not all have the same Kafka, byte for byte: a folder was built anew between them."""
+    """Variants whose runs did not all have the same Kafka, byte for byte: a folder was built anew between them.
+
+    A run that failed does not count: an upgrade that was taken back ends with what was there before it.
+    """
     found = []
     for variant in series.variants:
         slots = [slot for slot in series.slots if slot.variant == variant.label and slot.index in state.ran]
-        if len({state.ran[slot.index].done.software for slot in slots}) > 1:
+        ended = [state.ran[slot.index].done for slot in slots]
+        if len({done.software for done in ended if done.verdict != "fail"}) > 1:
             found.append(variant.label)
     return found

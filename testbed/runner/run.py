@@ -16,11 +16,21 @@ from testbed.runner.execute import Limits, execute
 from testbed.runner.journal import Journal, created, opened
 from testbed.runner.limits import fewest_pairs_to_tell, narrow_enough
 from testbed.runner.outcome import Outcome, findings, mixed_software, outcome
-from testbed.runner.series import Confirmed, Series, SoFar, so_far
+from testbed.runner.schedule import Slot
+from testbed.runner.series import Confirmed, Group, Series, SoFar, so_far
 from testbed.runner.slots import Slots
 from testbed.runner.variant import Variant, check_labels, resolve
 
 Progress = Callable[[str], None]
+Spare = Callable[[Series], Callable[[Slot, SoFar], bool]]
+"""Of a series: whether nobody needs a slot's run any more, from what has been run so far."""
+COMPARING = ("compare", "qualify")
+"""Doors that say what is better or worse."""
+
+
+def needs_all(_series: Series) -> Callable[[Slot, SoFar], bool]:
+    """Every slot is needed."""
+    return lambda _slot, _state: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,7 @@ def new_series(
     store: str | None = None,
     measure_names: Sequence[str] = (),
     threshold: float = Rule().threshold,
+    groups: Sequence[Group] = (),
 ) -> Series:
     """A series that can be run: everything looked up once. Raises `UsageError` for what cannot."""
     check_labels(variants)
@@ -49,7 +60,7 @@ def new_series(
     grounds = tuple(resolve(variant).ground for variant in variants)
     if repeats < 1:
         raise UsageError(f"{repeats} repeats: at least 1 is needed")
-    told = door != "compare"
+    told = door not in COMPARING
     names = tuple(measure_names) or tuple(
         measure.name for measure in measures() if not measure.asked and (told or measure.compared)
     )
@@ -62,7 +73,7 @@ def new_series(
     except (ValueError, StoreError) as error:
         raise UsageError(str(error)) from error
     identity = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{door}-{secrets.token_hex(3)}"
-    return Series(identity, door, tuple(variants), repeats, seed, location, names, threshold, grounds)
+    return Series(identity, door, tuple(variants), repeats, seed, location, names, threshold, grounds, tuple(groups))
 
 
 def _lasting(text: str | None) -> str | None:
@@ -72,20 +83,29 @@ def _lasting(text: str | None) -> str | None:
 
 def require_tellable(series: Series) -> None:
     """Raises `UsageError` when so few pairs could not be told from luck in so many comparisons."""
-    comparisons = (len(series.variants) - 1) * len(series.measures)
+    paired = [part for part in series.parts if part.pairs]
+    comparisons = sum(len(part.pairs) for part in paired) * len(series.measures)
     fewest = fewest_pairs_to_tell(comparisons)
-    if series.repeats < fewest:
+    repeats = min((part.repeats for part in paired), default=fewest)
+    if repeats < fewest:
         raise UsageError(
-            f"{series.repeats} pairs: among {comparisons} comparisons no regression could be told from luck; "
+            f"{repeats} pairs: among {comparisons} comparisons no regression could be told from luck; "
             f"take at least {fewest} pairs, or fewer measures (--measure move-seconds)"
         )
 
 
-def begin(series: Series, budget_s: float | None, progress: Progress, *, stop_early: bool = True) -> Result:
+def begin(
+    series: Series,
+    budget_s: float | None,
+    progress: Progress,
+    *,
+    stop_early: bool = True,
+    spare: Spare = needs_all,
+) -> Result:
     """Run a new series. Raises `TestbedError`; what was done until then is kept for `resume`."""
     with created(series) as journal:
         progress(f"series {series.id}: {len(series.slots)} runs; after an interruption: --resume {series.id}")
-        return _go_on(journal, budget_s, progress, stop_early)
+        return _go_on(journal, budget_s, progress, stop_early, spare)
 
 
 def resume(
@@ -96,6 +116,7 @@ def resume(
     progress: Progress,
     *,
     stop_early: bool = True,
+    spare: Spare = needs_all,
 ) -> Result:
     """Go on with a series. `asked`, if given, must ask for the same. Raises `UsageError` and `TestbedError`."""
     with opened(series_id) as journal:
@@ -113,10 +134,10 @@ def resume(
                     f"variant {variant.label}: the topology has changed since series {series_id} began; "
                     "put it back, or begin a new series"
                 )
-        return _go_on(journal, budget_s, progress, stop_early)
+        return _go_on(journal, budget_s, progress, stop_early, spare)
 
 
-def _go_on(journal: Journal, budget_s: float | None, progress: Progress, stop_early: bool) -> Result:
+def _go_on(journal: Journal, budget_s: float | None, progress: Progress, stop_early: bool, spare: Spare) -> Result:
     series = journal.series
     store = Store.open(series.store)
 
@@ -124,7 +145,7 @@ def _go_on(journal: Journal, budget_s: float | None, progress: Progress, stop_ea
         return narrow_enough(findings(series, state), series.threshold) if stop_early else None
 
     with Slots(series, store, progress) as slots:
-        ended = execute(journal, slots, Limits(budget_s, enough), progress)
+        ended = execute(journal, slots, Limits(budget_s, enough, spare=spare(series)), progress)
     progress(ended.why)
     _confirm(journal, store, progress)
     state = so_far(journal.entries)

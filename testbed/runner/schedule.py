@@ -8,7 +8,7 @@ stood at each place equally often.
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,21 @@ def schedule(variants: Sequence[str], repeats: int, seed: int) -> tuple[Slot, ..
     slots: list[Slot] = []
     for block, order in zip(range(repeats), _blocks(variants, seed), strict=False):
         slots += [Slot(len(slots) + place, block, place, variant) for place, variant in enumerate(order)]
+    return tuple(slots)
+
+
+def grouped(groups: Sequence[tuple[Sequence[str], int]], seed: int) -> tuple[Slot, ...]:
+    """The slots of several groups (variants, repeats), one group after the other; slots and blocks count on.
+
+    Raises ValueError as `schedule` does.
+    """
+    slots: list[Slot] = []
+    blocks = 0
+    for variants, repeats in groups:
+        first = len(slots)
+        for slot in schedule(variants, repeats, seed):
+            slots.append(replace(slot, index=first + slot.index, block=blocks + slot.block))
+        blocks += repeats
     return tuple(slots)
 
 

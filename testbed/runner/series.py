@@ -5,13 +5,32 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from results.verdict import Verdict
-from testbed.runner.schedule import Slot, schedule
+from testbed.runner.schedule import Slot, grouped
 from testbed.runner.variant import Variant
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """Variants that are run beside each other, in blocks of their own; `pairs` are (baseline, candidate) each.
+
+    What is in no pair is run, and compared with nothing.
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    repeats: int
+    pairs: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "Group":
+        """The inverse of `dataclasses.asdict`, after JSON."""
+        pairs = tuple((baseline, candidate) for baseline, candidate in document["pairs"])
+        return cls(document["name"], tuple(document["labels"]), document["repeats"], pairs)
+
+
+@dataclass(frozen=True, slots=True)
 class Series:
-    """Variants × repeats. The first variant is the baseline the others are compared with."""
+    """Variants × repeats. Unless there are groups, the first variant is the baseline the others are compared with."""
 
     id: str
     door: str
@@ -25,11 +44,28 @@ class Series:
     """A change of more than this fraction counts."""
     grounds: tuple[str, ...]
     """The digest of each variant's topology, Kafka versions included, as it was when the series began."""
+    groups: tuple[Group, ...] = ()
+    """One after the other; none: all variants are one."""
+
+    @property
+    def parts(self) -> tuple[Group, ...]:
+        """Its groups, in order."""
+        labels = tuple(variant.label for variant in self.variants)
+        return self.groups or (Group("", labels, self.repeats, tuple((labels[0], each) for each in labels[1:])),)
 
     @property
     def slots(self) -> tuple[Slot, ...]:
         """Every run to be made, in order."""
-        return schedule([variant.label for variant in self.variants], self.repeats, self.seed)
+        return grouped([(part.labels, part.repeats) for part in self.parts], self.seed)
+
+    def part_of(self, slot: Slot) -> tuple[Group, int]:
+        """The group a slot belongs to, and the number of its first block."""
+        first = 0
+        for part in self.parts:
+            if slot.block < first + part.repeats:
+                return part, first
+            first += part.repeats
+        raise ValueError(f"slot {slot.index} is in block {slot.block}; there are {first}")
 
     def variant(self, label: str) -> Variant:
         """The variant of this label."""
@@ -43,14 +79,15 @@ class Series:
     def from_document(cls, document: Mapping[str, Any]) -> "Series":
         """A series from its document. Raises KeyError or TypeError for what is none."""
         variants = tuple(Variant.from_document(each) for each in document["variants"])
+        groups = tuple(Group.from_document(each) for each in document.get("groups", ()))
         plain = {name: tuple(document[name]) for name in ("measures", "grounds")}
-        return cls(**{**document, **plain, "variants": variants})
+        return cls(**{**document, **plain, "variants": variants, "groups": groups})
 
     def differences(self, other: "Series") -> list[str]:
         """What another series asks for otherwise, id and store apart; empty when both mean the same runs."""
         return [
             f"{name}: {getattr(self, name)} there, {getattr(other, name)} here"
-            for name in ("door", "variants", "repeats", "seed", "measures", "threshold", "grounds")
+            for name in ("door", "variants", "repeats", "seed", "measures", "threshold", "grounds", "groups")
             if getattr(self, name) != getattr(other, name)
         ]
 

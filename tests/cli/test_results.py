@@ -32,6 +32,14 @@ def test_show_tells_what_was_recorded_then(old_run, capsys):
     assert "logs-clean" not in told
 
 
+def test_show_in_json_has_every_criterion(old_run, capsys):
+    assert main(["results", "show", "--json", "--store", old_run]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdict"], told["experiment"]) == ("pass", "kip73-two-node")
+    assert {each["verdict"] for each in told["criteria"]} == {"pass"}
+    assert told["parameters"]["fetch"] == "tuned"
+
+
 def test_report_judges_by_the_rules_of_today_and_says_so(old_run, capsys):
     assert main(["results", "report", "--store", old_run]) == 0
     path, summary, *differences = capsys.readouterr().out.splitlines()

@@ -4,7 +4,7 @@ import pytest
 
 from results.compare import Comparison, Pair, Rule, find_measure, judge, moved, worst
 from results.compare.drift import usual_change
-from results.compare.judgement import _holm
+from results.compare.judgement import adjusted
 
 TIME, RATE = find_measure("move-seconds"), find_measure("steady-mean")
 
@@ -82,10 +82,13 @@ def test_among_many_comparisons_a_regression_must_be_clearer():
 
 
 def test_holm_lets_the_next_one_pass_more_easily_after_each():
-    assert _holm([0.04, 0.01, 0.02], 0.05) == [True, True, True]
-    assert _holm([0.04, 0.03, 0.01], 0.05) == [False, False, True]
-    assert _holm([0.02, 0.02, 0.02], 0.05) == [False, False, False]
-    assert _holm([], 0.05) == []
+    def rejected(*chances):
+        return [each <= 0.05 for each in adjusted(chances)]
+
+    assert rejected(0.04, 0.01, 0.02) == [True, True, True]
+    assert rejected(0.04, 0.03, 0.01) == [False, False, True]
+    assert rejected(0.02, 0.02, 0.02) == [False, False, False]
+    assert rejected() == []
 
 
 def test_the_worst_finding_is_the_verdict():

@@ -58,6 +58,15 @@ def test_they_are_read(old):
         assert {c.name: c.verdict for c in judged.criteria}["records-intact"] == criteria["records-intact"]
 
 
+def test_some_columns_are_read_as_all_are_loose_and_packed(old, tmp_path):
+    columns = ("metric", "value")
+    wanted = {run_id: old.samples(run_id).select(columns) for run_id in old.runs()}
+    assert {run_id: old.table(run_id, "samples", columns) for run_id in wanted} == wanted
+    assert compact(old).problems == []
+    packed = Store.open(tmp_path / "old")
+    assert {run_id: packed.table(run_id, "samples", columns) for run_id in wanted} == wanted
+
+
 def test_they_are_packed_and_carried(old, tmp_path):
     before = contents(old)
     assert export_runs(old, old.runs(), tmp_path / "a.tar") == (sorted(before), [])

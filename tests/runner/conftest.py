@@ -38,6 +38,8 @@ def doors(monkeypatch):
     monkeypatch.setattr(module, "_confirm", found.confirm)
     limits = module.Limits
     monkeypatch.setattr(
-        module, "Limits", lambda budget_s, enough: limits(budget_s, enough, clock=lambda: found.executors[-1].now)
+        module,
+        "Limits",
+        lambda budget_s, enough, spare: limits(budget_s, enough, lambda: found.executors[-1].now, spare),
     )
     return found

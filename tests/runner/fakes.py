@@ -24,7 +24,10 @@ def series(labels="AB", repeats=3, seed=7, **other):
 
 
 class FakeExecutor:
-    """Runs take `seconds` of a clock that only they advance; `store` survives a kill, as a store does."""
+    """Runs take `seconds` of a clock that only they advance; `store` survives a kill, as a store does.
+
+    `verdict` is that of all runs, or a function of a variant's label.
+    """
 
     def __init__(
         self, store=None, value=lambda variant, number: 10.0, fail=lambda variant, number: None, verdict="pass"
@@ -59,10 +62,11 @@ class FakeExecutor:
         if error is not None:
             raise error
         self.point("run is measured")
-        failed = ("records-intact",) if self.verdict == "fail" else ()
+        verdict = self.verdict(variant.label) if callable(self.verdict) else self.verdict
+        failed = ("records-intact",) if verdict == "fail" else ()
         values = {"move-seconds": self.value(variant.label, number)}
-        kept = () if failed else ("records-intact",)
-        self.store[run_id] = Measured(self.verdict, values, failed, "jars", kept)
+        kept = () if failed or verdict == "inconclusive" else ("records-intact",)
+        self.store[run_id] = Measured(verdict, values, failed, "jars", kept)
         self.point("run is committed")
         return self.store[run_id]
 

@@ -4,6 +4,7 @@ import html
 import json
 import re
 import shlex
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,19 @@ def test_compare_in_json(doors, capsys):
     assert finding["interval"][0] < 1.1 < finding["interval"][1] * 1.01
     assert len(finding["pairs"]) == 8
     assert told["variants"][1]["runs"] == {"pass": 8}
+
+
+def test_compare_for_a_pull_request_and_for_ci(doors, capsys, tmp_path):
+    doors.value = slower("new", 1.1)
+    assert main([*COMPARE, "--pairs", "8", "--markdown", "--junit", str(tmp_path / "out" / "j.xml")]) == 1
+    told = capsys.readouterr().out
+    assert told.startswith("### REGRESSED: kip73-two-node, against old\n")
+    row = next(each for each in told.splitlines() if "| move-seconds |" in each).split(" | ")
+    assert row[0] == "| **REGRESSED**" and float(row[7]) <= 0.05 and row[8] == "8"
+    suite = ET.parse(tmp_path / "out" / "j.xml").getroot()
+    assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["errors"]) == ("1", "1", "0")
+    assert "adjusted p" in suite.find(".//failure").attrib["message"]
+    assert main([*COMPARE, "--pairs", "8", "--json", "--markdown"]) == 64
 
 
 def test_compare_ends_early_when_the_answer_is_known_and_not_with_all(doors, capsys):

@@ -44,7 +44,8 @@ register(
     judge=judged_by((bound, long_mean, duration), (stuck_noticed, isr_kept), under_load=True),
 )
 # A broker that leaves takes its replicas out of ISRs, and its metrics with it: neither is judged here.
-register("kip73-bounce", measure=measure_move, judge=judged_by((bound, long_mean), (all_restarted,)))
+for name in ("kip73-bounce", "kip73-upgrade"):
+    register(name, measure=measure_move, judge=judged_by((bound, long_mean), (all_restarted,)))
 # Nothing is held back: control and moving partitions advance alike, and no quota is used up.
 register("kip73-nic-bound", measure=measure_move, judge=judged_by((bound, long_mean, kafka, nic_bound)))
 # One response is more than a window's worth: whatever is averaged over a window depends on where the window lies.

@@ -1,6 +1,7 @@
 """`testbed compare`."""
 
 import argparse
+from pathlib import Path
 
 from testbed.cli.command import Command
 
@@ -21,17 +22,21 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topology", help="instead of the experiment's own")
     parser.add_argument("--pairs", type=int, default=10, metavar="N", help="runs of each variant (default: 10)")
     add_options(parser)
+    parser.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")
+    parser.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit's XML there, too")
     parser.epilog = "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED or NO-DATA"
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.series import EXIT, as_json, ending, findings_table, variants_table
-    from testbed.cli.show import Steps
+    from testbed.cli.series import EXIT, as_json, as_junit, as_markdown, ending, findings_table, variants_table
+    from testbed.cli.show import Steps, write
     from testbed.errors import UsageError
     from testbed.runner.limits import parse_budget
     from testbed.runner.run import begin, new_series, require_tellable, resume
     from testbed.runner.variant import Variant, parse_variant
 
+    if args.json and args.markdown:
+        raise UsageError("--json and --markdown: only one of them")
     asked = None
     if args.kafka or args.variant:
         if args.kafka and args.variant:
@@ -62,8 +67,12 @@ def _run(args: argparse.Namespace) -> int:
         assert asked is not None
         result = begin(asked, budget_s, progress, stop_early=not args.all)
     verdict = result.outcome.verdict
+    if args.junit:
+        write(args.junit, as_junit(result))
     if args.json:
         print(as_json(result, verdict))
+    elif args.markdown:
+        print(as_markdown(result), end="")
     else:
         print(f"{variants_table(result)}\n\nagainst {result.series.variants[0].label}:")
         print(f"{findings_table(result.outcome)}\n\n{verdict}  {result.series.id}: {ending(result)}")

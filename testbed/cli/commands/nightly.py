@@ -19,6 +19,9 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="where report and JUnit go (default: beside the reports)"
     )
+    parser.add_argument(
+        "--junit", metavar="FILE", type=Path, help="write JUnit's XML there (default: beside the report)"
+    )
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (local[*])")
     parser.add_argument("--memory", default="2g", metavar="SIZE", help="the JVM's heap, as Spark writes it (2g)")

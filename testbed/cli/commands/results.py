@@ -12,6 +12,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     listing = actions.add_parser("list", help="the runs; exit code 1 when one cannot be read")
     listing.add_argument("--json", action="store_true", help="JSON on standard output")
     show = actions.add_parser("show", help="one run's criteria, as they were judged when it was recorded")
+    show.add_argument("--json", action="store_true", help="JSON on standard output")
     report = actions.add_parser("report", help="write a run's report again, by the rules of today")
     verify = actions.add_parser("verify", help="check every file against its digest; exit code 1 when one differs")
     verify.add_argument(
@@ -69,6 +70,7 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
     calibrate.add_argument("--json", action="store_true", help="JSON on standard output")
     bench = actions.add_parser("bench", help="measure the store and Spark at sizes of a history's")
     bench.add_argument("--scale", default="1,3,10", metavar="N,…", help="factors of the sizes (1,3,10)")
+    bench.add_argument("--only", choices=("samples", "history"), help="measure only the samples, or only the history")
     bench.add_argument("--rows", type=int, default=1_000_000, metavar="N", help="sample rows at factor 1 (1000000)")
     bench.add_argument("--series", type=int, default=1_000, metavar="N", help="series, at every factor (1000)")
     bench.add_argument("--runs", type=int, default=100, metavar="N", help="runs of each series at factor 1 (100)")
@@ -108,7 +110,9 @@ def _run(args: argparse.Namespace) -> int:
         case "retain":
             return kept.retain_(store, args)
     run_id = stored.pick(store, args.run)
-    return stored.show(store, run_id) if args.action == "show" else stored.report(store, run_id)
+    if args.action == "show":
+        return stored.show(store, run_id, as_json=args.json)
+    return stored.report(store, run_id)
 
 
 def _run_nights(args: argparse.Namespace) -> int:

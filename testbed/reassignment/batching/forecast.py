@@ -1,7 +1,9 @@
 """A whole plan taken apart in advance, as it goes when every step succeeds. Pure."""
 
+import gc
 import heapq
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from testbed.kafka.types import TopicPartition
@@ -23,8 +25,26 @@ def forecast(views: Mapping[TopicPartition, View], online: Collection[int], limi
     Takes time in proportion to the number of steps, not to partitions × batches: only what took a step is
     looked at again.
     """
-    names = sorted(views)
-    state = [views[tp] for tp in names]
+    with _no_collections():
+        return _forecast(views, online, limits)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """No search for garbage within the block: nothing of a plan refers to itself, and to look through what a hundred
+    thousand partitions leave behind, again and again, takes longer than to plan them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _forecast(views: Mapping[TopicPartition, View], online: Collection[int], limits: Limits) -> Forecast:
+    ordered = sorted(views.items(), key=lambda item: (item[0].topic, item[0].partition))
+    names, state = [tp for tp, _view in ordered], [view for _tp, view in ordered]
     brokers = frozenset(online)
     waiting: dict[TopicPartition, str] = {}
     queue = _Queue(names)
@@ -45,9 +65,10 @@ def forecast(views: Mapping[TopicPartition, View], online: Collection[int], limi
             waiting |= {names[rank]: f"{limits.leaders} leader movements are allowed" for rank in queue.steps}
             break
         for rank, step in zip(ranks, batch.steps.values(), strict=True):
-            before = state[rank]
-            isr = step.replicas if brokers.issuperset(step.replicas) else brokers.intersection(step.replicas)
-            state[rank] = View(step.replicas, before.target, isr, before.min_insync)
+            _current, target, _isr, least = state[rank]
+            replicas = step.replicas
+            isr = replicas if brokers.issuperset(replicas) else brokers.intersection(replicas)
+            state[rank] = View(replicas, target, isr, least)
             consider(rank)
         batches.append(batch)
     return Forecast(tuple(batches), waiting)
@@ -72,6 +93,8 @@ class _Queue:
         movers = most if limits.leaders is None or limits.per_broker is not None else min(limits.leaders, most)
         ranks = [heapq.heappop(leading) for _ in range(min(movers, len(leading)))]
         ranks += [heapq.heappop(others) for _ in range(min(most - len(ranks), len(others)))]
+        if limits.per_broker is None:  # so many fit: there is nothing to choose
+            return ranks, Batch({self._names[rank]: self.steps.pop(rank) for rank in ranks})
         batch = collect([(self._names[rank], self.steps[rank]) for rank in ranks], limits)
         taken = []
         for rank in ranks:

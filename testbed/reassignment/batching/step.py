@@ -5,12 +5,12 @@ Where the KIP's text, table and example contradict each other, the example decid
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 Replicas = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """What is known of a partition: its replicas now, where they shall be, which are in sync."""
 
     current: Replicas
@@ -19,8 +19,7 @@ class View:
     min_insync: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """What to ask for next: a whole replica list, preferred leader first."""
 
     current: Replicas
@@ -49,7 +48,7 @@ def next_step(view: View, online: Collection[int], most_replicas: int | None) ->
 
     A step may add more than R replicas when that many are needed for `min.insync.replicas`; it drops none then.
     """
-    current, target = view.current, view.target
+    current, target, isr, min_insync = view
     if current == target:
         return None
     limit = len(target) + len(current) if most_replicas is None else most_replicas
@@ -58,12 +57,13 @@ def next_step(view: View, online: Collection[int], most_replicas: int | None) ->
     new_leader = target[0] not in current
     if new_leader and target[0] not in online:
         return Waiting(f"broker {target[0]}, the new preferred leader, is offline")
-    short = max(0, view.min_insync - len([broker for broker in current if broker in view.isr]))
+    short = max(0, min_insync - len([broker for broker in current if broker in isr]))
+    dropped: list[int] = []
     if new_leader or (short and reachable):
-        added, dropped = reachable[: max(short, int(new_leader))], set[int]()
+        added = reachable[: max(short, int(new_leader))]
     else:
-        added, dropped = _exchange(view, reachable, limit)
-    kept = [broker for broker in current if broker not in dropped]
+        added, dropped = _exchange(current, target, reachable, limit)
+    kept = [broker for broker in current if broker not in dropped] if dropped else current
     ordered = [broker for broker in target if broker in kept or broker in added]
     replicas = (*ordered, *[broker for broker in kept if broker not in target])
     if replicas != current:
@@ -72,16 +72,15 @@ def next_step(view: View, online: Collection[int], most_replicas: int | None) ->
     return Waiting(f"target offline: broker {offline}")
 
 
-def _exchange(view: View, reachable: list[int], limit: int) -> tuple[list[int], set[int]]:
+def _exchange(current: Replicas, target: Replicas, reachable: list[int], limit: int) -> tuple[list[int], list[int]]:
     """Which replicas to add and which to drop, so that there are never fewer than there were or shall be."""
-    current, target = view.current, view.target
     excess = [broker for broker in current if broker not in target]
     least = min(len(current), len(target))
     drop = min(limit, len(excess))
     while True:
         add = max(0, min(limit, len(reachable), len(target) - (len(current) - drop)))
         if len(current) - drop + add >= least:
-            return reachable[:add], set(excess[:drop])
+            return reachable[:add], excess[:drop]
         drop -= 1
 
 

@@ -1,0 +1,235 @@
+"""A release's qualification as one HTML page for whoever has to release it: the verdict, every reason, the matrix.
+
+Style is inlined and the picture is SVG; nothing is loaded from anywhere. Runs' own reports are linked.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from results.compare.judgement import Finding, Verdict
+from results.compare.qualification import Cell, Kind, Qualification, Row
+from results.compare.qualified import NOTHING, headline, told_cell
+from results.compare.told import Line, line
+from results.manifest import Machine, Versions
+from results.report.nights import STATES, WORDS
+from results.report.page import Figure
+from results.report.render import inline, template
+
+Links = Callable[[str], str | None]
+"""A run's id → where its own report is, relative to the page; None when there is none."""
+GROUPS: tuple[tuple[Kind, str, str], ...] = (
+    (
+        "once",
+        "Scenarios",
+        "Each version ran each scenario once; where the candidate failed or could not be judged, all ran it up to "
+        "three times. A scenario has regressed when a criterion failed in every one of three runs and a baseline kept "
+        "it.",
+    ),
+    (
+        "upgrade",
+        "Rolling upgrades, a reassignment in flight",
+        "Brokers go from the baseline to the candidate one after the other while data moves under a throttle and "
+        "clients write. Beside it the baseline's brokers are merely restarted.",
+    ),
+    (
+        "paired",
+        "Performance against the baseline",
+        "Runs in pairs, in turned order (A B, B A), canaries before and after each. The interval is of the change; p "
+        "is that of a change beyond the threshold, adjusted for all comparisons of this page.",
+    ),
+)
+WIDTH, MIDDLE = 220.0, 110.0
+"""Of an interval's picture, in px; the middle is no change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the runs were made on, and between when."""
+
+    began: str
+    ended: str
+    machine: Machine
+    versions: Versions
+
+
+@dataclass(frozen=True, slots=True)
+class CellTold:
+    """A version in a scenario as the matrix shows it."""
+
+    version: str
+    state: str
+    word: str
+    note: str
+    runs: tuple[tuple[str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A scenario as the page shows it."""
+
+    row: Row
+    state: str
+    word: str
+    cells: tuple[CellTold, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A comparison as the page shows it: `span` is the interval in px from the left, `mark` the change; None without
+    an effect."""
+
+    state: str
+    word: str
+    scenario: str
+    against: str
+    line: Line
+    span: tuple[float, float] | None
+    mark: float | None
+    detectable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Scenarios of one kind."""
+
+    kind: Kind
+    title: str
+    hint: str
+    rows: tuple[Told, ...]
+    versions: tuple[str, ...]
+
+
+def render_qualification(found: Qualification, ground: Ground | None, link: Links) -> str:
+    """The page as HTML text."""
+    widest = _widest(found)
+    return template("qualification.html.j2").render(
+        found=found,
+        headline=headline(found),
+        state=STATES[found.verdict],
+        word=WORDS[found.verdict],
+        answer=answer(found),
+        figures=figures(found, ground),
+        reasons=[(STATES[row.said.verdict], WORDS[row.said.verdict], row) for row in _with_reasons(found)],
+        sections=sections(found, link),
+        measured=comparisons(found, widest),
+        band=(_at(-found.threshold, widest), _at(found.threshold, widest)),
+        scale=f"{widest * 100:.0f} %",
+        width=WIDTH,
+        middle=MIDDLE,
+        ground=ground,
+        nothing=NOTHING,
+        style=inline("templates/report.css") + inline("templates/suite.css") + inline("templates/qualification.css"),
+    )
+
+
+def answer(found: Qualification) -> str:
+    """The verdict in one sentence."""
+    by: dict[Verdict, int] = {}
+    for row in found.rows:
+        by[row.said.verdict] = by.get(row.said.verdict, 0) + 1
+    told = ", ".join(f"{count} {WORDS[verdict].lower() if verdict != 'OK' else 'OK'}" for verdict, count in by.items())
+    opening = {
+        "REGRESSED": "Do not release it as it is",
+        "OK": "Nothing stands against it",
+        "IMPROVED": "Nothing stands against it",
+    }.get(found.verdict, "It cannot be said yet")
+    return f"{opening}: of {len(found.rows)} scenarios {told or 'none was run'}."
+
+
+def figures(found: Qualification, ground: Ground | None) -> tuple[Figure, ...]:
+    """The few numbers that one remembers."""
+    cells = [each for row in found.rows for each in row.cells]
+    fine = sum(row.said.verdict in ("OK", "IMPROVED") for row in found.rows)
+    runs = [Figure("Scenarios without objection", str(fine), f"of {len(found.rows)}", "")]
+    made = sum(len(each.ids) for each in cells)
+    runs.append(Figure("Runs", str(made), "", f"{sum(each.judged for each in cells)} could be judged"))
+    told = [each for row in found.rows for each in row.findings if each.effect is not None]
+    if told:
+        worse = max(told, key=_worsening)
+        change = line(worse, "")
+        runs.append(Figure("Largest change for the worse", change.change, "", f"{change.measure}; {change.interval}"))
+    if ground is not None:
+        machine = ground.machine
+        runs.append(Figure("Machine", str(machine.cores), "cores", f"{machine.cpu_model}, kernel {machine.kernel}"))
+    return tuple(runs)
+
+
+def _worsening(finding: Finding) -> float:
+    if finding.effect is None:
+        return -math.inf
+    change = math.log(finding.effect.ratio)
+    return change if finding.comparison.measure.better == "lower" else -change
+
+
+def _with_reasons(found: Qualification) -> Sequence[Row]:
+    return [row for row in found.worst_first if row.said.reasons]
+
+
+def sections(found: Qualification, link: Links) -> tuple[Section, ...]:
+    """The scenarios by kind, worst first in each."""
+    made = []
+    for kind, title, hint in GROUPS:
+        rows = tuple(_told(row, found, link) for row in found.worst_first if row.kind == kind)
+        if rows:
+            made.append(Section(kind, title, hint, rows, (*found.baselines, found.candidate)))
+    return tuple(made)
+
+
+def _told(row: Row, found: Qualification, link: Links) -> Told:
+    known = {each.version: each for each in row.cells}
+    cells = tuple(_cell(version, known.get(version), link) for version in (*found.baselines, found.candidate))
+    return Told(row, STATES[row.said.verdict], WORDS[row.said.verdict], cells)
+
+
+def _cell(version: str, one: Cell | None, link: Links) -> CellTold:
+    if one is None:
+        return CellTold(version, "", NOTHING, "", ())
+    state = "inconclusive"
+    if one.judged:
+        state = "fail" if one.runs.get("fail") else "pass"
+    failing = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in one.failing.items())
+    note = failing or one.missing
+    return CellTold(version, state, told_cell(one), note, tuple((run_id, link(run_id)) for run_id in one.ids))
+
+
+def comparisons(found: Qualification, widest: float) -> tuple[Measured, ...]:
+    """Every comparison, worst first, with where its interval lies in the picture."""
+    pairs = [(row, finding) for row in found.worst_first for finding in row.findings]
+    made = []
+    for row, finding in pairs:
+        effect = finding.effect
+        span = mark = None
+        if effect is not None:
+            span, mark = (_at(effect.low - 1, widest), _at(effect.high - 1, widest)), _at(effect.ratio - 1, widest)
+        made.append(
+            Measured(
+                STATES[finding.verdict],
+                WORDS[finding.verdict],
+                row.name,
+                finding.comparison.baseline.rpartition(", ")[2],
+                line(finding, row.name),
+                span,
+                mark,
+                "" if finding.detectable is None else f"{finding.detectable * 100:.1f} %",
+            )
+        )
+    return tuple(made)
+
+
+def _widest(found: Qualification) -> float:
+    """Half the picture's width as a change; wide enough for four thresholds, and for every interval up to 50 %."""
+    ends = [
+        abs(end - 1)
+        for row in found.rows
+        for each in row.findings
+        if each.effect is not None
+        for end in (each.effect.low, each.effect.high)
+        if math.isfinite(end)
+    ]
+    return max(4 * found.threshold, min(0.5, max(ends, default=0.0)))
+
+
+def _at(change: float, widest: float) -> float:
+    """Px from the left; what is further out than the picture lies on its edge."""
+    return round(MIDDLE + max(-1.0, min(1.0, change / widest)) * (MIDDLE - 4), 1)

@@ -1,0 +1,55 @@
+"""`testbed qualify`: from options to a series, and what it came to told."""
+
+import argparse
+import sys
+
+from results.compare.qualification import Qualification
+from results.compare.qualified import EXIT, as_json, as_junit, headline, lines, markdown
+from testbed.cli.show import document
+from testbed.cli.show import write as write_file
+from testbed.experiments.reports import reports_dir
+from testbed.runner.qualification import SUITES, Scope
+from testbed.runner.qualified import new_qualification, write
+from testbed.runner.series import Series
+
+
+def asked_for(args: argparse.Namespace) -> Series:
+    """The series that the options mean. Raises `UsageError` for what cannot be run."""
+    paired = () if args.no_pairs else tuple(args.paired) if args.paired else None
+    scope = Scope(
+        args.profile,
+        tuple(dict.fromkeys(args.suite)) or SUITES,
+        tuple(args.scenario),
+        paired,
+        args.pairs,
+        not args.no_upgrade,
+    )
+    return new_qualification(
+        args.kafka,
+        args.against,
+        scope,
+        args.seed,
+        store=args.store,
+        measures=args.measure,
+        threshold=args.threshold / 100,
+    )
+
+
+def tell(found: Qualification, args: argparse.Namespace) -> int:
+    """Write the page and JUnit's file, say what was found in the form that was asked for; returns the exit code."""
+    page, junit = write(found, args.out or reports_dir() / found.id)
+    if args.junit:
+        write_file(args.junit, as_junit(found))
+        junit = args.junit
+    if args.json:
+        print(document({**as_json(found), "report": str(page), "junit": str(junit)}))
+    elif args.markdown:
+        print(markdown(found), end="")
+    else:
+        for line in lines(found):
+            print(line)
+        print(f"\n{found.verdict}  {headline(found)}: {found.ended}")
+    if not found.complete:
+        print(f"{found.ended}; `testbed qualify --resume {found.id}` goes on", file=sys.stderr)
+    print(f"report {page}\njunit {junit}", file=sys.stderr)
+    return EXIT[found.verdict]

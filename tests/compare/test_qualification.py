@@ -1,0 +1,226 @@
+"""What may be said of a scenario from few runs, and how a release's verdict comes of it."""
+
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+
+from results.compare import Comparison, Pair, find_measure, judge
+from results.compare.judgement import adjusted
+from results.compare.qualification import Cell, Qualification, Row, Said, doubtful, judge_cells, never_kept
+from results.compare.qualified import EXIT, as_json, as_junit, lines, markdown
+from results.compare.told import line
+from results.report.qualification import render_qualification
+
+
+def cell(version, *runs, criterion="records-intact"):
+    """A version with so many runs: `p`ass, `f`ail (of the one criterion), `i`nconclusive."""
+    words = {"p": "pass", "f": "fail", "i": "inconclusive"}
+    verdicts = [words[letter] for letter in runs]
+    judged = [letter for letter in runs if letter != "i"]
+    counts = {criterion: (judged.count("f"), len(judged))} if judged else {}
+    ids = tuple(f"{version}-{number}" for number in range(len(runs)))
+    return Cell(version, {word: verdicts.count(word) for word in verdicts}, ids, counts)
+
+
+@pytest.mark.parametrize(
+    ("candidate", "baseline", "verdict", "reason"),
+    [
+        ("p", "p", "OK", ""),
+        ("p", "f", "OK", ""),
+        ("p", "", "OK", ""),
+        ("fff", "ppp", "REGRESSED", "records-intact failed in 3 of 3 runs; old in 0 of 3"),
+        ("fff", "pip", "REGRESSED", "old in 0 of 2"),
+        # One run of the baseline is not enough to say that it keeps what the candidate breaks.
+        ("fff", "pii", "NOISY", "does not tell them apart"),
+        ("fff", "fff", "NOISY", "as with every baseline"),
+        ("fff", "fpp", "NOISY", "does not tell them apart"),
+        ("fff", "iii", "NO-DATA", "no baseline was judged on it"),
+        ("fff", "", "NO-DATA", "no baseline was judged on it"),
+        ("f", "p", "NOISY", "3 would tell"),
+        ("ff", "pp", "NOISY", "3 would tell"),
+        ("ffp", "ppp", "NOISY", "luck does that, too"),
+        ("fpp", "ppp", "OK", ""),
+        ("ipp", "p", "OK", ""),
+        ("iii", "p", "NO-DATA", "inconclusive in 3 runs: new-0, new-1, new-2"),
+        ("", "p", "NO-DATA", "it was not run"),
+    ],
+)
+def test_what_few_runs_say(candidate, baseline, verdict, reason):
+    said = judge_cells(cell("new", *candidate), [cell("old", *baseline)])
+    assert said.verdict == verdict
+    assert reason in "; ".join(said.reasons)
+    assert bool(said.reasons) == (verdict != "OK")
+
+
+def test_why_it_was_not_run_is_the_reason():
+    assert judge_cells(Cell("new", {}, (), {}, "it could not be run: no disk"), []).reasons == (
+        "it could not be run: no disk",
+    )
+
+
+def test_a_run_that_fails_for_no_criterion_is_no_pass():
+    odd = Cell("new", {"fail": 1}, ("r",), {})
+    assert judge_cells(odd, [cell("old", "p")]).verdict == "NOISY"
+
+
+def test_what_one_of_two_baselines_keeps_has_regressed_against_it():
+    said = judge_cells(cell("new", *"fff"), [cell("old", *"ppp"), cell("older", *"fff")])
+    assert said.verdict == "REGRESSED"
+    assert "old in 0 of 3, older in 3 of 3" in said.reasons[0]
+
+
+def test_what_the_baseline_fails_is_worth_knowing():
+    assert judge_cells(cell("new", "p"), [cell("old", "f")]).notes == ("old failed records-intact in 1 of 1",)
+
+
+def test_a_scenario_is_in_doubt_until_something_was_judged_and_passed():
+    assert not doubtful(cell("new", "p"))
+    assert all(doubtful(cell("new", *runs)) for runs in ("f", "i", "pf"))
+
+
+def test_what_fails_always_and_everywhere_is_told_of_pairs_too():
+    ten = "f" * 10
+    assert never_kept(cell("new", *ten), [cell("old", *ten)])
+    assert not never_kept(cell("new", *ten), [cell("old", *ten[1:], "p")])
+    assert not never_kept(cell("new", *ten[1:], "p"), [cell("old", *ten)])
+
+
+def test_adjusted_chances_reject_what_holms_procedure_rejects():
+    chances = [0.04, 0.001, 0.02, 0.012]
+    found = adjusted(chances)
+    assert found == pytest.approx([0.04, 0.004, 0.04, 0.036])
+    assert adjusted([0.03, 0.03]) == pytest.approx([0.06, 0.06])  # 0.03 > 0.05 / 2
+    assert adjusted([]) == []
+    assert max(adjusted([0.9, 0.8])) == 1.0
+
+
+def finding(factor, measure="move-seconds"):
+    pairs = tuple(Pair(50.0, 50.0 * factor * (1 + 0.002 * (n - 4.5))) for n in range(10))
+    return judge([Comparison("kip73/x, 4.2.1", "kip73/x, 4.3.1", find_measure(measure), pairs)])[0]
+
+
+def row(name, said, *cells, findings=(), kind="once"):
+    return Row(name, "kip73-two-node", "two-brokers", kind, said, cells, findings)
+
+
+def made(*rows, complete=True, problems=()):
+    return Qualification(
+        "20261121T200000Z-qualify-0a1b2c",
+        "4.3.1",
+        ("4.2.1",),
+        "ci",
+        0.03,
+        rows,
+        "all runs are made" if complete else "the time budget",
+        complete,
+        "/data/store",
+        "testbed qualify --kafka 4.3.1 --against 4.2.1",
+        problems,
+    )
+
+
+FINE = row("kip73/a", Said("OK"), cell("4.2.1", "p"), cell("4.3.1", "p"))
+BROKEN = row(
+    "kip73/b",
+    Said("REGRESSED", ("records-intact failed in 3 of 3 runs; 4.2.1 in 0 of 3",)),
+    cell("4.2.1", *"ppp"),
+    cell("4.3.1", *"fff"),
+)
+OPEN = row("kip73/c", Said("NO-DATA", ("it was not run",)), cell("4.2.1"), cell("4.3.1"))
+SLOWER = row(
+    "kip73/x",
+    Said("REGRESSED", ("REGRESSED, move-seconds: slower",)),
+    cell("4.2.1", *"p" * 10),
+    cell("4.3.1", *"p" * 10),
+    findings=(finding(1.1),),
+    kind="paired",
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "code"),
+    [
+        (made(FINE), "OK", 0),
+        (made(FINE, BROKEN), "REGRESSED", 1),
+        (made(FINE, OPEN), "NO-DATA", 2),
+        (made(OPEN, BROKEN), "REGRESSED", 1),
+        (made(), "NO-DATA", 2),
+        (made(FINE, complete=False), "NO-DATA", 2),
+        (made(FINE, problems=("the store is gone",)), "NO-DATA", 2),
+        (made(BROKEN, complete=False), "REGRESSED", 1),
+    ],
+)
+def test_the_worst_wins_and_what_is_not_complete_is_no_pass(found, verdict, code):
+    assert (found.verdict, EXIT[found.verdict]) == (verdict, code)
+    assert bool(found.reasons) == (verdict != "OK" and bool(found.rows))
+
+
+def test_a_comparison_in_words_has_before_after_interval_adjusted_p_and_pairs():
+    told = line(finding(1.1), "kip73/x")
+    assert told.verdict == "REGRESSED"
+    assert (told.before, told.after) == ("50 s", "55 s")
+    assert told.change == "+10.0 %"
+    assert told.pairs == "10"
+    assert float(told.p) <= 0.05
+    low, high = told.interval.split(" to ")
+    assert float(low.split()[0]) < 10 < float(high.split()[0])
+    nothing = line(replace(finding(1.1), effect=None, adjusted=None), "x")
+    assert nothing.change == nothing.p == "\N{EN DASH}"
+
+
+def test_the_terminal_has_every_reason_worst_first():
+    told = lines(made(FINE, OPEN, BROKEN))
+    assert [each.split()[0] for each in told if not each.startswith(" ")] == ["REGRESSED", "NO-DATA", "OK"]
+    assert any("records-intact failed in 3 of 3 runs" in each for each in told)
+
+
+def test_junit_counts_what_failed_and_what_cannot_be_said():
+    root = ET.fromstring(as_junit(made(FINE, OPEN, BROKEN, complete=False)))
+    assert {name: root.attrib[name] for name in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "4",
+        "failures": "1",
+        "errors": "2",
+        "skipped": "0",
+    }
+    [failed] = root.findall(".//failure")
+    assert failed.attrib["message"].startswith("REGRESSED: records-intact failed in 3 of 3")
+    assert "4.3.1-0, 4.3.1-1, 4.3.1-2" in failed.text
+
+
+def test_a_comment_has_the_matrix_and_the_measures():
+    told = markdown(made(FINE, SLOWER, replace(BROKEN, name="kip73/b|<b>")))
+    assert told.startswith("### REGRESSED: Kafka 4.3.1 against 4.2.1\n")
+    assert "| **REGRESSED** | kip73/b\\|&lt;b&gt; | 3 pass | 3 fail |" in told
+    assert "| **REGRESSED** | kip73/x | move-seconds | 50 s | 55 s | +10.0 % |" in told
+
+
+def test_json_has_everything_that_is_told():
+    told = json.loads(json.dumps(as_json(made(FINE, SLOWER))))
+    assert (told["verdict"], told["candidate"], told["against"]) == ("REGRESSED", "4.3.1", ["4.2.1"])
+    [measure] = told["scenarios"][0]["measures"]
+    assert measure["interval"][0] < 1.1 < measure["interval"][1] * 1.01
+    assert measure["adjusted_p"] <= 0.05 and measure["against"] == "4.2.1"
+    assert told["scenarios"][1]["versions"][1] == {
+        "kafka": "4.3.1",
+        "runs": {"pass": 1},
+        "run_ids": ["4.3.1-0"],
+        "failed": {},
+        "missing": None,
+    }
+
+
+def test_the_page_is_whole_by_itself_and_says_why():
+    page = render_qualification(
+        made(FINE, SLOWER, BROKEN, replace(OPEN, name="<script>alert(1)</script>"), complete=False),
+        None,
+        lambda run_id: f"runs/{run_id}.html" if run_id == "4.3.1-0" else None,
+    )
+    assert "<script" not in page and "&lt;script&gt;" in page
+    assert "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page and "src=" not in page
+    assert "Regressed" in page and "records-intact failed in 3 of" in page
+    assert 'href="runs/4.3.1-0.html"' in page and 'href="runs/4.3.1-1.html"' not in page
+    assert "testbed qualify --resume 20261121T200000Z-qualify-0a1b2c" in page
+    assert page.count('<svg class="interval"') == 1
+    assert "+10.0" in page

@@ -1,0 +1,123 @@
+"""Brokers brought to another Kafka while data moves: one at a time, and what does not come back is given back."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from results.criteria.registry import rules_for
+from testbed.errors import TestbedError
+from testbed.experiments import upgrading
+from testbed.experiments.catalogue.kip73_upgrade import EXPERIMENT
+from testbed.experiments.during import Bounce
+from testbed.experiments.experiment import read_settings
+from testbed.experiments.upgrading import Upgrade, during
+from testbed.kafka.errors import UnreachableError
+from testbed.reassignment.driver import DriverError
+from testbed.reassignment.progress import Poll
+
+
+class FakeMover:
+    """Three hosts of 4.2.1; `trouble` is raised by the next upgrades, one each."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.done, self.trouble, self.missing = 0.0, [], [], []
+        self.context = SimpleNamespace(progress=lambda _text: None)
+        self.recorder = SimpleNamespace(event=lambda kind, _name="", detail=None, host=None: self.told(kind, host))
+        prepared = SimpleNamespace(version="4.3.1", digest="d")
+        self.testbed = SimpleNamespace(
+            state=SimpleNamespace(kafka=dict.fromkeys(("b1", "b2", "b3"), "4.2.1")),
+            software=SimpleNamespace(kafka=lambda _to: prepared),
+        )
+        monkeypatch.setattr(upgrading, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(upgrading, "rolling_upgrade", self.upgrade)
+        monkeypatch.setattr(upgrading, "_LOOK_S", 0.001)
+
+    def told(self, kind, host):
+        self.done.append((kind, host))
+
+    def upgrade(self, testbed, to, hosts, finalize, *, progress):
+        self.done.append((to, *hosts, finalize))
+        if self.trouble:
+            raise self.trouble.pop(0)
+        testbed.state.kafka.update(dict.fromkeys(hosts, to))
+
+    def out_of_sync(self, _host):
+        return [self.missing.pop()] if self.missing else []
+
+    def led_as_planned(self):
+        return True
+
+    def at(self, second, what, in_flight=5):
+        self.now = second
+        what.look(self, Poll(0, in_flight, 5))
+
+
+@pytest.fixture
+def mover(monkeypatch):
+    return FakeMover(monkeypatch)
+
+
+def begun(mover, **other):
+    upgrade = Upgrade(["b3", "b1"], "4.3.1", 10.0, **other)
+    with upgrade.ground(mover):
+        upgrade.started(mover)
+    mover.done.clear()
+    return upgrade
+
+
+def test_hosts_follow_each_other_with_a_pause_and_the_last_one_finalizes(mover):
+    upgrade = begun(mover, finalize=True)
+    mover.at(5, upgrade)
+    assert mover.done == []
+    mover.missing = ["t-0"]
+    mover.at(10, upgrade)
+    assert mover.done == [("broker.leaving", "b3"), ("4.3.1", "b3", False), ("broker.back", "b3")]
+    assert mover.missing == []
+    assert upgrade.missing() == "not upgraded: b1"
+    mover.done.clear()
+    mover.at(19, upgrade)
+    mover.at(20, upgrade)
+    assert mover.done[1] == ("4.3.1", "b1", True)
+    assert upgrade.missing() == ""
+
+
+def test_nothing_is_upgraded_once_the_move_is_over(mover):
+    upgrade = begun(mover)
+    mover.at(30, upgrade, in_flight=0)
+    assert mover.done == []
+    assert upgrade.missing() == "not upgraded: b3, b1"
+
+
+def test_a_host_that_does_not_come_back_is_given_back_what_it_had_and_the_move_is_not_done(mover):
+    upgrade = begun(mover)
+    mover.trouble = [TestbedError("its process ended")]
+    with pytest.raises(DriverError, match=r"the upgrade of b3 to Kafka 4\.3\.1 failed: its process ended"):
+        mover.at(10, upgrade)
+    assert mover.done == [
+        ("broker.leaving", "b3"),
+        ("4.3.1", "b3", False),
+        ("upgrade.failed", "b3"),
+        ("4.2.1", "b3", False),
+    ]
+
+
+def test_what_got_no_answer_is_asked_again_and_told_once(mover):
+    upgrade = begun(mover)
+    mover.trouble = [UnreachableError("describe", "REQUEST_TIMED_OUT")]
+    with pytest.raises(UnreachableError):
+        mover.at(10, upgrade)
+    mover.at(11, upgrade)
+    assert mover.done.count(("broker.leaving", "b3")) == mover.done.count(("broker.back", "b3")) == 1
+
+
+def test_the_same_is_a_restart():
+    assert isinstance(during("same", ["b1"], 1.0, False), Bounce)
+    assert isinstance(during("4.3.1", ["b1"], 1.0, False), Upgrade)
+
+
+def test_settings_of_the_experiment(tmp_path):
+    assert read_settings(EXPERIMENT, "ci", [])["to"] == "same"
+    assert read_settings(EXPERIMENT, "ci", [f"to={tmp_path}"])["to"] == str(tmp_path)
+    with pytest.raises(TestbedError, match="--set to=4.3: "):
+        read_settings(EXPERIMENT, "ci", ["to=4.3"])
+    assert rules_for("kip73-upgrade").measure is rules_for("kip73-bounce").measure

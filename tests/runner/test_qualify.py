@@ -1,0 +1,231 @@
+"""`testbed qualify`, whole, with an executor that makes nothing; and what it plans."""
+
+import json
+import shlex
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from results.compare.qualification import CERTAIN
+from testbed.cli.main import main
+from testbed.errors import TestbedError, UsageError
+from testbed.runner import qualified
+from testbed.runner.journal import known, opened
+from testbed.runner.qualification import SUITES, UPGRADE, Scope, kind_of, names, plan, version_of
+from testbed.runner.run import new_series
+from testbed.runner.series import Series
+from testbed.suites.suite import find_suite
+
+NEW, OLD = "4.3.1", "4.2.1"
+QUALIFY = ["qualify", "--kafka", NEW, "--against", OLD, "--measure", "move-seconds"]
+SMALL = [*QUALIFY, "--scenario", "kip73/one-to-two", "--scenario", "kip455/example", "--no-pairs", "--no-upgrade"]
+PAIRED = [*QUALIFY, "--scenario", "kip73/two-node", "--paired", "kip73/two-node", "--no-upgrade", "--pairs", "8"]
+
+
+@pytest.fixture(autouse=True)
+def no_ground(monkeypatch):
+    """Runs of the fake executor are in no store."""
+    monkeypatch.setattr(qualified, "ground", lambda _found: None)
+
+
+def of_new(label):
+    return version_of(label) == NEW
+
+
+def test_every_case_of_the_suites_is_there_with_each_version_and_upgrades_and_pairs_come_last():
+    variants, groups = plan(NEW, [OLD, "3.9.2"], Scope())
+    every = {f"{suite}/{case.name}" for suite in SUITES for case in find_suite(suite).cases("ci")}
+    assert {group.name for group in groups if kind_of(group) != "upgrade"} == every
+    kinds = [kind_of(group) for group in groups]
+    assert kinds == sorted(kinds, key=["once", "upgrade", "paired"].index)
+    assert [group.name for group in groups if kind_of(group) == "upgrade"] == [
+        "upgrade from 4.2.1",
+        "upgrade from 3.9.2",
+    ]
+    assert [group.name for group in groups if group.pairs] == [
+        "kip73/two-node",
+        "kip73/one-to-two-produce",
+        "kip73/two-to-one-produce",
+    ]
+    for group in groups:
+        assert version_of(group.labels[-1]) == NEW
+        assert group.repeats == (10 if group.pairs else CERTAIN)
+    assert len({each.label for each in variants}) == len(variants)
+    upgrade = next(each for each in variants if each.label == "upgrade from 3.9.2, 4.3.1")
+    assert (upgrade.experiment, upgrade.kafka, upgrade.settings) == (UPGRADE, "3.9.2", ("to=4.3.1",))
+    assert next(each for each in variants if each.label == "upgrade from 3.9.2, 3.9.2").settings == ("to=same",)
+
+
+@pytest.mark.parametrize("profile", ["smoke", "ci", "release"])
+def test_a_qualification_can_be_run_in_every_profile_and_is_the_same_from_its_journal(profile, tmp_path):
+    variants, groups = plan(NEW, [OLD], Scope(profile=profile))
+    asked = new_series("qualify", variants, 1, 1, store=str(tmp_path / "store"), groups=groups)
+    assert Series.from_document(json.loads(json.dumps(asked.document()))) == asked
+    slots = asked.slots
+    assert [slot.index for slot in slots] == list(range(len(slots)))
+    for slot in slots:
+        part, first = asked.part_of(slot)
+        assert slot.variant in part.labels and first <= slot.block < first + part.repeats
+
+
+def test_a_tarball_and_a_tree_are_called_by_their_last_part(tmp_path):
+    (tmp_path / "kafka_2.13-4.4.0.tgz").write_bytes(b"")
+    (tmp_path / "my kafka").mkdir()
+    tarball, tree = str(tmp_path / "kafka_2.13-4.4.0.tgz"), str(tmp_path / "my kafka")
+    assert names(tarball, [OLD, tree]) == {OLD: OLD, tree: "my-kafka", tarball: "kafka_2.13-4.4.0"}
+    variants, _groups = plan(tarball, [OLD], Scope(only=("kip455/example",), paired=()))
+    assert [each.kafka for each in variants[:2]] == [OLD, tarball]
+    assert variants[-1].settings == (f"to={tarball}",)
+
+
+def test_nothing_is_run_again_where_the_first_run_passed(doors, capsys):
+    assert main(SMALL) == 0
+    assert len(doors.executors[0].made) == 4
+    told = capsys.readouterr().out
+    assert told.splitlines()[-1].startswith("OK  Kafka 4.3.1 against 4.2.1: all runs are made")
+
+
+def test_what_fails_is_run_three_times_with_both_and_is_a_regression(doors, capsys, tmp_path):
+    doors.verdict = lambda label: "fail" if label == f"kip455/example, {NEW}" else "pass"
+    assert main([*SMALL, "--json", "--out", str(tmp_path / "out"), "--junit", str(tmp_path / "j.xml")]) == 1
+    made = doors.executors[0].made
+    assert (made.count(f"kip455/example, {NEW}"), made.count(f"kip455/example, {OLD}"), len(made)) == (3, 3, 8)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["verdict"], told["complete"]) == ("REGRESSED", True)
+    assert told["reasons"] == ["REGRESSED kip455/example: records-intact failed in 3 of 3 runs; 4.2.1 in 0 of 3"]
+    assert [each["verdict"] for each in told["scenarios"]] == ["REGRESSED", "OK"]
+    assert ET.parse(tmp_path / "j.xml").getroot().attrib["failures"] == "1"
+    page = Path(told["report"]).read_text()
+    assert "records-intact failed in 3 of" in page and page.count("<main>") == 1
+
+
+def test_a_flake_is_no_regression(doors):
+    seen = []
+
+    def flaky(label):
+        seen.append(label)
+        return "fail" if of_new(label) and "example" in label and seen.count(label) == 1 else "pass"
+
+    doors.verdict = flaky
+    assert main(SMALL) == 0
+
+
+def test_what_is_inconclusive_is_tried_again_with_that_version_alone(doors):
+    seen = []
+
+    def late(label):
+        seen.append(label)
+        return "inconclusive" if of_new(label) and "example" in label and seen.count(label) < 3 else "pass"
+
+    doors.verdict = late
+    assert main(SMALL) == 0
+    made = doors.executors[0].made
+    assert (made.count(f"kip455/example, {NEW}"), made.count(f"kip455/example, {OLD}")) == (3, 1)
+    doors.verdict = lambda label: "inconclusive" if of_new(label) else "pass"
+    assert main(SMALL) == 2
+
+
+@pytest.mark.parametrize(("factor", "code", "word"), [(1.0, 0, "OK"), (1.1, 1, "REGRESSED"), (0.9, 0, "IMPROVED")])
+def test_performance_is_compared_in_pairs(doors, capsys, factor, code, word):
+    doors.value = lambda label, number: 50.0 * (1 + 0.001 * (number % 3)) * (factor if of_new(label) else 1)
+    assert main([*PAIRED, "--markdown"]) == code
+    told = capsys.readouterr().out
+    assert told.startswith(f"### {word}: ")
+    row = next(each for each in told.splitlines() if "| move-seconds |" in each)
+    change = float(row.split(" | ")[5].removesuffix(" %"))
+    assert change == pytest.approx((factor - 1) * 100, abs=0.3)
+
+
+def test_pairs_that_cannot_tell_are_two(doors):
+    doors.value = lambda label, number: 50.0 * (1 + 0.3 * ((number * 7) % 5 - 2))
+    assert main(PAIRED) == 2
+
+
+def test_pairs_end_when_it_is_known_well_enough_and_not_with_all(doors):
+    assert main([*PAIRED[:-1], "12"]) == 0
+    assert len(doors.executors[0].made) == 16
+    assert main([*PAIRED[:-1], "12", "--all"]) == 0
+    assert len(doors.executors[1].made) == 24
+
+
+def test_a_criterion_that_breaks_in_pairs_is_a_regression(doors, capsys):
+    doors.verdict = lambda label: "fail" if of_new(label) else "pass"
+    assert main(PAIRED) == 1
+    assert "records-intact: of 8 pairs judged on it, it failed in 8 for the candidate alone" in capsys.readouterr().out
+
+
+def test_what_fails_with_both_always_is_no_pass(doors, capsys):
+    doors.verdict = "fail"
+    assert main(PAIRED) == 2
+    assert "not new, and not fulfilled" in capsys.readouterr().out
+
+
+def test_an_upgrade_is_held_beside_restarts(doors, capsys):
+    words = [*QUALIFY, "--scenario", "kip455/example", "--no-pairs"]
+    doors.verdict = lambda label: "fail" if label == f"upgrade from {OLD}, {NEW}" else "pass"
+    assert main([*words, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    worst = told["scenarios"][0]
+    assert (worst["scenario"], worst["run"], worst["verdict"]) == (f"upgrade from {OLD}", "upgrade", "REGRESSED")
+
+
+def test_a_budget_leaves_scenarios_without_data_and_resuming_makes_them(doors, capsys):
+    assert main([*SMALL, "--budget", "25s"]) == 2
+    said = capsys.readouterr()
+    assert "NO-DATA" in said.out and f"--resume {known()[0]}" in said.err
+    made = len(doors.executors[0].made)
+    assert 0 < made < 4
+    assert main(["qualify", "--resume", known()[0]]) == 0
+    assert len(doors.executors[1].made) == 4 - made
+
+
+def test_a_candidate_that_does_not_start_is_no_data_with_the_reason(doors, capsys):
+    doors.fail = lambda label, number: TestbedError("Kafka on b1 does not run") if of_new(label) else None
+    assert main(SMALL) == 2
+    told = capsys.readouterr().out
+    assert "it could not be run: Kafka on b1 does not run" in told
+    doors.fail = lambda label, number: None
+    assert main(["qualify", "--resume", known()[0]]) == 0
+
+
+def test_the_command_on_the_page_asks_for_the_same(doors):
+    assert main([*QUALIFY, "--scenario", "kip73/two-node", "--scenario", "kip73/bounce", "--pairs", "9"]) == 0
+    with opened(known()[0]) as journal:
+        there = journal.series
+    again = shlex.split(qualified.command(there))
+    assert again[:2] == ["testbed", "qualify"]
+    assert main([*again[1:], "--resume", known()[0]]) == 0  # refused when it asked for something else
+
+
+def test_another_door_does_not_go_on_with_it(doors, capsys):
+    assert main(SMALL) == 0
+    assert main(["compare", "--resume", known()[0]]) == 64
+    assert "was begun by `testbed qualify`" in capsys.readouterr().err
+    assert main([*SMALL, "--seed", "2", "--resume", known()[0]]) == 64
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["qualify"], "what is qualified?"),
+        (["qualify", "--kafka", NEW], "--against is missing"),
+        (["qualify", "--kafka", NEW, "--against", NEW], "a release is not held against itself"),
+        (["qualify", "--kafka", "4.3", "--against", OLD], "did you mean 4.3.0?"),
+        (["qualify", "--kafka", "/nowhere", "--against", OLD], "there is no Kafka at /nowhere"),
+        ([*QUALIFY, "--scenario", "kip73/two-nod"], "did you mean kip73/two-node?"),
+        ([*QUALIFY, "--scenario", "kip73/two-node", "--paired", "kip73/bounce"], "--paired kip73/bounce"),
+        ([*QUALIFY, "--suite", "kip1"], "no suite 'kip1'"),
+        ([*QUALIFY, "--pairs", "4"], "take at least"),
+        ([*QUALIFY, "--profile", "night"], "profile 'night'"),
+    ],
+)
+def test_refusals_come_before_anything_is_made(doors, words, told, capsys):
+    assert main(words) == 64
+    assert told in capsys.readouterr().err
+    assert known() == [] and doors.executors == []
+
+
+def test_nothing_left_is_refused():
+    with pytest.raises(UsageError, match="no Kafka"):
+        names("x", [OLD])
