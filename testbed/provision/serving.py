@@ -101,7 +101,8 @@ def reconfigure(testbed: "Testbed", overlay: Mapping[str, str], progress: "Progr
 def configure(testbed: "Testbed", host: Host) -> None:
     """Give a node the properties that its release, the topology and the overlay make; in force from its next start."""
     able = testbed.software.kafka(testbed.state.kafka[host.name]).capabilities
-    manager = testbed.software.manager(testbed.topology.remote_storage)
+    wanted = testbed.topology.remote_storage
+    manager = None if wanted is None else testbed.software.manager(wanted)
     properties = server_properties(
         testbed.topology, host, testbed.plan, testbed.state.overlay, able=able, manager=manager
     )
