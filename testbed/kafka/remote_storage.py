@@ -30,8 +30,8 @@ def remote_storage_properties(
     class_name = host.properties.get(CLASS_PROPERTY, manager.class_name)
     if not class_name:
         raise TestbedError(
-            f"{host.name}: the folder of remote_storage.manager has no class that implements a RemoteStorageManager, or "
-            f"several; name it with the property {CLASS_PROPERTY}"
+            f"{host.name}: the jars of remote_storage.manager have no class that implements a RemoteStorageManager, "
+            f"or several; name it with the property {CLASS_PROPERTY}"
         )
     return {
         **properties,
@@ -82,4 +82,3 @@ def _manager_properties(
 
 def _prefixed(properties: Mapping[str, str]) -> dict[str, str]:
     return {f"{MANAGER_PREFIX}{name}": value for name, value in properties.items()}
-

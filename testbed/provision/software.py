@@ -16,7 +16,7 @@ from testbed.software.jvm import broker_command, mounts
 from testbed.software.kafka import kafka_release
 from testbed.software.minio import Minio, minio
 from testbed.software.release import KafkaRelease
-from testbed.software.rsm import RemoteStorageManager, remote_storage_manager
+from testbed.software.rsm import RemoteStorageManager, cached_manager, remote_storage_manager
 from testbed.topology.model import RemoteStorage, Topology
 
 START_S, START_SHARED_S = 90.0, 240.0
@@ -110,11 +110,13 @@ class SoftwareSet:
             self._minio = minio(progress)
         return self._minio
 
-    def manager(self, wanted: RemoteStorage | None) -> RemoteStorageManager | None:
-        """The remote storage manager that a topology has; None where it has none. Raises `SoftwareError`."""
-        if wanted is None:
-            return None
+    def manager(
+        self, wanted: RemoteStorage, progress: Callable[[str], None] = lambda _text: None
+    ) -> RemoteStorageManager:
+        """The remote storage manager that a topology wants; built or copied when new. Raises `SoftwareError`."""
         if wanted not in self._managers:
+            if wanted.manager is None and cached_manager() is None:
+                progress("building the remote storage manager, once: half a minute")
             self._managers[wanted] = remote_storage_manager(wanted.manager)
         return self._managers[wanted]
 
@@ -130,7 +132,8 @@ class SoftwareSet:
         Nodes that are formatted differently disagree about what the metadata log begins with. With `remote_storage` it
         has the manager with it.
         """
-        found, manager = self.kafka(version), self.manager(remote_storage)
+        found = self.kafka(version)
+        manager = None if remote_storage is None else self.manager(remote_storage)
         seen = {} if manager is None else {str(manager.mount.source): manager.mount.target}
         return replace(
             found,

@@ -1,4 +1,4 @@
-"""The remote storage manager of KIP-405 that brokers load: the testbed's own, built by Maven, or a user's folder of jars.
+"""The remote storage manager (KIP-405) that brokers load: the testbed's own, built by Maven, or a user's jars.
 
 Both are copied into the cache under their digest, whole or not at all, and seen by Kafka hosts at `TARGET`.
 """
@@ -74,7 +74,9 @@ def sources_digest(sources: Path = SOURCES) -> str:
     return _digest([(str(path.relative_to(sources)), sha256_of(path)) for path in files])
 
 
-def run_maven(arguments: Sequence[str | Path], *, env: dict[str, str] | None = None, timeout_s: float = _BUILD_S) -> None:
+def run_maven(
+    arguments: Sequence[str | Path], *, env: dict[str, str] | None = None, timeout_s: float = _BUILD_S
+) -> None:
     """Run Maven on a copy of the sources: the tree, which may not be writable, stays as it is.
 
     Raises SoftwareError when Maven is not there or fails.

@@ -51,7 +51,7 @@ def local(admin: Admin, remote: RemoteLog, topic: str) -> Local:
 def wait_local(
     admin: Admin, remote: RemoteLog, topic: str, *, share: float = LOCAL_SHARE, timeout_s: float = 60.0
 ) -> Local:
-    """Wait until less than `share` of every replica is on its broker. Raises `WaitTimeout`, which says what was seen."""
+    """Wait until less than `share` of every replica is on its broker. Raises `WaitTimeout` with what was seen."""
     return wait_for(
         lambda: local(admin, remote, topic),
         lambda seen: seen.share < share,

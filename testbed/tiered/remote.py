@@ -12,6 +12,7 @@ from testbed.kafka.remote_storage import METADATA_TOPIC
 from testbed.objectstore.store import TIERED, StoreError
 from testbed.tiered.objects import Account, account
 from testbed.tiered.segments import Segment, SegmentId, State, replay
+from testbed.wait import wait_for
 
 if TYPE_CHECKING:
     from testbed.provision.testbed import Testbed
@@ -49,10 +50,8 @@ class RemoteLog:
 
         None before the first topic is tiered. Raises `TestbedError` when the topic cannot be read to its present end.
         """
-        try:
-            self._read()
-        except KafkaException as error:
-            raise TestbedError(f"{METADATA_TOPIC} cannot be read: {error}") from error
+        # A broker that was just killed may still be the leader that is asked.
+        wait_for(self._trouble, lambda trouble: not trouble, self._timeout_s, 0.1, f"{METADATA_TOPIC} to be read")
         return [each for of, each in sorted(self._known.items()) if topic is None or of.topic == topic]
 
     def copied_bytes(self, topic: str) -> dict[int, int]:
@@ -66,6 +65,16 @@ class RemoteLog:
         for (partition, _end), size in largest.items():
             total[partition] = total.get(partition, 0) + size
         return total
+
+    def _trouble(self) -> str:
+        """Read to the present end; what is in the way, if that may pass."""
+        try:
+            self._read()
+        except KafkaException as error:
+            if not error.args[0].retriable():
+                raise TestbedError(f"{METADATA_TOPIC} cannot be read: {error}") from error
+            return str(error)
+        return ""
 
     def _read(self) -> None:
         ends = self._ends()

@@ -57,7 +57,9 @@ def decode(value: bytes) -> Segment | Update | None:
         reader = Reader(value)
         frame, kind, version = reader.unsigned(), reader.unsigned(), reader.unsigned()
         if frame != _FRAME or version != 0:
-            raise TestbedError(f"remote log metadata in frame {frame}, version {version}: only frame 1, version 0 is known")
+            raise TestbedError(
+                f"remote log metadata in frame {frame}, version {version}: only frame 1, version 0 is known"
+            )
         if kind == _SEGMENT:
             return _segment(reader)
         if kind == _UPDATE:

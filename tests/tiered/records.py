@@ -1,4 +1,4 @@
-"""Records of the remote log's metadata topic, written down as Kafka does: by its message definitions, not by our reader."""
+"""Records of the remote log's metadata topic, written as Kafka's message definitions say, not as our reader reads."""
 
 import base64
 
@@ -17,9 +17,7 @@ def uuid(text):
 
 def identity(topic, topic_id, partition, segment):
     name = topic.encode()
-    return (
-        varint(len(name) + 1) + name + uuid(topic_id) + partition.to_bytes(4) + varint(0) + uuid(segment) + varint(0)
-    )
+    return varint(len(name) + 1) + name + uuid(topic_id) + partition.to_bytes(4) + varint(0) + uuid(segment) + varint(0)
 
 
 def segment(topic, topic_id, partition, id, start, end, size, state, *, epochs=((0, 0),), custom=None, more=b"\x00"):

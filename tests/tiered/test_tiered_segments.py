@@ -66,7 +66,12 @@ def test_the_store_against_the_metadata():
     known = {}
     replay(
         known,
-        [made(ONE, 0, 9, 100, 1), made(TWO, 10, 19, 100, 0), made(THREE, 10, 19, 100, 1), made("z" * 21 + "A", 20, 29, 100, 1)],
+        [
+            made(ONE, 0, 9, 100, 1),
+            made(TWO, 10, 19, 100, 0),
+            made(THREE, 10, 19, 100, 1),
+            made("z" * 21 + "A", 20, 29, 100, 1),
+        ],
     )
     listed = [
         *((key(ONE, 0, kind), 100 if kind == "log" else 10) for kind in ("log", "index", "timeindex")),

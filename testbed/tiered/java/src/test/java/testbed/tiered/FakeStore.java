@@ -74,7 +74,7 @@ final class FakeStore implements AutoCloseable {
         Trouble trouble = trouble();
         try (http) {
             if (trouble == Trouble.SILENT) {
-                Thread.sleep(1_500);
+                Thread.sleep(2_500);
             } else if (trouble == Trouble.BUSY) {
                 error(http, 503, "SlowDown");
             } else {

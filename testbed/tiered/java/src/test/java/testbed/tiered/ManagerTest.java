@@ -38,7 +38,7 @@ class ManagerTest {
         manager.configure(SettingsTest.given(
                 "endpoint", store.endpoint(), "bucket", FakeStore.BUCKET, "prefix", "a/",
                 "credentials.file", credentials.toString(), "part.bytes", "5242880", "fetch.bytes", "65536",
-                "socket.timeout.ms", "400", "attempt.timeout.ms", "1000", "max.attempts", "4", "backoff.ms", "10"));
+                "socket.timeout.ms", "1000", "max.attempts", "4", "backoff.ms", "10"));
     }
 
     @AfterEach

@@ -1,0 +1,104 @@
+"""The remote storage manager: the testbed's own from its sources, another one from its jars."""
+
+import shutil
+import struct
+import zipfile
+
+import pytest
+
+from testbed.software import rsm
+from testbed.software.errors import SoftwareError
+from testbed.software.implementers import implementer, implementers
+from testbed.software.rsm import INTERFACE, SOURCES, remote_storage_manager, run_maven, sources_digest
+
+WANTED = INTERFACE.replace(".", "/")
+ABSTRACT, IS_INTERFACE, PUBLIC = 0x0400, 0x0200, 0x0001
+
+
+def class_file(name, *interfaces, access=PUBLIC):
+    """A class file, as far as its interfaces. A long constant takes two places."""
+    names = [name, "java/lang/Object", *interfaces]
+    pool = b"\x05" + bytes(8) + b"\x04" + bytes(4)
+    for index, each in enumerate(names):
+        pool += b"\x01" + struct.pack(">H", len(each)) + each.encode()
+        pool += b"\x07" + struct.pack(">H", 4 + 2 * index)
+    classes = [5 + 2 * index for index in range(len(names))]
+    head = struct.pack(">IHHH", 0xCAFEBABE, 0, 61, 4 + 2 * len(names))
+    return head + pool + struct.pack(f">HHHH{len(interfaces)}H", access, *classes[:2], len(interfaces), *classes[2:])
+
+
+def jar(path, **classes):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("META-INF/MANIFEST.MF", "")
+        for name, content in classes.items():
+            archive.writestr(f"a/{name}.class", content)
+    return path
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (class_file("a/B", "java/io/Closeable", WANTED), "a.B"),
+        (class_file("a/B", "java/io/Closeable"), ""),
+        (class_file("a/B", WANTED, access=PUBLIC | ABSTRACT), ""),
+        (class_file("a/B", WANTED, access=PUBLIC | IS_INTERFACE | ABSTRACT), ""),
+        (b"\x00" * 40, ""),
+    ],
+)
+def test_what_a_class_file_says(content, found):
+    assert implementer(content, WANTED) == found
+
+
+def test_a_jar_that_is_none(tmp_path):
+    (tmp_path / "x.jar").write_bytes(b"PK")
+    with pytest.raises(SoftwareError, match=r"x\.jar: not a jar"):
+        implementers([tmp_path / "x.jar"], INTERFACE)
+
+
+def test_a_given_folders_jars_and_its_class(tmp_path, cache):
+    folder = tmp_path / "given"
+    jar(folder / "core" / "core.jar", B=class_file("a/B", WANTED), C=class_file("a/C"))
+    jar(folder / "s3" / "s3.jar", D=class_file("a/D"))
+    found = remote_storage_manager(folder)
+    assert (found.class_name, found.is_own) == ("a.B", False)
+    assert sorted(path.name for path in found.folder.iterdir()) == ["core.jar", "s3.jar"]
+    assert found.mount.bind == f"{found.folder}:/opt/testbed/rsm:ro"
+    # What lies in the folder later is another one; this one stays what it was.
+    jar(folder / "s3" / "s3.jar", E=class_file("a/E", WANTED))
+    other = remote_storage_manager(folder)
+    assert (other.class_name, other.digest == found.digest) == ("", False)
+
+
+def test_a_folder_that_is_none_or_empty(tmp_path, cache):
+    with pytest.raises(SoftwareError, match="is no folder"):
+        remote_storage_manager(tmp_path / "none")
+    with pytest.raises(SoftwareError, match="has no jars"):
+        remote_storage_manager(tmp_path)
+
+
+def test_the_digest_is_of_what_the_jar_is_made_of(tmp_path):
+    copy = shutil.copytree(SOURCES, tmp_path / "java")
+    assert sources_digest(copy) == sources_digest()
+    (copy / "src" / "test" / "java" / "testbed" / "tiered" / "ManagerTest.java").unlink()
+    assert sources_digest(copy) == sources_digest()
+    with (copy / "src" / "main" / "java" / "testbed" / "tiered" / "Keys.java").open("a") as stream:
+        stream.write("\n")
+    assert sources_digest(copy) != sources_digest()
+
+
+def test_without_maven_that_is_said(cache, monkeypatch):
+    monkeypatch.setattr(rsm.shutil, "which", lambda _name: None)
+    with pytest.raises(SoftwareError, match="on Debian: maven"):
+        remote_storage_manager()
+
+
+def test_the_managers_own_tests():
+    """In Java: its settings and keys, and its behaviour towards a store that is busy, silent, or breaks off."""
+    run_maven(["test"])
