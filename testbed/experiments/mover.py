@@ -129,6 +129,13 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
             for topic in self.scene.listed_topics:
                 wait_local(self.admin, remote, topic, timeout_s=SETTLED_S)
 
+    def create(self) -> None:
+        """Make all topics."""
+        least = {"min.insync.replicas": str(self.scene.min_insync)} if self.scene.min_insync > 1 else {}
+        least |= topic_settings(self.setup.storage, self.setup.local_bytes // max(1, self.scene.partitions))
+        for topic, partitions in assignment(self.scene.groups, self.ids).items():
+            self.admin.create_topic(topic, partitions, least if topic in self.scene.listed_topics else {})
+
     def preload(self, fills: Sequence[Fill]) -> None:
         """Write what is there before the move."""
         total = sum(fill.bytes for fill in fills)
