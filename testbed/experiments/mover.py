@@ -16,8 +16,8 @@ from testbed.experiments.during import During
 from testbed.experiments.experiment import Context
 from testbed.experiments.load import Load
 from testbed.experiments.looks import DRIVER, isr_samples, lag_samples, quota_samples
-from testbed.experiments.scene import Group, Scene, fills, flows, misplaced, plan
-from testbed.experiments.storage import SETTLED_S
+from testbed.experiments.scene import Group, Scene, assignment, fills, flows, misplaced, plan
+from testbed.experiments.storage import SETTLED_S, topic_settings
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import of_software
 from testbed.kafka.errors import KafkaError, UnreachableError
