@@ -17,7 +17,7 @@ from testbed.experiments.experiment import Context
 from testbed.experiments.load import Load
 from testbed.experiments.looks import DRIVER, isr_samples, lag_samples
 from testbed.experiments.scene import Group, Scene, assignment, copies, fills, flows, misplaced, plan
-from testbed.experiments.storage import Settling, topic_settings
+from testbed.experiments.storage import SETTLED_S, topic_settings
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import of_software
 from testbed.kafka.errors import KafkaError, UnreachableError
@@ -36,8 +36,9 @@ from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.model import Share, shares
 from testbed.reassignment.progress import Poll
 from testbed.reassignment.restore import Restored, RestoreError
-from testbed.reassignment.sizes import read_sizes
 from testbed.reassignment.throttle import Throttle
+from testbed.tiered.local import wait_local
+from testbed.tiered.remote import RemoteLog
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.preload import Audit, Fill, audit, preload
 
@@ -136,20 +137,9 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
         if self.setup.storage != "tiered":
             return
         self.context.progress("waiting until the object store has the logs, and the disks hardly anything of them")
-        topics = self.scene.listed_topics
-        leaders = {tp: self.ids[group.leader] for group in self.scene.listed for tp in group.tps()}
-        written = {
-            TopicPartition(fill.topic, p): fill.bytes // len(fill.partitions)
-            for fill in self.fills
-            for p in fill.partitions
-            if fill.topic in topics
-        }
-
-        def local() -> dict[TopicPartition, int]:
-            logs = read_sizes(self.admin, set(leaders.values()), topics).logs
-            return {tp: logs[broker][tp] for tp, broker in leaders.items() if tp in logs[broker]}
-
-        Settling(local, written).wait()
+        with RemoteLog(self.testbed.bootstrap) as remote:
+            for topic in self.scene.listed_topics:
+                wait_local(self.admin, remote, topic, timeout_s=SETTLED_S)
 
     def create(self) -> None:
         """Make all topics."""

@@ -3,23 +3,19 @@
 `disk` and `tiered` are settings of topics, on the very same brokers. AutoMQ is other software.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from results.relocation import LOCAL_MOST, STORAGES, Storage
 from testbed.errors import UsageError
 from testbed.experiments.experiment import Parameter, Value, one_of
 from testbed.experiments.scene import Scene
-from testbed.kafka.types import TopicPartition
+from testbed.tiered.topics import LEAST_SEGMENT, tiered_topic
 from testbed.topology.model import Topology
 from testbed.units import format_size
-from testbed.wait import wait_for
 
-SEGMENT_BYTES = 1 << 20
+SEGMENT_BYTES = LEAST_SEGMENT
 """Of a tiered topic: the smallest that Kafka takes. The segment that is written to is never sent to the store."""
 SETTLED_S = 120.0
-_LOOK_S = 0.5
-Sizes = Mapping[TopicPartition, int]
 
 
 def storage_parameter(*allowed: Storage) -> Parameter:
@@ -50,16 +46,12 @@ def topic_settings(storage: Storage, local_bytes: int = 0) -> dict[str, str]:
     """What a topic is made with; of each tiered partition `local_bytes` stay on disk, beside what is written to."""
     if storage != "tiered":
         return {}
-    return {
-        "remote.storage.enable": "true",
-        "segment.bytes": str(SEGMENT_BYTES),
-        "local.retention.bytes": str(max(1, local_bytes)),
-    }
+    return tiered_topic(segment_bytes=SEGMENT_BYTES, local_bytes=max(1, local_bytes))
 
 
 def least_bytes(storage: Storage, partitions: int) -> int:
-    """How much so many partitions must hold for the segments that are written to, to be under a tenth of it."""
-    return round(partitions * SEGMENT_BYTES / LOCAL_MOST) if storage == "tiered" else 0
+    """How much so many partitions must hold for the segments that are written to, to be under a tenth of the rest."""
+    return round(partitions * SEGMENT_BYTES * (1 / LOCAL_MOST + 1)) if storage == "tiered" else 0
 
 
 def mostly_remote(scene: Scene, storage: Storage) -> tuple[Scene, int]:
@@ -81,33 +73,6 @@ def check_size(storage: Storage, size_bytes: float, partitions: int) -> None:
             f"{partitions} tiered partitions keep a segment of {format_size(SEGMENT_BYTES)} each on disk: for that to "
             f"be under a tenth they must hold {format_size(least)} or more, not {format_size(int(size_bytes))}"
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Settling:
-    """Waits until hardly anything of tiered logs lies on disk. `local` tells the leaders' logs of some partitions."""
-
-    local: Callable[[], Sizes]
-    written: Sizes
-    """What was written to each partition."""
-
-    def wait(self, timeout_s: float = SETTLED_S) -> None:
-        """Returns once less than a tenth of all is on disk. Raises `WaitTimeout` saying how much still was."""
-        total = sum(self.written.values())
-        wait_for(
-            self.share,
-            lambda share: share is not None and share < LOCAL_MOST,
-            timeout_s=timeout_s,
-            interval_s=_LOOK_S,
-            what=f"less than a tenth of {format_size(total)} to be on disk, the rest in the store",
-        )
-
-    def share(self) -> float | None:
-        """What of it is on disk; None while not every log is seen."""
-        local, total = self.local(), sum(self.written.values())
-        if any(tp not in local for tp in self.written) or not total:
-            return None
-        return sum(local[tp] for tp in self.written) / total
 
 
 def log_bytes_of(values_bytes: int, sample_values_bytes: int, sample_log_bytes: float | None) -> int:

@@ -109,7 +109,8 @@ def reconfigure(testbed: "Testbed", overlay: Mapping[str, str], progress: "Progr
 def configure(testbed: "Testbed", host: Host) -> None:
     """Give a node the properties that its release, the topology and the overlay make; in force from its next start."""
     able = testbed.software.kafka(testbed.state.kafka[host.name]).capabilities
-    state, manager = testbed.state, testbed.software.manager(testbed.topology.remote_storage)
+    state, wanted = testbed.state, testbed.topology.remote_storage
+    manager = None if wanted is None else testbed.software.manager(wanted)
     properties = server_properties(
         testbed.topology,
         host,

@@ -111,11 +111,9 @@ class SoftwareSet:
         return self._minio
 
     def manager(
-        self, wanted: RemoteStorage | None, progress: Callable[[str], None] = lambda _text: None
-    ) -> RemoteStorageManager | None:
-        """The remote storage manager that a topology has; None where it has none. Raises `SoftwareError`."""
-        if wanted is None:
-            return None
+        self, wanted: RemoteStorage, progress: Callable[[str], None] = lambda _text: None
+    ) -> RemoteStorageManager:
+        """The remote storage manager that a topology wants; built or copied when new. Raises `SoftwareError`."""
         if wanted not in self._managers:
             if wanted.manager is None and cached_manager() is None:
                 progress("building the remote storage manager, once: half a minute")
@@ -134,7 +132,8 @@ class SoftwareSet:
         Nodes that are formatted differently disagree about what the metadata log begins with. With `remote_storage` it
         has the manager with it.
         """
-        found, manager = self.kafka(version), self.manager(remote_storage)
+        found = self.kafka(version)
+        manager = None if remote_storage is None else self.manager(remote_storage)
         seen = {} if manager is None else {str(manager.mount.source): manager.mount.target}
         return replace(
             found,

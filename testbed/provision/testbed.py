@@ -120,8 +120,8 @@ class Testbed:
         digests = {"image": software.image.id, **{v: software.kafka(v).digest for v in set(kafka.values())}}
         if topology.objectstores:
             digests["minio"] = software.minio(progress).digest
-        if (manager := software.manager(topology.remote_storage, progress)) is not None:
-            digests["remote-storage-manager"] = manager.digest
+        if topology.remote_storage is not None:
+            digests["remote-storage-manager"] = software.manager(topology.remote_storage, progress).digest
         image = software.image
         identity = Identity.generate(topology)
         try:

@@ -83,7 +83,7 @@ class FakeSoftware:
     def lowest(self, _versions):
         return None
 
-    def member(self, _version, _all):
+    def member(self, _version, _all, _remote_storage):
         return None
 
 
