@@ -99,20 +99,20 @@ class TestAllowList:
             ),
             (
                 "4.3.1",
-                "ERROR Encountered error while querying or creating __remote_log_metadata topic. (org.apache.kafka.server."
-                "log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager)\n"
-                "java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.InvalidReplicationFactorException: "
-                "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because "
-                "only 2 broker(s) are registered or some brokers have all their log directories cordoned.",
+                "ERROR Encountered error while querying or creating __remote_log_metadata topic. "
+                "(org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager)\n"
+                "java.util.concurrent.ExecutionException: org.apache.kafka.common.errors."
+                "InvalidReplicationFactorException: Unable to replicate the partition 3 time(s): The target replication "
+                "factor of 3 cannot be reached because only 2 broker(s) are registered or some brokers have all their log directories cordoned.",
                 True,
             ),
             # The same for another reason.
             (
                 "4.3.1",
-                "ERROR Encountered error while querying or creating __remote_log_metadata topic. (org.apache.kafka.server."
-                "log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager)\n"
-                "java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.TimeoutException: Call(callName="
-                "createTopics, deadlineMs=1, tries=1, nextAllowedTryMs=1) timed out at 1 after 1 attempt(s)",
+                "ERROR Encountered error while querying or creating __remote_log_metadata topic. "
+                "(org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager)\n"
+                "java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.TimeoutException: "
+                "Call(callName=createTopics, deadlineMs=1, tries=1) timed out at 1 after 1 attempt(s)",
                 False,
             ),
             (
