@@ -103,8 +103,8 @@ class TestAllowList:
                 "(org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager)\n"
                 "java.util.concurrent.ExecutionException: org.apache.kafka.common.errors."
                 "InvalidReplicationFactorException: Unable to replicate the partition 3 time(s): The target "
-                "replication factor of 3 cannot be reached because only 2 broker(s) are registered or some brokers have "
-                "all their log directories cordoned.",
+                "replication factor of 3 cannot be reached because only 2 broker(s) are registered or some brokers "
+                "have all their log directories cordoned.",
                 True,
             ),
             # The same for another reason.
