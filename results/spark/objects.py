@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-HADOOP_AWS = "org.apache.hadoop:hadoop-aws"
-"""What has S3A; of the version of the Hadoop that Spark brings."""
-
 
 def among_objects(location: str) -> bool:
     """Whether a store lies in an object store."""
@@ -16,9 +13,9 @@ def among_objects(location: str) -> bool:
 def s3_settings(location: str, jars: Sequence[Path]) -> dict[str, str]:
     """Spark's settings for reading a store at `s3://bucket/prefix?endpoint_override=…&scheme=…&region=…`.
 
-    `jars` are those of `HADOOP_AWS` with what it needs. Credentials are no settings, which others can see: they are in
-    the environment, `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, as for the store itself. Nothing for a store
-    elsewhere.
+    `jars` are those of `org.apache.hadoop:hadoop-aws`, of `hadoop_version()`, with what it needs. Credentials are no
+    settings, which others can see: they are in the environment, `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`, as for
+    the store itself. Nothing for a store elsewhere.
     """
     if not among_objects(location):
         return {}
@@ -37,8 +34,12 @@ def s3_settings(location: str, jars: Sequence[Path]) -> dict[str, str]:
     return settings
 
 
-def hadoop_version(jars: Path) -> str:
-    """Of the Hadoop in Spark's folder of jars. Raises FileNotFoundError when there is none."""
+def hadoop_version(jars: Path | None = None) -> str:
+    """Of the Hadoop among Spark's jars: pyspark's, or those of a folder. Raises FileNotFoundError without one."""
+    if jars is None:
+        import pyspark
+
+        jars = Path(pyspark.__path__[0]) / "jars"
     for jar in sorted(jars.glob("hadoop-client-api-*.jar")):
         return jar.stem.removeprefix("hadoop-client-api-")
     raise FileNotFoundError(f"{jars} has no hadoop-client-api: no Hadoop comes with this Spark")

@@ -11,8 +11,10 @@ from testbed.faults.journal import Entry, FaultJournal
 from testbed.faults.network import settle as settle_network
 from testbed.faults.parse import as_text
 from testbed.faults.processes import settle as settle_process
+from testbed.faults.stores import settle as settle_store
 from testbed.owner import Owner
 from testbed.provision import state as states
+from testbed.topology.model import Role
 from testbed.wait import WaitTimeout, wait_for
 
 if TYPE_CHECKING:
@@ -158,3 +160,5 @@ def _put_back_everything(testbed: "Testbed") -> None:
         settle_cpu(testbed, host.name)
         if host.node_id is not None:
             settle_process(testbed, host.name)
+        elif host.role is Role.OBJECTSTORE:
+            settle_store(testbed, host.name)

@@ -37,7 +37,7 @@ def command(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
     if len(topology.objectstores) > 1:
         # It refuses drives that are folders of one disk, as they are on purpose; looked for before the file is.
         variables.append("MINIO_CI_CD=on")
-    return ("env", *variables, BINARY, "server", "--quiet", "--address", f":{PORT}", *drives(topology, plan))
+    return ("env", *variables, BINARY, "server", "--anonymous", "--address", f":{PORT}", *drives(topology, plan))
 
 
 def environment(credentials: Credentials) -> str:

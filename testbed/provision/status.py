@@ -54,7 +54,11 @@ def look(testbed: Testbed) -> Seen:
     kafka, silent = _ask_hosts(testbed, pids)
     ended = why_not_whole(testbed.engine, testbed.state)
     problems = [ended] if ended else []
-    stores = {host: testbed.objectstore.silence(host) for host in _stores(testbed)}
+    stores: dict[str, str] = {}
+    try:
+        stores = _ask_stores(testbed)
+    except TestbedError as error:
+        problems.append(str(error))
     unfenced: frozenset[int] = frozenset()
     with suppress(TestbedError), testbed.admin(timeout_s=BROKERS_S) as admin:
         # Brokers that nobody answers for are told as fenced.
@@ -108,9 +112,13 @@ def _ask_hosts(testbed: Testbed, running: Collection[str]) -> tuple[dict[str, in
     return kafka, silent
 
 
-def _stores(testbed: Testbed) -> tuple[str, ...]:
-    """The hosts of the object store; none where its credentials are lost, which is told by whoever needs them."""
-    return testbed.objectstore.names if testbed.topology.objectstores else ()
+def _ask_stores(testbed: Testbed) -> dict[str, str]:
+    """Why each server of the object store is not ready; empty for one that is."""
+    if not testbed.topology.objectstores:
+        return {}
+    store = testbed.objectstore
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        return dict(zip(store.names, pool.map(store.silence, store.names), strict=True))
 
 
 def describe(testbed: Testbed, seen: Seen) -> dict[str, Any]:

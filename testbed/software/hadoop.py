@@ -1,4 +1,4 @@
-"""What Spark needs to read a store among objects: Hadoop's S3A and the client beneath it, some 600 MB, fetched once."""
+"""What Spark needs to read a store among objects: Hadoop's S3A and the client beneath it, some 700 MB, fetched once."""
 
 from pathlib import Path
 

@@ -268,3 +268,15 @@ def test_a_topology_without_a_store_says_so(up):
     up.topology = loads("{name: t, kafka: {version: 4.3.1}, defaults: {nic: {rate: 1mbit}}, hosts: {b1: {role: both}}}")
     with pytest.raises(UsageError, match=r"its role is both; t has none \(role objectstore\)"):
         Faults(up).add(parse_fault("objectstore-down host=b1"))
+
+
+def test_where_nobody_knows_what_was_put_in_everything_is_put_back(up, monkeypatch):
+    for other in ("settle_network", "settle_cpu", "settle_process"):
+        monkeypatch.setattr(f"testbed.faults.faults.{other}", lambda *_asked: None)
+    faults = Faults(up)
+    for text in (EACH[3], EACH[4], EACH[0]):
+        faults.add(parse_fault(text))
+    for file in (states.folder(up.name) / "faults").glob("*.json"):
+        file.write_text("damaged")
+    faults.clear()
+    as_declared(up)

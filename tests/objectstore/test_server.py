@@ -33,7 +33,7 @@ def plan(found):
 def test_one_server_has_one_folder():
     one = topology(1)
     assert server.endpoints(one, plan(one)) == ("http://198.19.3.12:9000",)
-    told = ["env", "MINIO_CONFIG_ENV_FILE=/etc/testbed/s3/server.env", server.BINARY, "server", "--quiet"]
+    told = ["env", "MINIO_CONFIG_ENV_FILE=/etc/testbed/s3/server.env", server.BINARY, "server", "--anonymous"]
     assert list(server.command(one, plan(one))) == [*told, "--address", ":9000", "/var/lib/minio/d1"]
 
 
