@@ -31,7 +31,7 @@ def test_it_formats_itself_has_its_memory_and_credentials_and_no_archive(no_regi
     assert (set(found), version.startswith("automq-1.6.0+")) == ({"b1", "b2"}, True)
     kafka = software.member(version, found.values())
     assert (kafka.checkpoint, kafka.features, kafka.start_s) == (None, {}, START_SHARED_S)
-    assert kafka.capabilities == {Capability.SHARED_STORAGE}
+    assert kafka.capabilities == {Capability.SHARED_STORAGE, Capability.LOG4J2}
     shell, java = kafka.command[:4], kafka.command[4:]
     assert (shell[:2], shell[3]) == (("sh", "-c"), "with-credentials")
     assert java[0] == "java"
