@@ -193,8 +193,13 @@ def test_limits_and_throttle_changed_while_it_moves_hold_from_the_next_step_on(t
             three, "execute", "--plan", str(tmp_path / "plan.json"), "--throttle", f"{low}B/s", "--incremental",
             "--replicas", "1", "--reassignment-batch-size", "2", "--leaders", "1",
         )  # fmt: skip
-        wait_for(lambda: onlooker.watch.seen().steps, lambda steps: steps >= 3, 30, 0.1, "some steps")
-        before = onlooker.watch.seen()
+        before = wait_for(
+            onlooker.watch.seen,
+            lambda seen: seen.steps >= 3 and seen.most_in_flight >= 2 and seen.most_leaders >= 1,
+            30,
+            0.1,
+            "some steps",
+        )
         assert (before.most_in_flight, before.most_leaders, before.most_added) == (2, 1, 1)
         onlooker.expect(wide, [high])
         bootstrap = ("--bootstrap", ",".join(three.bootstrap))
