@@ -156,7 +156,7 @@ def stepwise(scene: Scene, ids: Mapping[str, int], replicas: int | None) -> tupl
         while isinstance(step := next_step(seen, hosts, replicas), Step):
             leader = hosts[seen.current[0]]
             found += [Flow("throttled", group.topic, tuple(group.partitions), leader, hosts[b]) for b in step.adding]
-            seen = replace(seen, current=step.replicas, isr=step.replicas)
+            seen = seen._replace(current=step.replicas, isr=step.replicas)
     return tuple(found)
 
 
