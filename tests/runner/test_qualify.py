@@ -189,6 +189,18 @@ def test_a_candidate_that_does_not_start_is_no_data_with_the_reason(doors, capsy
     assert main(["qualify", "--resume", known()[0]]) == 0
 
 
+def test_a_candidate_that_never_starts_is_not_tried_for_ever(doors):
+    doors.fail = lambda label, number: TestbedError("Kafka on b1 does not run") if of_new(label) else None
+    words = [*QUALIFY, "--suite", "kip455", "--no-pairs", "--no-upgrade"]
+    assert main(words) == 2
+    made = [of_new(label) for label in doors.executors[0].made]
+    cases = len(find_suite("kip455").cases("ci"))
+    assert (made.count(True), made.count(False)) == (CERTAIN, cases)
+    doors.fail = lambda label, number: None
+    assert main(["qualify", "--resume", known()[0]]) == 0
+    assert len(doors.executors[1].made) == cases
+
+
 def test_the_command_on_the_page_asks_for_the_same(doors):
     assert main([*QUALIFY, "--scenario", "kip73/two-node", "--scenario", "kip73/bounce", "--pairs", "9"]) == 0
     with opened(known()[0]) as journal:
