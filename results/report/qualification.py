@@ -39,7 +39,7 @@ GROUPS: tuple[tuple[Kind, str, str], ...] = (
         "is that of a change beyond the threshold, adjusted for all comparisons of this page.",
     ),
 )
-WIDTH, MIDDLE = 220.0, 110.0
+WIDTH, MIDDLE = 150.0, 75.0
 """Of an interval's picture, in px; the middle is no change."""
 
 
@@ -84,6 +84,7 @@ class Measured:
     scenario: str
     against: str
     line: Line
+    levels: str
     span: tuple[float, float] | None
     mark: float | None
     detectable: str
@@ -198,7 +199,7 @@ def comparisons(found: Qualification, widest: float) -> tuple[Measured, ...]:
     pairs = [(row, finding) for row in found.worst_first for finding in row.findings]
     made = []
     for row, finding in pairs:
-        effect = finding.effect
+        effect, told = finding.effect, line(finding, row.name)
         span = mark = None
         if effect is not None:
             span, mark = (_at(effect.low - 1, widest), _at(effect.high - 1, widest)), _at(effect.ratio - 1, widest)
@@ -208,7 +209,8 @@ def comparisons(found: Qualification, widest: float) -> tuple[Measured, ...]:
                 WORDS[finding.verdict],
                 row.name,
                 finding.comparison.baseline.rpartition(", ")[2],
-                line(finding, row.name),
+                told,
+                f"{told.before.split(' ')[0]} → {told.after}",
                 span,
                 mark,
                 "" if finding.detectable is None else f"{finding.detectable * 100:.1f} %",

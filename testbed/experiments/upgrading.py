@@ -9,7 +9,7 @@ from testbed.errors import TestbedError
 from testbed.experiments.during import BACK_IN_SYNC_S, Bounce, During
 from testbed.faults.catalogue.broker_restart import BrokerRestart
 from testbed.kafka.errors import UnreachableError
-from testbed.kafka.upgrade import rolling_upgrade
+from testbed.kafka.upgrade import cannot_join, rolling_upgrade
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.driver import DriverError
 from testbed.reassignment.progress import Poll
@@ -41,9 +41,17 @@ class Upgrade(During):
 
     @contextmanager
     def ground(self, mover: "Mover") -> Iterator[None]:
-        """See `During.ground`: what is upgraded to is made ready before anything is measured."""
+        """See `During.ground`: what is upgraded to is made ready before anything is measured.
+
+        Raises `TestbedError` when it could never join the cluster: then no run says anything of it.
+        """
         mover.context.progress(f"preparing Kafka {self._to}")
         release = mover.testbed.software.kafka(self._to)
+        if wrong := cannot_join(mover.admin.features(), release.features):
+            raise TestbedError(
+                f"{release.version} is no upgrade of {', '.join(sorted(set(mover.testbed.state.kafka.values())))}: "
+                f"{wrong}; leave the upgrade out, or begin with an older release"
+            )
         mover.recorder.event("upgrade.prepared", release.version, {"digest": release.digest})
         yield
 

@@ -40,6 +40,7 @@ class Broken:
     reverse: int
     of: int
     p: float
+    baseline: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def _judged(series: Series, state: SoFar) -> tuple[tuple[Finding, ...], tuple[Br
     verdicts = [(tally, tally.verdict(rejected)) for tally, rejected in zip(tested, worse, strict=True)]
     verdicts += [(tally, tally.verdict(False)) for tally in counted if tally not in tested]
     broken = [
-        Broken(t.candidate, t.criterion, verdict, t.worse, t.better, t.pairs, t.p_worse)
+        Broken(t.candidate, t.criterion, verdict, t.worse, t.better, t.pairs, t.p_worse, t.baseline)
         for t, verdict in verdicts
         if verdict != "OK"
     ]

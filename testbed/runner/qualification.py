@@ -174,10 +174,12 @@ def _why(series: Series, state: SoFar) -> dict[str, str]:
 
 def spare(all_pairs: bool) -> Callable[[Series], Callable[[Slot, SoFar], bool]]:
     """Which slots nobody needs: the second and third run of what the first one told, and, unless `all_pairs`, pairs
-    beyond those that make every interval of their scenario narrow enough."""
+    beyond those that make every interval of their scenario narrow enough; and a version that never starts."""
 
     def of(series: Series) -> Callable[[Slot, SoFar], bool]:
         def not_needed(slot: Slot, state: SoFar) -> bool:
+            if _never_made(series, state, slot):
+                return True
             part, first = series.part_of(slot)
             blocks = by_block(series, state)
             if part.pairs:
@@ -195,6 +197,15 @@ def spare(all_pairs: bool) -> Callable[[Series], Callable[[Slot, SoFar], bool]]:
         return not_needed
 
     return of
+
+
+def _never_made(series: Series, state: SoFar, slot: Slot) -> bool:
+    """Whether a slot's version could not be run wherever it was tried, and that often enough. What was tried is tried
+    again by `--resume`; where that helps, the rest is needed again."""
+    version = version_of(slot.variant)
+    tried = {failure.slot for failure in state.failures}
+    mine = {each.index for each in series.slots if version_of(each.variant) == version}
+    return slot.index not in tried and len(mine & tried) >= CERTAIN and not any(index in mine for index in state.ran)
 
 
 def _known(series: Series, state: SoFar, part: Group) -> bool:

@@ -109,7 +109,9 @@ def _paired(cells: Sequence[Cell], findings: Sequence[Finding], broken: Sequence
         words.setdefault(each.verdict, []).append(f"{each.verdict}{against}, {line(each, '')}")
     for one in broken:
         told = f"of {one.of} pairs judged on it, it failed in {one.runs} for the candidate alone, in {one.reverse} for "
-        words.setdefault(one.verdict, []).append(f"{one.verdict}, {one.criterion}: {told}the baseline alone")
+        words.setdefault(one.verdict, []).append(
+            f"{one.verdict}, {one.criterion}: {told}{version_of(one.baseline)} alone"
+        )
     always = never_kept(cells[-1], cells[:-1])
     verdicts: list[Verdict] = [each.verdict for each in findings] + [each.verdict for each in broken]
     if always:

@@ -23,7 +23,8 @@ class FakeMover:
         self.now, self.done, self.trouble, self.missing = 0.0, [], [], []
         self.context = SimpleNamespace(progress=lambda _text: None)
         self.recorder = SimpleNamespace(event=lambda kind, _name="", detail=None, host=None: self.told(kind, host))
-        prepared = SimpleNamespace(version="4.3.1", digest="d")
+        prepared = SimpleNamespace(version="4.3.1", digest="d", features={"metadata.version": 25})
+        self.admin = SimpleNamespace(features=lambda: {"metadata.version": 24})
         self.testbed = SimpleNamespace(
             state=SimpleNamespace(kafka=dict.fromkeys(("b1", "b2", "b3"), "4.2.1")),
             software=SimpleNamespace(kafka=lambda _to: prepared),
@@ -79,6 +80,13 @@ def test_hosts_follow_each_other_with_a_pause_and_the_last_one_finalizes(mover):
     mover.at(20, upgrade)
     assert mover.done[1] == ("4.3.1", "b1", True)
     assert upgrade.missing() == ""
+
+
+def test_what_could_never_join_is_refused_before_anything_is_measured(mover):
+    mover.admin = SimpleNamespace(features=lambda: {"metadata.version": 26})
+    told = r"4\.3\.1 is no upgrade of 4\.2\.1: the cluster has finalized metadata\.version=26"
+    with pytest.raises(TestbedError, match=told), Upgrade(["b3"], "4.3.1", 10.0).ground(mover):
+        pytest.fail("it was begun")
 
 
 def test_nothing_is_upgraded_once_the_move_is_over(mover):

@@ -1,5 +1,7 @@
 """`testbed qualify`, whole, with an executor that makes nothing; and what it plans."""
 
+import contextlib
+import itertools
 import json
 import shlex
 import xml.etree.ElementTree as ET
@@ -11,11 +13,13 @@ from results.compare.qualification import CERTAIN
 from testbed.cli.main import main
 from testbed.errors import TestbedError, UsageError
 from testbed.runner import qualified
-from testbed.runner.journal import known, opened
+from testbed.runner import run as run_module
+from testbed.runner.journal import Journal, known, opened
 from testbed.runner.qualification import SUITES, UPGRADE, Scope, kind_of, names, plan, version_of
 from testbed.runner.run import new_series
-from testbed.runner.series import Series
+from testbed.runner.series import Done, Series
 from testbed.suites.suite import find_suite
+from tests.runner.fakes import Killed
 
 NEW, OLD = "4.3.1", "4.2.1"
 QUALIFY = ["qualify", "--kafka", NEW, "--against", OLD, "--measure", "move-seconds"]
@@ -187,6 +191,48 @@ def test_a_candidate_that_does_not_start_is_no_data_with_the_reason(doors, capsy
     assert "it could not be run: Kafka on b1 does not run" in told
     doors.fail = lambda label, number: None
     assert main(["qualify", "--resume", known()[0]]) == 0
+
+
+def test_a_candidate_that_never_starts_is_not_tried_for_ever(doors):
+    doors.fail = lambda label, number: TestbedError("Kafka on b1 does not run") if of_new(label) else None
+    words = [*QUALIFY, "--suite", "kip455", "--no-pairs", "--no-upgrade"]
+    assert main(words) == 2
+    made = [of_new(label) for label in doors.executors[0].made]
+    cases = len(find_suite("kip455").cases("ci"))
+    assert (made.count(True), made.count(False)) == (CERTAIN, cases)
+    doors.fail = lambda label, number: None
+    assert main(["qualify", "--resume", known()[0]]) == 0
+    assert len(doors.executors[1].made) == cases
+
+
+@pytest.mark.parametrize("point", range(0, 27, 2))
+def test_killed_anywhere_and_resumed_the_same_runs_are_there_once(doors, monkeypatch, capsys, point):
+    """One scenario of two fails and is run three times; the kill comes before or after a line of the journal."""
+    doors.verdict = lambda label: "fail" if label == f"kip455/example, {NEW}" else "pass"
+    count, append, store = itertools.count(), Journal.append, {}
+
+    def killing(self, entry):
+        if next(count) == point:
+            raise Killed
+        append(self, entry)
+
+    monkeypatch.setattr(Journal, "append", killing)
+    make = doors.slots
+
+    def keeping(series, where, progress):
+        found = make(series, where, progress)
+        doors.executors[-1].store = store
+        return found
+
+    monkeypatch.setattr(run_module, "Slots", keeping)
+    with contextlib.nullcontext() if point > 24 else pytest.raises(Killed):  # 8 runs of three lines, and a last look
+        main(SMALL)
+    capsys.readouterr()
+    assert main(["qualify", "--resume", known()[0], "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["reasons"][0].startswith("REGRESSED kip455/example: records-intact")
+    with opened(known()[0]) as journal:
+        done = [entry for entry in journal.entries if isinstance(entry, Done)]
+    assert len({entry.slot for entry in done}) == len(done) == len(store) == 8
 
 
 def test_the_command_on_the_page_asks_for_the_same(doors):
