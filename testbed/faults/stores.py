@@ -62,6 +62,15 @@ class StoreFault(Fault):
         settle(testbed, self.host)
         if not active(testbed.name, StoreFault):  # type: ignore[type-abstract]
             testbed.objectstore.wait_ready(timeout_s=READY_S)
+            if self.fills or self.offline:
+                # It looks at its drives once a second.
+                wait_for(
+                    testbed.objectstore.refusal,
+                    lambda why: not why,
+                    timeout_s=READY_S,
+                    interval_s=0.2,
+                    what=f"the object store to take an object after {self.kind}",
+                )
 
 
 def faults_of(testbed: "Testbed", host: str) -> list[StoreFault]:

@@ -120,6 +120,20 @@ class ObjectStore:
             client.close()
         return 200
 
+    def refusal(self) -> str:
+        """Why the store does not take an object now; empty when it does (which is removed again)."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        client = self.client(attempts=1, timeout_s=ASK_S)
+        try:
+            client.put_object(Bucket=TIERED, Key="a-test-of-writing", Body=b"")
+            client.delete_object(Bucket=TIERED, Key="a-test-of-writing")
+        except (BotoCoreError, ClientError) as error:
+            return str(error)
+        finally:
+            client.close()
+        return ""
+
     def wait_ready(self, *, timeout_s: float = START_S) -> None:
         """Wait until every server is ready. One that has died is an error at once."""
 

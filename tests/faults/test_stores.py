@@ -77,6 +77,7 @@ class FakeStore:
     def __init__(self, host):
         self.host = host
         self.waited = 0
+        self.refused = []
 
     def server(self, host):
         assert host == "s1"
@@ -87,6 +88,10 @@ class FakeStore:
 
     def ask(self):
         return 404 if self.host.exists(FORMAT) else 503
+
+    def refusal(self):
+        self.refused.append("503" if self.ask() == 503 else "507" if self.host.exists(stores.FILLER) else "")
+        return self.refused[-1]
 
     def wait_ready(self, *, timeout_s):
         assert self.silence("s1") == ""
@@ -170,6 +175,7 @@ def test_it_takes_effect_and_is_healed(up, text):
         assert effect(up) == {text.split()[0]} - {"objectstore-restart"}
     as_declared(up)
     assert up.objectstore.waited == 1
+    assert up.objectstore.refused == ([""] if "full" in text or "503" in text else [])
     assert (up.objectstore.server("s1").pid() == before) == (text.split()[0] not in EACH[0] + EACH[1])
 
 
