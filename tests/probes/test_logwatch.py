@@ -97,6 +97,31 @@ class TestAllowList:
                 "has already been closed. (org.apache.kafka.clients.NetworkClient)",
                 True,
             ),
+            (
+                "4.3.1",
+                "ERROR Encountered error while querying or creating __remote_log_metadata topic. "
+                "(org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager)\n"
+                "java.util.concurrent.ExecutionException: org.apache.kafka.common.errors."
+                "InvalidReplicationFactorException: Unable to replicate the partition 3 time(s): The target "
+                "replication factor of 3 cannot be reached because only 2 broker(s) are registered or some brokers "
+                "have all their log directories cordoned.",
+                True,
+            ),
+            # The same for another reason.
+            (
+                "4.3.1",
+                "ERROR Encountered error while querying or creating __remote_log_metadata topic. "
+                "(org.apache.kafka.server.log.remote.metadata.storage.TopicBasedRemoteLogMetadataManager)\n"
+                "java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.TimeoutException: "
+                "Call(callName=createTopics, deadlineMs=1, tries=1) timed out at 1 after 1 attempt(s)",
+                False,
+            ),
+            (
+                "4.3.1",
+                "WARN Auto topic creation failed for __consumer_offsets with error 'TOPIC_ALREADY_EXISTS': Topic "
+                "'__consumer_offsets' already exists. (kafka.server.DefaultAutoTopicCreationManager)",
+                True,
+            ),
             # Another controller takes over, or one that was away: nobody restarted it within the watch.
             (
                 "4.3.1",
