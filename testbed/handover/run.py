@@ -1,8 +1,9 @@
 """One watched move on shared storage, from the probe's start to the steps of every partition."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from results.handover import HandoverSeen
 from testbed.handover.probe import Probe
@@ -55,9 +56,14 @@ def watched_move(
         probe = Probe(testbed.bootstrap, list(plan.targets), seed)
         probe.start()
         stack.callback(probe.stop)
-        driver = stack.enter_context(Driver(admin, JournalFolder(), able=of_software(testbed.topology)))
-        # The driver asks what lies where before it asks for anything: the record cannot be of before this instant.
-        asked_us = now_us()
+        asked = []
+
+        def told(kind: str, _name: str, _detail: Mapping[str, Any]) -> None:
+            if kind == "move.started":  # the request is sent next
+                asked.append(now_us())
+
+        able = of_software(testbed.topology)
+        driver = stack.enter_context(Driver(admin, JournalFolder(), on_event=told, able=able))
         moves = driver.execute(plan, None)
         killed_us = accepted()
         timeline, why = None, ""
@@ -75,5 +81,5 @@ def watched_move(
             # What was seen of it is told all the same.
             why = str(error)
         probe.stop()
-        seen = watch.finish(moved(moves, hosts), asked_us, probe, killed_us=killed_us)
+        seen = watch.finish(moved(moves, hosts), asked[0], probe, killed_us=killed_us)
     return Watched(seen, probe.written(), timeline, why)

@@ -13,7 +13,7 @@ from testbed.kafka.errors import KafkaError, protocol_name
 def broker_settings(
     bootstrap: Sequence[str], broker_id: int, keys: Sequence[str], *, timeout_s: float = 10.0
 ) -> dict[str, str]:
-    """The value of each key as this very broker says it. Left out: what it withholds, as it does for unknown keys.
+    """The value of each key as this very broker says it. What it withholds, or does not know, is left out.
 
     Raises `KafkaError`, as `UnreachableError` when it does not answer.
     """

@@ -6,6 +6,7 @@ from results.criteria.handover_judgement import judge_handover
 from testbed.handover.run import watched_move
 from testbed.kafka.node import LOG, PROPERTIES
 from testbed.kafka.properties import DATA_DIR
+from testbed.kafka.settings import broker_settings
 from testbed.kafka.types import TopicPartition
 from testbed.objectstore.credentials import FILE as CREDENTIALS
 from testbed.provision import state as states
@@ -51,8 +52,10 @@ def test_it_is_up_with_a_version_that_says_that_it_is_a_fake(fake):
     assert fake.state.digests[version] == fake.software.kafka(version).digest
     with fake.admin() as admin:
         assert len(admin.cluster().brokers) == 2
-    # Apache Kafka does not know AutoMQ's settings; that they were not checked is told.
-    assert any("do not tell elasticstream.enable, autobalancer.controller.enable" in line for line in fake.told)
+    # Also Apache Kafka tells what it was given and does not know: every setting was compared.
+    assert [line for line in fake.told if "not checked" in line] == []
+    given = broker_settings(fake.bootstrap, 2, ["autobalancer.controller.enable", "offsets.topic.replication.factor"])
+    assert given == {"autobalancer.controller.enable": "false", "offsets.topic.replication.factor": "1"}
 
 
 def test_its_properties_are_on_its_hosts_and_it_has_formatted_itself(fake):

@@ -42,7 +42,9 @@ def scene(*, control=True):
 def mover(during=None, mode="batched", limits=None, make=Batched):
     recorder = Recorder()
     testbed = SimpleNamespace(
-        topology=SimpleNamespace(brokers=[SimpleNamespace(name=name, node_id=n) for name, n in HOSTS.items()]),
+        topology=SimpleNamespace(
+            brokers=[SimpleNamespace(name=name, node_id=n) for name, n in HOSTS.items()], automq=None
+        ),
         state=SimpleNamespace(cluster_id="fake-cluster"),
         bootstrap=["fake:9092"],
     )

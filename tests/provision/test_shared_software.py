@@ -1,0 +1,53 @@
+"""What a host is given of a Kafka whose partitions lie in the object store."""
+
+import pytest
+
+from testbed.kafka.capabilities import Capability
+from testbed.provision.software import START_SHARED_S, SoftwareSet
+from testbed.software.automq import VARIABLE, NoDistribution
+from testbed.topology import load_document
+from tests.software.jars import no_registry
+from tests.software.test_automq import distribution
+
+__all__ = ["no_registry"]
+
+
+def topology(automq):
+    return load_document(
+        {
+            "name": "automq",
+            "software": {"automq": automq},
+            "defaults": {"nic": {"rate": "400mbit"}},
+            "hosts": {"b1": {"role": "both"}, "b2": {"role": "broker"}, "s1": {"role": "objectstore"}},
+        }
+    )
+
+
+def test_it_formats_itself_has_its_memory_and_credentials_and_no_archive(no_registry, tmp_path):
+    path = distribution(tmp_path / "automq-1.6.0_kafka-3.9.0")
+    software = SoftwareSet()
+    found = software.of(topology({"path": str(path)}))
+    (version,) = set(found.values())
+    assert (set(found), version.startswith("automq-1.6.0+")) == ({"b1", "b2"}, True)
+    kafka = software.member(version, found.values())
+    assert (kafka.checkpoint, kafka.features, kafka.start_s) == (None, {}, START_SHARED_S)
+    assert kafka.capabilities == {Capability.SHARED_STORAGE, Capability.LOG4J2}
+    shell, java = kafka.command[:4], kafka.command[4:]
+    assert (shell[:2], shell[3]) == (("sh", "-c"), "with-credentials")
+    assert java[0] == "java"
+    assert {"-Xmx512m", "-XX:MaxDirectMemorySize=512m"} <= set(java)
+    assert not [word for word in java if "SharedArchiveFile" in word]
+    assert java[-2:] == ("kafka.Kafka", "/etc/testbed/kafka/server.properties")
+    # Again by its version, as a testbed that is up does.
+    assert SoftwareSet().kafka(version).release == kafka.release
+
+
+def test_without_a_distribution_nothing_is_looked_for_any_further(no_registry, monkeypatch):
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(NoDistribution, match="there is no AutoMQ: the topology names none"):
+        SoftwareSet().of(topology({}))
+
+
+def test_the_environment_may_name_it(no_registry, monkeypatch, tmp_path):
+    monkeypatch.setenv(VARIABLE, str(distribution(tmp_path / "automq-1.7.0_kafka-3.9.0")))
+    assert SoftwareSet().of(topology({}))["b2"].startswith("automq-1.7.0+")
