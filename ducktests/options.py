@@ -17,6 +17,8 @@ class Options:
     """A version, or whatever else `testbed up --kafka` takes; None is what each topology says."""
     store: str | None = None
     on: Mapping[str, str] = field(default_factory=dict)
+    again: int = 0
+    """How often a case is run again that only the machine made inconclusive."""
 
 
 def read_options(path: str | None) -> Options:

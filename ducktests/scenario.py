@@ -51,20 +51,29 @@ class ScenarioTest(Test):
         folder = Path(results_folder(self.test_context))
         if (folder / FILE).exists():
             raise Failed(f"case {case} was run already and did not pass: it is not repeated (--deflake) until it does")
-        run = CaseRun(chosen, chosen_profile(), kafka.options.kafka, folder)
-        tell(f"case {case}: {chosen.experiment} {' '.join(chosen.settings)}")
+        before: tuple[str, ...] = ()
+        while True:
+            run = CaseRun(chosen, chosen_profile(), kafka.options.kafka, folder, before)
+            outcome = self._once(run, kafka)
+            tell(f"case {case}: {outcome.ending}{f': {outcome.why}' if outcome.why else ''}")
+            if not run.disturbed or len(before) == kafka.options.again:
+                break
+            before = (*before, f"{outcome.run_id}: {outcome.why}")
+        _assert_passed(outcome)
+
+    def _once(self, run: CaseRun, kafka: KafkaService) -> CaseOutcome:
+        """Run it to its verdict on a testbed that is as new. Raises what became of it when there is none."""
+        tell(f"case {run.case.name}: {run.case.experiment} {' '.join(run.case.settings)}")
         try:
             with run.recorded():
                 testbed = run.testbed = kafka.testbed
                 run.resolved.experiment.fits(testbed.topology, run.resolved.settings)
                 kafka.start(run.resolved.overlay)
-                outcome = run.run(testbed, self._store(kafka), tell)
+                return run.run(testbed, self._store(kafka), tell)
         except BaseException:
             # In whatever state it is now, the next test shall not begin there.
             self._give_up(kafka)
             raise
-        tell(f"case {case}: {outcome.ending}{f': {outcome.why}' if outcome.why else ''}")
-        _assert_passed(outcome)
 
     def _store(self, kafka: KafkaService) -> Store:
         given: Mapping[str, object] = self.test_context.globals or {}

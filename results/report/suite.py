@@ -35,6 +35,8 @@ class SuiteCase:
     judgement: Judgement | None
     report: str | None
     evidence: str | None
+    disturbed: tuple[str, ...] = ()
+    """Runs before it that only the machine made inconclusive, each with why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ def as_text(finished: Finished) -> str:
     ]
     lines = [table(("VERDICT", "CASE", "TOPOLOGY", "TIME", "RUN"), rows), ""]
     for outcome in finished.outcomes:
+        lines += [f"{outcome.case} was run again, as only the machine disturbed {run}" for run in outcome.disturbed]
         if outcome.ending != "pass":
             lines.append(f"{outcome.case}: {outcome.why}")
             if outcome.evidence:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from testbed.experiments.scene import Scene
+from testbed.probes.machine import wait_calm
 from testbed.probes.recorder import Recorder
 from testbed.workload.outcome import WorkloadResult
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
@@ -14,6 +15,7 @@ PRODUCERS_WITH_FOLLOWERS = 2
 LINGER_MS = 100.0
 """librdkafka sends a batch by itself, and wakes every follower and consumer for it: lingering for 5 ms, as Java does,
 1 MB/s in records of 1 KiB kept two cores 98 % busy with requests; with 50 ms 39 %, with 100 ms, full batches, 25 %."""
+WARM_BUSY, WARM_LOOK_S, WARM_S = 0.55, 3.0, 40.0
 ALONE_S = 8.0
 """How long the load runs before the move and after it, for its latencies to be compared with those during it."""
 
@@ -67,6 +69,17 @@ class Load:
     def __exit__(self, *_error: object) -> None:
         if self._workload is not None:
             self._result = self._workload.stop()
+
+    def warm(self) -> None:
+        """Let brokers and clients come to what they need in the long run, `WARM_S` at most.
+
+        A broker that was just started compiles what it runs: three of them, with the first records, kept two cores 70
+        to 100 % busy for half a minute, and 35 to 40 % after. That is no part of the move, nor of what it is compared
+        with.
+        """
+        if self._workload is not None and not wait_calm(WARM_BUSY, WARM_LOOK_S, WARM_S):
+            busy = f"still above {WARM_BUSY:.0%} busy after {WARM_S:g} s of load"
+            self._recorder.event("note", "the machine did not become calm", {"why": busy})
 
     def alone(self, name: str) -> None:
         """Mark an instant, and let the load run by itself for `ALONE_S`."""

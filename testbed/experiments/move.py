@@ -35,6 +35,7 @@ def run_move(context: Context, setup: MoveSetup, make: MakeMover = Mover) -> Out
             with recorder.step("stage"):
                 leaders = mover.stage() or leaders
             with mover.load:
+                mover.load.warm()
                 mover.load.alone("before")
                 sizes = mover.sizes()
                 _announce(mover, sizes)

@@ -2,14 +2,18 @@
 
 import os
 import platform
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from results.schema import Sample
 from testbed.probes.recorder import now_us
+from testbed.wait import WaitTimeout, wait_for
 
 MACHINE = "machine"
+CpuTimes = Callable[[], tuple[int, int, int]]
+LEAST_S = 0.001
 
 
 def cpu_times() -> tuple[int, int, int]:
@@ -38,6 +42,25 @@ def cpu_probe() -> Callable[[], Iterable[Sample]]:
         )
 
     return look
+
+
+def wait_calm(busy_highest: float, over_s: float, timeout_s: float, times: CpuTimes = cpu_times) -> bool:
+    """Wait until at most this fraction of all cores was busy over `over_s`; False when it was not by `timeout_s`."""
+    last = times()
+
+    def look() -> float:
+        nonlocal last
+        time.sleep(over_s)  # a fraction of time takes time to be seen
+        current = times()
+        busy, total = current[0] - last[0], current[2] - last[2]
+        last = current
+        return busy / total if total > 0 else 1.0
+
+    try:
+        wait_for(look, lambda busy: busy <= busy_highest, timeout_s, LEAST_S, "the machine to be calm")
+    except WaitTimeout:
+        return False
+    return True
 
 
 def fingerprint() -> dict[str, Any]:

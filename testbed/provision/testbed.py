@@ -1,6 +1,6 @@
 """A testbed: the hosts of a topology, up and reachable."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.node import Node
 from testbed.kafka.properties import bootstrap_servers
 from testbed.network.addresses import AddressPlan
-from testbed.network.measure import LinkRate, measure
+from testbed.network.measure import End, LinkRate, measure
 from testbed.network.uplinks import measure_uplinks
 from testbed.objectstore import ObjectStore, credentials
 from testbed.owner import Owner
@@ -236,13 +236,15 @@ class Testbed:
         pids = {each.host: self.engine.pid(each.id) for each in found if each.role in ("host", "fabric")}
         return pids.pop(""), pids
 
-    def measure_nics(self, topology: Topology | None = None) -> tuple[LinkRate, ...]:
-        """Measure every NIC each way; 2 s for each transfer, one at a time.
+    def measure_nics(
+        self, only: Collection[End] | None = None, *, topology: Topology | None = None
+    ) -> tuple[LinkRate, ...]:
+        """Measure every NIC each way (or `only` these); 2 s for each transfer, one at a time.
 
         With faults in, `topology` is what the NICs are then; otherwise it is the testbed's.
         """
         fabric, _pids = self.pids()
-        return measure(topology or self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric))
+        return measure(topology or self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric), only)
 
     nics = measure_nics
     """Its short name, for use by hand."""

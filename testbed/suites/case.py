@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from results.criteria import Judgement
+from results.criteria.disturbed import disturbed
 from results.manifest import new_run_id
 from results.store import Store
 from testbed.experiments.reports import write_report
@@ -27,7 +28,7 @@ MOST_TOLD = 3
 class CaseRun:
     """One case being run; what became of it is left in `folder`, whatever happens."""
 
-    def __init__(self, case: Case, profile: str, kafka: str | None, folder: Path) -> None:
+    def __init__(self, case: Case, profile: str, kafka: str | None, folder: Path, before: tuple[str, ...] = ()) -> None:
         self.case = case
         self.resolved = case.resolve(profile, kafka)
         self.folder = folder
@@ -36,6 +37,9 @@ class CaseRun:
         self._recorder = Recorder()
         self.testbed: Testbed | None = None
         """Where it runs, as soon as that is known: its logs are evidence."""
+        self.disturbed = False
+        """Whether it came to no more than that the machine was not fit to judge on."""
+        self._before = before
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
@@ -74,6 +78,7 @@ class CaseRun:
         report = write_report(store, store.manifest(run_id), judgement)
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "report.html").write_bytes(report.read_bytes())
+        self.disturbed = disturbed(judgement)
         outcome = CaseOutcome(
             self.case.name,
             experiment.name,
@@ -83,6 +88,7 @@ class CaseRun:
             _why(judgement),
             time.monotonic() - self._begun,
             None if judgement.verdict == "pass" else str(self.folder),
+            self._before,
         )
         outcome.write(self.folder)
         return outcome
@@ -90,7 +96,7 @@ class CaseRun:
     def _outcome(self, why: str) -> CaseOutcome:
         seconds = time.monotonic() - self._begun
         names = self.case.name, self.resolved.experiment.name, self.resolved.topology.name
-        return CaseOutcome(*names, None, None, why, seconds, str(self.folder))
+        return CaseOutcome(*names, None, None, why, seconds, str(self.folder), self._before)
 
 
 def _why(judgement: Judgement) -> str:

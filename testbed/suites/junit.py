@@ -36,7 +36,8 @@ def junit(suite: str, profile: str, outcomes: Sequence[CaseOutcome], problems: S
         else:
             _element(case, "error", outcome.ending, outcome.why)
         if outcome.run_id or outcome.evidence:
-            said = [f"run {outcome.run_id}"] if outcome.run_id else []
+            said = [f"run again, as only the machine disturbed {run}" for run in outcome.disturbed]
+            said += [f"run {outcome.run_id}"] if outcome.run_id else []
             said += [f"evidence {outcome.evidence}"] if outcome.evidence else []
             ET.SubElement(case, "system-out").text = _fit("\n".join(said))
     for number, problem in enumerate(problems, 1):

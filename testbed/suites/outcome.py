@@ -30,6 +30,8 @@ class CaseOutcome:
     seconds: float
     evidence: str | None = None
     """The folder with what is left of it: logs, samples, report."""
+    disturbed: tuple[str, ...] = ()
+    """The runs before it that only the machine made inconclusive, each with why."""
 
     @property
     def ending(self) -> Ending:

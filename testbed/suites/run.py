@@ -39,6 +39,7 @@ class Request:
     kafka: str | None = None
     store: str | None = None
     out: str | None = None
+    again: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,8 @@ def run_suite(request: Request, progress: Progress) -> Finished:
 def _prepare(request: Request, now: datetime) -> Session:
     """Everything looked up and checked; makes only the folder. Raises `UsageError`."""
     suite: Suite = find_suite(request.suite)
+    if request.again < 0:
+        raise UsageError(f"--again {request.again}: 0 or more are allowed")
     cases = suite.cases(request.profile, request.only)
     if request.kafka:
         parse_source(request.kafka)
@@ -105,7 +108,7 @@ def _prepare(request: Request, now: datetime) -> Session:
         raise UsageError(f"--out {folder}: there is something already; name a folder that is new or empty")
     folder.mkdir(parents=True, exist_ok=True)
     kafka = str(Path(request.kafka).absolute()) if request.kafka and Path(request.kafka).exists() else request.kafka
-    return Session(suite, request.profile, cases, kafka, store, folder.absolute())
+    return Session(suite, request.profile, cases, kafka, store, folder.absolute(), request.again)
 
 
 def outcomes_of(cases: Sequence[Case], request: Request, folder: Path) -> tuple[CaseOutcome, ...]:
@@ -176,6 +179,7 @@ def _write(finished: Finished, prepared: Session, store: Store, judged: _Judged,
                 judgement,
                 link,
                 str(evidence) if evidence else None,
+                outcome.disturbed,
             )
         )
     page = SuitePage(

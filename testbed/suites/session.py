@@ -40,6 +40,8 @@ class Session:
     kafka: str | None
     store: str
     folder: Path
+    again: int = 0
+    """How often a case is run again that only the machine made inconclusive."""
 
     @property
     def hang_s(self) -> float:
@@ -49,7 +51,7 @@ class Session:
     @property
     def longest_s(self) -> float:
         """When it must be over, whatever happens."""
-        return sum(case.limit_s + GRACE_S + BRING_UP_S for case in self.cases) + SPARE_S
+        return (1 + self.again) * sum(case.limit_s + GRACE_S + BRING_UP_S for case in self.cases) + SPARE_S
 
     def command(self) -> list[str]:
         """ducktape's command line. The user's own settings are left out: a retry until it passes may be among them."""
@@ -78,7 +80,7 @@ def run(session: Session, progress: Progress) -> None:
     What it says goes into `ducktape.log`. On Ctrl-C the test under way is interrupted, and what it had is put back.
     """
     session.folder.mkdir(parents=True, exist_ok=True)
-    options = {"kafka": session.kafka, "store": session.store}
+    options = {"kafka": session.kafka, "store": session.store, "again": session.again}
     (session.folder / "cluster.json").write_text(json.dumps(options) + "\n", encoding="utf-8")
     process = subprocess.Popen(
         session.command(),

@@ -42,7 +42,11 @@ def test_what_tests_tell_is_progress_and_everything_is_in_the_log(session, monke
     run(session, steps.append)
     assert steps == ["case two-node: pass"]
     assert (session.folder / "ducktape.log").read_text() == "[INFO] noise\ntestbed: case two-node: pass\n"
-    assert json.loads((session.folder / "cluster.json").read_text()) == {"kafka": None, "store": session.store}
+    assert json.loads((session.folder / "cluster.json").read_text()) == {
+        "kafka": None,
+        "store": session.store,
+        "again": 0,
+    }
 
 
 ROUND = """

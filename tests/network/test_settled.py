@@ -15,39 +15,43 @@ def rates(*ratios):
 
 def taking(*answers):
     left = list(answers)
+    asked = []
 
-    def take():
+    def take(only):
+        asked.append(only)
         answer = left.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    return left, take
+    return left, asked, take
 
 
 def test_nothing_is_measured_twice_that_is_as_declared():
-    left, take = taking(rates(0.99, 1.0), rates(0.5, 0.5))
+    left, _asked, take = taking(rates(0.99, 1.0), rates(0.5, 0.5))
     assert settled(take) == rates(0.99, 1.0)
     assert len(left) == 1
 
 
 def test_only_what_was_off_has_its_new_reading():
-    _left, take = taking(rates(0.99, 0.89), rates(0.7, 0.998))
+    _left, asked, take = taking(rates(0.99, 0.89), rates(0.7, 0.998))
     assert settled(take) == rates(0.99, 0.998)
+    assert asked == [None, {("b2", "data0", "transmit")}]
 
 
 def test_what_is_off_every_time_is_off():
-    left, take = taking(rates(0.99, 0.5), rates(0.98, 0.6), rates(0.97, 0.7), rates(1.0, 1.0))
-    assert settled(take) == rates(0.99, 0.7)
+    left, asked, take = taking(rates(0.99, 0.5), rates(0.98, 0.6), rates(0.97, 0.7), rates(1.0, 1.0))
+    assert settled(take, tries=3) == rates(0.99, 0.7)
     assert len(left) == 1
+    assert asked[1:] == [{("b2", "data0", "transmit")}] * 2
 
 
 def test_a_measurement_that_fails_once_is_made_again():
-    _left, take = taking(TestbedError("no answer"), rates(0.99, 0.9), TestbedError("no answer"))
-    assert settled(take) == rates(0.99, 0.9)
+    _left, _asked, take = taking(TestbedError("no answer"), rates(0.99, 0.9), TestbedError("no answer"))
+    assert settled(take, tries=3) == rates(0.99, 0.9)
 
 
 def test_one_that_fails_every_time_has_failed():
-    _left, take = taking(*(TestbedError(f"no answer {number}") for number in (1, 2, 3)))
+    _left, _asked, take = taking(*(TestbedError(f"no answer {number}") for number in (1, 2, 3)))
     with pytest.raises(TestbedError, match="no answer 3"):
-        settled(take)
+        settled(take, tries=3)

@@ -12,6 +12,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka: a release, or the path of a build")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--out", metavar="DIR", help="report, JUnit file and evidence go here; new or empty")
+    parser.add_argument(
+        "--again",
+        metavar="N",
+        type=int,
+        default=0,
+        help="run a case again, N times at most, that only the machine made inconclusive (default 0)",
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.epilog = "exit codes: 0 every case passed, 1 one failed or was not done, 2 one was inconclusive"
 
@@ -25,7 +32,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.suite is None:
         print(suites_table())
         return 0
-    finished = run_suite(Request(args.suite, args.profile, tuple(args.only), args.kafka, args.store, args.out), Steps())
+    request = Request(args.suite, args.profile, tuple(args.only), args.kafka, args.store, args.out, args.again)
+    finished = run_suite(request, Steps())
     print(as_json(finished) if args.json else as_text(finished))
     return EXIT[finished.ending]
 

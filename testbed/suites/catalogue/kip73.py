@@ -2,9 +2,9 @@
 
 from testbed.suites.suite import Case, Suite
 
-SLOW = ("rate=4MB/s", "preload=50s")
+SLOW = ("rate=4MB/s",)
 """Less than half of what the experiments take: less to write before and to read back after, and the move is as long."""
-LIGHT = ("rate=3MB/s", "inbound=500kB/s", "preload=50s")
+LIGHT = ("rate=3MB/s", "inbound=500kB/s")
 """Brokers, clients and fetches of small responses together are to leave the two cores some time."""
 _SMOKE = (
     Case("two-to-one-produce", "kip73-two-to-one-produce"),

@@ -1,0 +1,85 @@
+"""A case that only the machine made inconclusive may be run again; one that Kafka made so, or that fails, never."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from ducktests import scenario
+from ducktests.kip73_test import Kip73Test
+from ducktests.verdicts import Failed, Inconclusive
+from results.criteria.disturbed import disturbed
+from results.criteria.registry import Judgement
+from results.verdict import Criterion
+from testbed.suites.outcome import CaseOutcome
+
+
+def criterion(name, verdict, why="seen"):
+    return Criterion(name, "b1", None, "e", 1.0, "u", "t", verdict, why, ())
+
+
+@pytest.mark.parametrize(
+    ("criteria", "expected"),
+    [
+        ([criterion("machine-load", "inconclusive"), criterion("duration", "inconclusive", "not judged: busy")], True),
+        ([criterion("nic-measured", "inconclusive"), criterion("done", "pass")], True),
+        ([criterion("machine-load", "inconclusive"), criterion("control", "inconclusive", "no samples")], False),
+        ([criterion("machine-load", "inconclusive"), criterion("done", "fail")], False),
+        ([criterion("control", "inconclusive")], False),
+        ([criterion("machine-load", "pass"), criterion("done", "pass")], False),
+    ],
+)
+def test_disturbed_is_what_nothing_but_the_machine_made_inconclusive(criteria, expected):
+    assert disturbed(Judgement(tuple(criteria), None)) is expected
+
+
+@pytest.fixture
+def attempts(monkeypatch, tmp_path):
+    """Makes the case `stuck` end as told, one attempt after the other; gives what each was told of those before it."""
+    told = []
+
+    def given(*endings, again):
+        left = list(endings)
+
+        class Run:
+            def __init__(self, case, _profile, _kafka, _folder, before):
+                told.append(before)
+                self.case, self.disturbed = case, False
+
+            def end(self):
+                ending = left.pop(0)
+                self.disturbed = ending == "disturbed"
+                verdict = "inconclusive" if self.disturbed else ending
+                return CaseOutcome("stuck", "kip73-stuck", "two-brokers", verdict, f"run{len(told)}", "busy", 1.0)
+
+        monkeypatch.setattr(scenario, "CaseRun", Run)
+        monkeypatch.setattr(
+            scenario, "KafkaService", lambda _c, _n: SimpleNamespace(options=SimpleNamespace(kafka=None, again=again))
+        )
+        monkeypatch.setattr(scenario, "results_folder", lambda _context: str(tmp_path))
+        monkeypatch.setattr(Kip73Test, "_once", lambda _self, run, _kafka: run.end())
+        test = object.__new__(Kip73Test)
+        test.test_context = None
+        test.check("stuck")
+
+    return told, given
+
+
+def test_it_is_run_again_until_the_machine_is_calm(attempts):
+    told, given = attempts
+    given("disturbed", "disturbed", "pass", again=2)
+    assert told == [(), ("run1: busy",), ("run1: busy", "run2: busy")]
+
+
+def test_as_often_as_is_asked_for_and_not_once_more(attempts):
+    told, given = attempts
+    with pytest.raises(Inconclusive, match="run2"):
+        given("disturbed", "disturbed", "pass", again=1)
+    assert len(told) == 2
+
+
+@pytest.mark.parametrize(("ending", "error"), [("fail", Failed), ("inconclusive", Inconclusive)])
+def test_what_kafka_made_so_is_never_run_again(attempts, ending, error):
+    told, given = attempts
+    with pytest.raises(error):
+        given(ending, "pass", again=3)
+    assert told == [()]
