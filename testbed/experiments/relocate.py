@@ -131,6 +131,7 @@ def run_relocation(context: Context, setup: MoveSetup, make: MakeRelocator = Rel
         recorder.wait_for_all()  # the calibration's log, as it lies where it was sent from
         with mover.load:
             mover.ready()
+            mover.load.warm()
             mover.alone("before")
             sizes = mover.sizes()
             sent = mover.sent(sizes)

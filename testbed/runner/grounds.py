@@ -129,7 +129,7 @@ class Grounds:
 def empty(testbed: Testbed) -> None:
     """Stop Kafka on every host and remove its data, so that every run begins on a cluster as it was formatted.
 
-    One whose partitions lie in the object store formats itself: nothing is left of it, there neither.
+    Of what lies in an object store nothing is left either. A cluster whose partitions lie there formats itself.
     """
     shared = Capability.SHARED_STORAGE in of_software(testbed.topology)
     kept = () if shared else FORMATTED
@@ -138,7 +138,7 @@ def empty(testbed: Testbed) -> None:
     each([host.name for host in nodes if not host.is_controller], lambda name: testbed.node(name).stop())
     each([host.name for host in nodes if host.is_controller], lambda name: testbed.node(name).stop())
     each([host.name for host in nodes], lambda name: testbed.hosts[name].run(wipe(DATA_DIR, kept), timeout_s=60))
-    if shared:
+    if testbed.topology.objectstores:
         empty_buckets(testbed)
 
 
