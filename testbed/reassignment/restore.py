@@ -95,6 +95,7 @@ class _Restoring:
                     {change.key: change.original for change in mine if change.original is not None},
                     [change.key for change in mine if change.original is None],
                 ),
+                as_it_was=all(found.get(change.key) == change.original for change in mine),
             )
             if resource in self._left:  # a topic that is gone lacks nothing
                 self.interferences += [
@@ -144,14 +145,17 @@ class _Restoring:
                 found[resource] = there
         return found
 
-    def _try(self, resource: ConfigResource, function: Callable[[], _T]) -> _T | None:
-        """What a request gives; None when it fails, and the resource is left no more."""
+    def _try(self, resource: ConfigResource, function: Callable[[], _T], *, as_it_was: bool = False) -> _T | None:
+        """What a request gives; None when it fails, and the resource is left no more.
+
+        Who has not the right to write has not written: where all is `as_it_was` there is nothing to put back.
+        """
         try:
             return function()
         except KafkaError as error:
             del self._left[resource]
             if resource.kind == "topic" and error.name == UNKNOWN_TOPIC_OR_PARTITION:
                 self.gone.append(resource.name)
-            else:
+            elif not (as_it_was and error.name.endswith("_AUTHORIZATION_FAILED")):
                 self.problems[resource] = str(error)
             return None

@@ -97,3 +97,22 @@ def test_what_cannot_be_altered_and_what_never_shows_is_named_and_all_else_is_pu
     assert raised.value.problems[0] == "alter the configuration of topic t9: REQUEST_TIMED_OUT"
     assert "waited 0.01 s for the originals of topic t2; last seen: [" in raised.value.problems[1]
     assert len(raised.value.problems) == 2
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_who_may_not_write_has_nothing_to_put_back_where_nothing_was_changed(
+    throttled: FakeAdmin, changed: bool
+) -> None:
+    throttled.configs = {B1: {LEADER_RATE: "1000"}} if changed else {}
+
+    def refuse(call: str, _args: tuple[object, ...]) -> None:
+        if call == "alter_configs":
+            raise KafkaError("alter the configuration of broker 1", "CLUSTER_AUTHORIZATION_FAILED")
+
+    throttled.hook = refuse
+    mine = [Change(B1, LEADER_RATE, None, "1000")]
+    if not changed:
+        assert restore(throttled, mine, 0).interferences == ()
+        return
+    with pytest.raises(RestoreError, match="CLUSTER_AUTHORIZATION_FAILED"):
+        restore(throttled, mine, 0)
