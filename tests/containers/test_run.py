@@ -18,7 +18,7 @@ from testbed.provision.testbed import Testbed
 from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE
 from testbed.topology.find import find
 from testbed.wait import wait_for, wait_until
-from tests.containers.conftest import ROOT, cli, left_of
+from tests.containers.conftest import ROOT, cli, left_of, measured
 
 pytestmark = [pytest.mark.containers, pytest.mark.spark]
 SMOKE = ("run", "kip73-two-node", "--profile", "smoke", "--json")
@@ -73,6 +73,8 @@ def test_the_demo_passes_and_leaves_a_run_a_report_and_nothing_else():
     print(told.stderr)
     document = json.loads(told.stdout)
     bad = [criterion for criterion in document["criteria"] if criterion["verdict"] != "pass"]
+    assert [c for c in bad if c["verdict"] == "fail"] == []
+    measured(document["criteria"])
     assert (told.returncode, document["verdict"], bad) == (0, "pass", [])
     store = Store.open(default_store())
     assert document["run_id"] in store.runs()
@@ -95,8 +97,9 @@ def test_a_quota_doubled_by_somebody_else_fails():
             )
     status, document = finish(process)
     assert (status, document["verdict"]) == (1, "fail")
-    assert verdicts(document, "throttled-window") == {"fail"}
     assert verdicts(document, "quota-in-force") == {"fail"}
+    measured(document["criteria"])
+    assert verdicts(document, "throttled-window") == {"fail"}
 
 
 # That a changed quota is noticed on a real broker the test above says as well; which broker's, the pure tests do.
