@@ -27,7 +27,7 @@ BEGUN = "begun"
 class NoTestbed:
     topology = find("two-brokers")
 
-    def node(self, host):
+    def daemon(self, host):
         raise TestbedError(f"{host}: there is no such host")
 
     def close(self):
