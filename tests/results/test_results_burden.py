@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.compare import find_measure, measures, values_of
+from results.compare import find_measure, measures, relocation, values_of
 from results.criteria import judge
 from results.schema import Sample, samples_table
 from results.spark.recompute import recompute
@@ -67,7 +67,8 @@ def listed(run, value):
 def test_measures_that_are_asked_for_are_told_of_a_run_under_load(flapping):
     measured = judge(flapping.manifest, flapping.samples, flapping.events).measures
     values = values_of(flapping.manifest, measured)
-    asked = {measure.name for measure in measures() if measure.asked}
+    # Those of moves without a throttle are of another run.
+    asked = {m.name for m in measures() if m.asked and m.value.__module__ != relocation.__name__}
     assert asked <= set(values)
     assert 0 < values["nic-mean"] < values["nic-peak"] <= 1.1
     assert values["produce-p99"] > values["produce-p99-before"] > 0
