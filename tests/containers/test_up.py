@@ -59,7 +59,7 @@ def test_commands_run_on_hosts_and_their_status_is_ours(three):
 
 
 def test_logs_are_the_brokers(three):
-    assert "Kafka Server started" in cli("logs", "-n", "2000", "ci-three", "b1").stdout
+    assert "Kafka Server started" in cli("logs", "-n", "100000", "ci-three", "b1").stdout
 
 
 def test_nothing_listens_beyond_the_testbeds_networks(three):
