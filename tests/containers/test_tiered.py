@@ -173,7 +173,7 @@ def made_tiered(testbed, remote, topic, replicas, *, mib, partitions):
 
 def test_a_store_that_is_killed_in_the_middle_loses_nothing(tiered, remote):
     server = tiered.objectstore.server("s1")
-    fill = made_tiered(tiered, remote, "through", [1, 2], mib=12, partitions=2)
+    fill = made_tiered(tiered, remote, "through", [1, 2], mib=24, partitions=2)
     server.signal("KILL")
     wait_until(lambda: server.pid() is None, 10, 0.05, "MinIO to be dead")
     copied = sum(remote.copied_bytes("through").values())
