@@ -4,14 +4,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from testbed.errors import TestbedError
 from testbed.workload.audit import Audit
 from testbed.workload.fill import Fill
 from testbed.workload.reading import audit
 
-KNOW_S = 30.0
+LED_S = 30.0
 __all__ = ["Audit", "Fill", "audit", "preload"]
 
 
@@ -55,7 +55,7 @@ def preload(
         }
     )
     deadline = time.monotonic() + timeout_s
-    _know(producer, fills, min(timeout_s, KNOW_S))
+    _wait_led(bootstrap, fills, client or {}, min(timeout_s, LED_S))
     for fill in fills:
         payloads = fill.recipe.payloads()
         # One batch's worth of a partition after the other: larger batches than record by record in turn.
@@ -74,17 +74,22 @@ def preload(
         raise TestbedError(f"preload: {left} records were not acknowledged within {timeout_s:.0f} s")
 
 
-def _know(producer: Any, fills: Sequence[Fill], timeout_s: float) -> None:
-    """Have the client know the topics first.
+def _wait_led(bootstrap: Sequence[str], fills: Sequence[Fill], client: Mapping[str, str], timeout_s: float) -> None:
+    """Wait until every partition's leader answers as its leader.
 
-    Records of a topic that it does not know yet it puts aside, and into their partitions once it does; what is produced
-    in that instant overtook them: three records out of order were seen, the first ones of two partitions.
+    A broker that has not heard yet that it leads a new partition refuses a batch, which the client sends again whatever
+    its `retries` are, and the next one overtakes it: on a busy machine the first three records of a partition were seen
+    after later ones.
     """
+    consumer = Consumer({"bootstrap.servers": ",".join(bootstrap), "group.id": "testbed-preload", **client})
     try:
-        for topic in dict.fromkeys(fill.topic for fill in fills):
-            producer.list_topics(topic, timeout_s)
+        for fill in fills:
+            for partition in fill.partitions:
+                consumer.get_watermark_offsets(TopicPartition(fill.topic, partition), timeout_s, cached=False)
     except KafkaException as error:
-        raise TestbedError(f"preload: the brokers do not tell their topics: {error.args[0].str()}") from error
+        raise TestbedError(f"preload: a partition has no leader that answers: {error.args[0].str()}") from error
+    finally:
+        consumer.close()
 
 
 def _produce(producer: Any, topic: str, partition: int, value: bytes, delivered: Callable[..., None]) -> None:
