@@ -2,16 +2,18 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from testbed.errors import TestbedError
+from testbed.wait import wait_for
 from testbed.workload.audit import Audit
 from testbed.workload.fill import Fill
 from testbed.workload.reading import audit
 
-LED_S = 30.0
+LED_S, LOOK_S = 30.0, 0.05
 __all__ = ["Audit", "Fill", "audit", "preload"]
 
 
@@ -82,12 +84,19 @@ def _wait_led(bootstrap: Sequence[str], fills: Sequence[Fill], client: Mapping[s
     after later ones.
     """
     consumer = Consumer({"bootstrap.servers": ",".join(bootstrap), "group.id": "testbed-preload", **client})
+
+    def refusal(tp: TopicPartition) -> str:
+        """Why its leader does not answer; empty: it does."""
+        try:
+            consumer.get_watermark_offsets(tp, timeout_s, cached=False)
+        except KafkaException as error:
+            return str(error.args[0].str())
+        return ""
+
     try:
-        for fill in fills:
-            for partition in fill.partitions:
-                consumer.get_watermark_offsets(TopicPartition(fill.topic, partition), timeout_s, cached=False)
-    except KafkaException as error:
-        raise TestbedError(f"preload: a partition has no leader that answers: {error.args[0].str()}") from error
+        for tp in [TopicPartition(fill.topic, partition) for fill in fills for partition in fill.partitions]:
+            what = f"preload: the leader of {tp.topic}-{tp.partition} to answer"
+            wait_for(partial(refusal, tp), lambda why: not why, timeout_s, LOOK_S, what)
     finally:
         consumer.close()
 
