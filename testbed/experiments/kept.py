@@ -3,10 +3,9 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from testbed.errors import UsageError
 from testbed.experiments.during import During
 from testbed.experiments.experiment import Context, Experiment, Outcome, Parameter, Value, whole
-from testbed.experiments.kip73 import Hosts, Settings, inbound, number, side
+from testbed.experiments.kip73 import Hosts, Settings, check_brokers, inbound, number, side
 from testbed.experiments.mover import MoveSetup
 from testbed.experiments.relocate import MakeRelocator, Relocator, run_relocation
 from testbed.experiments.scene import Group, Scene
@@ -59,11 +58,7 @@ def storage_experiment(
         return {}
 
     def check(found: Topology) -> None:
-        if len(found.brokers) != brokers:
-            raise UsageError(
-                f"{name} needs exactly {brokers} brokers, {found.name} has {len(found.brokers)}: use the topology "
-                f"{topology}, or one like it"
-            )
+        check_brokers(name, found, brokers, topology)
 
     def suits(found: Topology, settings: Settings) -> None:
         check_storage(storage_of(settings), found)

@@ -158,6 +158,15 @@ def nothing_else(_settings: Settings, _hosts: Hosts) -> During:
     return During()
 
 
+def check_brokers(name: str, topology: Topology, brokers: int, ready: str) -> None:
+    """Raise `UsageError` unless a topology has exactly so many brokers; `ready` names one that has."""
+    if len(topology.brokers) != brokers:
+        raise UsageError(
+            f"{name} needs exactly {brokers} brokers, {topology.name} has {len(topology.brokers)}: "
+            f"use the topology {ready}, or one like it"
+        )
+
+
 def scenario(
     name: str,
     summary: str,
@@ -182,11 +191,7 @@ def scenario(
         return {**(FETCH_TUNED if settings["fetch"] == "tuned" else {}), **properties(settings)}
 
     def check(topology: Topology) -> None:
-        if len(topology.brokers) != brokers:
-            raise UsageError(
-                f"{name} needs exactly {brokers} brokers, {topology.name} has {len(topology.brokers)}: "
-                f"use the topology {TOPOLOGIES[brokers]}, or one like it"
-            )
+        check_brokers(name, topology, brokers, TOPOLOGIES[brokers])
 
     def suits(topology: Topology, settings: Settings) -> None:
         check_storage(storage_of(settings), topology)
