@@ -3,9 +3,9 @@
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.setup import testing
 from testbed.setup.environment import CHECKOUT, environment, mark_used, variables
 from testbed.setup.finding import EX_UNAVAILABLE
 
@@ -37,7 +37,7 @@ def _dispatch(argv: list[str]) -> int:
     if command == "demo" and not rest:
         return _ready() or _become(DEMO)
     if command == "test":
-        return _ready() or _become(("pytest", *rest), folder=CHECKOUT)
+        return _ready() or _test(rest)
     if command == "testbed" and rest[:1] == ["doctor"]:
         # The doctor must answer on a machine that has no environment yet.
         from testbed.setup import doctor
@@ -74,11 +74,15 @@ def _environment_ready() -> int:
     return 0 if environment().complete else _ready(("python environment",))
 
 
-def _become(command: Sequence[str], folder: Path | None = None) -> int:
+def _test(arguments: Sequence[str]) -> int:
     wanted = environment()
     mark_used(wanted)
-    if folder is not None:
-        os.chdir(folder)
+    return testing.run(arguments, CHECKOUT, variables(wanted, os.environ))
+
+
+def _become(command: Sequence[str]) -> int:
+    wanted = environment()
+    mark_used(wanted)
     sys.stdout.flush()
     sys.stderr.flush()
     try:

@@ -1,0 +1,47 @@
+"""`./run test` runs all tests in two halves, and what was asked for in one."""
+
+import os
+import sys
+
+from testbed.setup import testing
+
+
+def stand_in(tmp_path, script):
+    """A `pytest` of this test's own, first on PATH, that notes its arguments."""
+    program = tmp_path / "bin" / "pytest"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n{script}\n')
+    program.chmod(0o755)
+    return {"PATH": f"{program.parent}:{os.environ['PATH']}"}
+
+
+def asked(tmp_path):
+    return (tmp_path / "asked").read_text().splitlines()
+
+
+def test_every_test_is_in_exactly_one_half():
+    together, alone = testing.parts([])
+    assert "not containers and not nightly" in together
+    assert "containers and not nightly" in alone
+
+
+def test_what_is_asked_for_goes_to_pytest_as_it_is(tmp_path):
+    variables = stand_in(tmp_path, "exit 5")
+    assert testing.run(["-m", "nightly", "tests/x.py"], tmp_path, variables) == 5
+    assert asked(tmp_path) == ["-m nightly tests/x.py"]
+
+
+def test_a_half_that_fails_does_not_hide_the_other(tmp_path):
+    variables = stand_in(tmp_path, 'case "$2" in "not "*) exit 1;; esac')
+    assert testing.run([], tmp_path, variables) == 1
+    assert len(asked(tmp_path)) == 2
+
+
+def test_an_interrupt_is_the_end_of_it(tmp_path):
+    variables = stand_in(tmp_path, "exit 2")
+    assert testing.run([], tmp_path, variables) == 2
+    assert len(asked(tmp_path)) == 1
+
+
+def test_both_halves_pass(tmp_path):
+    assert testing.run([], tmp_path, stand_in(tmp_path, f"exec {sys.executable} -c pass")) == 0
