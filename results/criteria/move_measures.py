@@ -82,7 +82,7 @@ class _MoveMeasurer:
             quotas=tuple(self._quota(host, side, spans, end) for host in move.brokers for side in SIDES),
             conservation=tuple(self._conservation(h, d, started, end) for h, d in busy),
             controls=self._controls(started, end),
-            load=self._load(started, end),
+            load=machine_load(self.run, started, end, move.window_s, [(s.begin_us, s.end_us) for s in spans]),
             moved_s=self._moved(started, throttled_s),
             phases=tuple(self._phase(span, rates, spans) for span in spans),
             nics=tuple(self._nic(host, direction, whole, end) for host, direction in busy),
@@ -226,9 +226,6 @@ class _MoveMeasurer:
                 )
             )
         return tuple(controls)
-
-    def _load(self, started: int, end: int) -> MachineLoad:
-        return machine_load(self.run, started, end, self.move.window_s)
 
 
 def _both(control: Series, listed: Series, first: int, last: int) -> float | None:

@@ -1,5 +1,6 @@
 """Windows over unaligned samples: bytes between two real sample instants, over the time that passed."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,10 +86,13 @@ def counted_between(series: Series, start_us: int, end_us: int) -> float | None:
     return counted(series.cut(first, last).value)
 
 
-def trailing_mean_max(series: Series, start_us: int, end_us: int, window_s: float) -> float | None:
+def trailing_mean_max(
+    series: Series, start_us: int, end_us: int, window_s: float, spans: Sequence[tuple[int, int]] = ()
+) -> float | None:
     """Highest mean of the readings of any window inside (start, end]; of all of them when none is that long.
 
-    Made for gauges whose reading tells about the second before it.
+    With `spans` (begin and end each) windows are those inside one of them. Made for gauges whose reading tells about
+    the second before it.
     """
     inside = (series.t > start_us) & (series.t <= end_us)
     t, value = series.t[inside], series.value[inside]
@@ -98,5 +102,7 @@ def trailing_mean_max(series: Series, start_us: int, end_us: int, window_s: floa
     sums = np.concatenate([[0.0], np.cumsum(value)])
     first = np.searchsorted(t, t - width, side="right")
     means = (sums[1:] - sums[first]) / (np.arange(len(t)) + 1 - first)
-    whole = t - start_us >= width
+    whole = np.zeros(len(t), dtype=bool)
+    for begin, until in spans or ((start_us, end_us),):
+        whole |= (t - begin >= width) & (t <= until)
     return float(np.max(means[whole]) if whole.any() else np.mean(value))

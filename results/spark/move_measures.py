@@ -47,7 +47,7 @@ def measure_moves(spark: SparkSession, manifests: Sequence[Manifest]) -> dict[st
             "quotas": (move_sql.quotas(spark), ("run_id", "host", "metric")),
             "bytes": (move_sql.conservation(spark), ("run_id", "host", "direction", "kind")),
             "controls": (move_sql.controls(spark), ("run_id", "host")),
-            "load": (move_sql.load(spark), ("run_id", "metric")),
+            "load": (move_sql.load(spark, in_phases=True), ("run_id", "metric")),
             **around_measures.questions(spark),
         }
         with ThreadPoolExecutor(4) as pool:

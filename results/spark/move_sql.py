@@ -259,10 +259,20 @@ def controls(spark: SparkSession) -> DataFrame:
     )
 
 
-def load(spark: SparkSession) -> DataFrame:
-    """One row a run and gauge of the machine: mean, and the highest mean of any window inside the move."""
+_PHASES = "SELECT run_id, collect_list(struct(begin_us, until_us)) AS phases FROM spans GROUP BY run_id"
+
+
+def load(spark: SparkSession, *, in_phases: bool) -> DataFrame:
+    """One row a run and gauge of the machine: mean, and the highest mean of any window inside the move.
+
+    With `in_phases` inside one of its phases, as view `spans` has them.
+    """
+    whole = "array(struct(c.started AS begin_us, c.end_us AS until_us))"
+    judged, phases = (f"coalesce(p.phases, {whole})", f"LEFT JOIN ({_PHASES}) p USING (run_id)")
+    if not in_phases:
+        judged, phases = whole, ""
     frame = spark.sql(
-        "SELECT c.*, g.metric, g.series FROM gauges g JOIN span c USING (run_id) "
+        f"SELECT c.*, g.metric, g.series, {judged} AS judged FROM gauges g JOIN span c USING (run_id) {phases} "
         "WHERE g.host = 'machine' AND g.metric LIKE 'cpu.%'"
     )
     steps = (
@@ -271,7 +281,8 @@ def load(spark: SparkSession) -> DataFrame:
         ("average", mean("transform(inside, q -> q.value)")),
         (
             "trailing",
-            """transform(filter(inside, a -> a.us - started >= window_us), a ->
+            """transform(filter(inside, a -> exists(judged,
+                          j -> a.us - j.begin_us >= window_us AND a.us <= j.until_us)), a ->
                    transform(filter(inside, b -> b.us <= a.us AND b.us > a.us - window_us), b -> b.value))""",
         ),
         ("highest", f"array_max(transform(trailing, t -> {mean('t')}))"),

@@ -47,7 +47,7 @@ def measure_relocations(spark: SparkSession, manifests: Sequence[Manifest]) -> d
         "listed": (around_sql.LISTED, ("run_id",)),
     }
     tables = {name: rows_by(spark.sql(text).toArrow(), *key) for name, (text, key) in asked.items()}
-    tables["load"] = rows_by(move_sql.load(spark).toArrow(), "run_id", "metric")
+    tables["load"] = rows_by(move_sql.load(spark, in_phases=False).toArrow(), "run_id", "metric")
     return {m.run_id: _measures(m.run_id, m.relocation, tables) for m in manifests if m.relocation is not None}
 
 

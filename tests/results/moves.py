@@ -127,7 +127,9 @@ class Simulator:
         for t in np.arange(0.05, end, 0.3) if scene.rests else ():
             self.add(t, "driver", "move.listed", 0.0 if any(a <= t < b for a, b in scene.rests) else 2.0)
         for t in self.instants(0.05):
-            self.add(t, "machine", "cpu.busy", 0.5)
+            # Brokers that start keep the cores busy themselves.
+            restarting = any(left <= t < back for _, left, back, _ in scene.restarts)
+            self.add(t, "machine", "cpu.busy", 1.0 if restarting else 0.5)
             self.add(t, "machine", "cpu.steal", 0.001)
         for t in self.instants(0.2):
             lag = sum(

@@ -65,6 +65,16 @@ def test_the_load_is_judged_over_whole_windows():
     assert trailing_mean_max(series(t, load), 40 * US, 50 * US, 11) is None
 
 
+def test_the_load_across_a_restart_is_not_judged():
+    t = np.arange(1, 61) * US
+    load = np.where((t > 20 * US) & (t <= 25 * US), 1.0, 0.2)
+    phases = [(0, 20 * US), (25 * US, 60 * US)]
+    assert trailing_mean_max(series(t, load), 0, 60 * US, 11, phases) == pytest.approx(0.2)
+    assert trailing_mean_max(series(t, load), 0, 60 * US, 11, [(0, 22 * US)]) == pytest.approx((2 * 1 + 9 * 0.2) / 11)
+    # No phase as long as a window: the mean of all.
+    assert trailing_mean_max(series(t, load), 0, 60 * US, 11, [(0, 10 * US)]) == pytest.approx(16 / 60)
+
+
 def test_the_bound_is_that_of_the_derivation():
     def bound(direction, fetchers, quota=10e6, response=MIB):
         return window_bound(
