@@ -11,6 +11,8 @@ from testbed.cli.cluster import admin_of
 from testbed.cli.show import document
 from testbed.errors import UsageError
 from testbed.kafka.admin import Admin
+from testbed.kafka.capabilities import Capability
+from testbed.kafka.running import require_of_running
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.batching.batch import Limits
 from testbed.reassignment.batching.execution import Ended, Execution
@@ -33,6 +35,8 @@ _STEERED_S = 60.0
 def plan(args: argparse.Namespace) -> int:
     """Make a plan, say what it costs on standard error, and write it."""
     with admin_of(args) as admin:
+        if (args.replication_factor or 1) > 1:
+            require_of_running(admin, [Capability.REPLICATES], f"a replication factor of {args.replication_factor}")
         assignment, racks = _assignment(admin, args.topics)
         if args.drain:
             made = planners.drain(assignment, racks, args.drain)
@@ -54,6 +58,7 @@ def execute(args: argparse.Namespace) -> int:
     """Carry a plan out, to its end; interrupted, it can be resumed."""
     wanted, control = _read_plan(args.plan), Control(_limits(args, Limits()), _rate(args.throttle))
     with admin_of(args) as admin:
+        _require_throttles(admin, control.throttle_bytes_per_s)
         assignment, _racks = _assignment(admin, wanted.topics())
         changed = Plan({m.tp: m.target for m in moves(wanted, admin.partitions(wanted.topics()))})
         print(tell.cost_text(_cost(admin, changed, assignment)), file=sys.stderr)
@@ -137,11 +142,13 @@ def status(args: argparse.Namespace) -> int:
 
 def steer(args: argparse.Namespace) -> int:
     """Change limits and throttle of what runs, effective from the next step."""
+    given = None if args.throttle is None else _rate(args.throttle)
     with admin_of(args) as admin:
+        _require_throttles(admin, given)
         jobs = JobFolder()
         job = _stored(admin, jobs)
     before = jobs.control(job.id)
-    throttle = before.throttle_bytes_per_s if args.throttle is None else _rate(args.throttle)
+    throttle = before.throttle_bytes_per_s if args.throttle is None else given
     control = replace(before, limits=_limits(args, before.limits), throttle_bytes_per_s=throttle)
     jobs.steer(job.id, control)
     print(tell.limits_text(control.limits))
@@ -177,6 +184,12 @@ def cancel(args: argparse.Namespace) -> int:
         return _ended(run.run())
 
 
+def _require_throttles(admin: Admin, bytes_per_s: int | None) -> None:
+    """Refuse a throttle that the cluster would accept, and ignore. Raises `LacksCapability`."""
+    if bytes_per_s is not None:
+        require_of_running(admin, [Capability.THROTTLES_REPLICATION], "a throttle")
+
+
 def _stored(admin: Admin, jobs: JobFolder) -> Job:
     """The stored reassignment of the cluster that is asked. Raises `JobError`."""
     return jobs.of_cluster(admin.cluster().cluster_id)
@@ -189,6 +202,7 @@ def _cancel_listed(admin: Admin, partitions: list[TopicPartition] | None) -> int
             raise UsageError(
                 f"reassignment {job.id} would start them again: `testbed reassign cancel` ends that one first"
             )
+    require_of_running(admin, [Capability.CANCELS_REASSIGNMENTS], "cancelling a reassignment")
     listed = admin.reassignments()
     wanted = sorted(listed) if partitions is None else partitions
     if wanted:

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator
 from testbed.errors import UsageError
 from testbed.incidents.actions.fault import InjectFault
 from testbed.incidents.actions.move import Move
-from testbed.incidents.actions.throttle import SetThrottle
+from testbed.incidents.actions.throttle import RaiseThrottle, SetThrottle
 from testbed.incidents.expectations import ALWAYS, kinds
 from testbed.incidents.expectations.move import MoveDone
 from testbed.incidents.phrases import Names, unknown_names
 from testbed.incidents.surface import EntryForm, IncidentForm
 from testbed.incidents.words import format_time
+from testbed.kafka.capabilities import Capability, LacksCapability, of_software, require
 from testbed.meant import did_you_mean
 from testbed.topology.model import Topology
 from testbed.topology.problems import Broken, Path, choices
@@ -31,6 +32,7 @@ def broken_rules(form: IncidentForm, topology: Topology | None, entries: list[Pl
         for path, entry in entries:
             yield from _sentences(path, entry, names)
             yield from _faults(path, entry, topology)
+            yield from _software(path, entry, topology)
     yield from _load(form)
     yield from _throttle(form)
     for path, entry in entries:
@@ -66,6 +68,21 @@ def _faults(path: Path, entry: EntryForm, topology: Topology) -> Iterator[Broken
                 action.check(topology)
             except UsageError as error:
                 yield Broken((*path, "do"), f"{action}: {error}")
+
+
+def _software(path: Path, entry: EntryForm, topology: Topology) -> Iterator[Broken]:
+    """What the topology's software would accept, and not do."""
+    have, who = of_software(topology), f"the software of {topology.name}"
+    for action in entry.do:
+        wanted = []
+        if isinstance(action, SetThrottle | RaiseThrottle) or (isinstance(action, Move) and action.rate_bytes_per_s):
+            wanted.append(Capability.THROTTLES_REPLICATION)
+        if isinstance(action, Move) and len(action.hosts) > 1:
+            wanted.append(Capability.REPLICATES)
+        try:
+            require(wanted, have, str(action), who)
+        except LacksCapability as error:
+            yield Broken((*path, "do"), str(error))
 
 
 def _load(form: IncidentForm) -> Iterator[Broken]:

@@ -303,6 +303,11 @@ class Admin:
                     levels[synonym["source"]].setdefault(config["name"], synonym["value"])
         return BrokerConfigs(levels[BROKER_LEVEL], levels[DEFAULT_LEVEL])
 
+    def broker_settings(self, broker_id: int, keys: Sequence[str]) -> dict[str, str]:
+        """Return the values that one broker goes by, whoever set them; keys that it does not know are left out."""
+        told = describe(self._connection, ConfigResource.broker(broker_id), broker_id, keys)
+        return {c["name"]: c["value"] for c in told if c["value"] is not None}
+
     def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
         """Return what is set on the topic itself, as the given broker (None: any) has seen it."""
         told = describe(self._connection, ConfigResource.topic(topic), from_broker)

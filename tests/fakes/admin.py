@@ -41,6 +41,7 @@ class FakeAdmin:
     stale_logs: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     isr_lacks: frozenset[int] = frozenset()
     topic_ids: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
     size_of: Callable[[int, TopicPartition], int] = lambda _broker, _tp: 1
 
     @property
@@ -121,6 +122,10 @@ class FakeAdmin:
             for each in (ConfigResource.broker(broker_id), EVERY_BROKER)
         )
         return BrokerConfigs(own, default)
+
+    def broker_settings(self, broker_id: int, keys: Sequence[str]) -> dict[str, str]:
+        self._note("broker_settings", broker_id, tuple(keys))
+        return {key: self.settings[key] for key in keys if key in self.settings}
 
     def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
         self._note("topic_configs", topic, from_broker)

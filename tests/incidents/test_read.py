@@ -275,3 +275,23 @@ def test_an_action_begun_wrongly_is_told_how_it_is_written():
         parse_action("throttle of 5MB/s")
     with pytest.raises(PhraseError, match="restart is not an action; allowed: restart HOST$"):
         parse_action("restart")
+
+
+AUTOMQ = """\
+name: shared
+software: {automq: {path: automq.tgz}}
+defaults: {nic: {rate: 400mbit}}
+hosts: {b1: {role: both}, b2: {role: broker}, b3: {role: broker}, s1: {role: objectstore}}
+"""
+
+
+def test_what_the_software_would_accept_and_not_do_is_refused(tmp_path):
+    (tmp_path / "shared.yaml").write_text(AUTOMQ)
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL.replace("three-brokers", "shared.yaml"))
+    with pytest.raises(TopologyError) as refused:
+        load(str(path))
+    found = [str(problem) for problem in refused.value.problems]
+    lacking = [line for line in found if "is not possible with the software of shared, which lacks" in line]
+    told = {line.split("do: ")[-1].split(" is not possible")[0] for line in lacking}
+    assert told == {"move orders to b1, b3", "throttle set 5MB/s for orders", "throttle raise to 50MB/s"}

@@ -52,6 +52,8 @@ def _run(args: argparse.Namespace) -> int:
 def _estimate(args: argparse.Namespace) -> int:
     from testbed.cli.show import document
     from testbed.cli.throttles import estimate_document, estimate_text
+    from testbed.kafka.capabilities import Capability
+    from testbed.kafka.running import require_of_running
     from testbed.reassignment.estimate import CannotBeMet, observe
     from testbed.reassignment.plan import Plan
     from testbed.units import parse_bit_rate, parse_duration
@@ -65,6 +67,7 @@ def _estimate(args: argparse.Namespace) -> int:
         raise UsageError(f"--plan: {error}") from error
     plan = Plan.from_json(text, str(args.plan))
     with admin_of(args) as admin:
+        require_of_running(admin, [Capability.THROTTLES_REPLICATION], "a throttle")
         observed = observe(admin, plan, measure_s)
     try:
         estimate = goal(observed)
@@ -99,6 +102,8 @@ def _goal(args: argparse.Namespace, nic_bps: int | None) -> Callable[["Observed"
 
 def _watch(args: argparse.Namespace) -> int:
     from testbed.cli.throttles import told_document, told_text
+    from testbed.kafka.capabilities import Capability
+    from testbed.kafka.running import require_of_running
     from testbed.reassignment.journal import JournalFolder
     from testbed.reassignment.watching import watch
     from testbed.units import parse_byte_rate, parse_duration
@@ -111,6 +116,8 @@ def _watch(args: argparse.Namespace) -> int:
         print(json.dumps(told_document(told)) if args.json else told_text(told), flush=True)
 
     with admin_of(args) as admin:
+        if most is not None:
+            require_of_running(admin, [Capability.THROTTLES_REPLICATION], "--auto-raise")
         last = watch(
             admin,
             tell,
