@@ -176,6 +176,7 @@ def _table(spec: Spec, run: int, words: dict[str, list[str]], values: Floats, ea
         "commit": [None] * len(own),
         "verdict": ["pass"] * len(own),
         "value": values,
+        "disturbed": [False] * len(own),
     }
     return pa.table([pa.array(known[field.name], field.type) for field in VALUES], schema=VALUES)
 

@@ -11,7 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
+from results.criteria.disturbed import disturbed
 from results.criteria.registry import UnknownExperimentError, judge
 from results.files import LocalFiles
 from results.manifest import Manifest
@@ -82,9 +84,15 @@ def table(spark: SparkSession, store: Store, known: list[str]) -> Iterator[DataF
         yield spark.read.schema(SPARK_VALUES).parquet(*files)
 
 
-SPARK_VALUES = ", ".join(
-    f"`{f.name}` {'TIMESTAMP' if f.name == 'at' else 'DOUBLE' if f.name == 'value' else 'STRING'}" for f in VALUES
-)
+_SPARK_TYPES = {"at": "TIMESTAMP", "value": "DOUBLE", "disturbed": "BOOLEAN"}
+SPARK_VALUES = ", ".join(f"`{field.name}` {_SPARK_TYPES.get(field.name, 'STRING')}" for field in VALUES)
+
+
+def counted(values: DataFrame, *, also_disturbed: bool) -> DataFrame:
+    """The table as it is judged: without the values of runs that the machine disturbed, unless they are asked for."""
+    if also_disturbed:
+        return values
+    return values.withColumn("value", f.when(f.coalesce("disturbed", f.lit(False)), None).otherwise(f.col("value")))
 
 
 def _take_in(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -106,22 +114,23 @@ def _take_in(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 def rows_of(store: Store, run_id: str) -> list[dict[str, Any]]:
     """A run's rows. Raises StoreError when it cannot be read, ValueError when what it says makes no sense."""
     run = store.manifest(run_id)
-    values, failed = _numbers(store, run)
-    return rows(run, failed, [*values, *canary_values(run, canaries(store, run_id))])
+    values, failed, by_machine = _numbers(store, run)
+    return rows(run, failed, [*values, *canary_values(run, canaries(store, run_id))], disturbed=by_machine)
 
 
-def _numbers(store: Store, run: Manifest) -> tuple[list[Value], int]:
-    """The run's numbers, and how many criteria failed."""
+def _numbers(store: Store, run: Manifest) -> tuple[list[Value], int, bool]:
+    """The run's numbers, how many criteria failed, and whether it is inconclusive by the machine alone."""
     if run.incident is None and run.move is not None:
         with contextlib.suppress(UnknownExperimentError):
             judged = judge(run, store.samples(run.run_id), store.events(run.run_id))
             failed = sum(c.verdict == "fail" for c in judged.criteria)
-            return list(move_values(run, judged.measures)), failed
+            by_machine = run.verdict == "inconclusive" and disturbed(judged)
+            return list(move_values(run, judged.measures)), failed, by_machine
     failed = sum(c.verdict == "fail" for c in store.criteria(run.run_id))
     if run.incident is not None:
-        return [], failed
+        return [], failed, False
     names, _, numbers = summarise(store.table(run.run_id, "samples", READ))
-    return list(summary_values(names, numbers)), failed
+    return list(summary_values(names, numbers)), failed, False
 
 
 def canaries(store: Store, run_id: str) -> Mapping[str, float]:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from results.compaction import locked
 from results.nights import parts, state
 from results.nights.advance import night_of
-from results.nights.ingest import ingest, table
+from results.nights.ingest import counted, ingest, table
 from results.nights.judging import judge_bucket, learn_from
 from results.nights.learning import LEARN_FROM, due
 from results.nights.state import NEVER, Learned, State
@@ -65,15 +65,18 @@ class Night:
     learned: Learned | None = field(default=None, repr=False)
 
 
-def night(spark: SparkSession, store: Store, judge: Judge | None = None) -> Night:
+def night(spark: SparkSession, store: Store, judge: Judge | None = None, *, also_disturbed: bool = False) -> Night:
     """Take in what is new, judge every night that was not judged yet, keep what was found; the same again when nothing
-    is new. Raises StoreError when the store is locked or cannot be written, or its histories cannot be read.
+    is new. With `also_disturbed` runs count that only the machine made inconclusive.
+
+    Raises StoreError when the store is locked or cannot be written, or its histories cannot be read.
     """
     with locked(store):
         before = state.load(store)
         taken = ingest(spark, store)
         known, problems = parts.readable(store)
-        found = look(spark, store, known, before, state.load_noise(store), judge or Judge())
+        noise = state.load_noise(store)
+        found = look(spark, store, known, before, noise, judge or Judge(), also_disturbed=also_disturbed)
         if found.learned is not None:
             state.save_noise(store, found.learned)
         if found.states != before:
@@ -89,13 +92,16 @@ def look(
     before: Mapping[str, State],
     learned: Learned | None,
     judge: Judge,
+    *,
+    also_disturbed: bool = False,
 ) -> Night:
     """The judgement alone; nothing is written."""
     if not known:
         return Night((), before)
     hidden = sorted(store.catalogue.index().aside)
     with table(spark, store, known) as every, fast(spark):
-        values = every.where(~f.col("run_id").isin(hidden)) if hidden else every
+        seen = every.where(~f.col("run_id").isin(hidden)) if hidden else every
+        values = counted(seen, also_disturbed=also_disturbed)
         about = catalogue(values)
         judged = [each for each in about if each.better != "canary" and each.runs >= FEWEST_RUNS]
         family = len(judged)

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from results.nights import parts
-from results.nights.ingest import table
+from results.nights.ingest import counted, table
 from results.nights.night import BUCKET, fast
 from results.nights.scenarios import Scenario
 from results.store import Store
@@ -27,15 +27,23 @@ class Points:
     values: tuple[float | None, ...]
 
 
-def points(spark: SparkSession, store: Store, found: Sequence[Scenario], newest: int = NEWEST) -> dict[str, Points]:
-    """Series → its newest runs, for every series of these scenarios."""
+def points(
+    spark: SparkSession,
+    store: Store,
+    found: Sequence[Scenario],
+    newest: int = NEWEST,
+    *,
+    also_disturbed: bool = False,
+) -> dict[str, Points]:
+    """Series → its newest runs, for every series of these scenarios; `also_disturbed` as for `night`."""
     wanted = [line.about.series for each in found for line in each.lines]
     known, _ = parts.readable(store)
     if not wanted or not known:
         return {}
     with table(spark, store, known) as values, fast(spark):
         names = spark.createDataFrame([(name,) for name in wanted], "series string")
-        rows = values.join(f.broadcast(names), "series").select("series", "at", "run_id", "kafka", "value")
+        shown = counted(values, also_disturbed=also_disturbed)
+        rows = shown.join(f.broadcast(names), "series").select("series", "at", "run_id", "kafka", "value")
         buckets = max(spark.sparkContext.defaultParallelism, -(-len(wanted) // BUCKET))
         grouped = rows.groupBy(f.expr(f"pmod(xxhash64(series), {buckets})"))
         collected = grouped.applyInArrow(_newest(newest), _POINT).collect()

@@ -39,10 +39,12 @@ VALUES = pa.schema(
         pa.field("unit", pa.string(), nullable=False),
         pa.field("better", pa.string(), nullable=False),
         pa.field("value", pa.float64()),
+        pa.field("disturbed", pa.bool_()),
     ]
 )
 """`scenario`, `series` and `environment` are short names; `parameters` and `ground` say in JSON what they stand for.
-`value` is null where the run has none, and in every run that was inconclusive."""
+`value` is null where the run has none, and in a run that was inconclusive. Was that by the machine alone, then it
+has its values, and `disturbed` says that they count only for who asks for them (null in parts of earlier versions)."""
 
 FAILED = "failed-criteria"
 """The metric that every run has: how many of its criteria failed."""
@@ -121,12 +123,15 @@ def canary_values(run: Manifest, read: Mapping[str, float]) -> Iterator[Value]:
         yield Value(f"canary.{name}", "", "canary", value)
 
 
-def rows(run: Manifest, failed: int, values: list[Value]) -> list[dict[str, Any]]:
-    """The rows of a run, of schema VALUES; `failed` is the number of criteria that failed."""
+def rows(run: Manifest, failed: int, values: list[Value], *, disturbed: bool = False) -> list[dict[str, Any]]:
+    """The rows of a run, of schema VALUES; `failed` is the number of criteria that failed.
+
+    With `disturbed` only other work on the machine kept it from a verdict.
+    """
     parameters = json.dumps(parameters_of(run), sort_keys=True, ensure_ascii=False)
     ground = json.dumps(environment_of(run), sort_keys=True, ensure_ascii=False)
     scenario, environment = short(run.experiment, parameters), short(ground)
-    unknown = run.verdict == "inconclusive"
+    unknown = run.verdict == "inconclusive" and not disturbed
     head = {
         "run_id": run.run_id,
         "at": datetime.fromisoformat(run.started),
@@ -148,6 +153,7 @@ def rows(run: Manifest, failed: int, values: list[Value]) -> list[dict[str, Any]
             "unit": each.unit,
             "better": each.better,
             "value": None if unknown and each.better != "canary" else _finite(each.value),
+            "disturbed": disturbed and each.better != "canary",
         }
         for each in every
     ]

@@ -50,13 +50,14 @@ def judge(store: Store, args: argparse.Namespace) -> int:
 def _night(store: Store, args: argparse.Namespace, page: Path | None) -> tuple[Night, list[Scenario]]:
     """Judge the store; write the page, if one is wanted."""
     with spark_of(args) as spark:
-        done = night(spark, store)
+        done = night(spark, store, also_disturbed=args.also_disturbed)
         found = scenarios(done, experiments=getattr(args, "experiment", None) or ())
         if page is not None:
             from results.nights.points import points
             from results.report.nights import render_nights
 
-            write(page, render_nights(store.location, done, found, points(spark, store, found), _links(page)))
+            drawn = points(spark, store, found, also_disturbed=args.also_disturbed)
+            write(page, render_nights(store.location, done, found, drawn, _links(page)))
     return done, found
 
 

@@ -24,11 +24,18 @@ REPORTED = Reported(Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.01), "bad", "g
 def judged(monkeypatch):
     """What `night` gives, instead of Spark."""
 
+    asked = []
+
     def give(verdict, problems=()):
         reported = REPORTED if verdict in ("REGRESSED", "IMPROVED") else None
         history = History("", (REPORTED,)) if reported else History()
         own = State("s1", "move", "seconds", history=history, said=Said(verdict, runs=40, reported=reported))
-        monkeypatch.setattr(nights, "night", lambda _spark, _store: Night((about_of(),), {"s1": own}, problems, 1))
+
+        def night(_spark, _store, *, also_disturbed):
+            asked.append(also_disturbed)
+            return Night((about_of(),), {"s1": own}, problems, 1)
+
+        monkeypatch.setattr(nights, "night", night)
 
         @contextmanager
         def no_spark(_args: argparse.Namespace):
@@ -36,6 +43,7 @@ def judged(monkeypatch):
 
         monkeypatch.setattr(nights, "spark_of", no_spark)
 
+    give.asked = asked
     return give
 
 
@@ -60,6 +68,10 @@ def test_forms(judged, tmp_path, capsys):
     assert 'failures="1"' in junit.read_text()
     assert main(["results", "judge", "--markdown", "--store", str(tmp_path)]) == 1
     assert capsys.readouterr().out.startswith("### REGRESSED")
+    assert judged.asked == [False, False]
+    assert main(["results", "judge", "--also-disturbed", "--store", str(tmp_path)]) == 1
+    assert judged.asked[-1] is True
+    capsys.readouterr()
     assert main(["results", "judge", "--experiment", "nothing", "--store", str(tmp_path)]) == 2
     assert "not read: run x: cut" in capsys.readouterr().out
 

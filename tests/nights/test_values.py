@@ -13,7 +13,7 @@ from results.nights.summary import summarise, summary_table
 from results.nights.values import VALUES, Value, environment_of, rows
 from results.series.judge import Judge
 from results.store import RunData, Store, StoreError
-from tests.results.synthetic import synthetic_run
+from tests.results.synthetic import Options, synthetic_run
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +60,27 @@ def test_what_is_inconclusive_has_no_values_but_canaries(data):
     assert found["canary.cpu"]["value"] == 2.0
     inf = by_metric(rows(data.manifest, 0, [Value("seconds", "s", "lower", float("inf"))]))
     assert inf["seconds"]["value"] is None
+
+
+def test_a_run_that_only_the_machine_disturbed_has_values_that_say_so(data):
+    run = replace(data.manifest, verdict="inconclusive")
+    values = [Value("seconds", "s", "lower", 1.0), Value("canary.cpu", "s", "canary", 2.0)]
+    found = by_metric(rows(run, 0, values, disturbed=True))
+    assert (found["seconds"]["value"], found["seconds"]["disturbed"]) == (1.0, True)
+    assert found["canary.cpu"]["disturbed"] is False
+    assert by_metric(rows(data.manifest, 0, values))["seconds"]["disturbed"] is False
+
+
+@pytest.mark.parametrize(
+    ("options", "known"), [(Options(cpu_busy=0.99), True), (Options(gap=("b1", 10.0, 20.0)), False), (Options(), True)]
+)
+def test_by_the_machine_alone_is_read_from_the_samples(tmp_path, options, known):
+    store = Store.open(tmp_path)
+    run = synthetic_run(options).data()
+    store.commit(run)
+    found = by_metric(rows_of(store, run.manifest.run_id))
+    assert (found["move-seconds"]["value"] is not None) == known
+    assert found["move-seconds"]["disturbed"] == (run.manifest.verdict == "inconclusive" and known)
 
 
 def test_series_are_told_apart_by_environment_and_not_by_kafka(data):

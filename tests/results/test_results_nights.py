@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from results.catalogue import StoreError
@@ -12,7 +13,7 @@ from results.nights.advance import night_of
 from results.nights.bench import Sizes, bench, summaries
 from results.nights.generate import Change, Spec
 from results.nights.ingest import ingest
-from results.nights.night import night
+from results.nights.night import look, night
 from results.nights.points import points
 from results.nights.scenarios import scenarios, worst
 from results.nights.state import Learned
@@ -20,6 +21,7 @@ from results.report.nights import render_nights
 from results.series import simulate
 from results.series.block import Block
 from results.series.history import Acknowledged
+from results.series.judge import Judge
 from results.series.shuffle import learn
 from results.store import Store
 from tests.results.many import filled, some_runs
@@ -105,6 +107,23 @@ def test_only_new_runs_are_read_and_a_damaged_one_hides_no_other(spark, tmp_path
     assert (again := ingest(spark, store)).runs == 0
     known = [parts.read(store, each) for each in parts.paths(store)]
     assert sorted(run for table in known for run in set(table["run_id"].to_pylist())) == [bad, *good]
+
+
+def test_what_the_machine_disturbed_counts_for_who_asks(spark, tmp_path):
+    store = Store.open(tmp_path)
+    generate.history(store, Spec(5, 12))
+    (path,) = parts.paths(store)
+    whole = parts.read(store, path)
+    every_other = pa.array([int(run[:8]) % 2 == 0 for run in whole["run_id"].to_pylist()])
+    store.files.discard(path)
+    parts.write(store, whole.set_column(whole.schema.get_field_index("disturbed"), "disturbed", every_other))
+    runs = {}
+    for asked in (False, True):
+        found = look(spark, store, parts.paths(store), {}, None, Judge(), also_disturbed=asked)
+        (runs[asked],) = {each.runs for each in found.about}
+        drawn = points(spark, store, scenarios(found), also_disturbed=asked)
+        assert {sum(value is not None for value in each.values) for each in drawn.values()} <= {runs[asked]}
+    assert runs == {False: 6, True: 12}
 
 
 def test_a_night_waits_for_nobody_and_writes_nothing_under_another_lock(spark, tmp_path):

@@ -55,6 +55,9 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
     judge.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")
     judge.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit's XML there, too")
     judge.add_argument("--report", metavar="FILE", type=Path, help="write the history as an HTML page there, too")
+    judge.add_argument(
+        "--also-disturbed", action="store_true", help="count runs that only other work on the machine made inconclusive"
+    )
     judge.epilog = "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED or NO-DATA; 1 goes before 2"
     ack = actions.add_parser("ack", help="a change is known: say why; it is the new baseline")
     ack.add_argument(
