@@ -29,8 +29,9 @@ for place in sys.argv[1:]:
 PINGS, PING_BYTES = 300, 1400
 
 
-# The largest takes as long as all others together; an object store is brought up by its own tests each time.
-NIGHTLY = ("ten-brokers", "two-brokers-s3")
+# The larger ones take as long as all others together; an object store is brought up by its own tests each time.
+NIGHTLY = ("six-brokers", "eight-brokers", "ten-brokers", "s3", "s3-three-brokers", "two-brokers-s3")
+assert set(NIGHTLY) <= set(ready())
 EACH = [pytest.param(name, marks=pytest.mark.nightly) if name in NIGHTLY else name for name in ready()]
 
 
