@@ -294,4 +294,9 @@ def test_what_the_software_would_accept_and_not_do_is_refused(tmp_path):
     found = [str(problem) for problem in refused.value.problems]
     lacking = [line for line in found if "is not possible with the software of shared, which lacks" in line]
     told = {line.split("do: ")[-1].split(" is not possible")[0] for line in lacking}
-    assert told == {"move orders to b1, b3", "throttle set 5MB/s for orders", "throttle raise to 50MB/s"}
+    assert told == {
+        "move orders to b1, b3",
+        "move orders to b1 throttled at 5MB/s",
+        "throttle set 5MB/s for orders",
+        "throttle raise to 50MB/s",
+    }
