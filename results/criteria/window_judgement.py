@@ -51,13 +51,37 @@ def _binding(measures: MoveMeasures, move: Move) -> Iterator[_End]:
             yield end
 
 
+def _telling(measures: MoveMeasures, move: Move) -> list[_End]:
+    """All ends and phases, but those phases that say nothing of an end of which others do.
+
+    When a broker comes back just before the move is done, what is left is a phase in which nothing moves, or one too
+    short for a window. It was watched without a gap, and what it has is within the bound: else it is judged.
+    """
+    ends = list(_ends(measures))
+    known = {(end.rates.host, end.rates.direction) for end in ends if not _silent(end, move)}
+    return [end for end in ends if not _silent(end, move) or (end.rates.host, end.rates.direction) not in known]
+
+
+def _silent(end: _End, move: Move) -> bool:
+    rates, seconds = end.rates, end.phase.end_s - end.phase.begin_s
+    unwatched = seconds if rates.longest_gap_s is None else rates.longest_gap_s
+    if not end.words or gap_words(unwatched):
+        return False
+    if rates.total_bytes <= 0:
+        return True
+    bound, worst = bound_of(move, rates.host, rates.direction, end.quota), rates.worst_window
+    if bound is None or rates.highest_window_bytes_per_s is not None or seconds >= move.window_s:
+        return False
+    return rates.total_bytes <= allowed(bound, worst.in_sync_bytes if worst else 0.0)
+
+
 def judge_windows(measures: MoveMeasures, move: Move, *, late: bool = False) -> list[Criterion]:
     """No quota window has more listed bytes than the bound. A window over it fails even beside a gap.
 
     With `late` the machine may have been so busy that a reading was made long after its instant, though before the
     next one's: a window may be longer then by up to the longest gap, and is held against what two may have.
     """
-    return [_window(end, move, 2 if late else 1) for end in _ends(measures)] or [
+    return [_window(end, move, 2 if late else 1) for end in _telling(measures, move)] or [
         unseen("throttled-window", "throttled bytes within the bound of any window", measures, ("log.bytes",))
     ]
 
@@ -105,7 +129,7 @@ def _window(end: _End, move: Move, windows: int) -> Criterion:
 
 def judge_mean(measures: MoveMeasures, move: Move) -> list[Criterion]:
     """The mean of each phase is within what its quota promises of a time of any length."""
-    return [_mean(end, move) for end in _ends(measures)] or [
+    return [_mean(end, move) for end in _telling(measures, move)] or [
         unseen("mean-bound", "the mean within the bound of a long time", measures, ("log.bytes",))
     ]
 

@@ -10,7 +10,9 @@ from results.compare.measures import values_of
 from results.criteria import judge
 from results.criteria.bounds import bound_of
 from results.criteria.estimates import estimate
+from results.criteria.measures import Window
 from results.criteria.rate_judgement import judge_controls
+from results.criteria.window_judgement import judge_windows
 from results.live import LiveLoad
 from results.report.page import _figures, figures
 from results.schema import Event, Expected, Manifest, NicMeasurement, events_table
@@ -222,6 +224,27 @@ def test_a_broker_that_comes_back_when_all_is_copied_leaves_nothing_to_judge():
     judgement = simulate(late).judged()
     assert [round(p.begin_s, 1) for p in judgement.measures.phases] == [0.0, 20.5]
     assert verdicts(judgement, "quota-in-force", "throttled-window") == {"pass"}
+
+
+@pytest.mark.parametrize("left_s", [0.6, 4.0])
+def test_a_broker_that_comes_back_just_before_the_end_leaves_too_little_to_judge(left_s):
+    first = ("b3", 14.0, 20.0, True)
+    end = simulate(bounce(restarts=(first,))).judged().measures.phases[-1].end_s
+    run = simulate(bounce(restarts=(first, ("b2", end - left_s - 6.5, end - left_s - 0.5, True))))
+    judgement = run.judged()
+    *whole, last = judgement.measures.phases
+    assert len(whole) == 2
+    assert last.end_s - last.begin_s == pytest.approx(left_s, abs=0.5)
+    windows = [c for c in judgement.criteria if c.name in ("throttled-window", "mean-bound")]
+    assert {c.expected.split(",")[0] for c in windows} == {"phase 1", "phase 2"}
+    assert {c.verdict for c in windows} == {"pass"}
+    # What is over the bound is judged, however short the phase; and so is a phase of which others say nothing.
+    burst = {"total_bytes": 1e9, "longest_gap_s": 1.0, "worst_window": Window(1e9, 0.5, last.begin_s)}
+    much = tuple(replace(rates, **burst) for rates in last.rates)
+    over = replace(judgement.measures, phases=(*whole, replace(last, rates=much)))
+    assert {c.verdict for c in judge_windows(over, run.manifest.move) if c.expected[:7] == "phase 3"} == {"fail"}
+    alone = replace(judgement.measures, phases=(*(replace(p, rates=()) for p in whole), last))
+    assert {c.verdict for c in judge_windows(alone, run.manifest.move)} == {"inconclusive"}
 
 
 def test_windows_across_a_restart_are_not_judged_nor_what_leaders_unknown_send():
