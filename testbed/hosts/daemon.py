@@ -43,6 +43,15 @@ class Daemon:
             raise TestbedError(f"{self.host.name}: {self.what} does not run, SIG{name} cannot be sent")
         self.host.run(["kill", f"-{name}", str(pid)])
 
+    def kill(self, *, timeout_s: float = 30.0) -> None:
+        """End it at once, whatever it is doing, and wait until it is gone: for who does not need what it holds."""
+        pid = self.pid()
+        if pid is None:
+            return
+        self.host.run(["kill", "-KILL", str(pid)], check=False)  # it may have ended meanwhile
+        what = f"{self.what} on {self.host.name} to be gone"
+        wait_for(self.pid, lambda pid: pid is None, timeout_s=timeout_s, interval_s=0.05, what=what)
+
     def stop(self, *, timeout_s: float = 30.0) -> None:
         """Ask it to shut down, wait until it is gone; kills it after `timeout_s`."""
         if self.pid() is None:

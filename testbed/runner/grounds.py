@@ -127,16 +127,15 @@ class Grounds:
 
 
 def empty(testbed: Testbed) -> None:
-    """Stop Kafka on every host and remove its data, so that every run begins on a cluster as it was formatted.
+    """End Kafka on every host and remove its data, so that every run begins on a cluster as it was formatted.
 
     Of what lies in an object store nothing is left either. A cluster whose partitions lie there formats itself.
     """
     shared = Capability.SHARED_STORAGE in of_software(testbed.topology)
     kept = () if shared else FORMATTED
     nodes = [host for host in testbed.topology.hosts if host.node_id is not None]
-    # Brokers first: a controlled shutdown needs the controller.
-    each([host.name for host in nodes if not host.is_controller], lambda name: testbed.node(name).stop())
-    each([host.name for host in nodes if host.is_controller], lambda name: testbed.node(name).stop())
+    # Killed: a controlled shutdown takes seconds to put in order what is removed next.
+    each([host.name for host in nodes], lambda name: testbed.node(name).kill())
     each([host.name for host in nodes], lambda name: testbed.hosts[name].run(wipe(DATA_DIR, kept), timeout_s=60))
     if testbed.topology.objectstores:
         empty_buckets(testbed)

@@ -5,7 +5,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.runner import grounds as module
 from testbed.runner.environment import classify
-from testbed.runner.grounds import Grounds, Step, empty, step, wipe
+from testbed.runner.grounds import Grounds, Step, step, wipe
 from testbed.runner.variant import Variant, parse_variant, resolve
 
 MACHINE = {"cpu_model": "x", "cores": 2, "memory_bytes": 1, "kernel": "6.1"}
@@ -63,7 +63,7 @@ class FakeTestbed:
     def node(self, host):
         return self
 
-    def stop(self):
+    def kill(self):
         if self.stuck:
             raise TestbedError("Kafka does not stop")
         self.running = False
@@ -147,12 +147,3 @@ def test_another_testbed_that_cannot_be_stopped_is_removed_and_does_not_hinder(m
     grounds.start(OTHER).stuck = True
     grounds.ready(ONE)
     assert len([name for name in made if f"down {name}" in made[name].log]) == 1
-
-
-def test_emptying_stops_brokers_before_controllers(made):
-    order = []
-    testbed = FakeTestbed(ONE, "x", [])
-    testbed.node = lambda host: type("N", (), {"stop": lambda self: order.append(host)})()
-    testbed.running = False
-    empty(testbed)
-    assert order == ["b2", "b1"]

@@ -22,9 +22,9 @@ _CI = (
     Case("two-node-produce", "kip73-two-node-produce", LIGHT),
     Case("live-change", "kip73-live-change"),
     Case("mixed-volume", "kip73-mixed-volume"),
-    Case("stuck", "kip73-stuck"),
+    Case("stuck", "kip73-stuck", ("raised=8MB/s",)),
     Case("bootstrap", "kip73-bootstrap", SLOW),
-    Case("nic-bound", "kip73-nic-bound"),
+    Case("nic-bound", "kip73-nic-bound", ("nic=48mbit", "rate=24MB/s")),
     Case("fetch-size", "kip73-fetch-size"),
 )
 _LONG_S = 1200.0

@@ -1,0 +1,46 @@
+"""A process on a host: found again, asked to end, or ended at once."""
+
+import time
+
+import pytest
+
+from testbed.errors import TestbedError
+from testbed.hosts import Daemon
+from tests.faults.test_stores import LocalHost
+
+
+@pytest.fixture
+def deaf(tmp_path):
+    """One that does not end when it is asked to."""
+    (tmp_path / "run").mkdir()
+    daemon = Daemon(
+        LocalHost(tmp_path),
+        "Deaf",
+        ["sh", "-c", "trap '' TERM; while :; do sleep 0.1; done"],
+        pid_file="/run/deaf.pid",
+        log="/run/deaf.log",
+    )
+    daemon.start()
+    deadline = time.monotonic() + 5
+    while daemon.pid() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    yield daemon
+    daemon.kill()
+
+
+def test_what_is_killed_is_gone_and_killing_nothing_is_nothing(deaf):
+    assert deaf.pid() is not None
+    deaf.kill()
+    assert deaf.pid() is None
+    deaf.kill()
+    with pytest.raises(TestbedError, match="Deaf does not run"):
+        deaf.signal("TERM")
+
+
+def test_what_does_not_end_when_asked_is_told_and_killed(deaf):
+    with pytest.raises(TestbedError, match="to stop"):
+        deaf.stop(timeout_s=0.3)
+    deadline = time.monotonic() + 5
+    while deaf.pid() is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert deaf.pid() is None
