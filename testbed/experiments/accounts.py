@@ -6,7 +6,8 @@ from results.schema import Event, Sample
 from testbed.experiments.scene import Scene
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.bursts import seconds_in_bursts
-from testbed.reassignment.model import Share, seconds_over
+from testbed.reassignment.changing import BURST_BYTES_PER_S, seconds_changing
+from testbed.reassignment.model import Share
 
 _US = 1e6
 
@@ -67,11 +68,16 @@ def sent_at(scene: Scene, host: str, share: Share, quota_bytes_per_s: float) -> 
 
 
 def predicted_seconds(
-    scene: Scene, ids: Mapping[str, int], carried: Sequence[Share], quotas: Sequence[tuple[float, float]]
+    scene: Scene,
+    ids: Mapping[str, int],
+    carried: Sequence[Share],
+    quotas: Sequence[tuple[float, float]],
+    line_bytes_per_s: float = BURST_BYTES_PER_S,
 ) -> float:
-    """How long the move takes under its quotas (`quotas`); leaders whose windows were running send in bursts."""
+    """How long the move takes under its quotas (`quotas`); leaders whose windows were running send in bursts, and so
+    does whoever's quota was raised, as fast as `line_bytes_per_s`."""
     if len(quotas) > 1:
-        return seconds_over(carried, quotas)
+        return seconds_changing(carried, quotas, line_bytes_per_s)
     (_lasts, quota), hosts = quotas[0], {broker: host for host, broker in ids.items()}
     found = [0.0]
     for share in carried:

@@ -10,7 +10,10 @@ from testbed.experiments.mover import DEFAULT_RESPONSE_BYTES, Mover, MoveSetup
 from testbed.experiments.scene import copies, expected, fetchers, kip73
 from testbed.kafka.admin import Admin
 from testbed.kafka.types import TopicPartition
+from testbed.network.shape import payload_bytes_per_s
+from testbed.probes.brokers import sampled_bps
 from testbed.probes.logwatch import LogWatch
+from testbed.reassignment.changing import BURST_BYTES_PER_S
 from testbed.reassignment.model import seconds, shares
 
 WINDOW_SAMPLES, SAMPLE_S = 11, 1.0
@@ -94,7 +97,9 @@ def _move(mover: Mover, sizes: Sizes, factor: float | None) -> Move:
         inbound = inbound_rates(mover.recorder.samples(), leaders, begun, ended)
     carried = mover.carried(sizes, inbound)
     held = quotas(events, setup.quota_bytes_per_s)
-    model_s, why = predicted_seconds(scene, mover.ids, carried, held), mover.no_model
+    slowest_bps = min(rate for host in mover.testbed.topology.brokers for rate in sampled_bps(host))
+    line = min(float(BURST_BYTES_PER_S), payload_bytes_per_s(slowest_bps))
+    model_s, why = predicted_seconds(scene, mover.ids, carried, held, line), mover.no_model
     if not math.isfinite(model_s):
         why = why or f"under {held[-1][1] / 1e6:g} MB/s it never ends: more comes in than that"
     estimates = [kip73(scene, quota, sizes, inbound) for _seconds, quota in held]
