@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from results.report import tradeoff
 from results.report.formula import formula_picture
+from results.report.growth import Growth, growths
 from results.report.render import inline, template
 
 OBSERVED, LOWEST, HIGHEST, BOUND = "steady-mean", "lowest-11s", "highest-11s", "bound-11s"
@@ -86,6 +87,7 @@ def render_sweep(page: SweepPage) -> str:
         picture=picture(page),
         tradeoffs=tradeoffs(page),
         formulas=formula_picture(page.combinations),
+        growths=growth(page),
         columns=columns(page),
         rows=[row(page, each) for each in page.combinations],
         colours=COLOURS,
@@ -165,6 +167,11 @@ def tradeoffs(page: SweepPage) -> tuple[tradeoff.Tradeoff, ...]:
     units = {name: page.units.get(name, "") for name in tradeoff.BURDENS}
     found = (tradeoff.tradeoff(page.combinations, name, units[name]) for name in tradeoff.BURDENS)
     return tuple(each for each in found if each is not None)
+
+
+def growth(page: SweepPage) -> tuple[Growth, ...]:
+    """How the move's time grows with its size, where sizes were an axis. Pure."""
+    return growths(page.axes, [(each.values, each) for each in page.combinations])
 
 
 def _ticks(drawn: Sequence[Combination]) -> list[float]:

@@ -2,12 +2,13 @@
 
 import argparse
 
+from results.report.sweep import growth
 from testbed.cli.series import as_json, ending, findings_table, variants_table
 from testbed.cli.show import Steps
 from testbed.errors import UsageError
 from testbed.runner.comparisons import DOOR, Comparison
 from testbed.runner.limits import parse_budget
-from testbed.runner.report import write_sweep
+from testbed.runner.report import sweep_page, write_sweep
 from testbed.runner.run import Result, begin, new_series, resume
 
 OPTIONS = ("repeats", "seed", "budget", "resume")
@@ -45,6 +46,8 @@ def compare(args: argparse.Namespace, comparison: Comparison) -> int:
         print(as_json(result, ("pass", "fail", "inconclusive")[code], report))
     else:
         print(variants_table(result))
+        for each in growth(sweep_page(result)):
+            print(each)
         print(f"\nagainst {result.series.variants[0].label}:\n{findings_table(result.outcome)}")
         print(f"\n{result.series.id}: {ending(result)}\nreport {report}")
     return code

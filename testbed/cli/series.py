@@ -7,9 +7,11 @@ from typing import Any
 
 from results.compare import Finding
 from results.compare.told import COLUMNS, JUnitCase, cell, junit, line, markdown_table
+from results.report.sweep import growth
 from testbed.cli.show import document, table
 from testbed.runner.comparisons import DOOR
 from testbed.runner.outcome import Broken, Outcome, Row
+from testbed.runner.report import sweep_page
 from testbed.runner.run import Result
 from testbed.runner.variant import differing
 
@@ -103,6 +105,7 @@ def as_json(result: Result, verdict: str, report: Path | None = None) -> str:
             ],
             "findings": [_finding(finding) for finding in result.outcome.findings],
             "broken": [asdict(each) for each in result.outcome.broken],
+            "growth": [asdict(each) | {"word": each.word} for each in growth(sweep_page(result))],
         }
     )
 

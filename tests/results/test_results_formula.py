@@ -1,10 +1,13 @@
 """The article's picture: seconds as bars, the formula as a mark beside each."""
 
+from dataclasses import replace
+
 import pytest
 
 from results.compare import values_of
 from results.criteria import judge
 from results.report.formula import formula_picture
+from results.report.growth import growths
 from results.report.sweep import Combination, SweepPage, render_sweep
 from tests.results.relocated import PAYLOAD, TIERED, Told, relocated
 
@@ -36,6 +39,48 @@ def test_it_is_on_the_page_of_a_comparison_and_nothing_of_a_quota_is():
     )
     assert "Seconds of the move, beside log size ÷ NIC" in page
     assert "Observed ÷ quota" not in page
+
+
+def sized(storage, size, seconds, formula, low=None, high=None):
+    return replace(combination(f"{storage} {size}", seconds, formula, low, high), values=(storage, size))
+
+
+DISK = (
+    sized("disk", "300MB", 7.0, 6.4),
+    sized("disk", "1GB", 23.0, 21.3, 22.0, 24.0),
+    sized("disk", "3GB", 68.0, 64.0),
+)
+STORED = (sized("tiered", "300MB", 2.0, 6.4), sized("tiered", "3GB", 3.0, 64.0, 2.5, 3.5))
+
+
+def test_flat_and_linear_are_told_apart_by_how_the_formula_grows():
+    disk, tiered = growths(("storage", "size"), [(each.values, each) for each in (*DISK, *STORED)])
+    assert (disk.of, disk.word, disk.sizes) == ("storage=disk", "linear", 3)
+    assert disk.slope == pytest.approx(1.06, abs=0.01)
+    assert (tiered.of, tiered.word) == ("storage=tiered", "flat")
+    assert (tiered.low, tiered.high) == pytest.approx((0.5 / 57.6, 1.5 / 57.6))
+    assert str(tiered) == (
+        "storage=tiered: flat, 0.02 s (0.01 to 0.03) for each second that log size ÷ NIC grows; 2 sizes"
+    )
+
+
+def test_what_scatters_is_neither_and_of_sizes_that_are_alike_nothing_is_told():
+    wild = (STORED[0], sized("tiered", "3GB", 8.0, 64.0, 2.0, 30.0))
+    (found,) = growths(("storage", "size"), [(each.values, each) for each in wild])
+    assert found.word == "neither flat nor by the formula"
+    alike = (STORED[0], sized("tiered", "310MB", 2.0, 6.6))
+    assert growths(("storage", "size"), [(each.values, each) for each in alike]) == ()
+    assert growths(("storage",), [(("disk",), DISK[0])]) == ()
+    unknown = Combination("a", ("disk", "1GB"), {}, {}, {})
+    assert growths(("storage", "size"), [(unknown.values, unknown)]) == ()
+
+
+def test_growth_is_on_the_page():
+    names = ("move-seconds", "formula-seconds")
+    page = SweepPage(
+        "id", "s3", "ci", ("storage", "size"), (*DISK, *STORED), names, dict.fromkeys(names, "s"), "", True, (), "x"
+    )
+    assert "storage=disk: linear, 1.06 s" in render_sweep(page)
 
 
 def test_the_measures_that_are_compared():

@@ -1,0 +1,70 @@
+"""Does a move's time grow with the size of what moves? By how much, for each second that log size ÷ NIC grows. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from results.report.formula import FORMULA
+from results.report.tradeoff import TIME, Told
+
+SIZE = "size"
+FLAT, LINEAR = 0.1, 0.8
+"""Flat: at most a tenth of what the formula grows by; linear: at least so much of it."""
+APART = 1.5
+"""The largest is at least so many times the smallest: of sizes that are alike nothing is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Of combinations that differ in size alone: seconds of the move for each second of the formula.
+
+    ``slope`` is that of the line through the medians (least squares); ``low`` and ``high`` are the least and the most
+    that the runs of the smallest and of the largest size allow.
+    """
+
+    of: str
+    sizes: int
+    slope: float
+    low: float
+    high: float
+
+    @property
+    def word(self) -> str:
+        """What that is called."""
+        if self.high <= FLAT:
+            return "flat"
+        return "linear" if self.low >= LINEAR else "neither flat nor by the formula"
+
+    def __str__(self) -> str:
+        told = f"{self.slope:.2f} s ({self.low:.2f} to {self.high:.2f}) for each second that log size ÷ NIC grows"
+        return f"{self.of or 'all'}: {self.word}, {told}; {self.sizes} sizes"
+
+
+def growths(axes: Sequence[str], found: Sequence[tuple[Sequence[str], Told]]) -> tuple[Growth, ...]:
+    """One for each group of combinations (values of the axes, what was measured) that differ in their size alone."""
+    if SIZE not in axes:
+        return ()
+    at = list(axes).index(SIZE)
+    groups: dict[str, list[Told]] = {}
+    for values, told in found:
+        if TIME in told.medians and FORMULA in told.medians:
+            others = [f"{a}={v}" for i, (a, v) in enumerate(zip(axes, values, strict=True)) if i != at]
+            groups.setdefault(" ".join(others), []).append(told)
+    known = (_growth(name, sorted(each, key=_formula)) for name, each in groups.items())
+    return tuple(each for each in known if each is not None)
+
+
+def _growth(of: str, found: Sequence[Told]) -> Growth | None:
+    smallest, largest = found[0], found[-1]
+    wide = _formula(largest) - _formula(smallest)
+    if _formula(largest) < APART * _formula(smallest) or wide <= 0:
+        return None
+    x, y = [_formula(each) for each in found], [each.medians[TIME] for each in found]
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    slope = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / sum((a - mean_x) ** 2 for a in x)
+    low = (largest.ranges[TIME][0] - smallest.ranges[TIME][1]) / wide
+    high = (largest.ranges[TIME][1] - smallest.ranges[TIME][0]) / wide
+    return Growth(of, len(found), slope, min(low, slope), max(high, slope))
+
+
+def _formula(told: Told) -> float:
+    return told.medians[FORMULA]
