@@ -35,6 +35,11 @@ class _End:
     def quota(self) -> float:
         return self.phase.quota_bytes_per_s
 
+    @property
+    def place(self) -> tuple[str, Direction, float]:
+        """Where, and under which quota."""
+        return self.rates.host, self.rates.direction, self.quota
+
 
 def _ends(measures: MoveMeasures) -> Iterator[_End]:
     several = len(measures.phases) > 1
@@ -52,14 +57,14 @@ def _binding(measures: MoveMeasures, move: Move) -> Iterator[_End]:
 
 
 def _telling(measures: MoveMeasures, move: Move) -> list[_End]:
-    """All ends and phases, but those phases that say nothing of an end of which others do.
+    """All ends and phases, but those phases that say nothing of an end of which others with the same quota do.
 
     When a broker comes back just before the move is done, what is left is a phase in which nothing moves, or one too
     short for a window. It was watched without a gap, and what it has is within the bound: else it is judged.
     """
     ends = list(_ends(measures))
-    known = {(end.rates.host, end.rates.direction) for end in ends if not _silent(end, move)}
-    return [end for end in ends if not _silent(end, move) or (end.rates.host, end.rates.direction) not in known]
+    known = {end.place for end in ends if not _silent(end, move)}
+    return [end for end in ends if not _silent(end, move) or end.place not in known]
 
 
 def _silent(end: _End, move: Move) -> bool:
