@@ -19,7 +19,8 @@ COMMANDS = [line for line in PAGE.split("```")[1].splitlines() if line.startswit
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_the_examples_are_understood(doors, line, capsys):
+def test_the_examples_are_understood(doors, line, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # where what they write goes
     code, told = main(shlex.split(line)[1:]), capsys.readouterr()
     if "--resume" in line:
         assert "there is no series" in told.err
