@@ -62,9 +62,9 @@ def _telling(measures: MoveMeasures, move: Move) -> list[_End]:
     When a broker comes back just before the move is done, what is left is a phase in which nothing moves, or one too
     short for a window. It was watched without a gap, and what it has is within the bound: else it is judged.
     """
-    ends = list(_ends(measures))
-    known = {end.place for end in ends if not _silent(end, move)}
-    return [end for end in ends if not _silent(end, move) or end.place not in known]
+    ends = [(end, _silent(end, move)) for end in _ends(measures)]
+    known = {end.place for end, silent in ends if not silent}
+    return [end for end, silent in ends if not silent or end.place not in known]
 
 
 def _silent(end: _End, move: Move) -> bool:

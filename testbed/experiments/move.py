@@ -13,10 +13,9 @@ from testbed.kafka.types import TopicPartition
 from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.brokers import sampled_bps
 from testbed.probes.logwatch import LogWatch
-from testbed.reassignment.changing import BURST_BYTES_PER_S
+from testbed.reassignment.changing import BURST_BYTES_PER_S, SAMPLE_S, SAMPLES
 from testbed.reassignment.model import seconds, shares
 
-WINDOW_SAMPLES, SAMPLE_S = 11, 1.0
 MakeMover = Callable[[Context, MoveSetup, Admin], Mover]
 Sizes = dict[TopicPartition, int]
 
@@ -116,7 +115,7 @@ def _move(mover: Mover, sizes: Sizes, factor: float | None) -> Move:
         move_ratio=estimate.move_ratio,
         # Of the first quota above the inbound rate; 0 stands for none.
         kip73_seconds=estimate.seconds if math.isfinite(estimate.seconds) else 0.0,
-        window_samples=WINDOW_SAMPLES,
+        window_samples=SAMPLES,
         sample_s=SAMPLE_S,
         expected=expected(carried, mover.ids),
         model_seconds=None if why else model_s,
