@@ -5,9 +5,7 @@ from collections.abc import Iterable
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import ON_DISK, Capability, require
 from testbed.kafka.errors import CLUSTER_AUTHORIZATION_FAILED, KafkaError
-
-SHARED_STORAGE_KEY = "elasticstream.enable"
-"""The broker property by which AutoMQ keeps partitions in an object store; Apache Kafka does not know it."""
+from testbed.kafka.shared_storage import SHARED_STORAGE_KEY
 
 
 def of_running(admin: Admin) -> frozenset[Capability]:

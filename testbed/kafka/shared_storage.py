@@ -52,11 +52,15 @@ def defaults() -> dict[str, str]:
     }
 
 
+SHARED_STORAGE_KEY = "elasticstream.enable"
+"""The broker property by which AutoMQ keeps partitions in an object store; Apache Kafka does not know it."""
+
+
 def owned(topology: Topology, plan: AddressPlan, cluster_id: str | None) -> Mapping[str, str]:
     """Properties that follow from the topology. With `cluster_id` a node formats its folders by itself."""
     where = f"region={REGION}&endpoint={endpoint(topology, plan)}&pathStyle=true"
     return {
-        "elasticstream.enable": "true",
+        SHARED_STORAGE_KEY: "true",
         "s3.data.buckets": f"0@s3://{AUTOMQ_DATA}?{where}",
         "s3.ops.buckets": f"1@s3://{AUTOMQ_OPS}?{where}",
         "s3.wal.path": f"0@s3://{AUTOMQ_DATA}?{where}",

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from testbed.errors import TestbedError
 from testbed.kafka.properties import server_properties
-from testbed.kafka.settings import broker_settings
-from testbed.kafka.shared_storage import BALANCER, ONE_REPLICA
+from testbed.kafka.shared_storage import BALANCER, ONE_REPLICA, SHARED_STORAGE_KEY
 from testbed.objectstore.store import AUTOMQ_DATA, AUTOMQ_OPS
 from testbed.provision.parallel import each
 
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from testbed.provision.testbed import Progress, Testbed
 
 BUCKETS = (AUTOMQ_DATA, AUTOMQ_OPS)
-_ASKED = ("elasticstream.enable", BALANCER, *ONE_REPLICA)
+_ASKED = (SHARED_STORAGE_KEY, BALANCER, *ONE_REPLICA)
 _MOST_DELETED = 1000
 
 
@@ -71,7 +70,8 @@ def _differences(testbed: "Testbed", name: str) -> tuple[list[str], list[str]]:
     given = server_properties(
         testbed.topology, host, testbed.plan, state.overlay, able=able, cluster_id=state.cluster_id
     )
-    return compared(name, given, broker_settings(testbed.bootstrap, host.node_id, _ASKED))
+    with testbed.admin() as admin:
+        return compared(name, given, admin.broker_settings(host.node_id, _ASKED))
 
 
 def compared(host: str, given: Mapping[str, str], told: Mapping[str, str]) -> tuple[list[str], list[str]]:

@@ -6,7 +6,6 @@ from results.criteria.handover_judgement import judge_handover
 from testbed.handover.run import watched_move
 from testbed.kafka.node import LOG, PROPERTIES
 from testbed.kafka.properties import DATA_DIR
-from testbed.kafka.settings import broker_settings
 from testbed.kafka.types import TopicPartition
 from testbed.objectstore.credentials import FILE as CREDENTIALS
 from testbed.provision import state as states
@@ -55,7 +54,8 @@ def test_it_is_up_with_a_version_that_says_that_it_is_a_fake(fake):
     # Apache Kafka tells no setting that it does not know; that is said, and the others are compared.
     unknown = "the brokers do not tell autobalancer.controller.enable, elasticstream.enable: not checked"
     assert [line for line in fake.told if "not checked" in line] == [unknown]
-    given = broker_settings(fake.bootstrap, 2, ["autobalancer.controller.enable", "offsets.topic.replication.factor"])
+    with fake.admin() as admin:
+        given = admin.broker_settings(2, ["autobalancer.controller.enable", "offsets.topic.replication.factor"])
     assert given == {"offsets.topic.replication.factor": "1"}
 
 
