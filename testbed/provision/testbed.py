@@ -117,7 +117,7 @@ class Testbed:
         software = SoftwareSet()
         kafka = software.of(topology)
         software.lowest(kafka.values())
-        digests = {"image": software.image.id, **{v: software.kafka(v).digest for v in set(kafka.values())}}
+        digests = {"image": software.image.contents, **{v: software.kafka(v).digest for v in set(kafka.values())}}
         if topology.objectstores:
             digests["minio"] = software.minio(progress).digest
         if topology.remote_storage is not None:

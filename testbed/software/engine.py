@@ -81,6 +81,10 @@ class Engine:
                 return None
             raise
 
+    def image_labels(self, reference: str) -> Mapping[str, str]:
+        """The labels of a local image."""
+        return dict(self.get(f"/images/{quote(reference, safe='/:')}/json")["Config"]["Labels"] or {})
+
     def import_image(self, tar: BinaryIO, tag: str, changes: tuple[str, ...]) -> None:
         """Make an image of a root file system's tar; `changes` are Dockerfile lines such as `LABEL a=b`."""
         repository, _, name = tag.partition(":")

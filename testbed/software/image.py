@@ -14,6 +14,7 @@ from testbed.software.apt_sources import host_sources
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.engine import Engine, EngineError, Trouble
 from testbed.software.locks import held
+from testbed.software.packages import contents_digest
 
 LOG = logging.getLogger(__name__)
 REPOSITORY = "testbed-node"
@@ -51,19 +52,26 @@ CHANGES = (
     "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     'ENTRYPOINT ["/usr/bin/tini", "--"]',
 )
+CONTENTS = "testbed.contents"
+"""The label that says what is in an image made here. Its id differs each time it is made, also where nothing else
+does: a machine that is new each night would have no history."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRef:
-    """A local image: the name to start containers with, and the id (`sha256:…`) that says what is in it."""
+    """A local image: the name to start containers with, its id, and the digest that says what is in it.
+
+    Of an image made here `contents` is that of the recipe and the packages' versions, otherwise it is the id.
+    """
 
     tag: str
     id: str
+    contents: str
 
 
 def recipe_digest() -> str:
     """Twelve hexadecimal digits that change with the recipe."""
-    recipe = json.dumps([SUITE, PACKAGES, OPTIONS, CHANGES])
+    recipe = json.dumps([SUITE, PACKAGES, OPTIONS, CHANGES, CONTENTS])
     return hashlib.sha256(recipe.encode()).hexdigest()[:12]
 
 
@@ -77,7 +85,7 @@ def local_image(engine: Engine) -> ImageRef | None:
     for tag in dict.fromkeys((wanted_tag(), f"{REPOSITORY}:{recipe_digest()}")):
         image_id = engine.find_image(tag)
         if image_id is not None:
-            return ImageRef(tag, image_id)
+            return ImageRef(tag, image_id, engine.image_labels(tag).get(CONTENTS, image_id))
     return None
 
 
@@ -131,5 +139,6 @@ def _build(engine: Engine, tag: str) -> None:
             env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8", "TMPDIR": folder},
             stdin="".join(f"{line}\n" for line in sources) or None,
         )
+        contents = contents_digest(tar, recipe_digest())
         with tar.open("rb") as stream:
-            engine.import_image(stream, tag, CHANGES)
+            engine.import_image(stream, tag, (*CHANGES, f"LABEL {CONTENTS}={contents}"))

@@ -88,6 +88,14 @@ def test_an_image_is_found_or_not(fake: tuple[type[FakeEngine], Engine]) -> None
         engine.find_image("node:3")
 
 
+def test_labels_of_an_image(fake: tuple[type[FakeEngine], Engine]) -> None:
+    handler, engine = fake
+    handler.answers["GET /images/node:1/json"] = (200, b'{"Id": "sha256:12", "Config": {"Labels": {"a": "b"}}}')
+    handler.answers["GET /images/node:2/json"] = (200, b'{"Id": "sha256:12", "Config": {"Labels": null}}')
+    assert engine.image_labels("node:1") == {"a": "b"}
+    assert engine.image_labels("node:2") == {}
+
+
 def test_an_import_sends_the_tar_and_reads_the_answer_to_its_end(
     fake: tuple[type[FakeEngine], Engine],
 ) -> None:
