@@ -55,7 +55,7 @@ def seconds_changing(shares: Sequence[Share], phases: Sequence[tuple[float, floa
     return max((_seconds(share, phases, line_bytes_per_s, most_s) for share in shares), default=0.0)
 
 
-def bytes_ending_in_a_burst(
+def bytes_after_a_raise(
     keepup_bytes_per_s: float, raised: tuple[float, float], raised_at_s: float, about_s: float, line_bytes_per_s: float
 ) -> int:
     """How much a move must have to copy in order to end in the middle of a burst, after ``about_s`` or somewhat less.

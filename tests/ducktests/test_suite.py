@@ -4,6 +4,7 @@ import importlib
 
 import pytest
 
+import ducktests.brief_test as brief
 import ducktests.kip73_test as kip73
 import ducktests.kip435_test as kip435
 import ducktests.kip455_test as kip455
@@ -11,7 +12,7 @@ from testbed.errors import UsageError
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite, find_suite, suites
 from testbed.topology.find import find
 
-MODULES = {"kip73": kip73, "kip435": kip435, "kip455": kip455}
+MODULES = {"brief": brief, "kip73": kip73, "kip435": kip435, "kip455": kip455}
 PROFILES = [(suite.name, profile) for suite in suites().values() for profile in suite.profiles]
 
 

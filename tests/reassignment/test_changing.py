@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from testbed.reassignment.changing import BURST_BYTES_PER_S, bytes_ending_in_a_burst, seconds_changing
+from testbed.reassignment.changing import BURST_BYTES_PER_S, bytes_after_a_raise, seconds_changing
 from testbed.reassignment.model import Share, seconds_over
 from tests.reassignment.test_bursts import MB, MS, Sensor
 
@@ -75,7 +75,7 @@ def test_what_never_ends_never_does_and_nothing_takes_no_time():
 @pytest.mark.parametrize("raised", [8, 10, 14])
 def test_a_volume_that_ends_within_a_burst_ends_there_also_when_the_line_is_faster_or_more_is_copied(raised):
     phases = [(17.3, 2 * MB), (0, raised * MB)]
-    total = bytes_ending_in_a_burst(3 * MB, (2 * MB, raised * MB), 17.3, 57.3, LINE)
+    total = bytes_after_a_raise(3 * MB, (2 * MB, raised * MB), 17.3, 57.3, LINE)
     ends = [
         seconds_changing([Share(2, "receive", round(total * part), 3 * MB)], phases, line)
         for part in (0.97, 1.0, 1.03)

@@ -11,7 +11,7 @@ from testbed.experiments.experiment import Parameter
 from testbed.experiments.kip73 import Hosts, Settings, inbound, lasting, number, parameters, scenario, scene
 from testbed.experiments.load import ALONE_S, WARM_LOOK_S
 from testbed.experiments.scene import Group, Scene
-from testbed.reassignment.changing import BURST_BYTES_PER_S, bytes_ending_in_a_burst
+from testbed.reassignment.changing import BURST_BYTES_PER_S, bytes_after_a_raise
 from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 
 NOTICED_S = 2.3
@@ -29,7 +29,7 @@ def _stage(settings: Settings, hosts: Hosts) -> Scene:
     raised, move_s = number(settings, "raised"), number(settings, "preload")
     whole = lasting(scene([moved], a, b), raised, move_s)  # refuses what never makes progress
     raised_at_s = number(settings, "patience") + NOTICED_S
-    total = bytes_ending_in_a_burst(written, (rate, raised), raised_at_s, raised_at_s + move_s, BURST_BYTES_PER_S)
+    total = bytes_after_a_raise(written, (rate, raised), raised_at_s, raised_at_s + move_s, BURST_BYTES_PER_S)
     # The load writes to what moves before it does, too: while brokers warm up, and by itself.
     total -= round(written * (WARM_LOOK_S + ALONE_S))
     return whole.sized(total) if total > 0 else whole
