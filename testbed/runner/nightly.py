@@ -75,12 +75,21 @@ def needed(known: Iterable[State], more: int = MORE, noisy: float = Rule().noisy
 
 
 def new_night(
-    suite: str, profile: str, kafka: str | None, store: str | None, seed: int, only: Sequence[str] = ()
+    suite: str,
+    profile: str,
+    kafka: str | None,
+    store: str | None,
+    seed: int,
+    only: Sequence[str] = (),
+    repeats: int | None = None,
 ) -> Series:
-    """A night that can be run. Raises `UsageError`."""
+    """A night that can be run: each case `repeats` times, all of them before any once more; without, as often as the
+    variance needs. Raises `UsageError`."""
     cases = find_suite(suite).cases(profile, only)
     planned = variants(cases, profile, kafka, lambda _wanted: 1)
-    asked = new_series(NIGHTLY, planned, 1, seed, store=store)
+    asked = new_series(NIGHTLY, planned, 1 if repeats is None else repeats, seed, store=store)
+    if repeats is not None:
+        return asked
     repeated = variants(cases, profile, kafka, needed(states.load(Store.open(asked.store)).values()))
     return asked if len(repeated) == len(planned) else new_series(NIGHTLY, repeated, 1, seed, store=store)
 

@@ -40,6 +40,14 @@ def test_a_night_of_what_there_is_not_is_refused(tmp_path):
         nightly.new_night("kip73", "ci", None, str(tmp_path), 1, ["nothing"])
 
 
+def test_a_history_is_begun_with_each_case_before_any_once_more(tmp_path):
+    asked = nightly.new_night("brief", "ci", "4.3.1", str(tmp_path / "store"), 1, ["move", "bootstrap"], 3)
+    labels = [slot.variant for slot in asked.slots]
+    assert [sorted(labels[at : at + 2]) for at in (0, 2, 4)] == [["bootstrap", "move"]] * 3
+    with pytest.raises(UsageError, match="0 repeats"):
+        nightly.new_night("brief", "ci", "4.3.1", str(tmp_path / "store"), 1, [], 0)
+
+
 def test_the_budget_is_asked_for_each_run_alone():
     asked = series("ABC", repeats=1, door=NIGHTLY)
     state = so_far([Done(0, "r", "pass", {}, (), "jars", 40.0)])

@@ -13,6 +13,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kafka", metavar="VERSION", help="a version, a tarball or a built tree (default: the topologies')"
     )
+    parser.add_argument(
+        "--repeats",
+        metavar="N",
+        type=int,
+        help="run each case so often, to begin a history (default: once, and as often as the variance needs)",
+    )
     parser.add_argument("--budget", metavar="TIME", help="begin nothing that would not be done in this time, as 2h")
     parser.add_argument("--resume", metavar="ID", help="go on with an interrupted night; repeats nothing")
     parser.add_argument("--seed", type=int, default=1, help="draws the order of the runs (default: 1)")
@@ -47,7 +53,7 @@ def _run(args: argparse.Namespace) -> int:
     try:
         asked = None
         if not args.resume:
-            asked = new_night(args.suite, args.profile, args.kafka, args.store, args.seed, args.case)
+            asked = new_night(args.suite, args.profile, args.kafka, args.store, args.seed, args.case, args.repeats)
         made = run_night(asked, args.resume, budget_s, Steps())
     except StoreError as error:
         raise TestbedError(str(error)) from error
