@@ -3,7 +3,7 @@
 import argparse
 
 from results.report.sweep import growth
-from testbed.cli.series import as_json, ending, findings_table, variants_table
+from testbed.cli.series import against, as_json, ending, variants_table
 from testbed.cli.show import Steps
 from testbed.errors import UsageError
 from testbed.runner.comparisons import DOOR, Comparison
@@ -48,8 +48,7 @@ def compare(args: argparse.Namespace, comparison: Comparison) -> int:
         print(variants_table(result))
         for each in growth(sweep_page(result)):
             print(each)
-        print(f"\nagainst {result.series.variants[0].label}:\n{findings_table(result.outcome)}")
-        print(f"\n{result.series.id}: {ending(result)}\nreport {report}")
+        print(f"{against(result)}\n{result.series.id}: {ending(result)}\nreport {report}")
     return code
 
 

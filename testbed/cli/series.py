@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from results.compare import Finding
+from results.compare import Finding, Rule
 from results.compare.told import COLUMNS, JUnitCase, cell, junit, line, markdown_table
 from results.report.sweep import growth
 from testbed.cli.show import document, table
@@ -34,6 +34,16 @@ def findings_table(outcome: Outcome) -> str:
         for each in outcome.broken
     ]
     return table(("VERDICT", "VARIANT", "MEASURE", "CHANGE", "95 % INTERVAL", "P", "WHY"), rows)
+
+
+def against(result: Result) -> str:
+    """How the variants stand against the first one; with too few runs of each that there is nothing to say."""
+    first, repeats, need = result.series.variants[0].label, result.series.repeats, Rule().fewest_pairs
+    if not result.outcome.findings:
+        return ""
+    if repeats < need:
+        return f"\nnot compared with {first}: --repeats {repeats}, and {need} are needed to tell a change from noise\n"
+    return f"\nagainst {first}:\n{findings_table(result.outcome)}\n"
 
 
 def _broken(each: Broken) -> str:

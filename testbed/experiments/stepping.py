@@ -31,8 +31,6 @@ from testbed.workload.records import Recipe
 
 RECORD_BYTES = 4096
 TRACE_TIMEOUT_S = 3.0
-LOG_BYTES = 20_000_000
-"""Read of a broker's log at most: it says several lines of each of 2,000 partitions."""
 _LOOK_S = 0.05
 
 
@@ -206,7 +204,7 @@ def run_steps(context: Context, scenario: Scenario) -> Outcome:
     """Take a scenario's steps and read the log: what did not succeed is told of its step, not an exception."""
     recorder = context.recorder
     with Stepping(context, scenario) as stepping:
-        watch = LogWatch(context.testbed, most_bytes=LOG_BYTES)
+        watch = LogWatch(context.testbed)
         watch.start()
         recorder.poll("cpu", 1.0, cpu_probe())
         with recorder.step("prepare"):

@@ -16,8 +16,6 @@ from testbed.reassignment.plan import Move
 from testbed.reassignment.trace.decode import read_history
 from testbed.reassignment.trace.metadata_log import Registration
 
-LOG_BYTES = 50_000_000
-"""Read of a broker's log at most: it tells the states of all partitions in one line, each time."""
 _SHOWN = 300
 
 
@@ -75,7 +73,7 @@ class HandoverWatch:
                 problems.append(f"{name}: {mark.problem}")
                 continue
             try:
-                text, problem = read_since(host, mark.offset, LOG_BYTES)
+                text, problem = read_since(host, mark.offset)
             except TestbedError as error:
                 problems.append(f"{name}: its log could not be read: {str(error)[-_SHOWN:]}")
                 continue

@@ -14,8 +14,8 @@ from testbed.probes.loglines import Entry, entries
 from testbed.provision.testbed import Testbed
 from testbed.units import format_size
 
-MOST_BYTES = 5_000_000
-"""Read of one host's log at most."""
+MOST_BYTES = 64_000_000
+"""Read of one host's log at most. Tiered, a broker says some 2 kB of each segment: this is for thirty thousand."""
 MOST_KINDS, MOST_CHARACTERS = 50, 400
 _VARYING = re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])|\d+")
 """Kafka's ids and numbers."""
@@ -32,12 +32,10 @@ class Mark:
 class LogWatch:
     """The logs of all Kafka hosts of a testbed, from `start` on.
 
-    `allowances` are for what an experiment does on purpose, beside those that ship with the testbed. Of each log
-    `most_bytes` are read at most.
+    `allowances` are for what an experiment does on purpose, beside those that ship with the testbed.
     """
 
-    def __init__(self, testbed: Testbed, allowances: Sequence[Allowance] = (), *, most_bytes: int = MOST_BYTES) -> None:
-        self._most_bytes = most_bytes
+    def __init__(self, testbed: Testbed, allowances: Sequence[Allowance] = ()) -> None:
         self._hosts: dict[str, Shell] = {name: testbed.hosts[name] for name in testbed.state.kafka}
         self._testbed = testbed
         self._versions = dict(testbed.state.kafka)
@@ -69,7 +67,7 @@ class LogWatch:
         if mark.problem is not None:
             return HostLog(name, mark.problem)
         try:
-            text, problem = read_since(self._hosts[name], mark.offset, self._most_bytes)
+            text, problem = read_since(self._hosts[name], mark.offset)
         except TestbedError as error:
             return HostLog(name, f"the log could not be read: {error}")
         left = list(entries(text))

@@ -27,7 +27,7 @@ def test_the_modes_are_run_interleaved_as_often_as_asked(doors, capsys):
     modes = [label.removeprefix("mode=") for label in executor.made]
     assert sorted(modes[:3]) == sorted(modes[3:]) == ["batched", "incremental", "unbatched"]
     told = capsys.readouterr().out
-    assert "against mode=unbatched:" in told
+    assert "not compared with mode=unbatched: --repeats 2, and 5 are needed" in told
     page = Path(re.search(r"report (\S+)", told).group(1)).read_text()
     again = "--set mode=unbatched,batched,incremental --profile ci --repeats 2 --seed 1"
     assert f"testbed run batching-compare {again}" in page

@@ -29,7 +29,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from results.report.sweep import as_markdown
     from testbed.cli.comparing import exit_code
-    from testbed.cli.series import as_json, ending, findings_table, variants_table
+    from testbed.cli.series import against, as_json, ending, variants_table
     from testbed.cli.show import Steps
     from testbed.errors import UsageError
     from testbed.runner.limits import parse_budget
@@ -69,9 +69,7 @@ def _run(args: argparse.Namespace) -> int:
         print(as_markdown(sweep_page(result)))
     else:
         print(variants_table(result))
-        if result.outcome.findings and result.series.repeats > 1:
-            print(f"\nagainst {result.series.variants[0].label}:\n{findings_table(result.outcome)}")
-        print(f"\n{result.series.id}: {ending(result)}\nreport {report}")
+        print(f"{against(result)}\n{result.series.id}: {ending(result)}\nreport {report}")
     return status
 
 
