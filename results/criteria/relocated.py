@@ -35,7 +35,8 @@ class RelocationMeasures:
 
     `longest_ack_us` is the longest that a record waited for its acknowledgement, from when it was due, during the move.
     `p99_before_us` is the highest 99th percentile of acknowledgements of any `P99_WINDOW_S` before it; `p99_back_s`
-    when the last such window ended that was above it, 0 when there was none, None when nobody saw the end of it.
+    when the last such window ended that was above `P99_BACK` times it, 0 when there was none, None when nobody
+    saw the end of it.
     While a consumer read from the beginning (`cold.started` to `cold.done`) the brokers read `device_bytes` from their
     devices, and `store_bytes` left the object store's NICs.
     """
@@ -52,3 +53,6 @@ class RelocationMeasures:
 
 P99_WINDOW_S = 5
 """Seconds of acknowledgements whose 99th percentile is looked at: in one second, 1 % is a few records."""
+P99_BACK = 1.1
+"""So many times what it was before the move is as quick as before: without a move, too, one such window differs from
+the next by some percent, and *never above the highest of a few before* would be luck."""

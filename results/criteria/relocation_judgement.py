@@ -15,7 +15,7 @@ from results.criteria.live_judgement import judge_live_records, judge_load_held
 from results.criteria.log_judgement import judge_logs
 from results.criteria.measures import GAP_S, MoveMeasures
 from results.criteria.rate_judgement import CONSERVATION_TOLERANCE
-from results.criteria.relocated import NicBytes
+from results.criteria.relocated import P99_BACK, NicBytes
 from results.criteria.relocation_measures import LOAD_WINDOW_S, NOTHING
 from results.criteria.words import percent, size
 from results.manifest import Manifest
@@ -213,17 +213,18 @@ def _reads(operation: str) -> bool:
 def judge_back(_manifest: Manifest, _asked: Relocation, measures: MoveMeasures) -> list[Criterion]:
     """`p99-back`: the 99th percentile of acknowledgements is seen to be again what it was before."""
     found = measures.relocation or NOTHING
+    most = f"{P99_BACK * (found.p99_before_us or 0.0) / 1000:.1f} ms"
     verdict: Verdict = "inconclusive"
     if found.p99_before_us is None:
         why = "no acknowledgements were seen before the move"
     elif found.p99_back_s is None:
-        why = f"it was still above {found.p99_before_us / 1000:.1f} ms when the load was stopped"
+        why = f"it was still above {most} when the load was stopped"
     else:
-        verdict, why = "pass", f"no more above {found.p99_before_us / 1000:.1f} ms, the highest before the move"
+        verdict, why = "pass", f"no more above {most}, {P99_BACK:g} times the highest before the move"
     return [
         criterion(
             "p99-back",
-            "no higher than before the move, in any 5 s",
+            f"at most {P99_BACK:g} times the highest before the move, in any 5 s",
             verdict,
             why,
             observed=found.p99_back_s,

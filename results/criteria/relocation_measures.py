@@ -10,7 +10,7 @@ from results.criteria.around_measures import bucket_quantile, measure_clients
 from results.criteria.burden import Burden, most_at_once, nic_use
 from results.criteria.load_measures import machine_load
 from results.criteria.measures import MachineLoad, MoveMeasures
-from results.criteria.relocated import P99_WINDOW_S, NicBytes, RelocationMeasures, Requests
+from results.criteria.relocated import P99_BACK, P99_WINDOW_S, NicBytes, RelocationMeasures, Requests
 from results.criteria.series import Floats, RunSeries, Series
 from results.criteria.windows import US, counted, counted_between, longest_gap_s
 from results.manifest import Manifest
@@ -146,7 +146,7 @@ def _p99(latency: pa.Table, calm: int, started: int) -> tuple[float | None, floa
     before = [p99 for end, p99 in found.items() if end < 0 and p99 is not None]
     if not before:
         return None, None
-    above = [end for end, p99 in found.items() if end >= 0 and p99 is not None and p99 > max(before)]
+    above = [end for end, p99 in found.items() if end >= 0 and p99 is not None and p99 > P99_BACK * max(before)]
     if not above:
         return max(before), 0.0 if last >= 0 else None
     return max(before), None if above[-1] == last else float(above[-1] + 1)

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from results.criteria.burden import Burden, NicUse
 from results.criteria.measures import MoveMeasures
-from results.criteria.relocated import P99_WINDOW_S, NicBytes, RelocationMeasures, Requests
+from results.criteria.relocated import P99_BACK, P99_WINDOW_S, NicBytes, RelocationMeasures, Requests
 from results.criteria.relocation_measures import DEVICE_READ, LOAD_WINDOW_S, REQUESTS, never_started
 from results.manifest import Manifest
 from results.relocation import Relocation
@@ -39,7 +39,7 @@ def measure_relocations(spark: SparkSession, manifests: Sequence[Manifest]) -> d
         "cold": (relocation_sql.COLD, ("run_id", "host", "metric")),
         "asked": (relocation_sql.ASKED, ("run_id", "host")),
         "acks": (relocation_sql.ACKS, ("run_id",)),
-        "p99": (relocation_sql.p99(P99_WINDOW_S), ("run_id",)),
+        "p99": (relocation_sql.p99(P99_WINDOW_S, P99_BACK), ("run_id",)),
         "latencies": (around_sql.LATENCIES, part),
         "silences": (around_sql.SILENCES, part),
         "kinds": (around_sql.KINDS, ("run_id", "kind")),

@@ -89,8 +89,8 @@ GROUP BY c.run_id
 """One row a run: the longest that a record waited."""
 
 
-def p99(window_s: int) -> str:
-    """One row a run with producers: the highest 99th percentile before the move, and the last window above it."""
+def p99(window_s: int, back: float) -> str:
+    """One row a run with producers: the highest 99th percentile before the move, last window above `back` times it."""
     return f"""
 WITH told AS (
     SELECT c.run_id, CAST(floor((s.us - c.started) / 1000000D) AS INT) AS second, CAST(s.label AS DOUBLE) AS bucket,
@@ -114,6 +114,6 @@ quantiles AS (
     FROM reached WHERE total > 0 GROUP BY run_id, stop),
 known AS (SELECT run_id, max(p99) AS before FROM quantiles WHERE stop < 0 GROUP BY run_id)
 SELECT k.run_id, any_value(k.before) AS before, any_value(e.last) AS last,
-       max(CASE WHEN q.stop >= 0 AND q.p99 > k.before THEN q.stop END) AS above
+       max(CASE WHEN q.stop >= 0 AND q.p99 > {back}D * k.before THEN q.stop END) AS above
 FROM known k JOIN edges e USING (run_id) LEFT JOIN quantiles q USING (run_id) GROUP BY k.run_id
 """

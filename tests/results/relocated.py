@@ -33,6 +33,7 @@ class Told:
     gets: float = 0.0
     partitions: int = 10
     slow_until: float = 4.0
+    slow_us: int = 900_000
     done: bool = True
     lost: int = 0
     gap: tuple[float, float] | None = None
@@ -124,14 +125,14 @@ def samples(told):
 
 
 def acknowledged(told):
-    """Each second 100 records in 4 ms; 5 of them in 900 ms while the clients see the move."""
+    """Each second 100 records in 4 ms; 5 of them in `slow_us` while the clients see the move."""
     found = []
     for second in range(-BEFORE_S, round(told.seconds) + AFTER_S):
         slow = 5 if 0 <= second < told.slow_until else 0
         at = us(second + 0.4)
         found.append(Sample(at, "producer-1", "client.produce.latency", 100.0 - slow, label="4095"))
         if slow:
-            found.append(Sample(at, "producer-1", "client.produce.latency", float(slow), label="900000"))
+            found.append(Sample(at, "producer-1", "client.produce.latency", float(slow), label=str(told.slow_us)))
         found.append(Sample(at, "producer-1", "client.produce.acked", 100.0 * (second + BEFORE_S + 1)))
     return found
 

@@ -90,6 +90,12 @@ def test_when_acknowledgements_are_as_quick_as_before():
     assert of(judged(Told(slow_until=0.0), "scale-out"), "p99-back").observed == 0.0
 
 
+@pytest.mark.parametrize(("slow_us", "verdict", "seconds"), [(4479, "pass", 0.0), (4607, "inconclusive", None)])
+def test_within_a_tenth_of_before_is_as_quick_as_before(slow_us, verdict, seconds):
+    back = of(judged(Told(slow_until=99.0, slow_us=slow_us), "scale-out"), "p99-back")
+    assert (back.verdict, back.observed) == (verdict, seconds)
+
+
 @pytest.mark.parametrize(
     ("told", "verdict"),
     [

@@ -20,6 +20,7 @@ RUNS = {
     "open00": ("s3-reassign", Told(done=False)),
     "mute00": ("scale-out", replace(TIERED, counted=False, device=None)),
     "slow00": ("scale-in", Told(slow_until=99.0)),
+    "back00": ("scale-in", Told(slow_until=99.0, slow_us=4479)),
     "cold00": ("cold-read", Told(cold=COLD, device=590e6)),
 }
 
