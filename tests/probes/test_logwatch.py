@@ -184,6 +184,27 @@ class TestAllowList:
         with_fault = unexplained([heard], "b1", "4.3.1", [*shipped(), *during(["nic-cut"])])
         assert with_fault == ([] if known_during else [heard])
 
+    CLOSING = (
+        "{at} INFO Closing the instance (org.apache.kafka.server.log.remote.metadata.storage.ConsumerTask)\n"
+        f"{HEAD} ERROR Error occurred while processing the records "
+        "(org.apache.kafka.server.log.remote.metadata.storage.ConsumerTask)\n"
+        "java.lang.{thrown}\n"
+    )
+    UNASSIGNED = "IllegalStateException: Consumer is not subscribed to any topics or assigned any partitions"
+
+    @pytest.mark.parametrize(
+        ("at", "thrown", "known"),
+        [
+            (HEAD, UNASSIGNED, True),
+            (HEAD.replace("15,554", "14,553"), UNASSIGNED, False),
+            (HEAD, "IllegalStateException: This consumer has already been closed.", False),
+        ],
+    )
+    def test_a_broker_without_remote_logs_polls_once_more_when_it_is_stopped(self, at, thrown, known):
+        said = list(entries(self.CLOSING.format(at=at, thrown=thrown)))
+        left = unexplained(said, "b1", "4.3.1", shipped())
+        assert [each.level for each in left] == ([] if known else ["ERROR"])
+
     FETCHER = "[ReplicaFetcher replicaId=3, leaderId=1, fetcherId=0]"
     FAILED = f"{HEAD} WARN {FETCHER} Partition kip435-c5b667-12 marked as failed (kafka.server.ReplicaFetcherThread)\n"
     FENCED = (
