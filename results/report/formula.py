@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from results.report.tradeoff import TIME, Told
 
 FORMULA = "formula-seconds"
-WIDTH, ROW, LEFT, RIGHT = 960.0, 34, 330.0, 110.0
+WIDTH, ROW, LEFT, RIGHT = 960.0, 34, 330.0, 190.0
 
 
 @dataclass(frozen=True, slots=True)

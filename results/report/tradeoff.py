@@ -1,14 +1,17 @@
 """What a combination of settings costs against what it takes: time along the bottom, a burden upwards. Pure."""
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 TIME = "move-seconds"
 BURDENS = ("nic-peak", "produce-p99", "in-flight")
 """What is drawn against the time, where it was asked for."""
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BELOW = 960.0, 340.0, 64.0, 14.0, 24.0, 52.0
+CHARACTER, LINE, ASIDE = 7.0, 14.0, 10.0
+"""About how wide a character of a label is, how high a line, how far from its mark it begins."""
 
 
 class Told(Protocol):
@@ -39,6 +42,16 @@ class Mark:
     high: float
     label: str
     title: str
+    text: "Place"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a label stands: its baseline, and the end of it that is at the mark."""
+
+    x: float
+    y: float
+    anchor: Literal["start", "end"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +80,38 @@ def tradeoff(found: Sequence[Told], measure: str, unit: str) -> Tradeoff | None:
         return round(HEIGHT - BELOW - (value - burdens[0]) / (burdens[-1] - burdens[0]) * (HEIGHT - BELOW - TOP), 1)
 
     marks = []
-    for each in known:
+    at = [(x(each.medians[TIME]), y(each.medians[measure])) for each in known]
+    texts = places([each.label for each in known], at)
+    for each, text in zip(known, texts, strict=True):
         (first, last), (low, high) = each.ranges[TIME], each.ranges[measure]
         time, burden = each.medians[TIME], each.medians[measure]
         title = f"{each.label}: {time:.1f} s, {measure} {burden:.3g} {unit}".rstrip()
-        marks.append(Mark(x(time), y(burden), x(first), x(last), y(low), y(high), each.label, title))
+        marks.append(Mark(x(time), y(burden), x(first), x(last), y(low), y(high), each.label, title, text))
     across, up = tuple((x(t), f"{t:g}") for t in times), tuple((y(t), f"{t:g}") for t in burdens)
     return Tradeoff(measure, unit, tuple(marks), across, up)
+
+
+def places(labels: Sequence[str], marks: Sequence[tuple[float, float]]) -> list[Place]:
+    """A place for the label of each mark, over none of those before: just above it, else under it, else further off."""
+    found: list[Place] = []
+    for label, (x, y) in zip(labels, marks, strict=True):
+        left = x + ASIDE + CHARACTER * len(label) > WIDTH
+        anchor: Literal["start", "end"] = "end" if left else "start"
+        lines = (step for n in itertools.count() for step in (-n, n + 1))
+        tried = (Place(x - ASIDE if left else x + ASIDE, y - 8 + LINE * line, anchor) for line in lines)
+        taken = [_box(each, other) for each, other in zip(found, labels, strict=False)]
+        found.append(next(place for place in tried if not any(_over(_box(place, label), box) for box in taken)))
+    return found
+
+
+def _box(place: Place, label: str) -> tuple[float, float, float]:
+    """From where to where a label reaches, and its baseline."""
+    width = CHARACTER * len(label)
+    return (place.x - width, place.x, place.y) if place.anchor == "end" else (place.x, place.x + width, place.y)
+
+
+def _over(one: tuple[float, float, float], other: tuple[float, float, float]) -> bool:
+    return one[0] < other[1] and other[0] < one[1] and abs(one[2] - other[2]) < LINE
 
 
 def _ticks(values: Sequence[float]) -> list[float]:

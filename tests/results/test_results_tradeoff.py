@@ -1,9 +1,10 @@
 """Time against a burden: where marks are, what is left out, and that the page shows it."""
 
+import itertools
 from dataclasses import replace
 
 from results.report.sweep import Combination, SweepPage, columns, render_sweep, row, tradeoffs
-from results.report.tradeoff import tradeoff
+from results.report.tradeoff import places, tradeoff
 from tests.results.test_results_report import Page
 
 
@@ -41,6 +42,17 @@ def test_longer_is_further_right_and_more_is_higher_up():
         assert drawn.up[-1][0] <= mark.high and mark.low <= drawn.up[0][0]
     assert (drawn.across[0][1], drawn.up[0][1]) == ("0", "0")
     assert 3 <= len(drawn.up) <= 9
+
+
+def test_labels_of_marks_that_are_close_do_not_cover_each_other():
+    marks = [(100.0, 50.0), (104.0, 52.0), (102.0, 48.0), (940.0, 50.0), (600.0, 50.0)]
+    found = places(["storage=tiered size=1GB"] * 5, marks)
+    assert found[0].y < 50.0 < found[1].y  # above its mark, below the next one's
+    assert len({place.y for place in found[:3]}) == 3
+    heights = sorted(place.y for place in found[:3])
+    assert min(b - a for a, b in itertools.pairwise(heights)) >= 12
+    assert [place.anchor for place in found[2:]] == ["start", "end", "start"]
+    assert found[3].x < 940.0
 
 
 def test_with_one_mark_there_is_no_trade():
