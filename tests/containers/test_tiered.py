@@ -65,7 +65,7 @@ def filled(testbed, topic, replicas, *, mib, partitions=1, tier=True, **settings
 
 def whole(testbed, *fills):
     """Every record is there, once, in order."""
-    told = audit(testbed.bootstrap, fills, timeout_s=60)
+    told = audit(testbed.bootstrap, fills, patience_s=60)
     assert (told.lost, told.duplicated, told.corrupt, told.reordered, told.found) == (0, 0, 0, 0, told.expected), told
 
 

@@ -87,7 +87,7 @@ def test_one_record_removed_from_a_log_is_named(cluster):
         load.start()
         newest.await_acked("producer-1", 40)
         result = load.stop()
-    whole = audit(cluster.bootstrap, [], result.written, timeout_s=30)
+    whole = audit(cluster.bootstrap, [], result.written, patience_s=30)
     assert (whole.lost, whole.found) == (0, result.process("producer-1").acked)
 
     node = cluster.node("b2")
@@ -97,7 +97,7 @@ def test_one_record_removed_from_a_log_is_named(cluster):
     node.start()
     cluster.wait_serving()
 
-    found = audit(cluster.bootstrap, [], result.written, timeout_s=30)
+    found = audit(cluster.bootstrap, [], result.written, patience_s=30)
     assert found.complaints == ("cut-0: 1 of producer-1 lost, first at [17]",)
     assert (found.lost, found.duplicated, found.reordered, found.corrupt) == (1, 0, 0, 0)
 
@@ -120,7 +120,7 @@ def test_a_broker_lost_under_load_costs_no_acknowledged_record(cluster):
         cluster.wait_serving()
         result = load.stop()
     assert newest.largest["producer-1", "client.late"] < 1.0
-    found = audit(cluster.bootstrap, [], result.written, timeout_s=60)
+    found = audit(cluster.bootstrap, [], result.written, patience_s=60)
     assert (found.lost, found.corrupt, found.refused_found) == (0, 0, 0), found.complaints
     assert (found.duplicated, found.reordered) == (0, 0), found.complaints
     assert found.expected > 12_000
@@ -140,7 +140,7 @@ def test_a_killed_producer_holds_nobody_up(cluster):
         result = load.stop()
     assert [process.ended for process in result.processes] == [False, False]
     began = time.monotonic()
-    found = audit(cluster.bootstrap, [], result.written, timeout_s=60)
+    found = audit(cluster.bootstrap, [], result.written, patience_s=60)
     # The transaction that it left open was ended: it keeps no reader from what lies behind it.
     assert time.monotonic() - began < 10
     assert (found.lost, found.duplicated, found.reordered, found.corrupt) == (0, 0, 0, 0), found.complaints
@@ -159,5 +159,5 @@ def test_twenty_megabytes_a_second_are_held_on_an_idle_testbed(cluster):
     process = result.process("producer-1")
     print(f"{process.acked} records, {process.cpu_cores:.2f} cores, latest {process.latest_s:.3f} s")
     assert result.held, process.why
-    found = audit(cluster.bootstrap, [], result.written, timeout_s=120)
+    found = audit(cluster.bootstrap, [], result.written, patience_s=120)
     assert (found.lost, found.duplicated, found.reordered, found.corrupt) == (0, 0, 0, 0), found.complaints

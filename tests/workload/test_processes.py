@@ -94,7 +94,7 @@ def test_everything_is_sent_acknowledged_read_and_found(cluster, heard):
         assert counted == process.sent - len(partitions)  # those that opened the connections have no due time
         assert process.cpu_cores > 0
     # The played brokers end a transaction with a batch that has no checksum.
-    found = audit(cluster.bootstrap, [], result.written, client={"check.crcs": "false"}, timeout_s=20)
+    found = audit(cluster.bootstrap, [], result.written, client={"check.crcs": "false"}, patience_s=20)
     assert (found.lost, found.duplicated, found.reordered, found.corrupt) == (0, 0, 0, 0), found.complaints
     assert found.found == sum(process.acked for process in result.processes)
     assert heard.newest("consumer-1", "client.consume.records") > 900
@@ -121,7 +121,7 @@ def test_a_killed_producer_loses_nothing_that_it_told_of(cluster, heard):
     assert not process.held
     assert not process.ended
     assert all(written.sent is None for written in result.written)
-    found = audit(cluster.bootstrap, [], result.written, timeout_s=20)
+    found = audit(cluster.bootstrap, [], result.written, patience_s=20)
     assert found.expected >= 300
     assert (found.lost, found.corrupt) == (0, 0)
     assert found.in_doubt_found == found.in_doubt
@@ -205,7 +205,7 @@ def test_an_incidents_load_tells_each_record(cluster, heard):
     late = heard.samples["driver", "load.latency"]
     assert len(late) == written.sent - len(partitions)
     assert {sample.topic for sample in late} == {"incident"}
-    found = audit(cluster.bootstrap, [], written.records, timeout_s=20)
+    found = audit(cluster.bootstrap, [], written.records, patience_s=20)
     assert (found.found, found.lost, found.duplicated) == (written.acknowledged, 0, 0)
 
 
@@ -221,7 +221,7 @@ def test_two_loads_of_one_topic_are_told_apart(cluster, heard):
         with load(cluster, [spec], heard, first_producer=first) as running:
             running.start()
             results.append(running.stop())
-    found = audit(cluster.bootstrap, [], [each for result in results for each in result.written], timeout_s=20)
+    found = audit(cluster.bootstrap, [], [each for result in results for each in result.written], patience_s=20)
     assert (found.lost, found.duplicated, found.reordered, found.corrupt) == (0, 0, 0, 0)
     assert [each.name for each in found.producers] == ["producer-1", "producer-2"]
 

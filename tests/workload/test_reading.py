@@ -1,0 +1,100 @@
+"""Reading back: by several consumers, until nothing is left; and when it is given up."""
+
+from typing import ClassVar
+
+import pytest
+from confluent_kafka import KafkaError
+
+from testbed.errors import TestbedError
+from testbed.workload import reading
+from testbed.workload.fill import Fill
+from testbed.workload.records import Payloads, Recipe
+
+RECIPE = Recipe(1024, 1)
+FILL = Fill("t", range(6), 10, RECIPE)
+PAYLOADS = Payloads(RECIPE)
+END = KafkaError(KafkaError._PARTITION_EOF)
+
+
+class Message:
+    def __init__(self, partition, value=None, error=None):
+        self._partition, self._value, self._error = partition, value, error
+
+    def topic(self):
+        return "t"
+
+    def partition(self):
+        return self._partition
+
+    def value(self):
+        return self._value
+
+    def error(self):
+        return self._error
+
+
+class FakeConsumer:
+    """Hands out a few messages at a time; `stuck` partitions have neither records nor an end."""
+
+    made: ClassVar[list["FakeConsumer"]] = []
+    stuck = frozenset()
+    failing = None
+
+    def __init__(self, settings):
+        self.settings, self.messages, self.open = settings, [], True
+        FakeConsumer.made.append(self)
+
+    def assign(self, partitions):
+        self.partitions = [each.partition for each in partitions]
+        for partition in self.partitions:
+            if partition not in self.stuck:
+                places = range(FILL.records_per_partition)
+                self.messages += [Message(partition, PAYLOADS.record(partition, place)) for place in places]
+                self.messages.append(Message(partition, error=self.failing or END))
+
+    def consume(self, _most, timeout):
+        assert self.open and 0 < timeout <= 0.2
+        given, self.messages = self.messages[:3], self.messages[3:]
+        return given
+
+    def close(self):
+        self.open = False
+
+
+@pytest.fixture
+def consumers(monkeypatch):
+    FakeConsumer.made, FakeConsumer.stuck, FakeConsumer.failing = [], frozenset(), None
+    monkeypatch.setattr(reading, "Consumer", FakeConsumer)
+    return FakeConsumer
+
+
+def test_every_record_is_read_by_several_consumers_that_are_closed_after(consumers):
+    told = []
+    found = reading.audit(["b1:9092"], [FILL], progress=lambda done, total: told.append((done, total)))
+    assert (found.expected, found.found, found.lost, found.duplicated, found.corrupt) == (60, 60, 0, 0, 0)
+    assert told[-1] == (60, 60)
+    shares = [each.partitions for each in consumers.made]
+    assert len(shares) == reading.READERS
+    assert sorted(partition for share in shares for partition in share) == list(range(6))
+    assert not any(each.open for each in consumers.made)
+
+
+def test_there_are_no_more_consumers_than_partitions(consumers):
+    reading.audit(["b1:9092"], [Fill("t", range(2), 10, RECIPE)])
+    assert len(consumers.made) == 2
+
+
+def test_it_is_given_up_when_nothing_comes_any_more_and_not_before(consumers, monkeypatch):
+    consumers.stuck = frozenset({4})
+    now = iter(range(10_000))
+    monkeypatch.setattr(reading.time, "monotonic", lambda: float(next(now)))
+    said = r"audit: 1 partitions were not read to their end: nothing came for 5 s, among them t-4"
+    with pytest.raises(TestbedError, match=said):
+        reading.audit(["b1:9092"], [FILL], patience_s=5.0)
+    assert not any(each.messages or each.open for each in consumers.made)  # all that was there was read first
+
+
+def test_an_error_that_stays_is_told_with_its_partition(consumers):
+    consumers.failing = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with pytest.raises(TestbedError, match=r"audit: t-0: .*authorization failed"):
+        reading.audit(["b1:9092"], [FILL])
