@@ -14,9 +14,11 @@ from testbed.workload.written import Written
 Progress = Callable[[int, int], None]
 """Records read, records expected."""
 
-READERS = 4
-"""Consumers that share the partitions. A broker takes what lies in an object store for one partition of a fetch at a
-time: a single consumer waits for most of it."""
+READERS = 2
+"""Consumers that share the partitions: of logs in an object store two read twice as fast as one."""
+AT_ONCE_BYTES = 2 << 20
+"""Asked for by a consumer at once. A broker that has not read it from an object store within half a second
+(`remote.fetch.max.wait.ms`) throws it away, and is asked again: 20 MiB over 200 Mbit/s never came."""
 PATIENCE_S = 60.0
 _AT_ONCE = 2000
 _LOOK_S = 0.2
@@ -26,8 +28,9 @@ _SETTINGS: Mapping[str, str | int | bool] = {
     "enable.partition.eof": True,
     "auto.offset.reset": "earliest",
     "isolation.level": "read_committed",
-    "fetch.message.max.bytes": 1048576,
-    "queued.max.messages.kbytes": 65536 // READERS,
+    "fetch.message.max.bytes": AT_ONCE_BYTES // 2,
+    "fetch.max.bytes": AT_ONCE_BYTES,
+    "queued.max.messages.kbytes": 65536,
     "check.crcs": True,
     "log_level": 3,
 }
