@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -99,10 +100,9 @@ def test_spark_reads_it_where_it_lies(location):
 
 
 DYING = """
-import os, signal, sys
+import os, pickle, signal, sys
 from results.files import ObjectFiles
 from results.store import Store
-from tests.containers.test_results_on_s3 import run_data
 left, real = int(sys.argv[3]), ObjectFiles.put
 def put(self, path, data):
     global left
@@ -111,13 +111,16 @@ def put(self, path, data):
         os.kill(os.getpid(), signal.SIGKILL)
     real(self, path, data)
 ObjectFiles.put = put
-print(Store.open(sys.argv[1]).commit(run_data(sys.argv[2])), flush=True)
+print(Store.open(sys.argv[1]).commit(pickle.load(open(sys.argv[2], "rb"))), flush=True)
 """
 
 
-def start(code, *words):
+def start(folder, code, location, token, *words):
+    """A process that commits a run to the store at `location`, in its own way."""
+    data = folder / token
+    data.write_bytes(pickle.dumps(run_data(token)))  # what is installed may have a package `tests` of its own
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", code, *map(str, words)]
+    command = [sys.executable, "-c", code, location, str(data), *map(str, words)]
     return subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
@@ -136,9 +139,9 @@ def left_whole_or_not_there(location, token):
 
 
 @pytest.mark.parametrize("puts", range(5))
-def test_killed_before_any_put_a_run_is_whole_or_not_there(location, puts):
+def test_killed_before_any_put_a_run_is_whole_or_not_there(tmp_path, location, puts):
     token = f"dying{puts}"
-    process = start(DYING, location, token, puts)
+    process = start(tmp_path, DYING, location, token, puts)
     told = process.communicate(timeout=60)[0]
     whole = puts == 4  # samples, events, criteria, the manifest
     assert process.returncode == (0 if whole else -signal.SIGKILL)
@@ -146,20 +149,19 @@ def test_killed_before_any_put_a_run_is_whole_or_not_there(location, puts):
 
 
 LARGE = """
-import sys
+import pickle, sys
 from dataclasses import replace
 from results.store import Store
-from tests.containers.test_results_on_s3 import run_data
-data = run_data(sys.argv[2])
+data = pickle.load(open(sys.argv[2], "rb"))
 print("writing", flush=True)
 Store.open(sys.argv[1]).commit(replace(data, report_html="x" * 30_000_000))
 """
 
 
-def test_killed_in_the_middle_of_a_put(up, location):
+def test_killed_in_the_middle_of_a_put(tmp_path, up, location):
     """30 MB at 40 Mbit/s take 6 s."""
     with Faults(up).injected(parse_fault("nic-rate host=s1 rate=40mbit")):
-        process = start(LARGE, location, "middle")
+        process = start(tmp_path, LARGE, location, "middle")
         assert process.stdout.readline() == "writing\n"
         time.sleep(3)
         process.send_signal(signal.SIGKILL)
