@@ -79,6 +79,8 @@ def _producer(bootstrap: Sequence[str], acks: str, timeout_s: float, client: Map
             "batch.size": 16384,
             "queue.buffering.max.kbytes": 131072 // CONNECTIONS,
             "message.timeout.ms": int(timeout_s * 1000),
+            # A broker that is stopped on purpose is no news; what is not delivered is raised.
+            "log_level": 2,
             **client,
         }
     )
