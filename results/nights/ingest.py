@@ -120,12 +120,13 @@ def rows_of(store: Store, run_id: str) -> list[dict[str, Any]]:
 
 def _numbers(store: Store, run: Manifest) -> tuple[list[Value], int, bool]:
     """The run's numbers, how many criteria failed, and whether it is inconclusive by the machine alone."""
-    if run.incident is None and run.move is not None:
+    if run.incident is None:
         with contextlib.suppress(UnknownExperimentError):
             judged = judge(run, store.samples(run.run_id), store.events(run.run_id))
             failed = sum(c.verdict == "fail" for c in judged.criteria)
             by_machine = run.verdict == "inconclusive" and disturbed(judged)
-            return list(move_values(run, judged.measures)), failed, by_machine
+            moved = run.move is not None or run.relocation is not None
+            return list(move_values(run, judged.measures)) if moved else [], failed, by_machine
     failed = sum(c.verdict == "fail" for c in store.criteria(run.run_id))
     if run.incident is not None:
         return [], failed, False

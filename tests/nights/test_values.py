@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from results.criteria import judge
 from results.nights import generate, parts
 from results.nights.generate import Change, Spec
 from results.nights.ingest import canaries, put_canaries, rows_of
@@ -13,6 +14,7 @@ from results.nights.summary import summarise, summary_table
 from results.nights.values import VALUES, Value, environment_of, rows
 from results.series.judge import Judge
 from results.store import RunData, Store, StoreError
+from tests.results.relocated import Told, relocated
 from tests.results.synthetic import Options, synthetic_run
 
 
@@ -51,6 +53,21 @@ def test_a_run_is_a_row_for_each_number(committed):
     assert len({row["scenario"] for row in found.values()}) == 1
     assert len({row["series"] for row in found.values()}) == len(found)
     assert pa.Table.from_pylist(list(found.values()), schema=VALUES).num_rows == len(found)
+
+
+def kept(store, manifest, samples, events):
+    judgement = judge(manifest, samples, events)
+    return store.commit(
+        RunData(replace(manifest, verdict=judgement.verdict), samples, events, list(judgement.criteria))
+    )
+
+
+def test_a_move_without_a_throttle_is_followed_by_its_own_measures(tmp_path):
+    store = Store.open(tmp_path)
+    found = by_metric(rows_of(store, kept(store, *relocated("reloc0", "s3-reassign", Told()))))
+    assert found["move-seconds"]["value"] == pytest.approx(13.2, abs=0.2)
+    assert {"of-formula", "between-brokers", "longest-ack", "failed-criteria"} <= found.keys()
+    assert not [metric for metric in found if metric.endswith(" p99")]  # nothing of what was merely sampled
 
 
 def test_what_is_inconclusive_has_no_values_but_canaries(data):
