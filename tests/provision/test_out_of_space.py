@@ -11,6 +11,7 @@ from testbed.provision import remove as removal
 from testbed.provision import state as states
 from testbed.provision import testbed as facade
 from testbed.provision.containers import Engine
+from testbed.software.image import ImageRef
 from testbed.topology.find import find
 
 FULL = "mkdir /var/lib/docker/overlay2/4f1c: no space left on device"
@@ -72,7 +73,7 @@ class FullApi:
 
 
 class FakeSoftware:
-    image = SimpleNamespace(tag="node", id="sha256:0")
+    image = ImageRef("node", "sha256:0", "sha256:1")
 
     def kafka(self, version):
         return SimpleNamespace(version=version, digest="d")
