@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from results.criteria.disturbed import disturbed
-from results.criteria.registry import UnknownExperimentError, judge
+from results.criteria.registry import UnknownExperimentError, judge, rules_for
 from results.files import LocalFiles
 from results.manifest import Manifest
 from results.nights import parts
@@ -122,6 +122,7 @@ def _numbers(store: Store, run: Manifest) -> tuple[list[Value], int, bool]:
     """The run's numbers, how many criteria failed, and whether it is inconclusive by the machine alone."""
     if run.incident is None:
         with contextlib.suppress(UnknownExperimentError):
+            rules_for(run.experiment)  # before anything is read: what has no rules is only summarised
             judged = judge(run, store.samples(run.run_id), store.events(run.run_id))
             failed = sum(c.verdict == "fail" for c in judged.criteria)
             by_machine = run.verdict == "inconclusive" and disturbed(judged)

@@ -82,11 +82,11 @@ def tradeoff(found: Sequence[Told], measure: str, unit: str) -> Tradeoff | None:
     marks = []
     at = [(x(each.medians[TIME]), y(each.medians[measure])) for each in known]
     texts = places([each.label for each in known], at)
-    for each, text in zip(known, texts, strict=True):
+    for each, (across_x, up_y), text in zip(known, at, texts, strict=True):
         (first, last), (low, high) = each.ranges[TIME], each.ranges[measure]
         time, burden = each.medians[TIME], each.medians[measure]
         title = f"{each.label}: {time:.1f} s, {measure} {burden:.3g} {unit}".rstrip()
-        marks.append(Mark(x(time), y(burden), x(first), x(last), y(low), y(high), each.label, title, text))
+        marks.append(Mark(across_x, up_y, x(first), x(last), y(low), y(high), each.label, title, text))
     across, up = tuple((x(t), f"{t:g}") for t in times), tuple((y(t), f"{t:g}") for t in burdens)
     return Tradeoff(measure, unit, tuple(marks), across, up)
 
@@ -94,13 +94,14 @@ def tradeoff(found: Sequence[Told], measure: str, unit: str) -> Tradeoff | None:
 def places(labels: Sequence[str], marks: Sequence[tuple[float, float]]) -> list[Place]:
     """A place for the label of each mark, over none of those before: just above it, else under it, else further off."""
     found: list[Place] = []
+    taken: list[tuple[float, float, float]] = []
     for label, (x, y) in zip(labels, marks, strict=True):
         left = x + ASIDE + CHARACTER * len(label) > WIDTH
         anchor: Literal["start", "end"] = "end" if left else "start"
         lines = (step for n in itertools.count() for step in (-n, n + 1))
         tried = (Place(x - ASIDE if left else x + ASIDE, y - 8 + LINE * line, anchor) for line in lines)
-        taken = [_box(each, other) for each, other in zip(found, labels, strict=False)]
         found.append(next(place for place in tried if not any(_over(_box(place, label), box) for box in taken)))
+        taken.append(_box(found[-1], label))
     return found
 
 

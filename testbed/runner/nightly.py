@@ -87,9 +87,9 @@ def new_night(
     variance needs. Raises `UsageError`."""
     cases = find_suite(suite).cases(profile, only)
     planned = variants(cases, profile, kafka, lambda _wanted: 1)
-    asked = new_series(NIGHTLY, planned, 1 if repeats is None else repeats, seed, store=store)
     if repeats is not None:
-        return asked
+        return new_series(NIGHTLY, planned, repeats, seed, store=store)
+    asked = new_series(NIGHTLY, planned, 1, seed, store=store)
     repeated = variants(cases, profile, kafka, needed(states.load(Store.open(asked.store)).values()))
     return asked if len(repeated) == len(planned) else new_series(NIGHTLY, repeated, 1, seed, store=store)
 

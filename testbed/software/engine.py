@@ -75,7 +75,7 @@ class Engine:
     def find_image(self, reference: str) -> str | None:
         """The id of a local image, or None when there is no such image."""
         try:
-            return str(self.get(f"/images/{quote(reference, safe='/:')}/json")["Id"])
+            return str(self._image(reference)["Id"])
         except EngineError as error:
             if error.status == 404:
                 return None
@@ -83,7 +83,10 @@ class Engine:
 
     def image_labels(self, reference: str) -> Mapping[str, str]:
         """The labels of a local image."""
-        return dict(self.get(f"/images/{quote(reference, safe='/:')}/json")["Config"]["Labels"] or {})
+        return dict(self._image(reference)["Config"]["Labels"] or {})
+
+    def _image(self, reference: str) -> Any:
+        return self.get(f"/images/{quote(reference, safe='/:')}/json")
 
     def import_image(self, tar: BinaryIO, tag: str, changes: tuple[str, ...]) -> None:
         """Make an image of a root file system's tar; `changes` are Dockerfile lines such as `LABEL a=b`."""

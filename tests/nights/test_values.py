@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from results.criteria import judge
 from results.nights import generate, parts
 from results.nights.generate import Change, Spec
 from results.nights.ingest import canaries, put_canaries, rows_of
@@ -14,6 +13,7 @@ from results.nights.summary import summarise, summary_table
 from results.nights.values import VALUES, Value, environment_of, rows
 from results.series.judge import Judge
 from results.store import RunData, Store, StoreError
+from tests.results.judged import commit_judged
 from tests.results.relocated import Told, relocated
 from tests.results.synthetic import Options, synthetic_run
 
@@ -55,19 +55,21 @@ def test_a_run_is_a_row_for_each_number(committed):
     assert pa.Table.from_pylist(list(found.values()), schema=VALUES).num_rows == len(found)
 
 
-def kept(store, manifest, samples, events):
-    judgement = judge(manifest, samples, events)
-    return store.commit(
-        RunData(replace(manifest, verdict=judgement.verdict), samples, events, list(judgement.criteria))
-    )
-
-
 def test_a_move_without_a_throttle_is_followed_by_its_own_measures(tmp_path):
     store = Store.open(tmp_path)
-    found = by_metric(rows_of(store, kept(store, *relocated("reloc0", "s3-reassign", Told()))))
+    run_id, _ = commit_judged(store, *relocated("reloc0", "s3-reassign", Told()))
+    found = by_metric(rows_of(store, run_id))
     assert found["move-seconds"]["value"] == pytest.approx(13.2, abs=0.2)
     assert {"of-formula", "between-brokers", "longest-ack", "failed-criteria"} <= found.keys()
     assert not [metric for metric in found if metric.endswith(" p99")]  # nothing of what was merely sampled
+
+
+def test_what_has_no_rules_is_summarised_and_its_samples_are_not_read_twice(tmp_path, data, monkeypatch):
+    store = Store.open(tmp_path)
+    run_id = store.commit(replace(data, manifest=replace(data.manifest, experiment="mine", move=None)))
+    monkeypatch.delattr(Store, "samples")  # the whole table, as a judgement wants it
+    monkeypatch.delattr(Store, "events")
+    assert "nic.tx.bytes mean" in by_metric(rows_of(store, run_id))
 
 
 def test_what_is_inconclusive_has_no_values_but_canaries(data):

@@ -1,13 +1,12 @@
 """Once another broker is seen to lead a partition, what its replicas grow by does not come from the one before."""
 
-from dataclasses import replace
-
 import pytest
 
 from results.criteria import judge
 from results.schema import Sample, samples_table
 from results.spark.recompute import recompute
-from results.store import RunData, Store
+from results.store import Store
+from tests.results.judged import commit_judged
 from tests.results.moves import simulate
 from tests.results.scenes import two_node
 from tests.results.test_results_burden import WHERE
@@ -52,9 +51,8 @@ def test_the_same_one_seen_again_and_one_that_never_led_change_nothing(run):
 @pytest.mark.spark
 def test_spark_counts_the_same(run, tmp_path, spark):
     samples = with_leaders(run, (0.5, "b1"), (10.0, "b2"), (15.0, "b1"))
-    expected = judge(run.manifest, samples, run.events)
     store = Store.open(str(tmp_path))
-    store.commit(RunData(replace(run.manifest, verdict=expected.verdict), samples, run.events, list(expected.criteria)))
+    _, expected = commit_judged(store, run.manifest, samples, run.events)
     [found] = recompute(spark, store).judgements.values()
     for numpy, of_spark in zip(expected.measures.rates, found.measures.rates, strict=True):
         assert of_spark.total_bytes == pytest.approx(numpy.total_bytes, rel=1e-12)

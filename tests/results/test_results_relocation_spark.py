@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from results.criteria import judge
 from results.spark.recompute import recompute
-from results.store import RunData, Store
+from results.store import Store
+from tests.results.judged import commit_judged
 from tests.results.relocated import COLD, STREAMS, TIERED, Told, relocated
 from tests.results.test_results_spark import differences
 
@@ -29,9 +29,8 @@ def test_both_measure_and_judge_alike(spark, make_run, tmp_path):
     store, judged = Store.open(tmp_path), {}
     for token, (experiment, told) in RUNS.items():
         manifest, samples, events = relocated(token, experiment, told)
-        judgement = judge(manifest, samples, events)
-        data = RunData(replace(manifest, verdict=judgement.verdict), samples, events, list(judgement.criteria))
-        judged[store.commit(data)] = judgement
+        run_id, judgement = commit_judged(store, manifest, samples, events)
+        judged[run_id] = judgement
     run = make_run(token="plain0", partitions=10)
     judged[store.commit(run.data())] = run.judged()
     found = recompute(spark, store)

@@ -7,12 +7,12 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow import fs
 
-from results.criteria import judge
 from results.files import ObjectFiles
 from results.schema import Fetchers, Flow, NicMeasurement, Sample, samples_table
 from results.spark.recompute import recompute
 from results.spark.sources import views
-from results.store import RunData, Store, StoreError
+from results.store import Store, StoreError
+from tests.results.judged import commit_judged
 from tests.results.moves import simulate
 from tests.results.scenes import bounce, live_change, mixed, one_to_two, stuck, two_node, two_to_one
 
@@ -103,22 +103,19 @@ def committed(make_run, tmp_path_factory):
         judged[store.commit(run.data())] = run.judged()
     run = make_run(token="three0", partitions=10)
     manifest, samples = three_brokers(run)
-    judgement = judge(manifest, samples, run.events)
-    data = RunData(replace(manifest, verdict=judgement.verdict), samples, run.events, list(judgement.criteria))
-    judged[store.commit(data)] = judgement
+    run_id, judgement = commit_judged(store, manifest, samples, run.events)
+    judged[run_id] = judgement
     for token, scene in SCENES.items():
         run = simulate(replace(scene, token=token))
         judged[store.commit(run.data())] = run.judged()
     run = simulate(stuck(token="noend0"))
     events = run.events.filter(pc.not_equal(run.events["kind"], "move.done"))
-    judgement = judge(run.manifest, run.samples, events)
-    data = RunData(replace(run.manifest, verdict=judgement.verdict), run.samples, events, list(judgement.criteria))
-    judged[store.commit(data)] = judgement
+    run_id, judgement = commit_judged(store, run.manifest, run.samples, events)
+    judged[run_id] = judgement
     run = make_run(token="nostrt", partitions=10)
     events = run.events.filter(pc.not_equal(run.events["kind"], "move.started"))
-    judgement = judge(run.manifest, run.samples, events)
-    data = RunData(replace(run.manifest, verdict=judgement.verdict), run.samples, events, list(judgement.criteria))
-    judged[store.commit(data)] = judgement
+    run_id, judgement = commit_judged(store, run.manifest, run.samples, events)
+    judged[run_id] = judgement
     bad = store.commit(make_run(token="damage", partitions=10).data())
     store.files.put(f"runs/{bad}/samples.parquet", b"PAR1")
     return store, judged, bad

@@ -1,12 +1,10 @@
 """Spark SQL finds in a trace what Python finds."""
 
-from dataclasses import replace
-
 import pytest
 
-from results.criteria import judge
 from results.spark.recompute import recompute
-from results.store import RunData, Store
+from results.store import Store
+from tests.results.judged import commit_judged
 from tests.results.stepped import VARIANTS, stepped
 from tests.results.test_results_spark import differences
 
@@ -18,9 +16,8 @@ def test_both_measure_and_judge_alike(spark, make_run, tmp_path):
     judged = {}
     for token, variant in VARIANTS.items():
         manifest, samples, events = stepped(token=token, **variant)
-        judgement = judge(manifest, samples, events)
-        data = RunData(replace(manifest, verdict=judgement.verdict), samples, events, list(judgement.criteria))
-        judged[store.commit(data)] = judgement
+        run_id, judgement = commit_judged(store, manifest, samples, events)
+        judged[run_id] = judgement
     # Beside a move: neither hides the other.
     run = make_run(token="plain0", partitions=10)
     judged[store.commit(run.data())] = run.judged()
