@@ -1,7 +1,9 @@
 """Runs in one file, to be carried from store to store: a tar of a store that has just those.
 
-    archive.json                 run id -> sha256 of its manifest, so that a cut archive is known to be one
-    runs/<run_id>/…              the run's files, then
+    archive.json                 run id -> sha256 of its manifest, so that a cut archive is known to be one;
+                                 and the same of what is in canaries/
+    runs/<run_id>/…              the run's files
+    canaries/<run_id>.json       what was read of the machine beside it, if anything was, then
     manifests/<run_id>.json      its manifest
 
 Whoever unpacks it has a store. An import writes nothing by the names in the archive, and nothing that differs from its
@@ -12,11 +14,12 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from results.canaries import FOLDER, canary_bytes, parse, path_of
 from results.catalogue import StoreError, difference
 from results.compaction import locked
 from results.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
@@ -61,7 +64,8 @@ def export_runs(store: Store, run_ids: Sequence[str], target: Path) -> tuple[lis
         except StoreError as error:
             problems.append(str(error))
     texts = {run_id: manifest.to_json().encode() for run_id, manifest in whole.items()}
-    head = {"schema": ARCHIVE_SCHEMA, "runs": {r: hashlib.sha256(text).hexdigest() for r, text in texts.items()}}
+    beside = _beside(store, whole, problems)
+    head = {"schema": ARCHIVE_SCHEMA, "runs": _digests(texts), FOLDER: _digests(beside)}
     aside = target.with_name(f".{target.name}.partial")
     try:
         with tarfile.open(aside, "w") as tar:
@@ -70,6 +74,8 @@ def export_runs(store: Store, run_ids: Sequence[str], target: Path) -> tuple[lis
                 _, files = _alone(store, run_id)
                 for path, data in files.items():
                     _add(tar, path, data)
+                if run_id in beside:
+                    _add(tar, path_of(run_id), beside[run_id])
                 _add(tar, f"manifests/{run_id}.json", text)
         aside.replace(target)
     finally:
@@ -85,8 +91,9 @@ def import_runs(store: Store, source: Path) -> Imported:
     cannot be written or is locked; what came by then is there, and importing again brings the rest.
     """
     done = Imported()
-    promised: dict[str, str] = {}
+    promised = _Promised({}, {})
     pending: dict[str, dict[str, bytes]] = {}
+    beside: dict[str, bytes] = {}
     with source.open("rb") as stream, locked(store):
         try:
             for path, data in _members(source, stream):
@@ -94,13 +101,16 @@ def import_runs(store: Store, source: Path) -> Imported:
                     promised = _promised(data, source)
                 elif path.parts[0] == "runs" and path.name in FILES:
                     pending.setdefault(path.parts[1], {})[path.name] = data
-                else:
+                elif path.parts[0] == FOLDER:
+                    beside[path.stem] = data
+                elif path.parts[0] == "manifests":
                     run_id = path.stem
-                    _receive(store, run_id, data, pending.pop(run_id, {}), promised.get(run_id), done)
+                    files, read = pending.pop(run_id, {}), beside.pop(run_id, None)
+                    _receive(store, run_id, data, files, read, promised, done)
         except tarfile.TarError as error:
             done.problems.append(f"{source} is cut or damaged: {error}")
     seen = {*done.new, *done.known, *(p.split()[1].rstrip(":") for p in done.problems if p.startswith("run "))}
-    done.problems += [f"run {r}: not in {source}, which should have it" for r in promised if r not in seen]
+    done.problems += [f"run {r}: not in {source}, which should have it" for r in promised.runs if r not in seen]
     return done
 
 
@@ -119,7 +129,9 @@ def _members(source: Path, stream: IO[bytes]) -> Iterator[tuple[PurePosixPath, b
             first = False
             content = tar.extractfile(member) if member.isfile() else None
             wanted = str(path) == HEAD or (
-                len(path.parts) in (2, 3) and path.parts[0] in ("runs", "manifests") and _run_of(path) is not None
+                len(path.parts) in (2, 3)
+                and path.parts[0] in ("runs", "manifests", FOLDER)
+                and _run_of(path) is not None
             )
             if content is None or not wanted:
                 continue
@@ -130,33 +142,55 @@ def _members(source: Path, stream: IO[bytes]) -> Iterator[tuple[PurePosixPath, b
 
 
 def _run_of(path: PurePosixPath) -> str | None:
-    run_id = path.stem if path.parts[0] == "manifests" else path.parts[1]
+    run_id = path.parts[1] if path.parts[0] == "runs" else path.stem
     return run_id if RUN_ID.match(run_id) else None
 
 
-def _promised(data: bytes, source: Path) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class _Promised:
+    """Run id → sha256: of each run's manifest, and of what was read beside it."""
+
+    runs: Mapping[str, str]
+    canaries: Mapping[str, str]
+
+
+def _promised(data: bytes, source: Path) -> _Promised:
     try:
         head = json.loads(data)
         if head["schema"] != ARCHIVE_SCHEMA:
             raise ArchiveError(f"{source}: archive of schema {head['schema']!r}; this version reads {ARCHIVE_SCHEMA}")
-        return {str(run_id): str(digest) for run_id, digest in head["runs"].items()}
+        runs, beside = head["runs"], head.get(FOLDER, {})  # archives had none of the latter once
+        return _Promised({str(r): str(d) for r, d in runs.items()}, {str(r): str(d) for r, d in beside.items()})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ArchiveError(f"{source}: {HEAD} cannot be read: {error}") from error
 
 
 def _receive(
-    store: Store, run_id: str, text: bytes, files: Mapping[str, bytes], digest: str | None, done: Imported
+    store: Store,
+    run_id: str,
+    text: bytes,
+    files: Mapping[str, bytes],
+    beside: bytes | None,
+    promised: _Promised,
+    done: Imported,
 ) -> None:
     try:
-        if digest is not None and hashlib.sha256(text).hexdigest() != digest:
-            raise StoreError("its manifest differs from what the archive says of it")
-        (done.new if ingest(store, run_id, text, files) else done.known).append(run_id)
+        for what, data, digest in (
+            ("manifest", text, promised.runs.get(run_id)),
+            ("canaries", beside, promised.canaries.get(run_id)),
+        ):
+            if digest is not None and data is None:
+                raise StoreError(f"its {what} are missing")
+            if data is not None and digest is not None and hashlib.sha256(data).hexdigest() != digest:
+                raise StoreError(f"its {what} differs from what the archive says of it")
+        (done.new if ingest(store, run_id, text, files, beside) else done.known).append(run_id)
     except StoreError as error:
         done.problems.append(f"run {run_id}: {error}")
 
 
-def ingest(store: Store, run_id: str, text: bytes, files: Mapping[str, bytes]) -> bool:
-    """Put one run into the store, under its lock; `files` by name (`samples.parquet`, …). False: it was there.
+def ingest(store: Store, run_id: str, text: bytes, files: Mapping[str, bytes], beside: bytes | None = None) -> bool:
+    """Put one run into the store, under its lock; `files` by name (`samples.parquet`, …), `beside` what canaries
+    read. False: it was there.
 
     Raises StoreError when it is damaged, or when another run has that id; then the store is as it was.
     """
@@ -166,10 +200,12 @@ def ingest(store: Store, run_id: str, text: bytes, files: Mapping[str, bytes]) -
         raise StoreError(str(error)) from error
     if manifest.run_id != run_id:
         raise StoreError(f"its manifest says run_id {manifest.run_id!r}")
+    _check_beside(store, run_id, beside)
     tables = _tables(manifest, files)
     index = store.catalogue.index()
     if run_id in store.runs():
         _compare(store, manifest, tables)
+        _put_beside(store, run_id, beside)
         return False
     if run_id in index.hidden():  # it comes back: what is left of it goes first
         store.files.discard(f"manifests/{run_id}.json")
@@ -183,6 +219,7 @@ def ingest(store: Store, run_id: str, text: bytes, files: Mapping[str, bytes]) -
         entries.append(replace(entry, path=f"runs/{run_id}/{name}"))
     report = next((e.path for e in entries if e.kind == "report"), None)
     document = replace(manifest, files=tuple(entries), report=report).to_json()
+    _put_beside(store, run_id, beside)
     store.files.put(f"manifests/{run_id}.json", document.encode())
     return True
 
@@ -216,8 +253,39 @@ def _compare(store: Store, manifest: Manifest, tables: Mapping[FileKind, Any]) -
         raise StoreError(f"{store.location} has another run of that id: {', '.join(other)} differ; it stays")
 
 
+def _check_beside(store: Store, run_id: str, beside: bytes | None) -> None:
+    if beside is None:
+        return
+    parse(beside, "its canaries")
+    if canary_bytes(store, run_id) not in (None, beside):
+        raise StoreError(f"{store.location} has other canaries of that run; they stay")
+
+
+def _put_beside(store: Store, run_id: str, beside: bytes | None) -> None:
+    if beside is not None and canary_bytes(store, run_id) is None:
+        store.files.put(path_of(run_id), beside)
+
+
 def _said(manifest: Manifest) -> Manifest:
     return replace(manifest, files=(), report=None)
+
+
+def _beside(store: Store, run_ids: Iterable[str], problems: list[str]) -> dict[str, bytes]:
+    """What canaries read beside each run; what cannot be read is left out, and a line of `problems`."""
+    found = {}
+    for run_id in run_ids:
+        if (data := canary_bytes(store, run_id)) is not None:
+            try:
+                parse(data, f"{store.location}/{path_of(run_id)}")
+            except StoreError as error:
+                problems.append(str(error))
+            else:
+                found[run_id] = data
+    return found
+
+
+def _digests(texts: Mapping[str, bytes]) -> dict[str, str]:
+    return {run_id: hashlib.sha256(text).hexdigest() for run_id, text in texts.items()}
 
 
 def _alone(store: Store, run_id: str) -> tuple[Manifest, dict[str, bytes]]:

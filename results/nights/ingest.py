@@ -2,8 +2,7 @@
 
 import contextlib
 import functools
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -13,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from results.canaries import canaries
 from results.criteria.disturbed import disturbed
 from results.criteria.registry import UnknownExperimentError, judge, rules_for
 from results.files import LocalFiles
@@ -22,7 +22,6 @@ from results.nights.summary import READ, summarise
 from results.nights.values import VALUES, Value, canary_values, move_values, rows, summary_values
 from results.store import Store, StoreError
 
-CANARIES = "canaries"
 """Folder of a store with what was read of the machine beside a run: `<run_id>.json`, canary → value."""
 RUNS_A_TASK = 200
 TOLD = pa.schema([("run_id", pa.string()), ("problem", pa.string())])
@@ -133,21 +132,3 @@ def _numbers(store: Store, run: Manifest) -> tuple[list[Value], int, bool]:
         return [], failed, False
     names, _, numbers = summarise(store.table(run.run_id, "samples", READ))
     return list(summary_values(names, numbers)), failed, False
-
-
-def canaries(store: Store, run_id: str) -> Mapping[str, float]:
-    """What was read of the machine beside the run; nothing where nothing was. Raises StoreError."""
-    path = f"{CANARIES}/{run_id}.json"
-    try:
-        text = store.files.read(path)
-    except FileNotFoundError:
-        return {}
-    try:
-        return {str(name): float(value) for name, value in json.loads(text).items()}
-    except (ValueError, AttributeError, TypeError) as error:
-        raise StoreError(f"{store.location}/{path}: not a canary's readings: {error}") from error
-
-
-def put_canaries(store: Store, run_id: str, read: Mapping[str, float]) -> None:
-    """Keep what was read of the machine beside a run; before the run is ingested."""
-    store.files.put(f"{CANARIES}/{run_id}.json", json.dumps(dict(read)).encode())

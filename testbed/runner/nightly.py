@@ -4,12 +4,10 @@ It is a series like any other (its journal, canaries, budget, resuming); only th
 which is compared with its own past, by `results/nights`.
 """
 
-import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from results.nights import state as states
-from results.nights.ingest import put_canaries
 from results.nights.state import State
 from results.nights.values import scenario_id
 from results.series.decision import Rule
@@ -17,7 +15,7 @@ from results.store import Store
 from testbed.runner.journal import opened
 from testbed.runner.limits import NIGHTLY
 from testbed.runner.run import Progress, begin, new_series, resume
-from testbed.runner.series import Ran, Series, SoFar, so_far
+from testbed.runner.series import Series, SoFar, so_far
 from testbed.runner.variant import Resolved, Variant, resolve
 from testbed.suites.suite import Case, find_suite
 
@@ -95,7 +93,7 @@ def new_night(
 
 
 def run_night(asked: Series | None, series_id: str | None, budget_s: float | None, progress: Progress) -> Made:
-    """Make the runs of a new night, or go on with one. What canaries said is put beside each run, for judging."""
+    """Make the runs of a new night, or go on with one."""
     if series_id is not None:
         result = resume(series_id, None, NIGHTLY, budget_s, progress, stop_early=False)
     else:
@@ -103,14 +101,4 @@ def run_night(asked: Series | None, series_id: str | None, budget_s: float | Non
         result = begin(asked, budget_s, progress, stop_early=False)
     with opened(result.series.id) as journal:
         so = so_far(journal.entries)
-    store = Store.open(result.series.store)
-    for ran in so.ran.values():
-        put_canaries(store, ran.done.run_id, around(ran))
     return Made(result.series, so, result.why_ended, result.complete)
-
-
-def around(ran: Ran) -> Mapping[str, float]:
-    """Each canary's median over the readings before and after a run. Pure."""
-    readings = [each.reading for each in (*ran.before, *ran.after)]
-    names = sorted({name for reading in readings for name in reading})
-    return {name: statistics.median([reading[name] for reading in readings if name in reading]) for name in names}

@@ -12,6 +12,7 @@ from results.store import Store, StoreError
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import default_store, write_report
 from testbed.experiments.runner import confirm
+from testbed.runner.beside import keep_readings
 from testbed.runner.execute import Limits, execute
 from testbed.runner.journal import Journal, created, opened
 from testbed.runner.limits import fewest_pairs_to_tell, narrow_enough
@@ -144,8 +145,11 @@ def _go_on(journal: Journal, budget_s: float | None, progress: Progress, stop_ea
     def enough(state: SoFar) -> str | None:
         return narrow_enough(findings(series, state), series.threshold) if stop_early else None
 
-    with Slots(series, store, progress) as slots:
-        ended = execute(journal, slots, Limits(budget_s, enough, spare=spare(series)), progress)
+    try:
+        with Slots(series, store, progress) as slots:
+            ended = execute(journal, slots, Limits(budget_s, enough, spare=spare(series)), progress)
+    finally:  # an interrupted series may never be gone on with, and its runs are judged all the same
+        keep_readings(store, so_far(journal.entries))
     progress(ended.why)
     _confirm(journal, store, progress)
     state = so_far(journal.entries)

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from results.canaries import canaries, put_canaries
 from results.nights import generate, parts
 from results.nights.generate import Change, Spec
-from results.nights.ingest import canaries, put_canaries, rows_of
+from results.nights.ingest import rows_of
 from results.nights.summary import summarise, summary_table
 from results.nights.values import VALUES, Value, environment_of, rows
 from results.series.judge import Judge
@@ -122,9 +123,10 @@ def test_nics_are_a_part_of_the_environment(data, ratios, network):
 def test_canaries_that_cannot_be_read_are_named(committed):
     store, run_id = committed
     assert canaries(store, run_id) == {}
-    store.files.put(f"canaries/{run_id}.json", b"[1]")
-    with pytest.raises(StoreError, match="not a canary's readings"):
-        rows_of(store, run_id)
+    for said in (b"[1]", b'{"cpu": "quick"}', b'{"cpu": NaN}'):
+        store.files.put(f"canaries/{run_id}.json", said)
+        with pytest.raises(StoreError, match="not a canary's readings"):
+            rows_of(store, run_id)
 
 
 def history(series=10, runs=3, **other):

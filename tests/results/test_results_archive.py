@@ -12,6 +12,7 @@ from datetime import timedelta
 import pytest
 
 from results.archive import ArchiveError, export_runs, import_runs
+from results.canaries import canaries, put_canaries
 from results.compaction import compact
 from results.retention import set_aside
 from results.store import Store, StoreError
@@ -59,6 +60,49 @@ def test_an_archive_is_a_store_and_importing_it_twice_is_once(tmp_path, source, 
         target.verify(run_id)
 
 
+def test_what_was_read_beside_a_run_goes_with_it(tmp_path, source):
+    first, second, *_ = source.runs()
+    put_canaries(source, first, {"cpu": 0.7})
+    archive = exported(source, tmp_path / "a.tar")
+    target = Store.open(tmp_path / "target")
+    assert import_runs(target, archive).problems == []
+    assert canaries(target, first) == {"cpu": 0.7}
+    assert canaries(target, second) == {}
+    assert exported(target, tmp_path / "b.tar").read_bytes() == archive.read_bytes()
+
+
+def test_what_was_read_beside_a_run_comes_later_but_is_never_another(tmp_path, source):
+    first = source.runs()[0]
+    target = Store.open(tmp_path / "target")
+    import_runs(target, exported(source, tmp_path / "a.tar"))
+    put_canaries(source, first, {"cpu": 0.7})
+    archive = exported(source, tmp_path / "b.tar")
+    assert import_runs(target, archive).problems == []
+    assert canaries(target, first) == {"cpu": 0.7}
+    put_canaries(target, first, {"cpu": 0.8})
+    [problem] = import_runs(target, archive).problems
+    assert problem.startswith(f"run {first}: ") and "other canaries" in problem
+    assert canaries(target, first) == {"cpu": 0.8}
+
+
+def test_canaries_that_cannot_be_read_stay_where_they_are(tmp_path, source):
+    first = source.runs()[0]
+    source.files.put(f"canaries/{first}.json", b"[1]")
+    written, [problem] = export_runs(source, source.runs(), tmp_path / "a.tar")
+    assert written == source.runs()
+    assert f"canaries/{first}.json" in problem
+    assert import_runs(Store.open(tmp_path / "target"), tmp_path / "a.tar").problems == []
+
+
+def test_an_archive_of_before_there_were_canaries_in_it_is_read(tmp_path, source):
+    def older(name, data):
+        head = json.loads(data) if name == "archive.json" else {}
+        return name, json.dumps({k: head[k] for k in ("schema", "runs")}).encode() if head else data
+
+    done = import_runs(Store.open(tmp_path / "target"), rewritten(exported(source, tmp_path / "a.tar"), older))
+    assert (len(done.new), done.problems) == (4, [])
+
+
 def test_a_damaged_run_is_left_out_and_named(tmp_path, source):
     bad = source.runs()[1]
     path = tmp_path / "source" / "runs" / bad / "events.parquet"
@@ -82,11 +126,13 @@ def rewritten(archive, edit):
     return out
 
 
-@pytest.mark.parametrize("name", ["samples.parquet", "criteria.parquet", "report.html", "manifest"])
+@pytest.mark.parametrize("name", ["samples.parquet", "criteria.parquet", "report.html", "manifest", "canaries"])
 @pytest.mark.parametrize("how", ["flipped", "cut", "gone"])
 def test_what_is_damaged_in_an_archive_is_named_and_loses_no_other_run(tmp_path, source, name, how):
     run_id = source.runs()[1]
-    path = f"manifests/{run_id}.json" if name == "manifest" else f"runs/{run_id}/{name}"
+    put_canaries(source, run_id, {"cpu": 0.7})
+    folders = {"manifest": "manifests", "canaries": "canaries"}
+    path = f"{folders[name]}/{run_id}.json" if name in folders else f"runs/{run_id}/{name}"
 
     def edit(member, data):
         if member != path:

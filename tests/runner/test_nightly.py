@@ -1,20 +1,21 @@
 """A night: which runs it makes, what canaries leave behind, and what was not run is told."""
 
+import contextlib
+
 import pytest
 
-from results.nights.ingest import canaries
+from results.canaries import canaries
 from results.nights.state import Said, State
 from results.nights.values import scenario_id
 from results.store import Store
 from testbed.errors import UsageError
 from testbed.runner import nightly
+from testbed.runner.beside import around
 from testbed.runner.limits import NIGHTLY, out_of_time
-from testbed.runner.run import Result
 from testbed.runner.series import Canary, Done, Failed, Ran, so_far
 from testbed.runner.variant import resolve
 from testbed.suites.suite import find_suite
-from tests.runner.fakes import FakeExecutor, series
-from tests.runner.test_execute import run
+from tests.runner.fakes import series
 
 
 def test_each_case_is_a_variant_and_noisy_ones_are_run_more_often():
@@ -56,22 +57,28 @@ def test_the_budget_is_asked_for_each_run_alone():
     assert out_of_time(series("ABC", repeats=1).slots[1], series("ABC", repeats=1), state, 50.0)
 
 
-def test_canaries_are_put_beside_each_run_and_what_was_not_run_is_told(tmp_path, monkeypatch):
+def test_what_was_not_run_is_told(doors, tmp_path):
+    doors.fail = lambda variant, _number: nightly_error(variant)
     asked = series("ABC", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "store"))
-    executor = FakeExecutor(fail=lambda variant, _number: nightly_error(variant))
-
-    def begin(_asked, _budget, _progress, *, stop_early):
-        assert not stop_early
-        ended, _ = run(executor, asked)
-        return Result(asked, None, ended.why, ended.complete)
-
-    monkeypatch.setattr(nightly, "begin", begin)
     made = nightly.run_night(asked, None, None, print)
     assert [problem.split(" was not run: ") for problem in made.problems] == [["B", "the broker is gone"]]
     assert not made.complete
-    store = Store.open(tmp_path / "store")
-    for ran in made.state.ran.values():
-        assert canaries(store, ran.done.run_id) == executor.reading
+
+
+@pytest.mark.parametrize("end", [None, KeyboardInterrupt])
+def test_canaries_are_put_beside_each_run_also_of_a_series_that_is_interrupted(doors, tmp_path, end):
+    def fail(_variant, number):
+        if number == 2 and end is not None:
+            raise end
+
+    doors.fail = fail
+    asked = series("ABC", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "store"))
+    with pytest.raises(end) if end else contextlib.nullcontext():
+        nightly.run_night(asked, None, None, print)
+    store, [executor] = Store.open(tmp_path / "store"), doors.executors
+    assert len(executor.store) == 3 - (end is not None)
+    for run_id in executor.store:
+        assert canaries(store, run_id) == executor.reading
 
 
 def nightly_error(variant):
@@ -83,6 +90,6 @@ def nightly_error(variant):
 def test_a_canary_is_the_median_around_its_run():
     look = lambda cpu, **other: Canary({"cpu": cpu, **other}, "e")  # noqa: E731
     done = Done(0, "r", "pass", {}, (), "jars", 1.0)
-    assert nightly.around(Ran(done, (look(1.0),), (look(3.0, nic=1.0),))) == {"cpu": 2.0, "nic": 1.0}
-    assert nightly.around(Ran(done, (), ())) == {}
+    assert around(Ran(done, (look(1.0),), (look(3.0, nic=1.0),))) == {"cpu": 2.0, "nic": 1.0}
+    assert around(Ran(done, (), ())) == {}
     assert Failed(0, "x", 1.0).why == "x"
