@@ -78,6 +78,8 @@ class Spec:
     """Device of the machine → bytes/s that may be read from it, and written to it."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Name → address, for its /etc/hosts. Who looks for the name of an address finds it there, and asks no DNS."""
+    cpus: float | None = None
+    """So many CPUs are shared by all of its processes; None: as many as there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,11 @@ class Ended:
 
 class EngineGone(TestbedError):
     """The engine stopped answering: it was stopped, or is being restarted."""
+
+
+def cpu_quota_us(cpus: float | None) -> int:
+    """Microseconds of `CPU_PERIOD_US` that a container's processes get together; -1: no limit."""
+    return -1 if cpus is None else round(cpus * CPU_PERIOD_US)
 
 
 class _Api(docker.APIClient):
@@ -207,6 +214,8 @@ class Engine:
                     device_read_bps=limits,
                     device_write_bps=limits,
                     sysctls=dict(SYSCTLS),
+                    cpu_period=CPU_PERIOD_US,
+                    cpu_quota=cpu_quota_us(spec.cpus),
                     extra_hosts=dict(spec.names),
                 ),
             )
@@ -240,9 +249,8 @@ class Engine:
 
     def limit_cpus(self, container: str, cpus: float | None) -> None:
         """Let all processes of a running container share so many CPUs; None: as many as there are."""
-        quota = -1 if cpus is None else round(cpus * CPU_PERIOD_US)
         try:
-            self._api.update_container(container, cpu_period=CPU_PERIOD_US, cpu_quota=quota)
+            self._api.update_container(container, cpu_period=CPU_PERIOD_US, cpu_quota=cpu_quota_us(cpus))
         except docker.errors.APIError as error:
             raise TestbedError(f"container {container[:12]}: the limit was refused: {error.explanation}") from error
 

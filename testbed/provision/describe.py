@@ -69,6 +69,8 @@ def describe(topology: Topology) -> str:
             lines.append(f"    {nic.name}{use} {plan.data_ip(host.name, index)} ({port(number, index)}): {_link(nic)}")
         if host.disk is not None:
             lines.append(f"    disk: {_disk(host.disk)}")
+        if host.cpus is not None:
+            lines.append(f"    cpus: {host.cpus:g}")
     lines += ["", "links", f"  {plan.driver} (this machine) ── core"]
     for rack in topology.racks:
         uplink = topology.uplinks.get(rack)

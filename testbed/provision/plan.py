@@ -136,6 +136,7 @@ def host_spec(
         volumes={disk.volume: server.DATA_DIR if serves else DATA_DIR} if disk else {},
         bandwidths={disk.device: disk.bandwidth_bytes_per_s} if disk and disk.bandwidth_bytes_per_s else {},
         names=_names(topology, plan),
+        cpus=host.cpus,
     )
 
 

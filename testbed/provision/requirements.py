@@ -1,5 +1,6 @@
 """What a topology asks of the machine beyond what every testbed does: looked for before anything is made."""
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -83,7 +84,13 @@ PROBES: Mapping[Need, Callable[[], str]] = {
 
 def require(topology: Topology, probes: Mapping[Need, Callable[[], str]] = PROBES) -> None:
     """Raises `MachineLacks`, naming everything that is missing and who asks for it."""
+    there = os.cpu_count() or 1
     refused = [
+        f"{host.cpus:g} CPUs cannot be had here, asked for by {host.name}: this machine has {there}"
+        for host in topology.hosts
+        if host.cpus is not None and host.cpus > there
+    ]
+    refused += [
         f"{need.value} cannot be had here, asked for by {', '.join(who)}: {why}"
         for need, who in asked_for(topology).items()
         if (why := probes[need]())

@@ -22,6 +22,7 @@ from testbed.provision import serving
 from testbed.provision import state as states
 from testbed.provision.allocate import allocate
 from testbed.provision.containers import Engine
+from testbed.provision.cpus import require_as_declared
 from testbed.provision.disks import make_disk
 from testbed.provision.ended import NotWhole, explained, why_not_whole
 from testbed.provision.labels import Labels
@@ -210,6 +211,7 @@ class Testbed:
 
         each(self.hosts, make)
         fabric, pids = self.pids()
+        require_as_declared(self.topology.hosts, pids)
         make_fabric(self.state.name, self.topology, self.plan, fabric, pids)
         progress(f"{len(pids)} hosts, NICs shaped and read back")
 

@@ -68,7 +68,8 @@ class Host:
 
     `kafka_version` is None for those, and for all hosts where the software is not Apache Kafka.
 
-    `nic` is the first NIC, the one for data; `more_nics` are those beside it.
+    `nic` is the first NIC, the one for data; `more_nics` are those beside it. `cpus` is how many CPUs all its processes
+    share, in hundredths; None: as many as the machine has.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Host:
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     more_nics: tuple[Nic, ...] = ()
     disk: Disk | None = None
+    cpus: float | None = None
 
     def __post_init__(self) -> None:
         ordered = dict(sorted(self.properties.items()))
@@ -216,6 +218,8 @@ def _host_document(host: Host) -> dict[str, Any]:
         document["disk"] = {"size": format_size(host.disk.size_bytes)}
         if host.disk.bandwidth_bytes_per_s is not None:
             document["disk"]["bandwidth"] = format_byte_rate(host.disk.bandwidth_bytes_per_s)
+    if host.cpus is not None:
+        document["cpus"] = host.cpus
     if host.role.runs_kafka:
         document["node_id"] = host.node_id
         source = "path" if (host.kafka_version or "").startswith("/") else "version"

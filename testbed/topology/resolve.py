@@ -7,7 +7,7 @@ from pathlib import Path as FilePath
 from testbed.topology.links import Link
 from testbed.topology.model import AutomqSource, Host, RemoteStorage, Role
 from testbed.topology.problems import Broken, Path, absent, choices
-from testbed.topology.resolve_links import disk, nics, uplinks
+from testbed.topology.resolve_links import cpus, disk, nics, uplinks
 from testbed.topology.rules import NOT_APACHE
 from testbed.topology.surface import HostForm, KafkaForm, TopologyForm
 
@@ -49,6 +49,7 @@ def resolve(form: TopologyForm, folder: FilePath) -> tuple[tuple[Host, ...], Map
                 properties={key: text for level in levels for key, text in (level.properties or {}).items()},
                 more_nics=tuple(more),
                 disk=disk(form, name, host, broken) if host.role.stores_data else None,
+                cpus=cpus(form, name, host),
             )
         )
     if form.software is not None:
@@ -94,7 +95,9 @@ def _versions_of_apache_kafka(form: TopologyForm) -> Iterable[Broken]:
 
 def _problems_without_kafka(name: str, host: HostForm) -> Iterable[Broken]:
     who = host.role.in_words
-    allowed = f"allowed: role, rack{', nic and disk' if host.role.stores_data else ' and nic'} (or another role)"
+    allowed = (
+        f"allowed: role, rack{', nic, cpus and disk' if host.role.stores_data else ', nic and cpus'} (or another role)"
+    )
     if host.kafka is not None:
         yield Broken(("hosts", name, "kafka"), f"{who} runs no Kafka; {allowed}")
     if host.node_id is not None:

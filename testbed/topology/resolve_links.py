@@ -1,4 +1,4 @@
-"""Links and disks: each field from the nearest place that has it, remembering where it came from."""
+"""Links, disks and CPUs: each field from the nearest place that has it, remembering where it came from."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -75,6 +75,11 @@ def disk(form: TopologyForm, name: str, host: HostForm, broken: list[Broken]) ->
         broken.append(absent(("hosts", name), "disk", ("size",), sources, told))
         return None
     return Disk(size[1], bandwidth[1] if bandwidth is not None else None)
+
+
+def cpus(form: TopologyForm, name: str, host: HostForm) -> float | None:
+    """How many CPUs one host has; None for as many as the machine."""
+    return next((level.cpus for _path, level in _levels(form, name, host) if level.cpus is not None), None)
 
 
 def _levels(form: TopologyForm, name: str, host: HostForm) -> Iterator[tuple[Path, Any]]:

@@ -3,6 +3,7 @@ alike."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 
 from testbed.meant import did_you_mean
 from testbed.topology.link_rules import disk_problems, link_problems
@@ -21,6 +22,7 @@ MAX_NODE_ID = 2**31 - 1
 MAX_HOSTS = 100
 MAX_RACKS = 16
 MAX_NICS = 3
+MIN_CPUS, MAX_CPUS = 0.01, 1024
 MAX_HOSTS_OF_SEVERAL_NICS = 60
 """The addresses of second and of third NICs are 62 each."""
 
@@ -124,6 +126,18 @@ def node_id_problem(found: object) -> str | None:
     if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= MAX_NODE_ID:
         return None
     return f"{show(found)} is not a node id; allowed: a whole number from 0 to {MAX_NODE_ID}"
+
+
+def cpus_problem(found: object) -> str | None:
+    """Why this is no number of CPUs, or None."""
+    if isinstance(found, int | float) and not isinstance(found, bool) and _in_hundredths(found):
+        return None
+    return f"{show(found)} is not a number of CPUs; allowed: {MIN_CPUS:g} to {MAX_CPUS}, in hundredths, such as 0.5"
+
+
+def _in_hundredths(cpus: float) -> bool:
+    # In decimals, since 0.29 * 100 is not 29 otherwise. (A file's numbers print as they are written there.)
+    return MIN_CPUS <= cpus <= MAX_CPUS and Decimal(float.__repr__(float(cpus))) * 100 % 1 == 0
 
 
 def property_name_problem(name: object) -> str | None:
@@ -231,6 +245,8 @@ def _host_problems(host: Host, racks: tuple[str, ...], automq: AutomqSource | No
         found.extend(disk_problems(host.disk, (*at, "disk")))
     if host.disk is not None and not host.role.stores_data:
         found.append(Broken((*at, "disk"), f"{host.role.in_words} has no Kafka data; allowed: no disk"))
+    if host.cpus is not None:
+        _add(found, (*at, "cpus"), cpus_problem(host.cpus))
     if not host.role.runs_kafka:
         if host.node_id is not None:
             found.append(Broken((*at, "node_id"), f"{host.role.in_words} runs no Kafka; allowed: no node_id"))

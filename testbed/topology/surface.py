@@ -11,6 +11,7 @@ from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 from testbed.topology import rules
 from testbed.topology.link_forms import DiskForm, NicForm, RackForm, Surface
 from testbed.topology.values import (
+    Cpus,
     HostName,
     HostRole,
     NicName,
@@ -74,6 +75,7 @@ class DefaultsForm(Surface):
     )
     nics: Annotated[Nics | None, Field(description="Several NICs of every host, by name; in place of nic.")] = None
     disk: Annotated[DiskForm | None, Field(description="The disk of every host that runs Kafka.")] = None
+    cpus: Annotated[Cpus | None, Field(description="How many CPUs the processes of every host share.")] = None
 
 
 class KafkaRoleForm(Surface):
@@ -82,6 +84,7 @@ class KafkaRoleForm(Surface):
     nic: Annotated[NicForm | None, Field(description="The NIC of hosts of this role.")] = None
     nics: Annotated[Nics | None, Field(description="Several NICs of hosts of this role, by name.")] = None
     disk: Annotated[DiskForm | None, Field(description="The disk of hosts of this role.")] = None
+    cpus: Annotated[Cpus | None, Field(description="How many CPUs each host of this role has.")] = None
     kafka: Annotated[KafkaForm | None, Field(description="Kafka's version and properties for this role.")] = None
 
 
@@ -90,6 +93,7 @@ class ClientRoleForm(Surface):
 
     nic: Annotated[NicForm | None, Field(description="The NIC of clients.")] = None
     nics: Annotated[Nics | None, Field(description="Several NICs of clients, by name.")] = None
+    cpus: Annotated[Cpus | None, Field(description="How many CPUs each client has.")] = None
 
 
 class ObjectStoreRoleForm(Surface):
@@ -98,6 +102,7 @@ class ObjectStoreRoleForm(Surface):
     nic: Annotated[NicForm | None, Field(description="The NIC of object stores.")] = None
     nics: Annotated[Nics | None, Field(description="Several NICs of object stores, by name.")] = None
     disk: Annotated[DiskForm | None, Field(description="The disk on which an object store has its objects.")] = None
+    cpus: Annotated[Cpus | None, Field(description="How many CPUs each object store has.")] = None
 
 
 class RolesForm(Surface):
@@ -125,6 +130,9 @@ class HostForm(Surface):
         Nics | None, Field(description="Several NICs by name, the one for data first; in place of nic.")
     ] = None
     disk: Annotated[DiskForm | None, Field(description="This host's disk; not for clients.")] = None
+    cpus: Annotated[
+        Cpus | None, Field(description="How many CPUs this host's processes share; all of the machine's unless given.")
+    ] = None
     kafka: Annotated[
         KafkaForm | None, Field(description="This host's Kafka, where it differs; for hosts that run it.")
     ] = None

@@ -180,6 +180,12 @@ DiskBandwidth = Annotated[
     _quantity(parse_byte_rate, link_rules.disk_bandwidth_problem),
     WithJsonSchema({"type": "string", "pattern": BYTE_RATE_PATTERN, "examples": ["50MB/s", "200MB/s"]}),
 ]
+Cpus = Annotated[
+    float,
+    text(rules.cpus_problem),
+    WithJsonSchema({"type": "number", "minimum": rules.MIN_CPUS, "maximum": rules.MAX_CPUS, "examples": [0.5, 2]}),
+]
+"""In hundredths, as the engine takes them."""
 HostRole = Annotated[
     Role,
     BeforeValidator(_role),

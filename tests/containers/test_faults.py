@@ -11,6 +11,7 @@ import pytest
 from testbed.faults import Faults, parse_fault
 from testbed.hosts.namespace import NamespaceShell
 from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.provision.cpus import limit_of
 from testbed.provision.remove import remove
 from testbed.provision.status import status
 from testbed.provision.testbed import Testbed
@@ -40,7 +41,7 @@ defaults: {nic: {rate: 400mbit}}
 hosts:
   b1: {role: both, rack: r1}
   b2: {role: both, rack: r2}
-  b3: {role: both, rack: r1}
+  b3: {role: both, rack: r1, cpus: 1}
 """
 
 
@@ -285,10 +286,13 @@ def test_three_faults_on_one_host_during_a_throttled_move_are_healed_in_another_
 
 def test_cpu_limit(up, put):
     burn = "import time; e = time.monotonic() + 1\nwhile time.monotonic() < e: pass\nprint(time.process_time())"
+    process = up.pids()[1]["b3"]
+    assert limit_of(process) == 1  # as its topology says
     put("cpu-limit host=b3 cpus=0.2")
     assert float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) < 0.3
     Faults(up).clear()
     assert float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) > 0.4
+    assert limit_of(process) == 1
 
 
 def test_from_the_command_line(up, put):

@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.faults import parse_fault
-from testbed.faults.cpu import read_limit
+from testbed.faults import Faults, parse_fault
+from testbed.provision.cpus import read_limit
+from tests.faults.fakes import THREE, FakeTestbed
 
 
 def test_the_lowest_limit_counts_and_the_end_of_all_is_none(one, faults):
@@ -42,3 +45,15 @@ def test_the_limit_is_read_from_either_version_of_cgroups(tmp_path, cgroup, file
 def test_a_process_without_a_cgroup_is_an_error(tmp_path):
     with pytest.raises(TestbedError, match="no cgroup limits the CPUs"):
         read_limit("4:memory:/docker/x", tmp_path)
+
+
+def test_what_a_host_has_by_its_topology_comes_back_after_the_fault():
+    two = replace(THREE, hosts=tuple(replace(h, cpus=0.5) if h.name == "b2" else h for h in THREE.hosts))
+    one = FakeTestbed(two, "limited")
+    faults = Faults(one)
+    with pytest.raises(TestbedError, match=r"would limit nothing: b2 has 0\.5"):
+        faults.add(parse_fault("cpu-limit host=b2 cpus=0.5"))
+    fault = faults.add(parse_fault("cpu-limit host=b2 cpus=0.25"))
+    assert one.engine.limits == {"id-b2": 0.25}
+    faults.clear(fault)
+    assert one.engine.limits == {"id-b2": 0.5}

@@ -30,10 +30,10 @@ class CpuLimit(cpu.CpuFault):
 
     def prepare(self, testbed: "Testbed") -> "CpuLimit":
         """See `Fault.prepare`."""
-        del testbed
-        there = os.cpu_count() or 1
-        if self.cpus >= there:
-            raise TestbedError(f"cpus={self.cpus:g} would limit nothing: this machine has {there}")
+        declared, there = testbed.topology.host(self.host).cpus, os.cpu_count() or 1
+        if self.cpus >= (declared or there):
+            has = f"{self.host} has {declared:g}" if declared else f"this machine has {there}"
+            raise TestbedError(f"cpus={self.cpus:g} would limit nothing: {has}")
         return self
 
     def apply(self, testbed: "Testbed") -> None:
