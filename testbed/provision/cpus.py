@@ -1,9 +1,11 @@
 """How many CPUs a host's processes share, read where the kernel keeps it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.provision.containers import Engine
 from testbed.topology.model import Host
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -19,6 +21,20 @@ def require_as_declared(hosts: Iterable[Host], pids: Mapping[str, int]) -> None:
     for host in hosts:
         if host.cpus is not None and (found := limit_of(pids[host.name])) != host.cpus:
             raise TestbedError(f"{host.name}: {host.cpus:g} CPUs are declared, the kernel has {found or 'no limit'}")
+
+
+@contextmanager
+def lifted(engine: Engine, testbed: str, hosts: Iterable[Host]) -> Iterator[None]:
+    """For the block, hosts whose CPUs the topology limits have all of the machine's."""
+    limited = {host.name: host.cpus for host in hosts if host.cpus is not None}
+    containers = {found.host: found.id for found in engine.containers(testbed)} if limited else {}
+    try:
+        for name in limited:
+            engine.limit_cpus(containers[name], None)
+        yield
+    finally:
+        for name, cpus in limited.items():
+            engine.limit_cpus(containers[name], cpus)
 
 
 def read_limit(cgroup: str, root: Path) -> float | None:

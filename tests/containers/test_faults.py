@@ -11,7 +11,7 @@ import pytest
 from testbed.faults import Faults, parse_fault
 from testbed.hosts.namespace import NamespaceShell
 from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.provision.cpus import limit_of
+from testbed.provision.cpus import lifted, limit_of
 from testbed.provision.remove import remove
 from testbed.provision.status import status
 from testbed.provision.testbed import Testbed
@@ -288,6 +288,10 @@ def test_cpu_limit(up, put):
     burn = "import time; e = time.monotonic() + 1\nwhile time.monotonic() < e: pass\nprint(time.process_time())"
     process = up.pids()[1]["b3"]
     assert limit_of(process) == 1  # as its topology says
+    with pytest.raises(KeyboardInterrupt), lifted(up.engine, NAME, up.topology.hosts):
+        assert limit_of(process) is None
+        raise KeyboardInterrupt
+    assert limit_of(process) == 1
     put("cpu-limit host=b3 cpus=0.2")
     assert float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) < 0.3
     Faults(up).clear()
