@@ -8,7 +8,7 @@ from typing import Protocol
 from results.verdict import Verdict
 from testbed.errors import TestbedError
 from testbed.runner.journal import Journal
-from testbed.runner.limits import out_of_time
+from testbed.runner.limits import NIGHTLY, out_of_time
 from testbed.runner.schedule import Slot
 from testbed.runner.series import Begun, Canary, Done, Failed, SoFar, so_far
 from testbed.runner.variant import Variant
@@ -80,6 +80,7 @@ class _Execution:
         self.journal, self.executor, self.limits, self.progress = journal, executor, limits, progress
         self.series = journal.series
         self.began = limits.clock()
+        self.last = self.series.variants[0]
         self.failures: list[str] = []
         """Why the last runs could not be made; empty again after one that was."""
 
@@ -89,27 +90,38 @@ class _Execution:
 
     def go(self) -> Ended:
         self._adopt()
-        why, last = None, self.series.variants[0]
-        for slot in self.series.slots:
-            state = self.state
-            if slot.index in state.ran or self.limits.spare(slot, state):
-                continue
-            if why := self._known(slot) or self._late(slot):
-                break
-            last = self.series.variant(slot.variant)
-            if why := self._slot(slot, last):
-                break
-            if len(self.failures) == FAILURES_IN_A_ROW:
-                raise TestbedError(
-                    f"{FAILURES_IN_A_ROW} runs in a row could not be made, the last one because: {self.failures[-1]}\n"
-                    f"mend that, then go on with --resume {self.series.id}"
-                )
-        self._close(last)
+        tried: set[int] = set()
+        why, before = self._pass(tried), -1
+        # What a run came to may make another one needed that was passed over.
+        while why is None and len(tried) > before:
+            before = len(tried)
+            why = self._pass(tried)
+        self._close(self.last)
         state = self.state
         left = sum(1 for s in self.series.slots if s.index not in state.ran and not self.limits.spare(s, state))
         if why is None:
             why = f"{left} runs could not be made" if left else "all runs are made"
         return Ended(why, left == 0)
+
+    def _pass(self, tried: set[int]) -> str | None:
+        """Make what is needed and was not tried yet; returns why the series ends before its last slot, if it does."""
+        for slot in self.series.slots:
+            state = self.state
+            if slot.index in tried or slot.index in state.ran or self.limits.spare(slot, state):
+                continue
+            if why := self._known(slot) or self._late(slot):
+                return why
+            self.last = self.series.variant(slot.variant)
+            if why := self._slot(slot, self.last):
+                return why
+            if slot.index in self.state.ran or self.failures:
+                tried.add(slot.index)
+            if len(self.failures) == FAILURES_IN_A_ROW:
+                why = f"{FAILURES_IN_A_ROW} runs in a row could not be made, the last one because: {self.failures[-1]}"
+                if self.series.door != NIGHTLY:
+                    raise TestbedError(f"{why}\nmend that, then go on with --resume {self.series.id}")
+                return why  # what was made of a night is judged, and what was not is told
+        return None
 
     def _slot(self, slot: Slot, variant: Variant) -> str | None:
         """Make one run, or journal why it could not be made; returns why no more are needed, if that is so."""

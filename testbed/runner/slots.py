@@ -5,11 +5,13 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
+from results.canaries import path_of, put_canaries
 from results.compare import values_of
 from results.criteria import Judgement, judge
 from results.manifest import Manifest, new_run_id
 from results.store import Store
 from testbed.experiments.runner import run_on
+from testbed.runner.beside import medians
 from testbed.runner.canary import look
 from testbed.runner.environment import environment
 from testbed.runner.execute import Measured
@@ -28,6 +30,10 @@ class Slots(AbstractContextManager["Slots"]):
         self._store = store
         self._progress = progress
         self._grounds = Grounds(series.id[-6:], progress)
+        self._read: Mapping[str, float] = {}
+        """The newest reading of the canaries."""
+        self._last: tuple[str, Mapping[str, float]] | None = None
+        """The run that was made last, and what was read before it."""
 
     def __exit__(self, *_error: object) -> None:
         self._grounds.close()
@@ -39,7 +45,11 @@ class Slots(AbstractContextManager["Slots"]):
     def canary(self, variant: Variant) -> Canary:
         """See `Executor.canary`."""
         testbed = self._grounds.ready(self._resolved[variant.label])
-        reading = look(testbed)
+        self._read = reading = look(testbed)
+        if self._last is not None:
+            run_id, before = self._last
+            put_canaries(self._store, run_id, medians([before, reading]))
+            self._last = None
         found = environment(testbed, reading["nic"])
         return Canary(reading, found.key, found.fields)
 
@@ -47,6 +57,8 @@ class Slots(AbstractContextManager["Slots"]):
         """See `Executor.run`."""
         wanted = self._resolved[variant.label]
         testbed = self._grounds.start(wanted)
+        # Before the run is in the store: who judges it at once finds what is known of the machine by then.
+        put_canaries(self._store, run_id, self._read)
         try:
             judgement = run_on(
                 testbed, wanted.experiment, wanted.settings, variant.profile, run_id, self._store, self._progress
@@ -54,7 +66,10 @@ class Slots(AbstractContextManager["Slots"]):
         except BaseException:
             # In whatever state the run left it, the next one shall not begin there.
             self._grounds.drop(wanted.ground)
+            if run_id not in self._store.runs():
+                self._store.files.discard(path_of(run_id))
             raise
+        self._last = run_id, self._read
         return measured(self._store.manifest(run_id), judgement)
 
     def committed(self, run_id: str) -> Measured | None:

@@ -114,6 +114,19 @@ def test_failures_in_a_row_end_the_series_with_what_to_do():
         assert len(so_far(journal.entries).ran) == 2
 
 
+def test_what_was_passed_over_and_is_needed_after_all_is_made():
+    asked, executor = series(repeats=2), FakeExecutor()
+    last = asked.slots[-1]
+
+    def spare(slot, state):
+        return slot.index == 0 and last.index not in state.ran
+
+    with created(asked) as journal:
+        ended = execute(journal, executor, Limits(spare=spare), print)
+    assert (ended.complete, len(executor.made)) == (True, 4)
+    assert executor.made[-1] == asked.slots[0].variant
+
+
 def test_a_look_at_the_machine_that_fails_is_a_failure_of_the_slot_and_not_the_end():
     asked, executor = series(repeats=2), FakeExecutor()
     looks = itertools.count()

@@ -1,0 +1,69 @@
+"""What the real executor keeps of the canaries beside each run, and when."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from results.canaries import canaries
+from results.store import Store
+from testbed.errors import TestbedError
+from testbed.runner import slots as module
+from testbed.runner.execute import Measured
+from testbed.runner.slots import Slots
+from tests.runner.fakes import series
+
+
+class Grounds:
+    def __init__(self, *_asked):
+        self.dropped = []
+
+    def ready(self, _wanted):
+        return SimpleNamespace()
+
+    start = ready
+
+    def drop(self, ground):
+        self.dropped.append(ground)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def slots(tmp_path, monkeypatch):
+    readings = iter([{"cpu": 1.0}, {"cpu": 3.0}, {"cpu": 3.0}])
+    monkeypatch.setattr(module, "Grounds", Grounds)
+    monkeypatch.setattr(module, "look", lambda _testbed: {"nic": 1.0, **next(readings)})
+    monkeypatch.setattr(module, "environment", lambda _testbed, _nic: SimpleNamespace(key="e", fields={}))
+    monkeypatch.setattr(module, "measured", lambda _run, _judged: Measured("pass", {}, (), "jars"))
+    monkeypatch.setattr(Store, "manifest", lambda _store, run_id: run_id)
+    store = Store.open(tmp_path)
+    return Slots(series("A", store=str(tmp_path)), store, print), store
+
+
+def test_a_run_has_what_was_read_before_it_from_the_first_and_what_was_read_after_it_as_soon_as_it_is(
+    slots, monkeypatch
+):
+    made, store = slots
+    [variant] = series("A").variants
+    seen = []
+    monkeypatch.setattr(module, "run_on", lambda *_asked: seen.append(canaries(store, "run-1")))
+    made.canary(variant)
+    made.run(variant, "run-1")
+    assert seen == [{"cpu": 1.0, "nic": 1.0}]
+    made.canary(variant)
+    assert canaries(store, "run-1") == {"cpu": 2.0, "nic": 1.0}
+
+
+def test_a_run_that_could_not_be_made_leaves_nothing(slots, monkeypatch):
+    def fail(*_asked):
+        raise TestbedError("no disk")
+
+    made, store = slots
+    [variant] = series("A").variants
+    monkeypatch.setattr(module, "run_on", fail)
+    made.canary(variant)
+    with pytest.raises(TestbedError, match="no disk"):
+        made.run(variant, "run-1")
+    made.canary(variant)
+    assert list(store.files.list("canaries")) == []
