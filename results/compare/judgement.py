@@ -120,26 +120,25 @@ def worst(findings: Sequence[Finding], others: Sequence[Verdict] = ()) -> Verdic
 
 def _sided(comparison: Comparison, rule: Rule) -> "_Sided | Finding":
     """The comparison's chances, or why it has none."""
-    complete, clean, changes = [], [], []
+    clean, changes, lost = [], [], 0
     for pair in comparison.pairs:
-        if not (_usable(pair.baseline) and _usable(pair.candidate)):
-            continue
-        assert pair.baseline is not None and pair.candidate is not None
-        complete.append((pair.baseline, pair.candidate))
-        if pair.moved:
+        if pair.moved:  # with a value or without: a machine that changes may keep a run from having one
             changes.append(pair.moved)
-        else:
+        elif _usable(pair.baseline) and _usable(pair.candidate):
+            assert pair.baseline is not None and pair.candidate is not None
             clean.append((pair.baseline, pair.candidate))
-    need = rule.fewest_pairs
-    if len(complete) < need:
-        lost = len(comparison.pairs) - len(complete)
+        else:
+            lost += 1
+    need, complete = rule.fewest_pairs, len(clean) + len(changes)
+    if complete < need:
         without = f"; {lost} of {len(comparison.pairs)} have no value on one side" if lost else ""
-        return Finding(comparison, "NO-DATA", None, f"{_pairs(len(complete))}, at least {need} are needed{without}")
+        return Finding(comparison, "NO-DATA", None, f"{_pairs(complete)}, at least {need} are needed{without}")
     if len(clean) < need or len(clean) < len(changes):
         effect = paired_effect(clean, rule.confidence) if clean else None
-        why = f"the machine changed in {len(changes)} of {_pairs(len(complete))}: {changes[0]}"
+        why = f"the machine changed in {len(changes)} of {_pairs(complete)}: {changes[0]}"
         return Finding(comparison, "ENV-CHANGED", effect, why)
-    slower, faster = math.log1p(rule.threshold), math.log1p(-rule.threshold)
+    threshold = comparison.measure.limit(rule.threshold)
+    slower, faster = math.log1p(threshold), math.log1p(-threshold)
     effect = paired_effect(clean, rule.confidence)
     averages, n = walsh_averages(log_ratios(clean)), len(clean)
     above, below = p_above(averages, n, slower), p_below(averages, n, faster)
@@ -152,10 +151,11 @@ def _sided(comparison: Comparison, rule: Rule) -> "_Sided | Finding":
 
 def _finding(comparison: Comparison, side: _Sided, p_worse: float, p_better: float, rule: Rule) -> Finding:
     worse, better = p_worse <= rule.family, p_better <= rule.family
-    limit, effect = f"{rule.threshold * 100:.3g} %", side.effect
+    threshold = comparison.measure.limit(rule.threshold)
+    limit, effect = f"{threshold * 100:.3g} %", side.effect
     dropped = sum(1 for pair in comparison.pairs if pair.moved)
     note = f"; {_pairs(dropped)} left out: the machine changed" if dropped else ""
-    detectable = effect.detectable(rule.threshold)
+    detectable = effect.detectable(threshold)
     verdict: Verdict
     if side.beyond and worse:
         verdict, why = "REGRESSED", f"worse by more than {limit}"
@@ -166,7 +166,7 @@ def _finding(comparison: Comparison, side: _Sided, p_worse: float, p_better: flo
     elif side.beyond:
         verdict, why = "NOISY", f"beyond {limit}, but among so many comparisons luck reaches that, too: more pairs"
     else:
-        needed = max(effect.pairs_for(math.log1p(rule.threshold) / 2), effect.pairs + 1)
+        needed = max(effect.pairs_for(math.log1p(threshold) / 2), effect.pairs + 1)
         verdict, why = "NOISY", f"the interval holds {limit}; about {_pairs(needed)} would tell"
     return Finding(comparison, verdict, effect, why + note, detectable, p_worse if side.on_worse_side else p_better)
 

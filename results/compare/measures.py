@@ -27,6 +27,8 @@ class Measure:
     Two runs are compared by the `standing` of their values, and that is what `better` is of.
     What is not `compared` is told beside the others: it is a part of the picture, and says nothing of better or worse.
     What is only `asked` for is neither compared nor told unless it is named.
+    `coarse` is a change that counts, as a fraction, where that of other measures would be lost in its noise.
+    What is not `followed` is no series of its own from night to night: for a scenario, another measure says the same.
     """
 
     name: str
@@ -37,6 +39,12 @@ class Measure:
     compared: bool = True
     asked: bool = False
     standing: Callable[[float], float] = _itself
+    followed: bool = True
+    coarse: float = 0.0
+
+    def limit(self, threshold: float) -> float:
+        """The change that counts, where it is `threshold` for most measures."""
+        return max(threshold, self.coarse)
 
 
 _MEASURES: dict[str, Measure] = {}
@@ -80,6 +88,11 @@ def _quota(run: Manifest) -> float | None:
 
 def _move_seconds(_run: Manifest, measured: MoveMeasures) -> float | None:
     return measured.done_s
+
+
+def _seconds_per_gb(_run: Manifest, measured: MoveMeasures) -> float | None:
+    moved = sum(rates.total_bytes for rates in _received(measured))
+    return measured.done_s / (moved / 1e9) if measured.done_s is not None and moved > 0 else None
 
 
 def _busiest(measured: MoveMeasures) -> tuple[HostRates, Steady] | None:
@@ -131,6 +144,7 @@ def _cpu_per_gb(run: Manifest, measured: MoveMeasures) -> float | None:
 
 
 register(Measure("move-seconds", "from the move's start until it is done", "s", "lower", _move_seconds))
+register(Measure("seconds-per-gb", "the same for each GB that moved", "s/GB", "lower", _seconds_per_gb, followed=False))
 register(
     Measure(
         "steady-mean",
@@ -142,7 +156,9 @@ register(
     )
 )
 register(Measure("highest-11s", "highest rate over the quota's window", "of the quota", "lower", _highest_window))
-register(Measure("cpu-per-gb", "CPU time of the whole machine per moved GB", "CPU s/GB", "lower", _cpu_per_gb))
+register(
+    Measure("cpu-per-gb", "CPU time of the whole machine per moved GB", "CPU s/GB", "lower", _cpu_per_gb, coarse=0.15)
+)
 register(
     Measure(
         "lowest-11s", "lowest rate over the quota's window", "of the quota", "higher", _lowest_window, compared=False

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from results.compare.judgement import WORST_FIRST, Finding, Verdict, worst_of
+from results.compare.tally import ANY
 from results.verdict import Verdict as RunVerdict
 
 Kind = Literal["once", "paired", "upgrade"]
@@ -127,6 +128,9 @@ def judge_cells(candidate: Cell, baselines: Sequence[Cell]) -> Said:
     if not candidate.judged:
         return Said("NO-DATA", (f"inconclusive in {_runs(len(candidate.ids))}: {', '.join(candidate.ids)}",))
     found = [_criterion(name, candidate, baselines) for name in candidate.failing]
+    if len(candidate.failing) > 1 and worst_of([each.verdict for each in found]) != "REGRESSED":
+        beside = {cell.version: _failed(cell) for cell in baselines}
+        found.append(_counted(ANY, _failed(candidate), beside))
     if candidate.runs.get("fail") and not found:
         found.append(Said("NOISY", ("it failed, and no criterion says why",)))
     notes = [note for each in found for note in each.notes]
@@ -142,9 +146,17 @@ def judge_cells(candidate: Cell, baselines: Sequence[Cell]) -> Said:
 
 def _criterion(name: str, candidate: Cell, baselines: Sequence[Cell]) -> Said:
     """What one criterion that failed at all says."""
-    bad, of = candidate.counts(name)
+    return _counted(name, candidate.counts(name), {cell.version: cell.counts(name) for cell in baselines})
+
+
+def _failed(cell: Cell) -> tuple[int, int]:
+    return cell.runs.get("fail", 0), cell.judged
+
+
+def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int, int]]) -> Said:
+    """What it says that something failed so often, of so many runs, and so often beside."""
+    bad, of = counts
     told = f"{name} failed in {bad} of {_runs(of)}"
-    beside = {cell.version: cell.counts(name) for cell in baselines}
     others = ", ".join(f"{version} in {b} of {n}" for version, (b, n) in beside.items()) or "there is no baseline"
     seen = {version: counts for version, counts in beside.items() if counts[1]}
     if bad == of and of >= CERTAIN:

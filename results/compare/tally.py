@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from results.compare.judgement import Verdict
 
+ANY = "one criterion or another"
+"""What fails, where several do: another one each time, on another broker perhaps."""
 DOUBTFUL = 2
 """So many pairs more in which it failed for the candidate alone, and it is said that nobody can tell yet."""
 

@@ -85,6 +85,8 @@ class Measured:
     against: str
     line: Line
     levels: str
+    band: tuple[float, float]
+    """Px: where the change does not count."""
     span: tuple[float, float] | None
     mark: float | None
     detectable: str
@@ -114,7 +116,6 @@ def render_qualification(found: Qualification, ground: Ground | None, link: Link
         reasons=[(STATES[row.said.verdict], WORDS[row.said.verdict], row) for row in _with_reasons(found)],
         sections=sections(found, link),
         measured=comparisons(found, widest),
-        band=(_at(-found.threshold, widest), _at(found.threshold, widest)),
         scale=f"{widest * 100:.0f} %",
         width=WIDTH,
         middle=MIDDLE,
@@ -200,6 +201,7 @@ def comparisons(found: Qualification, widest: float) -> tuple[Measured, ...]:
     made = []
     for row, finding in pairs:
         effect, told = finding.effect, line(finding, row.name)
+        limit = finding.comparison.measure.limit(found.threshold)
         span = mark = None
         if effect is not None:
             span, mark = (_at(effect.low - 1, widest), _at(effect.high - 1, widest)), _at(effect.ratio - 1, widest)
@@ -211,6 +213,7 @@ def comparisons(found: Qualification, widest: float) -> tuple[Measured, ...]:
                 finding.comparison.baseline.rpartition(", ")[2],
                 told,
                 f"{told.before.split(' ')[0]} → {told.after}",
+                (_at(-limit, widest), _at(limit, widest)),
                 span,
                 mark,
                 "" if finding.detectable is None else f"{finding.detectable * 100:.1f} %",

@@ -60,16 +60,18 @@ def out_of_time(slot: Slot, series: Series, state: SoFar, left_s: float) -> str 
 
 
 def narrow_enough(findings: Sequence[Finding], threshold: float) -> str | None:
-    """Why no more pairs are needed: every interval is at most the threshold wide, after `ENOUGH_PAIRS` pairs.
+    """Why no more pairs are needed: every interval is at most its measure's threshold wide, after `ENOUGH_PAIRS` pairs.
 
     Only widths are looked at, never on which side of anything an interval lies: stopping says nothing of the effect.
     """
-    effects = [finding.effect for finding in findings]
-    if not effects or any(
-        effect is None or effect.pairs < ENOUGH_PAIRS or effect.half_width > threshold / 2 for effect in effects
-    ):
+    if not findings:
         return None
-    widest = max(effect.half_width for effect in effects if effect is not None)
+    widest = 0.0
+    for finding in findings:
+        effect, limit = finding.effect, finding.comparison.measure.limit(threshold)
+        if effect is None or effect.pairs < ENOUGH_PAIRS or effect.half_width > limit / 2:
+            return None
+        widest = max(widest, effect.half_width)
     return f"known well enough: the widest interval is ± {widest * 100:.2g} %"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from results.compare import Comparison, Finding, Pair, Rule, Tally, Verdict, find_measure, judge_all, moved, worst
+from results.compare.tally import ANY
 from results.verdict import Verdict as RunVerdict
 from testbed.runner.series import Canary, Ran, Series, SoFar
 
@@ -80,8 +81,7 @@ def _judged(series: Series, state: SoFar) -> tuple[tuple[Finding, ...], tuple[Br
     comparisons = [
         Comparison(baseline, candidate, find_measure(name), pairs(runs, baseline, candidate, name, state.canaries))
         for baseline, candidate in beside
-        for name in series.measures
-        if find_measure(name).compared
+        for name in _had(series, runs, (baseline, candidate))
     ]
     rule = Rule(threshold=series.threshold)
     counted = [tally for pair in beside for tally in tallies(runs, *pair, state.canaries)]
@@ -96,6 +96,14 @@ def _judged(series: Series, state: SoFar) -> tuple[tuple[Finding, ...], tuple[Br
         if verdict != "OK"
     ]
     return found, tuple(sorted(broken, key=lambda each: (each.candidate, each.criterion)))
+
+
+def _had(series: Series, runs: Sequence[Mapping[str, Ran]], labels: Sequence[str]) -> Sequence[str]:
+    """The measures that two variants are compared by: not those that no run of either has, as a move without a
+    throttle has no rate of one, unless they have none at all."""
+    wanted = [name for name in series.measures if find_measure(name).compared]
+    made = [block[label] for block in runs for label in labels if label in block]
+    return [name for name in wanted if any(_value(ran, name) is not None for ran in made)] or wanted
 
 
 def by_block(series: Series, state: SoFar) -> tuple[Mapping[str, Ran], ...]:
@@ -131,10 +139,15 @@ def tallies(
 ) -> tuple[Tally, ...]:
     """How often each criterion failed on one side alone, of unmoved pairs in which both runs were judged on it."""
     found: dict[str, list[tuple[bool, bool]]] = {}
+    at_all: list[tuple[bool, bool]] = []
     for first, second, changed in _side_by_side(blocks, baseline, candidate, canaries):
         old, new = first.done, second.done
+        if not changed and "inconclusive" not in (old.verdict, new.verdict):
+            at_all.append((bool(old.failed), bool(new.failed)))
         for name in sorted({*old.failed, *old.kept} & {*new.failed, *new.kept}) if not changed else ():
             found.setdefault(name, []).append((name in old.failed, name in new.failed))
+    if sum(any(map(any, pairs)) for pairs in found.values()) > 1:
+        found[ANY] = at_all
     return tuple(
         Tally(baseline, candidate, name, len(pairs), pairs.count((False, True)), pairs.count((True, False)))
         for name, pairs in found.items()

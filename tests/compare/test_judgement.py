@@ -64,6 +64,12 @@ def test_values_that_are_missing_or_not_positive_make_no_pair():
     assert finding.why == "4 pairs, at least 5 are needed; 4 of 8 have no value on one side"
 
 
+def test_a_machine_that_keeps_runs_from_having_values_changed():
+    pairs = [*comparison(1.0).pairs[:3], *(Pair(50.0, None, moved="cpu") for _ in range(7))]
+    [finding] = judge([Comparison("a", "b", TIME, tuple(pairs))])
+    assert (finding.verdict, finding.why) == ("ENV-CHANGED", "the machine changed in 7 of 10 pairs: cpu")
+
+
 def test_pairs_on_moved_ground_are_left_out_while_enough_others_are_there():
     assert verdict(1.0, count=8, moved=lambda n: "cpu" if n < 3 else "") == "OK"
     assert verdict(1.0, count=8, moved=lambda n: "cpu" if n < 4 else "") == "ENV-CHANGED"

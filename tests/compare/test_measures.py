@@ -6,7 +6,7 @@ from results.compare import find_measure, measures, values_of
 from results.criteria import judge
 from tests.results.synthetic import synthetic_run
 
-COMPARED = ("move-seconds", "steady-mean", "highest-11s", "cpu-per-gb")
+COMPARED = ("move-seconds", "seconds-per-gb", "steady-mean", "highest-11s", "cpu-per-gb")
 TOLD = ("lowest-11s", "bound-11s")
 NAMES = COMPARED + TOLD
 ASKED = ("nic-peak", "nic-mean", "in-flight", "copied", "under-min-isr", "lowest-isr")
@@ -25,6 +25,7 @@ def test_a_run_has_a_value_of_every_measure(run):
     assert {*NAMES} <= {*values} <= {*NAMES, *ASKED}
     assert tuple(measure.name for measure in measures() if measure.compared and not measure.asked) == COMPARED
     assert values["move-seconds"] == measured.done_s
+    assert values["seconds-per-gb"] * values["copied"] == pytest.approx(measured.done_s)
     assert 0.9 < values["steady-mean"] <= 1.0
     assert values["lowest-11s"] <= values["steady-mean"] <= values["highest-11s"] < values["bound-11s"] < 1.2
     load, moved = measured.load, sum(r.total_bytes for r in measured.rates if r.direction == "receive")
@@ -51,7 +52,7 @@ def test_what_could_not_be_measured_is_absent(run):
     known = set(values_of(run.manifest, replace(measured, rates=without))) - {*ASKED}
     assert known == set(COMPARED) - {"steady-mean"}
     known = set(values_of(replace(run.manifest, move=None), measured)) - {*ASKED}
-    assert known == {"move-seconds", "cpu-per-gb"}
+    assert known == {"move-seconds", "seconds-per-gb", "cpu-per-gb"}
 
 
 def test_an_unknown_measure_is_answered_with_the_nearest():

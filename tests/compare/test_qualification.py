@@ -54,6 +54,18 @@ def test_what_few_runs_say(candidate, baseline, verdict, reason):
     assert bool(said.reasons) == (verdict != "OK")
 
 
+def test_what_fails_every_time_and_otherwise_each_time_has_regressed():
+    ids, runs = ("n0", "n1", "n2"), {"fail": 3}
+    hosts = {f"rate-bound {host}": (1, 3) for host in ("b1", "b2", "b3")}
+    kept = dict.fromkeys(hosts, (0, 3))
+    new, old = Cell("new", runs, ids, hosts), Cell("old", {"pass": 3}, ids, kept)
+    said = judge_cells(new, [old])
+    assert said.verdict == "REGRESSED"
+    assert said.reasons == ("one criterion or another failed in 3 of 3 runs; old in 0 of 3",)
+    once = Cell("new", {"fail": 1, "pass": 2}, ids, {"a": (1, 3), "b": (1, 3)})
+    assert judge_cells(once, [old]).verdict == "OK"
+
+
 def test_why_it_was_not_run_is_the_reason():
     assert judge_cells(Cell("new", {}, (), {}, "it could not be run: no disk"), []).reasons == (
         "it could not be run: no disk",

@@ -212,3 +212,37 @@ def test_a_folder_that_was_built_anew_within_the_series_is_noticed():
         software=lambda slot: f"jars {slot.index > 2}" if slot.variant == asked.slots[3].variant else "x",
     )
     assert mixed_software(asked, so_far(journal)) == [asked.slots[3].variant]
+
+
+def test_what_no_run_of_either_has_is_not_compared_unless_they_have_nothing_at_all():
+    asked = series(repeats=8, measures=("move-seconds", "steady-mean"))
+    found = told(asked, entries(asked, lambda slot: 50 * noise(slot)))
+    assert [finding.comparison.measure.name for finding in found.findings] == ["move-seconds"]
+    assert found.verdict == "OK"
+    asked = series(repeats=8, measures=("steady-mean", "highest-11s"))
+    found = told(asked, entries(asked, lambda slot: 50 * noise(slot)))
+    assert [finding.verdict for finding in found.findings] == ["NO-DATA", "NO-DATA"]
+
+
+def test_a_measure_with_noise_of_its_own_has_a_threshold_of_its_own():
+    asked = series(repeats=8, measures=("cpu-per-gb",))
+    wild = lambda slot: 50 * (1 + 0.06 * ((slot.index * 7) % 5 - 2) / 2)  # noqa: E731
+    [finding] = told(asked, entries(asked, wild, measure="cpu-per-gb")).findings
+    assert (finding.verdict, finding.why) == ("OK", "not worse by 15 % or more")
+    worse = lambda slot: wild(slot) * (1.4 if slot.variant == "B" else 1)  # noqa: E731
+    assert told(asked, entries(asked, worse, measure="cpu-per-gb")).verdict == "REGRESSED"
+    asked = series(repeats=8, measures=("cpu-per-gb",), threshold=0.2)
+    [finding] = told(asked, entries(asked, wild, measure="cpu-per-gb")).findings
+    assert finding.why == "not worse by 20 % or more"
+
+
+def test_what_fails_otherwise_each_time_is_counted_as_one():
+    asked = series(repeats=9)
+    names = tuple(f"rate-bound b{number}" for number in range(9))
+
+    def failed(slot):
+        return (names[slot.block],) if slot.variant == "B" else ()
+
+    kept = lambda slot: tuple(set(names) - set(failed(slot)))  # noqa: E731
+    found = told(asked, entries(asked, lambda slot: 50 * noise(slot), failed=failed, kept=kept))
+    assert [(each.criterion, each.verdict) for each in found.broken] == [("one criterion or another", "REGRESSED")]
