@@ -2,7 +2,7 @@
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -24,7 +24,7 @@ from results.store import Store, StoreError
 
 """Folder of a store with what was read of the machine beside a run: `<run_id>.json`, canary → value."""
 RUNS_A_TASK = 200
-TOLD = pa.schema([("run_id", pa.string()), ("problem", pa.string())])
+TOLD = pa.schema([("run_id", pa.string()), ("problem", pa.string()), ("lost", pa.bool_())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ def ingest(spark: SparkSession, store: Store) -> Ingested:
     # Sorted into ranges, since runs of one pack are read together.
     frame = spark.createDataFrame([(r,) for r in new], "run_id string")
     done = frame.repartitionByRange(min(tasks, len(new)), "run_id").mapInArrow(
-        functools.partial(_take_in, store.location), "run_id string, problem string"
+        functools.partial(_take_in, store.location), "run_id string, problem string, lost boolean"
     )
-    failed = [f"run {row.run_id}: {row.problem}" for row in done.collect()]
-    problems += failed
+    told = done.collect()
+    problems += [f"run {row.run_id}: {row.problem}" for row in told]
     parts.merge(store)
-    return Ingested(len(new) - len(failed), tuple(problems))
+    return Ingested(len(new) - sum(row.lost for row in told), tuple(problems))
 
 
 @contextlib.contextmanager
@@ -97,24 +97,33 @@ def counted(values: DataFrame, *, also_disturbed: bool) -> DataFrame:
 def _take_in(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """On a worker: the runs' rows into parts of their own; yields what could not be read."""
     store = Store.open(location)
-    failed: list[dict[str, str]] = []
+    failed: list[dict[str, Any]] = []
     for batch in batches:
         found: list[dict[str, Any]] = []
         for run_id in batch.column("run_id").to_pylist():
             try:
-                found += rows_of(store, run_id)
-            except (StoreError, ValueError) as error:
-                failed.append({"run_id": run_id, "problem": str(error)})
+                read = canaries(store, run_id)
+            except StoreError as error:  # the run itself is whole
+                failed.append({"run_id": run_id, "problem": str(error), "lost": False})
+                read = {}
+            try:
+                found += rows_of(store, run_id, read)
+            except Exception as error:  # noqa: BLE001 - whatever it is, one run shall not keep the others out
+                told = error if isinstance(error, StoreError | ValueError) else f"{type(error).__name__}: {error}"
+                failed.append({"run_id": run_id, "problem": str(told), "lost": True})
         if found:
             parts.write(store, pa.Table.from_pylist(found, schema=VALUES))
     yield pa.RecordBatch.from_pylist(failed, schema=TOLD)
 
 
-def rows_of(store: Store, run_id: str) -> list[dict[str, Any]]:
-    """A run's rows. Raises StoreError when it cannot be read, ValueError when what it says makes no sense."""
+def rows_of(store: Store, run_id: str, read: Mapping[str, float]) -> list[dict[str, Any]]:
+    """A run's rows; `read` is what canaries said beside it.
+
+    Raises StoreError when it cannot be read, ValueError when what it says makes no sense.
+    """
     run = store.manifest(run_id)
     values, failed, by_machine = _numbers(store, run)
-    return rows(run, failed, [*values, *canary_values(run, canaries(store, run_id))], disturbed=by_machine)
+    return rows(run, failed, [*values, *canary_values(run, read)], disturbed=by_machine)
 
 
 def _numbers(store: Store, run: Manifest) -> tuple[list[Value], int, bool]:

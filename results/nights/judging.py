@@ -14,7 +14,7 @@ from results.nights.learning import lessons, taught
 from results.nights.state import NEVER, Learned, Said, State
 from results.series.block import MOST_RUNS, Floats, Ints
 from results.series.history import History, Reported
-from results.series.judge import Better, Judge, verdict
+from results.series.judge import Better, Judge, direction, verdict
 
 BEFORE = 30
 """So many of a canary's readings before a change are compared with those since."""
@@ -27,6 +27,16 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "canary.steal": (0.0, 0.02),
 }
 """Canary → the change, as a fraction of its level and on its own scale, up to which nobody asks."""
+BAD: Mapping[str, int] = {
+    "canary.nic": -1,
+    "canary.transfer": -1,
+    "canary.cpu": 1,
+    "canary.fsync": 1,
+    "canary.steal": 1,
+}
+"""Canary → where it goes when the machine gets worse. Of others nobody knows."""
+BY_CHANCE = 0.05
+"""So many of the windows before may have lain as far off, for a reading to say anything."""
 OTHER_LIMIT = (0.10, 0.0)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -98,7 +108,8 @@ def judge_bucket(
         canaries.setdefault(bucket.places[i], []).append(i)
     for at, i in enumerate(judged):
         found = [each for each in came.found if each.series == at]
-        causes = {each: cause(bucket, canaries.get(bucket.places[i], []), own, each) for each in found}
+        better = bucket.better[i]
+        causes = {each: cause(bucket, canaries.get(bucket.places[i], []), own, each, better) for each in found}
         after[i] = _judged(own, at, before[i], came, causes, judge)
     return [after[i] for i in sorted(after)]
 
@@ -142,13 +153,17 @@ def _judged(own: Bucket, at: int, before: State, came: Advanced, causes: Mapping
     finite = np.flatnonzero(np.isfinite(values))
     judgement, oldest = came.judgements[at], int(came.oldest[at])
     since = int(own.runs.at[oldest]) if oldest >= 0 else before.since
+    if not history.baseline and len(finite) < MOST_RUNS:
+        since = NEVER  # the window has room: what lands late, and is older, belongs to it
     if judgement is None:
         return replace(before, since=since)
     said = Said("NO-DATA")
     better: Better = "higher" if own.better[at] == "higher" else "lower"
-    if judgement.change is not None and newest is not None:
+    # What several nights found that are judged at once was told by none of them. (Of a store that was never judged,
+    # whose nights are replayed, only the last one is tonight.)
+    if newest is not None and (judgement.change is not None or before.judged != NEVER):
         why = told.get(newest.first_bad, "")
-        word = "ENV-CHANGED" if why else verdict(judgement, better, judge.rule)
+        word = "ENV-CHANGED" if why else direction(newest.change, better)
         said = Said(word, why, reported=newest)
     else:
         said = Said(verdict(judgement, better, judge.rule))
@@ -163,28 +178,41 @@ def _judged(own: Bucket, at: int, before: State, came: Advanced, causes: Mapping
     return replace(before, history=history, causes=told, since=since, judged=judged, said=said)
 
 
-def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: Found) -> str:
+def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: Found, better: str) -> str:
     """What of the machine changed with it, in words; empty when nothing did that canaries tell."""
     first, last = int(own.runs.at[found.first_bad]), int(own.runs.at[found.newest])
+    worse = direction(found.change, "higher" if better == "higher" else "lower") == "REGRESSED"
     for i in canaries:
         at, values = bucket.of_series(i)
         finite = np.isfinite(values)
         old = values[finite & (at < first)][-BEFORE:]
         new = values[finite & (at >= first) & (at <= last)]
-        if moved(bucket.metrics[i], old, new):
-            return f"{bucket.metrics[i]} went from {np.median(old):.4g} to {np.median(new):.4g} with it"
+        metric = bucket.metrics[i]
+        way = BAD.get(metric, 0) * (1 if worse else -1)
+        if way * (np.median(new) - np.median(old) if len(old) and len(new) else 0.0) < 0:
+            continue  # a better machine makes nothing worse
+        if moved(metric, old, new, found.change.effect):
+            return f"{metric} went from {np.median(old):.4g} to {np.median(new):.4g} with it"
     return ""
 
 
-def moved(metric: str, old: Floats, new: Floats) -> bool:
-    """Whether a canary's level changed by more than its limit, and by more than its readings' own noise explains."""
+def moved(metric: str, old: Floats, new: Floats, effect: float | None = None) -> bool:
+    """Whether a canary's level changed: by more than its limit or, of a change that shall be explained (`effect`, a
+    fraction), by half as much at least; by more than its readings' own noise explains, and seldom so before."""
     if len(old) < 3 or not len(new):
         return False
     level, step = float(np.median(old)), float(np.median(new) - np.median(old))
     fraction, least = LIMITS.get(metric, OTHER_LIMIT)
+    if effect is not None and not least:
+        fraction = min(fraction, abs(effect) / 2)
     sigma = 1.4826 * float(np.median(np.abs(old - level)))
     error = 1.2533 * sigma * math.sqrt(1 / len(old) + 1 / len(new))
-    return abs(step) > max(fraction * abs(level), least) and abs(step) > SIGMAS * error
+    if abs(step) <= max(fraction * abs(level), least) or abs(step) <= SIGMAS * error:
+        return False
+    if len(new) > len(old):
+        return True
+    before = np.median(np.lib.stride_tricks.sliding_window_view(old, len(new)), axis=1)
+    return float(np.mean(np.abs(before - level) >= abs(step))) <= BY_CHANCE
 
 
 def iso(at: int) -> str:

@@ -51,6 +51,8 @@ class About:
     kafka: str
     commit: str | None
     verdict: str
+    disturbed: bool = False
+    """Only other work on the machine kept the newest run from a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +139,7 @@ def catalogue(values: DataFrame) -> list[About]:
             f.max(f.unix_micros("at")).alias("newest"),
             f.max(f.when(f.col("value").isNotNull(), f.unix_micros("at"))).alias("newest_value"),
             *(f.max_by(name, "at").alias(name) for name in last),
+            f.coalesce(f.max_by("disturbed", "at"), f.lit(False)).alias("disturbed"),
         )
         .collect()
     )

@@ -8,6 +8,7 @@ import hashlib
 import io
 from pathlib import PurePosixPath
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -85,6 +86,13 @@ def set_aside(store: Store, path: str) -> str:
     return f"{store.location}/{path} is damaged and was moved to {target}; its runs are ingested again"
 
 
+def _once(table: pa.Table) -> pa.Table:
+    """Without the rows that a killed merge left in two parts."""
+    rows = table.append_column("row", pa.array(np.arange(table.num_rows)))
+    first = rows.group_by(["run_id", "series"]).aggregate([("row", "min")]).column("row_min")
+    return table.take(first.combine_chunks().sort())
+
+
 def merge(store: Store, most: int = MOST_SMALL, small_bytes: int = SMALL_BYTES) -> None:
     """Put small parts together when there are many. Under the store's lock, after `readable`.
 
@@ -93,7 +101,7 @@ def merge(store: Store, most: int = MOST_SMALL, small_bytes: int = SMALL_BYTES) 
     small = [path for path in paths(store) if len(store.files.read(path)) < small_bytes]
     if len(small) <= most:
         return
-    new = write(store, pa.concat_tables([read(store, path) for path in small]))
+    new = write(store, _once(pa.concat_tables([read(store, path) for path in small])))
     for path in small:
         if path != new:
             store.files.discard(path)

@@ -1,7 +1,7 @@
 """A night in one line a scenario: the worst of what is said of its series, and of whether it was run at all. Pure."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -15,6 +15,8 @@ from results.series.history import Reported
 EXIT: Mapping[str, int] = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}
 TONIGHT = timedelta(hours=36)
 """A run that is older than the store's newest by more than that is not tonight's."""
+SAME_NIGHT = timedelta(hours=18)
+"""Runs that are further apart are of two nights: what was told on the first is not told again on the second."""
 RETIRED = timedelta(days=30)
 """A scenario that was not run for so long is not asked for any more."""
 
@@ -55,21 +57,28 @@ class Scenario:
     newest: int
     verdict: Verdict
     lines: tuple[Line, ...]
+    nothing: str = "nothing was measured"
+    """Why there are no series."""
 
     @property
     def why(self) -> str:
         """That of its worst series."""
-        return self.lines[0].why if self.lines else "nothing was measured"
+        return self.lines[0].why if self.lines else self.nothing
 
 
 def scenarios(
     night: Night,
     *,
     experiments: Sequence[str] = (),
+    only: Collection[str] | None = None,
     tonight: timedelta = TONIGHT,
     retired: timedelta = RETIRED,
 ) -> list[Scenario]:
-    """Tonight's scenarios, worst first; retired ones are left out."""
+    """Tonight's scenarios, worst first: those of `experiments`, and those whose ids are in `only`; retired ones are
+    left out, and those not run tonight that were never run often enough to be judged.
+
+    One that was run tonight in several environments is there once for each.
+    """
     grouped: dict[str, list[About]] = {}
     for each in night.about:
         grouped.setdefault(each.scenario, []).append(each)
@@ -80,14 +89,35 @@ def scenarios(
         age = _age(newest, last.newest)
         if age > retired or (experiments and last.experiment not in experiments):
             continue
-        # What was never measured, or not for long, is no series of tonight.
+        if (only is not None and last.scenario not in only) or (age > tonight and max(_runs_of(members)) < FEWEST_RUNS):
+            continue
+        # What was never measured, or not for long, is no series of tonight; nor what newer runs do not even look for.
         measured = [each for each in members if each.newest_value is not None]
         lately = [each for each in measured if _age(last.newest, each.newest_value) <= retired]
-        found.append(_scenario(lately, last, night.states, late=age > tonight))
-    named = _names(found)
-    return sorted(
-        (replace(each, name=named[each.id]) for each in found), key=lambda each: (rank(each.verdict), each.name)
-    )
+        lately = [each for each in lately if _looked_for(each, members, tonight)]
+        found += [
+            _scenario(lately, own, night.states, late=age > tonight, again=_age(newest, own.newest) > SAME_NIGHT)
+            for own in _by_environment(members, last)
+        ]
+    return sorted(_named(found), key=lambda each: (rank(each.verdict), each.name))
+
+
+def _looked_for(each: About, members: Sequence[About], tonight: timedelta) -> bool:
+    here = max(other.newest for other in members if other.environment == each.environment)
+    return _age(here, each.newest) <= tonight
+
+
+def _runs_of(members: Iterable[About]) -> list[int]:
+    return [each.runs for each in members if each.better != "canary"] or [0]
+
+
+def _by_environment(members: Sequence[About], last: About) -> list[About]:
+    """The newest run of each environment in which the scenario was run this night, that of the newest of all first."""
+    found = {last.environment: last}
+    for each in sorted(members, key=lambda each: each.newest, reverse=True):
+        if _age(last.newest, each.newest) <= SAME_NIGHT:
+            found.setdefault(each.environment, each)
+    return list(found.values())
 
 
 def _age(now: int, then: int | None) -> timedelta:
@@ -104,11 +134,18 @@ def rank(verdict: Verdict) -> int:
     return WORST_FIRST.index(verdict)
 
 
-def _scenario(members: Sequence[About], last: About, states: Mapping[str, State], *, late: bool) -> Scenario:
+def _scenario(
+    members: Sequence[About], last: About, states: Mapping[str, State], *, late: bool, again: bool
+) -> Scenario:
     here = [each for each in members if each.environment == last.environment and each.better != "canary"]
     elsewhere = [each for each in members if each.environment != last.environment]
-    lines = [_line(each, last, elsewhere, states.get(each.series), late=late) for each in here]
+    lines = [_line(each, last, elsewhere, states.get(each.series), late=late, again=again) for each in here]
     lines.sort(key=lambda line: (rank(line.verdict), line.about.metric))
+    verdict: Verdict = lines[0].verdict if lines else "NO-DATA"
+    nothing = "nothing was measured"
+    before = [each for each in elsewhere if each.better != "canary" and each.runs >= FEWEST_RUNS]
+    if not lines and before and not late:
+        verdict, nothing = "ENV-CHANGED", _environment(max(before, key=lambda each: each.newest), last, 0)
     return Scenario(
         last.scenario,
         last.experiment,
@@ -118,21 +155,31 @@ def _scenario(members: Sequence[About], last: About, states: Mapping[str, State]
         last.kafka,
         last.run_id,
         last.newest,
-        lines[0].verdict if lines else "NO-DATA",
+        verdict,
         tuple(lines),
+        nothing,
     )
 
 
-def _line(about: About, last: About, elsewhere: Sequence[About], state: State | None, *, late: bool) -> Line:
+def _line(
+    about: About, last: About, elsewhere: Sequence[About], state: State | None, *, late: bool, again: bool
+) -> Line:
     said = state.said if state is not None else Said("NO-DATA")
-    verdict, why = _verdict(about, last, elsewhere, said, late=late)
     history = state.history.reported if state is not None else ()
+    verdict, why = _verdict(about, last, elsewhere, said, late=late)
+    if said.reported is not None and verdict == said.verdict:
+        acknowledged = any(one.first_bad == said.reported.first_bad and one.acknowledged for one in history)
+        if acknowledged or again:
+            told = "its change is acknowledged" if acknowledged else "its change was told before"
+            verdict, why = "NO-DATA", f"{said.reported.change.runs} of {FEWEST_RUNS} runs since: {told}"
     return Line(about, verdict, why, said, history, state.causes if state is not None else {})
 
 
 def _verdict(about: About, last: About, elsewhere: Sequence[About], said: Said, *, late: bool) -> tuple[Verdict, str]:
     if late:
         return "NO-DATA", f"not run tonight; the newest run is {last.run_id}"
+    if about.disturbed and (about.newest_value or 0) < about.newest == last.newest:
+        return "ENV-CHANGED", f"only other work on the machine kept tonight's run {last.run_id} from a verdict"
     if (about.newest_value or 0) < last.newest:
         told = "was inconclusive" if last.verdict == "inconclusive" else "has no value"
         return "NO-DATA", f"tonight's run {last.run_id} {told}"
@@ -140,7 +187,7 @@ def _verdict(about: About, last: About, elsewhere: Sequence[About], said: Said, 
     if said.verdict == "NO-DATA":
         before = [each for each in elsewhere if each.metric == about.metric and each.runs >= FEWEST_RUNS]
         if before and about.runs < FEWEST_RUNS:
-            return "ENV-CHANGED", _environment(max(before, key=lambda each: each.newest), about)
+            return "ENV-CHANGED", _environment(max(before, key=lambda each: each.newest), about, about.runs)
         since = " since its last change" if about.runs > said.runs else ""
         return "NO-DATA", f"{said.runs} of {FEWEST_RUNS} runs{since}"
     if change is not None:
@@ -150,10 +197,10 @@ def _verdict(about: About, last: About, elsewhere: Sequence[About], said: Said, 
     return _known(said.verdict), ""
 
 
-def _environment(before: About, now: About) -> str:
+def _environment(before: About, now: About, runs: int) -> str:
     was, is_now = json.loads(before.ground), json.loads(now.ground)
     different = [f"{name} {was.get(name)} → {is_now[name]}" for name in is_now if was.get(name) != is_now[name]]
-    return f"the environment changed: {'; '.join(different)} ({now.runs} of {FEWEST_RUNS} runs in it)"
+    return f"the environment changed: {'; '.join(different)} ({runs} of {FEWEST_RUNS} runs in it)"
 
 
 def _known(word: str) -> Verdict:
@@ -164,14 +211,21 @@ def _runs(count: int) -> str:
     return f"{count} run{'' if count == 1 else 's'}"
 
 
-def _names(found: Sequence[Scenario]) -> dict[str, str]:
-    """Each scenario's name: the experiment and those parameters in which it is not like all others of it."""
-    names = {}
-    for experiment in {each.experiment for each in found}:
-        alike = [each for each in found if each.experiment == experiment]
-        keys = sorted({key for each in alike for key in each.parameters})
-        differ = [key for key in keys if len({str(each.parameters.get(key)) for each in alike}) > 1]
-        for each in alike:
-            told = " ".join(f"{key}={each.parameters[key]}" for key in differ if key in each.parameters)
-            names[each.id] = f"{experiment} {told}".rstrip()
-    return names
+def _named(found: Sequence[Scenario]) -> list[Scenario]:
+    """Each with its name: the experiment, those parameters in which it is not like all others of it, and of several
+    environments in which it was run what sets them apart."""
+    named = []
+    for each in found:
+        alike = [other for other in found if other.experiment == each.experiment]
+        same = [other for other in alike if other.id == each.id]
+        name = " ".join([each.experiment, *_differing(each.parameters, [other.parameters for other in alike])])
+        ground = _differing(each.environment, [other.environment for other in same])
+        named.append(replace(each, name=f"{name}, {' '.join(ground)}" if ground else name))
+    return named
+
+
+def _differing(own: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> list[str]:
+    """`name=value` of what is not alike in all."""
+    keys = sorted({key for each in others for key in each})
+    differ = [key for key in keys if len({str(each.get(key)) for each in others}) > 1]
+    return [f"{key}={own[key]}" for key in differ if key in own]

@@ -94,12 +94,11 @@ def scenario_id(experiment: str, parameters: Mapping[str, Any]) -> str:
 def move_values(run: Manifest, measured: MoveMeasures) -> Iterator[Value]:
     """The numbers of a run that moved something; compared ones by their standing (`results/compare/measures.py`)."""
     for measure in compared_measures():
-        if measure.compared:
+        if measure.compared and measure.followed:
             value = measure.value(run, measured)
             yield Value(measure.name, measure.unit, measure.better, None if value is None else measure.standing(value))
     for view in measured.clients:
         if view.part == "during" and view.records:
-            yield Value(f"{view.kind}-p99", "ms", "lower", None if view.p99_us is None else view.p99_us / 1000)
             yield Value(f"{view.kind}-silence", "s", "lower", view.silence_s)
 
 

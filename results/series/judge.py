@@ -113,13 +113,18 @@ def _detectable(values: Floats, scale: Floats, variance: Floats, memory: Floats,
     return np.asarray(np.divide(limit * error, level, out=np.full(len(level), np.nan), where=level > 0))
 
 
+def direction(change: Change, better: Better) -> Verdict:
+    """For the worse, or for the better."""
+    return "REGRESSED" if (change.after > change.before) == (better == "lower") else "IMPROVED"
+
+
 def verdict(judgement: Judgement, better: Better, rule: Rule) -> Verdict:
     """One word. NOISY: nothing was found, and a step of `rule.noisy` would not have been."""
     change = judgement.change
     if judgement.runs < FEWEST_RUNS:
         return "NO-DATA"
     if change is not None:
-        return "REGRESSED" if (change.after > change.before) == (better == "lower") else "IMPROVED"
+        return direction(change, better)
     if judgement.detectable is not None and judgement.detectable > rule.noisy:
         return "NOISY"
     return "OK"

@@ -5,6 +5,7 @@ import errno
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
@@ -71,9 +72,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
+            traceback.print_exc()
+            return FAILED
         where = f" ({error.filename})" if error.filename else ""
         print(f"testbed {command.name}: {error.strerror}{where}; make room and try again", file=sys.stderr)
+        return FAILED
+    except Exception:  # noqa: BLE001 - a mistake of ours: Python would end with 1, which means REGRESSED
+        traceback.print_exc()
         return FAILED
 
 

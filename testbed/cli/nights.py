@@ -4,10 +4,10 @@ import argparse
 import getpass
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -15,7 +15,7 @@ from urllib.parse import quote
 from results.compaction import locked
 from results.nights import state, told
 from results.nights.night import Night, night
-from results.nights.scenarios import EXIT, Scenario, scenarios, worst
+from results.nights.scenarios import EXIT, TONIGHT, Scenario, scenarios, worst
 from results.series.history import Acknowledged
 from results.store import Store, StoreError
 from testbed.cli.show import document, table, write
@@ -44,14 +44,23 @@ def judge(store: Store, args: argparse.Namespace) -> int:
     """Take in new runs, judge the nights since the last time, tell."""
     done, found = _night(store, args, args.report)
     tell(store, done, found, args)
-    return EXIT[worst(found)]
+    verdict = EXIT[worst(found)]
+    return 2 if verdict == 0 and done.problems else verdict
 
 
-def _night(store: Store, args: argparse.Namespace, page: Path | None) -> tuple[Night, list[Scenario]]:
-    """Judge the store; write the page, if one is wanted."""
+def _night(
+    store: Store,
+    args: argparse.Namespace,
+    page: Path | None,
+    only: Collection[str] | None = None,
+    took: timedelta = TONIGHT,
+) -> tuple[Night, list[Scenario]]:
+    """Judge the store; write the page, if one is wanted. `only` these scenarios are told, whose runs `took` so long."""
     with spark_of(args) as spark:
         done = night(spark, store, also_disturbed=args.also_disturbed)
-        found = scenarios(done, experiments=getattr(args, "experiment", None) or ())
+        found = scenarios(
+            done, experiments=getattr(args, "experiment", None) or (), only=only, tonight=max(TONIGHT, took)
+        )
         if page is not None:
             from results.nights.points import points
             from results.report.nights import render_nights
@@ -66,14 +75,17 @@ def tell_night(made: "Made", args: argparse.Namespace) -> int:
     store = Store.open(made.series.store)
     folder = args.out or reports_dir() / made.series.id
     page, args.junit = folder / "index.html", args.junit or folder / "junit.xml"
-    done, found = _night(store, args, page)
+    # A night that was interrupted may have been gone on with days later; and a store has others' runs, too.
+    begun = [store.manifest(ran.done.run_id).started for ran in made.state.ran.values()]
+    took = datetime.now(UTC) - min(map(datetime.fromisoformat, begun)) if begun else TONIGHT
+    done, found = _night(store, args, page, made.scenarios, took)
     done = replace(done, problems=(*done.problems, *made.problems))
     tell(store, done, found, args)
     if not made.complete:
         print(f"{made.why_ended}; `testbed nightly --resume {made.series.id}` goes on", file=sys.stderr)
     print(f"report {page}\njunit {args.junit}", file=sys.stderr)
     verdict = EXIT[worst(found)]
-    return 2 if verdict == 0 and made.problems else verdict
+    return 2 if verdict == 0 and done.problems else verdict
 
 
 def _links(page: Path) -> Callable[[str], str | None]:

@@ -33,6 +33,11 @@ class Made:
     complete: bool
 
     @property
+    def scenarios(self) -> frozenset[str]:
+        """The ids of what was to be run."""
+        return scenario_ids(self.series)
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """Cases without a run, and why."""
         slots = {slot.index: slot.variant for slot in self.series.slots}
@@ -65,11 +70,17 @@ def needed(known: Iterable[State], more: int = MORE, noisy: float = Rule().noisy
     """How often a scenario is run: `more` times when in any of its series a change of `noisy` would be missed."""
     wild = {each.scenario for each in known if (each.said.detectable or 0.0) > noisy}
 
-    def repeats(wanted: Resolved) -> int:
-        parameters = {**wanted.settings, "topology": wanted.topology.name}
-        return more if scenario_id(wanted.experiment.name, parameters) in wild else 1
+    return lambda wanted: more if scenario_of(wanted) in wild else 1
 
-    return repeats
+
+def scenario_of(wanted: Resolved) -> str:
+    """The id by which a store's nights know the runs of a variant."""
+    return scenario_id(wanted.experiment.name, {**wanted.settings, "topology": wanted.topology.name})
+
+
+def scenario_ids(series: Series) -> frozenset[str]:
+    """The scenarios that a night runs."""
+    return frozenset(scenario_of(resolve(variant)) for variant in series.variants)
 
 
 def new_night(

@@ -76,6 +76,12 @@ def test_forms(judged, tmp_path, capsys):
     assert "not read: run x: cut" in capsys.readouterr().out
 
 
+def test_what_could_not_be_read_is_no_ok(judged, tmp_path):
+    for verdict, code in (("OK", 2), ("REGRESSED", 1)):
+        judged(verdict, ("run x: cut",))
+        assert main(["results", "judge", "--store", str(tmp_path)]) == code
+
+
 def test_ack_needs_a_reason_and_a_change(tmp_path, capsys):
     store = Store.open(tmp_path)
     state.save(store, [State("s1", "move", "seconds", history=History("b", (REPORTED,)))])

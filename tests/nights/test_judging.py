@@ -6,7 +6,7 @@ import pytest
 
 from results.nights.advance import DAY_US
 from results.nights.judging import iso, judge_bucket, learn_from, micros, moved
-from results.nights.state import State
+from results.nights.state import NEVER, State
 from results.series.judge import Judge
 from tests.nights.made import BEGIN
 
@@ -72,6 +72,27 @@ def test_tonight_is_what_was_found_with_the_newest_run(learned):
     assert len(later.history.reported) == 1
 
 
+def test_what_several_nights_found_that_are_judged_at_once_is_told(learned):
+    values = stepped(1, 37, 0.25)
+    before = judged(table(rows("a", values[:36])), learned)["a"]
+    assert before.said.verdict == "OK"
+    state = judged(table(rows("a", [*values, values[-1]])), learned, [before])["a"]
+    assert state.said.verdict == "REGRESSED"
+    assert state.said.reported.first_bad == "run037"
+    assert state.said.reported.found < "run040"  # not on the newest night
+    replayed = judged(table(rows("a", [*values, values[-1]])), learned)["a"]
+    assert replayed.said.verdict == "NO-DATA"  # as though it had been judged every night
+    assert len(replayed.history.reported) == 1
+
+
+def test_what_lands_late_belongs_to_a_window_that_has_room(learned):
+    values = calm(5)
+    young = judged(table(rows("a", values)[36:]), learned)["a"]
+    assert (young.said.verdict, young.said.runs, young.since) == ("NO-DATA", 4, NEVER)
+    state = judged(table(rows("a", [*values, values[0]])), learned, [young])["a"]
+    assert (state.said.verdict, state.said.runs) == ("OK", 41)
+
+
 @pytest.mark.parametrize(("better", "size", "word"), [("higher", 0.25, "IMPROVED"), ("lower", -0.25, "IMPROVED")])
 def test_which_way_is_better_counts(learned, better, size, word):
     assert judged(table(rows("a", stepped(1, 37, size), better=better)), learned)["a"].said.verdict == word
@@ -92,6 +113,32 @@ def test_a_machine_that_changed_takes_the_blame(learned):
     assert state["d"].said.verdict == "REGRESSED"
     assert state["c"].since == BEGIN
     assert state["c"].history.reported == ()
+
+
+def canary_beside(level, *, metric="canary.cpu", size=0.25, before=None, learned):
+    """What is said of a step of `size`, with a canary whose level went by `level` with it."""
+    read = calm(9, 1.0, 0.01) if before is None else before
+    read[37:] = read[37:] * (1 + level)
+    return judged(table(rows("a", stepped(1, 37, size)), rows("c", read, better="canary", metric=metric)), learned)["a"]
+
+
+def test_a_machine_that_changed_for_the_better_makes_nothing_worse(learned):
+    assert canary_beside(-0.15, learned=learned).said.verdict == "REGRESSED"
+    assert canary_beside(-0.15, metric="canary.nic", learned=learned).said.verdict == "ENV-CHANGED"
+    assert canary_beside(-0.15, metric="canary.of-somebody", learned=learned).said.verdict == "ENV-CHANGED"
+    assert canary_beside(-0.15, size=-0.25, learned=learned).said.verdict == "ENV-CHANGED"
+    assert canary_beside(0.15, size=-0.25, learned=learned).said.verdict == "IMPROVED"
+
+
+@pytest.mark.parametrize(("level", "word"), [(0.07, "ENV-CHANGED"), (0.04, "REGRESSED")])
+def test_a_canary_that_moved_by_half_as_much_explains_it(learned, level, word):
+    assert canary_beside(level, size=0.12, learned=learned).said.verdict == word
+
+
+def test_a_canary_that_is_often_as_far_off_explains_nothing(learned):
+    jumping = calm(9, 1.0, 0.01)
+    jumping[[3, 4, 5, 17, 18, 19, 29, 30]] *= 1.4
+    assert canary_beside(0.3, before=jumping, learned=learned).said.verdict == "REGRESSED"
 
 
 def test_a_spike_in_the_newest_run_alarms_nobody(learned):

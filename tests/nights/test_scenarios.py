@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -11,7 +12,7 @@ from results.nights.night import Night
 from results.nights.scenarios import EXIT, scenarios, worst
 from results.nights.state import Said, State
 from results.series.decision import Change
-from results.series.history import History, Reported
+from results.series.history import Acknowledged, History, Reported
 from tests.nights.made import BEGIN
 
 HOUR = 3_600_000_000
@@ -90,6 +91,7 @@ def test_what_was_never_measured_or_not_for_long_is_no_series(about):
         (about("b", metric="cpu", newest_value=None), None),
         (about("c", metric="old", newest_value=BEGIN - 31 * 24 * HOUR), said("OK")),
     ]
+    pairs.append((about("d", metric="renamed", newest=BEGIN - 48 * HOUR, newest_value=BEGIN - 48 * HOUR), said("OK")))
     (found,) = scenarios(night(*pairs))
     assert [line.about.series for line in found.lines] == ["a"]
     (empty,) = scenarios(night(pairs[1]))
@@ -104,6 +106,59 @@ def test_a_new_environment_is_named(about):
     assert why == "the environment changed: kernel 6.1 → 6.12 (2 of 10 runs in it)"
     young = about("a", newest=BEGIN - 24 * HOUR, runs=3)
     assert only(scenarios(night((young, said("OK")), (new, said("NO-DATA", runs=2)))))[0] == "NO-DATA"
+
+
+def test_a_machine_that_kept_tonights_run_from_a_verdict_is_named(about):
+    disturbed = about(newest_value=BEGIN - 24 * HOUR, verdict="inconclusive", disturbed=True)
+    verdict, why = only(scenarios(night((disturbed, said("OK")))))
+    assert (verdict, why.startswith("only other work on the machine kept tonight's run 2024")) == ("ENV-CHANGED", True)
+
+
+def test_a_new_environment_without_any_value_is_named_too(about):
+    day = 24 * HOUR
+    old = about("a", newest=BEGIN - day, newest_value=BEGIN - day)
+    new = about("b", environment="e2", ground='{"kernel": "6.1", "network": "off its rate"}', newest_value=None, runs=0)
+    assert only(scenarios(night((old, said("OK")), (new, None)))) == (
+        "ENV-CHANGED",
+        "the environment changed: network None → off its rate (0 of 10 runs in it)",
+    )
+
+
+def test_each_environment_of_the_night_is_told(about):
+    first = about("a", newest=BEGIN - HOUR, newest_value=BEGIN - HOUR)
+    second = about("b", environment="e2", ground='{"kernel": "6.12"}')
+    found = scenarios(night((first, regressed()), (second, said("OK"))))
+    assert [(each.name, each.verdict) for each in found] == [
+        ("move, kernel=6.1", "REGRESSED"),
+        ("move, kernel=6.12", "OK"),
+    ]
+    yesterday = replace(first, newest=BEGIN - 24 * HOUR, newest_value=BEGIN - 24 * HOUR)
+    assert [each.name for each in scenarios(night((yesterday, regressed()), (second, said("OK"))))] == ["move"]
+
+
+def test_a_change_is_told_once_and_not_after_it_is_acknowledged(about):
+    other = about("b", scenario="y", experiment="other")
+    for hours, word in ((0, "REGRESSED"), (12, "REGRESSED"), (24, "NO-DATA")):
+        at = BEGIN - hours * HOUR
+        found = scenarios(night((about("a", newest=at, newest_value=at), regressed()), (other, said("OK"))))
+        [mine] = [each for each in found if each.experiment == "move"]
+        assert mine.verdict == word
+    assert mine.why == "3 of 10 runs since: its change was told before"
+    known = replace(REPORTED, acknowledged=Acknowledged("it is as it is", "me", "2024-01-01"))
+    state = replace(regressed(), history=History("", (known,)))
+    assert only(scenarios(night((about(), state)))) == (
+        "NO-DATA",
+        "3 of 10 runs since: its change is acknowledged",
+    )
+
+
+def test_only_some_are_told_and_what_was_never_run_often_is_not_asked_for(about):
+    a, b = about("a", scenario="x"), about("b", scenario="y", experiment="other")
+    assert [each.id for each in scenarios(night((a, said("OK")), (b, said("OK"))), only={"y"})] == ["y"]
+    day = 24 * HOUR
+    for runs, asked in ((9, False), (10, True)):
+        swept = about("b", scenario="y", runs=runs, newest=BEGIN - 2 * day, newest_value=BEGIN - 2 * day)
+        assert ("y" in {each.id for each in scenarios(night((a, said("OK")), (swept, None)))}) == asked
 
 
 def test_after_a_change_it_takes_ten_runs(about):

@@ -38,7 +38,7 @@ def by_metric(found):
 def test_a_run_is_a_row_for_each_number(committed):
     store, run_id = committed
     put_canaries(store, run_id, {"cpu": 0.7})
-    found = by_metric(rows_of(store, run_id))
+    found = by_metric(rows_of(store, run_id, canaries(store, run_id)))
     assert {
         "failed-criteria",
         "move-seconds",
@@ -59,7 +59,7 @@ def test_a_run_is_a_row_for_each_number(committed):
 def test_a_move_without_a_throttle_is_followed_by_its_own_measures(tmp_path):
     store = Store.open(tmp_path)
     run_id, _ = commit_judged(store, *relocated("reloc0", "s3-reassign", Told()))
-    found = by_metric(rows_of(store, run_id))
+    found = by_metric(rows_of(store, run_id, canaries(store, run_id)))
     assert found["move-seconds"]["value"] == pytest.approx(13.2, abs=0.2)
     assert {"of-formula", "between-brokers", "longest-ack", "failed-criteria"} <= found.keys()
     assert not [metric for metric in found if metric.endswith(" p99")]  # nothing of what was merely sampled
@@ -70,7 +70,7 @@ def test_what_has_no_rules_is_summarised_and_its_samples_are_not_read_twice(tmp_
     run_id = store.commit(replace(data, manifest=replace(data.manifest, experiment="mine", move=None)))
     monkeypatch.delattr(Store, "samples")  # the whole table, as a judgement wants it
     monkeypatch.delattr(Store, "events")
-    assert "nic.tx.bytes mean" in by_metric(rows_of(store, run_id))
+    assert "nic.tx.bytes mean" in by_metric(rows_of(store, run_id, canaries(store, run_id)))
 
 
 def test_what_is_inconclusive_has_no_values_but_canaries(data):
@@ -98,7 +98,7 @@ def test_by_the_machine_alone_is_read_from_the_samples(tmp_path, options, known)
     store = Store.open(tmp_path)
     run = synthetic_run(options).data()
     store.commit(run)
-    found = by_metric(rows_of(store, run.manifest.run_id))
+    found = by_metric(rows_of(store, run.manifest.run_id, canaries(store, run.manifest.run_id)))
     assert (found["move-seconds"]["value"] is not None) == known
     assert found["move-seconds"]["disturbed"] == (run.manifest.verdict == "inconclusive" and known)
 
@@ -126,7 +126,7 @@ def test_canaries_that_cannot_be_read_are_named(committed):
     for said in (b"[1]", b'{"cpu": "quick"}', b'{"cpu": NaN}'):
         store.files.put(f"canaries/{run_id}.json", said)
         with pytest.raises(StoreError, match="not a canary's readings"):
-            rows_of(store, run_id)
+            canaries(store, run_id)
 
 
 def history(series=10, runs=3, **other):
@@ -148,6 +148,18 @@ def test_small_parts_are_put_together_and_hold_the_same(tmp_path):
     before = pa.concat_tables([parts.read(store, path) for path in parts.paths(store)])
     parts.merge(store, most=5)
     assert len(parts.paths(store)) == 5
+    parts.merge(store, most=4)
+    (path,) = parts.paths(store)
+    key = [("series", "ascending"), ("at", "ascending")]
+    assert parts.read(store, path).sort_by(key).equals(before.sort_by(key))
+
+
+def test_what_a_killed_merge_left_twice_is_there_once_after_the_next(tmp_path):
+    store = Store.open(tmp_path)
+    for run in range(5):
+        generate.history(store, history(runs=5, begin=run, end=run + 1))
+    before = pa.concat_tables([parts.read(store, path) for path in parts.paths(store)])
+    parts.write(store, before)  # and here it was killed
     parts.merge(store, most=4)
     (path,) = parts.paths(store)
     key = [("series", "ascending"), ("at", "ascending")]
@@ -208,7 +220,9 @@ def test_a_generated_run_is_one_of_a_store(tmp_path):
     assert store.runs() == ids
     for run_id in ids:
         store.verify(run_id)
-    means = [by_metric(rows_of(store, run_id))["generated.m00 mean"]["value"] for run_id in ids]
+    means = [
+        by_metric(rows_of(store, run_id, canaries(store, run_id)))["generated.m00 mean"]["value"] for run_id in ids
+    ]
     assert means == pytest.approx([1.0, 1.5], rel=0.05)
     assert Judge().rule.night == 0.04
     assert isinstance(generate.sampled(generate.run_of(0, 1), 2, 3, 1), RunData)

@@ -95,10 +95,12 @@ def test_only_new_runs_are_read_and_a_damaged_one_hides_no_other(spark, tmp_path
     path = store.files.root / store.manifest(bad).files[0].path
     whole = path.read_bytes()
     path.write_bytes(whole[:100])
+    store.files.put(f"canaries/{good[0]}.json", b"[1]")
     taken = ingest(spark, store)
     assert taken.runs == 2
-    assert len(taken.problems) == 1
-    assert bad in taken.problems[0]
+    lost, beside = sorted(taken.problems)
+    assert lost.startswith(f"run {bad}: ")
+    assert beside.startswith(f"run {good[0]}: ") and "not a canary's readings" in beside
     for run_id in good:  # they are not read again: nobody notices that they are gone
         (store.files.root / store.manifest(run_id).files[0].path).unlink()
     path.write_bytes(whole)

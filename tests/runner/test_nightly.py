@@ -8,7 +8,7 @@ from results.canaries import canaries
 from results.nights.state import Said, State
 from results.nights.values import scenario_id
 from results.store import Store
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
 from testbed.runner import nightly
 from testbed.runner.beside import around
 from testbed.runner.limits import NIGHTLY, out_of_time
@@ -65,6 +65,15 @@ def test_what_was_not_run_is_told(doors, tmp_path):
     assert not made.complete
 
 
+def test_a_night_in_which_nothing_can_be_run_any_more_ends_and_is_judged(doors, tmp_path):
+    doors.fail = lambda _variant, number: TestbedError("no disk") if number else None
+    asked = series("ABCDE", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "s"))
+    made = nightly.run_night(asked, None, None, print)
+    assert (len(made.state.ran), made.complete) == (1, False)
+    assert made.why_ended == "3 runs in a row could not be made, the last one because: no disk"
+    assert len(made.problems) == 4
+
+
 @pytest.mark.parametrize("end", [None, KeyboardInterrupt])
 def test_canaries_are_put_beside_each_run_also_of_a_series_that_is_interrupted(doors, tmp_path, end):
     def fail(_variant, number):
@@ -82,8 +91,6 @@ def test_canaries_are_put_beside_each_run_also_of_a_series_that_is_interrupted(d
 
 
 def nightly_error(variant):
-    from testbed.errors import TestbedError
-
     return TestbedError("the broker is gone") if variant == "B" else None
 
 
