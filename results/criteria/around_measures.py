@@ -61,7 +61,7 @@ def measure_isr(run: RunSeries, move: Move, started: int, until: int) -> Isr:
 
 def _shrinks(run: RunSeries, host: str, started: int, until: int) -> Shrinks:
     series = run.gauge("broker.isr_shrinks", host)
-    return Shrinks(host, counted_between(series, started, until), longest_gap_s(series.t, started, until))
+    return Shrinks(host, counted_between(series, started, until), longest_gap_s(series.t, started, until, inside=True))
 
 
 def measure_stuck(run: RunSeries, started: int) -> Stuck | None:

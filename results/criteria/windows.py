@@ -44,18 +44,21 @@ def windows_within(series: Series, at_most_s: float) -> Windows:
     return Windows(series.t[i], series.t[j], elapsed, series.value[j] - series.value[i])
 
 
-def longest_gap_s(t: Micros, start_us: int, end_us: int) -> float | None:
+def longest_gap_s(t: Micros, start_us: int, end_us: int, *, inside: bool = False) -> float | None:
     """Longest time without a sample between start and end; None when there are no samples at all.
 
-    Readings just outside count as neighbours; where there is none, the start or the end itself is the edge.
+    Readings just outside count as neighbours; where there is none, the start or the end itself is the edge. With
+    `inside` only what of it lies between start and end counts: enough for a counter, which forgets nothing.
     """
     if len(t) == 0:
         return None
     first = max(int(np.searchsorted(t, start_us, side="right")) - 1, 0)
     last = min(int(np.searchsorted(t, end_us, side="left")), len(t) - 1)
-    gaps = [int(t[first]) - start_us, end_us - int(t[last])]
-    if last > first:
-        gaps.append(int(np.max(np.diff(t[first : last + 1]))))
+    near = t[first : last + 1]
+    near = np.clip(near, start_us, end_us) if inside else near
+    gaps = [int(near[0]) - start_us, end_us - int(near[-1])]
+    if len(near) > 1:
+        gaps.append(int(np.max(np.diff(near))))
     return max(*gaps, 0) / US
 
 

@@ -86,7 +86,7 @@ WITH counters AS (
     SELECT c.run_id, g.host, g.series, c.started, c.watched, {around("g.series", "c.started", "c.watched")} AS points
     FROM gauges g JOIN clock c USING (run_id) WHERE g.metric = 'broker.isr_shrinks')
 SELECT run_id, host, CASE WHEN points IS NOT NULL THEN {counted("points")} END AS shrinks,
-       {gap_s("series", "started", "watched")} AS gap_s
+       {gap_s("series", "started", "watched", inside=True)} AS gap_s
 FROM counters
 """
 """One row a run and broker that was asked for its ISR shrinks."""

@@ -58,13 +58,14 @@ def median(values: str) -> str:
     return f"(get({ordered}, CAST(({n} - 1) DIV 2 AS INT)) + get({ordered}, CAST({n} DIV 2 AS INT))) / 2"
 
 
-def gap_s(series: str, start_us: str, end_us: str) -> str:
-    """Longest time without a reading from start to end; null without any reading."""
+def gap_s(series: str, start_us: str, end_us: str, *, inside: bool = False) -> str:
+    """Longest time without a reading from start to end, null without any reading; see `windows.longest_gap_s`."""
     first = f"coalesce({last_at_or_before(series, start_us)}.us, get({series}, 0).us)"
     last = f"coalesce({first_at_or_after(series, end_us)}.us, try_element_at({series}, -1).us)"
+    step = f"least(n.us, {end_us}) - greatest(o.us, {start_us})" if inside else "n.us - o.us"
     steps = f"""zip_with(slice({series}, 2, greatest(size({series}) - 1, 0)),
                          slice({series}, 1, greatest(size({series}) - 1, 0)),
-                         (n, o) -> CASE WHEN o.us >= {first} AND n.us <= {last} THEN n.us - o.us END)"""
+                         (n, o) -> CASE WHEN o.us >= {first} AND n.us <= {last} THEN {step} END)"""
     longest = f"greatest(array_max({steps}), {first} - {start_us}, {end_us} - {last}, 0L)"
     return f"CASE WHEN size({series}) > 0 THEN {longest} / 1e6D END"
 

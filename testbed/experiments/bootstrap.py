@@ -4,6 +4,7 @@ import re
 import time
 
 from results.manifest import Differences, Done, InForce
+from results.schema import Sample
 from testbed.experiments.mover import SAMPLE_S, Mover, Transferred, put_back
 from testbed.faults.catalogue.broker_term import BrokerTerm
 from testbed.kafka.errors import KafkaError, UnreachableError
@@ -154,6 +155,9 @@ class Bootstrap(Mover):
         throttle.set((), self.setup.quota_bytes_per_s, brokers, wildcard=listed, everywhere=True)
         throttle.wait_in_force(IN_FORCE_S, brokers=[b for b in brokers if b != self.ids[self.joining]])
         self.context.progress(f"starting {self.joining}")
+        # It fetches as soon as it is up, before anybody can say that it serves.
+        self.recorder.add(self._nothing())
+        self.control_begins()
         self._start()
         throttle.wait_in_force(IN_FORCE_S, otherwise="the broker is being filled all the same")
         self._in_force = InForce(True, time.monotonic() - begun)
@@ -166,6 +170,12 @@ class Bootstrap(Mover):
             seconds = time.monotonic() - started
             self.recorder.event("move.done", "filling", {"seconds": round(seconds, 3)})
             self._done = Done(True, f"in sync everywhere {seconds:.1f} s after it was seen to serve")
+
+    def _nothing(self) -> list[Sample]:
+        """What lies in the empty folder: without these readings its logs would begin with what was fetched first."""
+        at, host = now_us(), self.joining
+        lacking = [tp for group in self.scene.groups if host in group.empty for tp in group.tps()]
+        return [Sample(at, host, "log.bytes", 0.0, tp.topic, tp.partition) for tp in lacking]
 
     def _follow(self, timeout_s: float) -> None:
         total = self.scene.partitions

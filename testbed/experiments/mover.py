@@ -97,6 +97,7 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
         self.load = Load(self.testbed.bootstrap, self.scene, token, seed + len(self.fills), self.recorder)
         self.driver: Driver | None = None
         self._control_done = self.scene.control is None
+        self._control_begun = False
 
     def __exit__(self, *_error: object) -> None:
         """Nothing: the driver has put back what it changed."""
@@ -261,9 +262,14 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
     def begun(self) -> None:
         """The move was accepted: the control goes with it."""
         self.load.mark("during")
-        if self.scene.control is not None:
-            self.recorder.event("control.started", self.scene.control.topic)
+        self.control_begins()
         self.during.started(self)
+
+    def control_begins(self) -> None:
+        """From now on the control may be copied. Told once."""
+        if self.scene.control is not None and not self._control_begun:
+            self._control_begun = True
+            self.recorder.event("control.started", self.scene.control.topic)
 
     def on_poll(self, poll: Poll) -> None:
         """Store how many partitions are in flight, tell when the control has arrived; then what is to happen.

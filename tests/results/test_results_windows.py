@@ -48,6 +48,10 @@ def test_a_gap_is_found_at_the_edges_too():
     assert longest_gap_s(t, -5 * US, 3 * US) == 6
     assert longest_gap_s(t, 4 * US, 5 * US) == 4  # nothing inside, but the neighbours are 4 s apart
     assert longest_gap_s(t[:0], 0, US) is None
+    assert longest_gap_s(t, 4 * US, 5 * US, inside=True) == 1
+    assert longest_gap_s(t, 6 * US, 8 * US) == 4
+    assert longest_gap_s(t, 6 * US, 8 * US, inside=True) == 1
+    assert longest_gap_s(t, -5 * US, 20 * US, inside=True) == 12
 
 
 def test_growth_needs_a_reading_after_the_end():
