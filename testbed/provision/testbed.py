@@ -22,7 +22,7 @@ from testbed.provision import serving
 from testbed.provision import state as states
 from testbed.provision.allocate import allocate
 from testbed.provision.containers import Engine
-from testbed.provision.cpus import require_as_declared
+from testbed.provision.cpus import lifted, require_as_declared
 from testbed.provision.disks import make_disk
 from testbed.provision.ended import NotWhole, explained, why_not_whole
 from testbed.provision.labels import Labels
@@ -246,7 +246,9 @@ class Testbed:
         With faults in, `topology` is what the NICs are then; otherwise it is the testbed's.
         """
         fabric, _pids = self.pids()
-        return measure(topology or self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric), only)
+        # What a NIC carries is not to be a matter of the few CPUs that a host may have.
+        with lifted(self.engine, self.name, self.topology.hosts):
+            return measure(topology or self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric), only)
 
     nics = measure_nics
     """Its short name, for use by hand."""

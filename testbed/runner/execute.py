@@ -26,6 +26,7 @@ class Measured:
     failed: tuple[str, ...]
     software: str
     kept: tuple[str, ...] = ()
+    sound: bool = False
 
 
 class Executor(Protocol):
@@ -112,9 +113,10 @@ class _Execution:
             if why := self._known(slot) or self._late(slot):
                 return why
             self.last = self.series.variant(slot.variant)
+            failed = len(self.state.failures)
             if why := self._slot(slot, self.last):
                 return why
-            if slot.index in self.state.ran or self.failures:
+            if slot.index in self.state.ran or len(self.state.failures) > failed:
                 tried.add(slot.index)
             if len(self.failures) == FAILURES_IN_A_ROW:
                 why = f"{FAILURES_IN_A_ROW} runs in a row could not be made, the last one because: {self.failures[-1]}"
@@ -177,6 +179,6 @@ class _Execution:
             self.progress(f"the machine could not be looked at after the last run: {error}")
 
 
-def _done(slot: int, run_id: str, measured: Measured, seconds: float) -> Done:
-    kept = measured.kept
-    return Done(slot, run_id, measured.verdict, measured.values, measured.failed, measured.software, seconds, kept)
+def _done(slot: int, run_id: str, found: Measured, seconds: float) -> Done:
+    values, failed, software, kept = found.values, found.failed, found.software, found.kept
+    return Done(slot, run_id, found.verdict, values, failed, software, seconds, kept, found.sound)

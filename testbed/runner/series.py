@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any, TypeVar
 
 from results.verdict import Verdict
@@ -83,6 +84,11 @@ class Series:
         plain = {name: tuple(document[name]) for name in ("measures", "grounds")}
         return cls(**{**document, **plain, "variants": variants, "groups": groups})
 
+    @property
+    def begun(self) -> datetime:
+        """When the series was begun."""
+        return datetime.strptime(f"{self.id.split('-')[0]}+0000", "%Y%m%dT%H%M%SZ%z")
+
     def differences(self, other: "Series") -> list[str]:
         """What another series asks for otherwise, id and store apart; empty when both mean the same runs."""
         return [
@@ -112,7 +118,8 @@ class Begun:
 @dataclass(frozen=True, slots=True)
 class Done:
     """A slot's run is in the store. `failed` names the criteria that did not hold, `kept` those that did; what could
-    not be judged is in neither. `software` is Kafka's digest.
+    not be judged is in neither. `software` is Kafka's digest. A run that is `sound` was measured although it is
+    inconclusive.
     """
 
     slot: int
@@ -123,6 +130,7 @@ class Done:
     software: str
     seconds: float
     kept: tuple[str, ...] = ()
+    sound: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
-from results.canaries import path_of, put_canaries
 from results.compare import values_of
 from results.criteria import Judgement, judge
+from results.criteria.disturbed import sound
 from results.manifest import Manifest, new_run_id
 from results.store import Store
 from testbed.experiments.runner import run_on
-from testbed.runner.beside import medians
+from testbed.runner.beside import forget, keep, medians
 from testbed.runner.canary import look
 from testbed.runner.environment import environment
 from testbed.runner.execute import Measured
@@ -48,7 +48,7 @@ class Slots(AbstractContextManager["Slots"]):
         self._read = reading = look(testbed)
         if self._last is not None:
             run_id, before = self._last
-            put_canaries(self._store, run_id, medians([before, reading]))
+            keep(self._store, run_id, medians([before, reading]), self._progress)
             self._last = None
         found = environment(testbed, reading["nic"])
         return Canary(reading, found.key, found.fields)
@@ -58,7 +58,7 @@ class Slots(AbstractContextManager["Slots"]):
         wanted = self._resolved[variant.label]
         testbed = self._grounds.start(wanted)
         # Before the run is in the store: who judges it at once finds what is known of the machine by then.
-        put_canaries(self._store, run_id, self._read)
+        keep(self._store, run_id, self._read, self._progress)
         try:
             judgement = run_on(
                 testbed, wanted.experiment, wanted.settings, variant.profile, run_id, self._store, self._progress
@@ -66,8 +66,7 @@ class Slots(AbstractContextManager["Slots"]):
         except BaseException:
             # In whatever state the run left it, the next one shall not begin there.
             self._grounds.drop(wanted.ground)
-            if run_id not in self._store.runs():
-                self._store.files.discard(path_of(run_id))
+            forget(self._store, run_id)
             raise
         self._last = run_id, self._read
         return measured(self._store.manifest(run_id), judgement)
@@ -88,7 +87,8 @@ def measured(run: Manifest, judgement: Judgement) -> Measured:
     failed = tuple(name for name, found in verdicts.items() if "fail" in found)
     kept = tuple(name for name, found in verdicts.items() if found == {"pass"})
     software = run.versions.jars_digest or ""
-    return Measured(judgement.verdict, values_of(run, judgement.measures), failed, software, kept)
+    values = values_of(run, judgement.measures)
+    return Measured(judgement.verdict, values, failed, software, kept, sound(judgement))
 
 
 def _where(*parts: str | None) -> str:
