@@ -200,12 +200,13 @@ def ingest(store: Store, run_id: str, text: bytes, files: Mapping[str, bytes], b
         raise StoreError(str(error)) from error
     if manifest.run_id != run_id:
         raise StoreError(f"its manifest says run_id {manifest.run_id!r}")
-    _check_beside(store, run_id, beside)
+    if beside is not None:
+        parse(beside, "its canaries")
     tables = _tables(manifest, files)
     index = store.catalogue.index()
     if run_id in store.runs():
         _compare(store, manifest, tables)
-        _put_beside(store, run_id, beside)
+        _put_beside(store, run_id, beside, new=False)
         return False
     if run_id in index.hidden():  # it comes back: what is left of it goes first
         store.files.discard(f"manifests/{run_id}.json")
@@ -219,7 +220,7 @@ def ingest(store: Store, run_id: str, text: bytes, files: Mapping[str, bytes], b
         entries.append(replace(entry, path=f"runs/{run_id}/{name}"))
     report = next((e.path for e in entries if e.kind == "report"), None)
     document = replace(manifest, files=tuple(entries), report=report).to_json()
-    _put_beside(store, run_id, beside)
+    _put_beside(store, run_id, beside, new=True)
     store.files.put(f"manifests/{run_id}.json", document.encode())
     return True
 
@@ -253,16 +254,9 @@ def _compare(store: Store, manifest: Manifest, tables: Mapping[FileKind, Any]) -
         raise StoreError(f"{store.location} has another run of that id: {', '.join(other)} differ; it stays")
 
 
-def _check_beside(store: Store, run_id: str, beside: bytes | None) -> None:
-    if beside is None:
-        return
-    parse(beside, "its canaries")
-    if canary_bytes(store, run_id) not in (None, beside):
-        raise StoreError(f"{store.location} has other canaries of that run; they stay")
-
-
-def _put_beside(store: Store, run_id: str, beside: bytes | None) -> None:
-    if beside is not None and canary_bytes(store, run_id) is None:
+def _put_beside(store: Store, run_id: str, beside: bytes | None, *, new: bool) -> None:
+    """What is there beside a known run stays: more may have been known when it was written."""
+    if beside is not None and (new or canary_bytes(store, run_id) is None):
         store.files.put(path_of(run_id), beside)
 
 

@@ -43,6 +43,11 @@ def canaries(store: Store, run_id: str) -> Mapping[str, float]:
     return {} if data is None else parse(data, f"{store.location}/{path_of(run_id)}")
 
 
+def to_bytes(read: Mapping[str, float]) -> bytes:
+    """As they are stored."""
+    return json.dumps(dict(read)).encode()
+
+
 def put_canaries(store: Store, run_id: str, read: Mapping[str, float]) -> None:
     """Keep what was read of the machine beside a run."""
-    store.files.put(path_of(run_id), json.dumps(dict(read)).encode())
+    store.files.put(path_of(run_id), to_bytes(read))

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from results.canaries import canaries
-from results.criteria.disturbed import disturbed
-from results.criteria.registry import UnknownExperimentError, judge, rules_for
+from results.criteria.disturbed import disturbed, sound
+from results.criteria.registry import Judgement, UnknownExperimentError, judge, rules_for
 from results.files import LocalFiles
 from results.manifest import Manifest
 from results.nights import parts
@@ -103,17 +103,20 @@ def _take_in(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
         for run_id in batch.column("run_id").to_pylist():
             try:
                 read = canaries(store, run_id)
-            except StoreError as error:  # the run itself is whole
-                failed.append({"run_id": run_id, "problem": str(error), "lost": False})
+            except Exception as error:  # noqa: BLE001 - the run itself is whole
+                failed.append({"run_id": run_id, "problem": _told(error), "lost": False})
                 read = {}
             try:
                 found += rows_of(store, run_id, read)
             except Exception as error:  # noqa: BLE001 - whatever it is, one run shall not keep the others out
-                told = error if isinstance(error, StoreError | ValueError) else f"{type(error).__name__}: {error}"
-                failed.append({"run_id": run_id, "problem": str(told), "lost": True})
+                failed.append({"run_id": run_id, "problem": _told(error), "lost": True})
         if found:
             parts.write(store, pa.Table.from_pylist(found, schema=VALUES))
     yield pa.RecordBatch.from_pylist(failed, schema=TOLD)
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, StoreError | ValueError) else f"{type(error).__name__}: {error}"
 
 
 def rows_of(store: Store, run_id: str, read: Mapping[str, float]) -> list[dict[str, Any]]:
@@ -122,22 +125,24 @@ def rows_of(store: Store, run_id: str, read: Mapping[str, float]) -> list[dict[s
     Raises StoreError when it cannot be read, ValueError when what it says makes no sense.
     """
     run = store.manifest(run_id)
-    values, failed, by_machine = _numbers(store, run)
-    return rows(run, failed, [*values, *canary_values(run, read)], disturbed=by_machine)
+    values, failed, judged = _numbers(store, run)
+    every = [*values, *canary_values(run, read)]
+    if judged is None or run.verdict != "inconclusive":
+        return rows(run, failed, every)
+    return rows(run, failed, every, disturbed=disturbed(judged), sound=sound(judged))
 
 
-def _numbers(store: Store, run: Manifest) -> tuple[list[Value], int, bool]:
-    """The run's numbers, how many criteria failed, and whether it is inconclusive by the machine alone."""
+def _numbers(store: Store, run: Manifest) -> tuple[list[Value], int, Judgement | None]:
+    """The run's numbers, how many criteria failed, and the judgement, of what has rules."""
     if run.incident is None:
         with contextlib.suppress(UnknownExperimentError):
             rules_for(run.experiment)  # before anything is read: what has no rules is only summarised
             judged = judge(run, store.samples(run.run_id), store.events(run.run_id))
             failed = sum(c.verdict == "fail" for c in judged.criteria)
-            by_machine = run.verdict == "inconclusive" and disturbed(judged)
             moved = run.move is not None or run.relocation is not None
-            return list(move_values(run, judged.measures)) if moved else [], failed, by_machine
+            return list(move_values(run, judged.measures)) if moved else [], failed, judged
     failed = sum(c.verdict == "fail" for c in store.criteria(run.run_id))
     if run.incident is not None:
-        return [], failed, False
+        return [], failed, None
     names, _, numbers = summarise(store.table(run.run_id, "samples", READ))
-    return list(summary_values(names, numbers)), failed, False
+    return list(summary_values(names, numbers)), failed, None

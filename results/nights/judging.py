@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.compare.judgement import WORST_FIRST
 from results.nights.advance import Advanced, Found, Runs, advance
 from results.nights.learning import lessons, taught
 from results.nights.state import NEVER, Learned, Said, State
@@ -142,13 +143,15 @@ def _canary(bucket: Bucket, i: int) -> State:
 
 def _judged(own: Bucket, at: int, before: State, came: Advanced, causes: Mapping[Found, str], judge: Judge) -> State:
     """The state of one series after its newest night."""
-    history, told, newest = before.history, dict(before.causes), None
+    history, told, new = before.history, dict(before.causes), []
+    better: Better = "higher" if own.better[at] == "higher" else "lower"
     for found, why in causes.items():
         ids = (own.ids[row].as_py() for row in (found.first_bad, found.last_good, found.newest))
-        newest = Reported(found.change, *ids)
-        history = History(iso(int(own.runs.at[found.baseline])), (*history.reported, newest))
+        reported = Reported(found.change, *ids)
+        history = History(iso(int(own.runs.at[found.baseline])), (*history.reported, reported))
+        new.append(Said("ENV-CHANGED" if why else direction(found.change, better), why, reported=reported))
         if why:
-            told[newest.first_bad] = why
+            told[reported.first_bad] = why
     times, values = own.of_series(at)
     finite = np.flatnonzero(np.isfinite(values))
     judgement, oldest = came.judgements[at], int(came.oldest[at])
@@ -157,16 +160,11 @@ def _judged(own: Bucket, at: int, before: State, came: Advanced, causes: Mapping
         since = NEVER  # the window has room: what lands late, and is older, belongs to it
     if judgement is None:
         return replace(before, since=since)
-    said = Said("NO-DATA")
-    better: Better = "higher" if own.better[at] == "higher" else "lower"
-    # What several nights found that are judged at once was told by none of them. (Of a store that was never judged,
-    # whose nights are replayed, only the last one is tonight.)
-    if newest is not None and (judgement.change is not None or before.judged != NEVER):
-        why = told.get(newest.first_bad, "")
-        word = "ENV-CHANGED" if why else direction(newest.change, better)
-        said = Said(word, why, reported=newest)
-    else:
-        said = Said(verdict(judgement, better, judge.rule))
+    # What several nights found that are judged at once was told by none of them: the worst of it is. (Of a store that
+    # was never judged, whose nights are replayed, only the last one is tonight.)
+    if before.judged == NEVER:
+        new = new[-1:] if judgement.change is not None else []
+    said = min(reversed(new), key=_badness, default=Said(verdict(judgement, better, judge.rule)))
     said = replace(
         said,
         runs=judgement.runs,
@@ -176,6 +174,10 @@ def _judged(own: Bucket, at: int, before: State, came: Advanced, causes: Mapping
     )
     judged = int(times[finite[-1]]) if len(finite) else before.judged
     return replace(before, history=history, causes=told, since=since, judged=judged, said=said)
+
+
+def _badness(said: Said) -> int:
+    return [str(word) for word in WORST_FIRST].index(said.verdict)
 
 
 def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: Found, better: str) -> str:

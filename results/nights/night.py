@@ -120,9 +120,11 @@ def look(
         grouped = needed.groupBy(f.expr(f"pmod(xxhash64(place), {buckets})"))
         rows = grouped.applyInArrow(_judging(lines, taught, judge, family), "state string").collect()
     of = {each.series: each for each in about}
-    after = dict(before)
+    after, newest = dict(before), max(each.newest for each in about)
     for row in rows:
         own = State.from_json(row.state)
+        if own.said.reported is not None and not own.said.told:
+            own = replace(own, said=replace(own.said, told=newest))
         after[own.series] = replace(own, experiment=of[own.series].experiment, scenario=of[own.series].scenario)
     return Night(tuple(about), after, family=family, learned=taught[-1] if taught else None)
 

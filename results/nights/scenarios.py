@@ -3,10 +3,11 @@
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from results.compare.judgement import WORST_FIRST, Verdict
+from results.nights.judging import micros
 from results.nights.night import About, Night
 from results.nights.state import Said, State
 from results.series.calculator import FEWEST_RUNS
@@ -71,18 +72,22 @@ def scenarios(
     *,
     experiments: Sequence[str] = (),
     only: Collection[str] | None = None,
+    now: datetime | None = None,
     tonight: timedelta = TONIGHT,
     retired: timedelta = RETIRED,
 ) -> list[Scenario]:
     """Tonight's scenarios, worst first: those of `experiments`, and those whose ids are in `only`; retired ones are
-    left out, and those not run tonight that were never run often enough to be judged.
+    left out, and those not run tonight that were never run often enough to be judged. `now` is by this machine's clock.
 
     One that was run tonight in several environments is there once for each.
     """
     grouped: dict[str, list[About]] = {}
     for each in night.about:
         grouped.setdefault(each.scenario, []).append(each)
-    newest = max((each.newest for each in night.about), default=0)
+    # A run of a machine whose clock is ahead shall not retire all others.
+    latest = micros((now + tonight).isoformat()) if now is not None else None
+    known = [each.newest for each in night.about if latest is None or each.newest <= latest]
+    newest = max(known or [each.newest for each in night.about], default=0)
     found = []
     for members in grouped.values():
         last = max(members, key=lambda each: each.newest)
@@ -96,8 +101,8 @@ def scenarios(
         lately = [each for each in measured if _age(last.newest, each.newest_value) <= retired]
         lately = [each for each in lately if _looked_for(each, members, tonight)]
         found += [
-            _scenario(lately, own, night.states, late=age > tonight, again=_age(newest, own.newest) > SAME_NIGHT)
-            for own in _by_environment(members, last)
+            _scenario(lately, own, night.states, newest, late=age > tonight)
+            for own in _by_environment(members, last, night.states, newest)
         ]
     return sorted(_named(found), key=lambda each: (rank(each.verdict), each.name))
 
@@ -111,13 +116,22 @@ def _runs_of(members: Iterable[About]) -> list[int]:
     return [each.runs for each in members if each.better != "canary"] or [0]
 
 
-def _by_environment(members: Sequence[About], last: About) -> list[About]:
-    """The newest run of each environment in which the scenario was run this night, that of the newest of all first."""
-    found = {last.environment: last}
+def _by_environment(members: Sequence[About], last: About, states: Mapping[str, State], newest: int) -> list[About]:
+    """The newest run of each environment in which something was measured this night, or of which something is new;
+    where there is none, the newest run of all."""
+    found: dict[str, About] = {}
     for each in sorted(members, key=lambda each: each.newest, reverse=True):
-        if _age(last.newest, each.newest) <= SAME_NIGHT:
+        tonight = each.newest_value is not None and _age(last.newest, each.newest_value) <= SAME_NIGHT
+        if each.better != "canary" and (tonight or _is_new(states.get(each.series), newest)):
             found.setdefault(each.environment, each)
-    return list(found.values())
+    return list(found.values()) or [last]
+
+
+def _is_new(state: State | None, newest: int) -> bool:
+    """Whether a change of the series is told for the first time, or again in the same night."""
+    if state is None or state.said.reported is None or _age(newest, state.said.told) > SAME_NIGHT:
+        return False
+    return all(one.first_bad != state.said.reported.first_bad for one in state.history.reported if one.acknowledged)
 
 
 def _age(now: int, then: int | None) -> timedelta:
@@ -135,12 +149,13 @@ def rank(verdict: Verdict) -> int:
 
 
 def _scenario(
-    members: Sequence[About], last: About, states: Mapping[str, State], *, late: bool, again: bool
+    members: Sequence[About], last: About, states: Mapping[str, State], newest: int, *, late: bool
 ) -> Scenario:
     here = [each for each in members if each.environment == last.environment and each.better != "canary"]
     elsewhere = [each for each in members if each.environment != last.environment]
-    lines = [_line(each, last, elsewhere, states.get(each.series), late=late, again=again) for each in here]
-    lines.sort(key=lambda line: (rank(line.verdict), line.about.metric))
+    lines = [_line(each, last, elsewhere, states.get(each.series), newest, late=late) for each in here]
+    most = max((line.about.runs for line in lines), default=0)
+    lines.sort(key=lambda line: (_young(line, last, most), rank(line.verdict), line.about.metric))
     verdict: Verdict = lines[0].verdict if lines else "NO-DATA"
     nothing = "nothing was measured"
     before = [each for each in elsewhere if each.better != "canary" and each.runs >= FEWEST_RUNS]
@@ -161,17 +176,21 @@ def _scenario(
     )
 
 
+def _young(line: Line, last: About, most: int) -> bool:
+    """Whether it is just that this metric is measured since lately, or seldom: the scenario's verdict is others'."""
+    return line.about.runs < FEWEST_RUNS <= most and line.about.newest_value == last.newest
+
+
 def _line(
-    about: About, last: About, elsewhere: Sequence[About], state: State | None, *, late: bool, again: bool
+    about: About, last: About, elsewhere: Sequence[About], state: State | None, newest: int, *, late: bool
 ) -> Line:
     said = state.said if state is not None else Said("NO-DATA")
+    if said.reported is not None and _is_new(state, newest):  # whatever tonight's last run came to
+        change = said.reported.change
+        verdict, why = _known(said.verdict), said.why or f"{change.kind} over {_runs(change.runs)}"
+    else:
+        verdict, why = _verdict(about, last, elsewhere, said, late=late)
     history = state.history.reported if state is not None else ()
-    verdict, why = _verdict(about, last, elsewhere, said, late=late)
-    if said.reported is not None and verdict == said.verdict:
-        acknowledged = any(one.first_bad == said.reported.first_bad and one.acknowledged for one in history)
-        if acknowledged or again:
-            told = "its change is acknowledged" if acknowledged else "its change was told before"
-            verdict, why = "NO-DATA", f"{said.reported.change.runs} of {FEWEST_RUNS} runs since: {told}"
     return Line(about, verdict, why, said, history, state.causes if state is not None else {})
 
 
@@ -183,15 +202,14 @@ def _verdict(about: About, last: About, elsewhere: Sequence[About], said: Said, 
     if (about.newest_value or 0) < last.newest:
         told = "was inconclusive" if last.verdict == "inconclusive" else "has no value"
         return "NO-DATA", f"tonight's run {last.run_id} {told}"
-    change = said.reported.change if said.reported is not None else None
+    if said.reported is not None:
+        return "NO-DATA", "not measured since its change was told"
     if said.verdict == "NO-DATA":
         before = [each for each in elsewhere if each.metric == about.metric and each.runs >= FEWEST_RUNS]
         if before and about.runs < FEWEST_RUNS:
             return "ENV-CHANGED", _environment(max(before, key=lambda each: each.newest), about, about.runs)
         since = " since its last change" if about.runs > said.runs else ""
         return "NO-DATA", f"{said.runs} of {FEWEST_RUNS} runs{since}"
-    if change is not None:
-        return _known(said.verdict), said.why or f"{change.kind} over {_runs(change.runs)}"
     if said.verdict == "NOISY":
         return "NOISY", f"a change of {said.detectable or 0:.0%} would be missed as often as not"
     return _known(said.verdict), ""
@@ -214,18 +232,26 @@ def _runs(count: int) -> str:
 def _named(found: Sequence[Scenario]) -> list[Scenario]:
     """Each with its name: the experiment, those parameters in which it is not like all others of it, and of several
     environments in which it was run what sets them apart."""
+    alike: dict[str, list[Scenario]] = {}
+    same: dict[str, list[Scenario]] = {}
+    for each in found:
+        alike.setdefault(each.experiment, []).append(each)
+        same.setdefault(each.id, []).append(each)
+    parameters = {name: _differing([each.parameters for each in group]) for name, group in alike.items()}
+    grounds = {name: _differing([each.environment for each in group]) for name, group in same.items()}
     named = []
     for each in found:
-        alike = [other for other in found if other.experiment == each.experiment]
-        same = [other for other in alike if other.id == each.id]
-        name = " ".join([each.experiment, *_differing(each.parameters, [other.parameters for other in alike])])
-        ground = _differing(each.environment, [other.environment for other in same])
-        named.append(replace(each, name=f"{name}, {' '.join(ground)}" if ground else name))
+        name = " ".join([each.experiment, *_words(parameters[each.experiment], each.parameters)])
+        ground = " ".join(_words(grounds[each.id], each.environment))
+        named.append(replace(each, name=f"{name}, {ground}" if ground else name))
     return named
 
 
-def _differing(own: Mapping[str, Any], others: Sequence[Mapping[str, Any]]) -> list[str]:
-    """`name=value` of what is not alike in all."""
-    keys = sorted({key for each in others for key in each})
-    differ = [key for key in keys if len({str(each.get(key)) for each in others}) > 1]
-    return [f"{key}={own[key]}" for key in differ if key in own]
+def _words(names: Sequence[str], own: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={own[name]}" for name in names if name in own]
+
+
+def _differing(all_of: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of what is not alike in all."""
+    keys = sorted({key for each in all_of for key in each})
+    return [key for key in keys if len({str(each.get(key)) for each in all_of}) > 1]

@@ -33,6 +33,8 @@ class Said:
     chance: float = 1.0
     detectable: float | None = None
     reported: Reported | None = None
+    told: int = 0
+    """When `reported` was told first: the time of the store's newest run then, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,15 +122,17 @@ def canary_values(run: Manifest, read: Mapping[str, float]) -> Iterator[Value]:
         yield Value(f"canary.{name}", "", "canary", value)
 
 
-def rows(run: Manifest, failed: int, values: list[Value], *, disturbed: bool = False) -> list[dict[str, Any]]:
+def rows(
+    run: Manifest, failed: int, values: list[Value], *, disturbed: bool = False, sound: bool = False
+) -> list[dict[str, Any]]:
     """The rows of a run, of schema VALUES; `failed` is the number of criteria that failed.
 
-    With `disturbed` only other work on the machine kept it from a verdict.
+    With `disturbed` only other work on the machine kept it from a verdict, with `sound` only what would explain it.
     """
     parameters = json.dumps(parameters_of(run), sort_keys=True, ensure_ascii=False)
     ground = json.dumps(environment_of(run), sort_keys=True, ensure_ascii=False)
     scenario, environment = short(run.experiment, parameters), short(ground)
-    unknown = run.verdict == "inconclusive" and not disturbed
+    unknown = run.verdict == "inconclusive" and not (disturbed or sound)
     head = {
         "run_id": run.run_id,
         "at": datetime.fromisoformat(run.started),

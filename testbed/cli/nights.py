@@ -58,9 +58,8 @@ def _night(
     """Judge the store; write the page, if one is wanted. `only` these scenarios are told, whose runs `took` so long."""
     with spark_of(args) as spark:
         done = night(spark, store, also_disturbed=args.also_disturbed)
-        found = scenarios(
-            done, experiments=getattr(args, "experiment", None) or (), only=only, tonight=max(TONIGHT, took)
-        )
+        wanted = getattr(args, "experiment", None) or ()
+        found = scenarios(done, experiments=wanted, only=only, now=datetime.now(UTC), tonight=max(TONIGHT, took))
         if page is not None:
             from results.nights.points import points
             from results.report.nights import render_nights
@@ -76,8 +75,9 @@ def tell_night(made: "Made", args: argparse.Namespace) -> int:
     folder = args.out or reports_dir() / made.series.id
     page, args.junit = folder / "index.html", args.junit or folder / "junit.xml"
     # A night that was interrupted may have been gone on with days later; and a store has others' runs, too.
-    begun = [store.manifest(ran.done.run_id).started for ran in made.state.ran.values()]
-    took = datetime.now(UTC) - min(map(datetime.fromisoformat, begun)) if begun else TONIGHT
+    if not made.state.ran:
+        raise TestbedError(f"nothing of this night could be run: {made.why_ended}; --resume {made.series.id} goes on")
+    took = datetime.now(UTC) - made.series.begun
     done, found = _night(store, args, page, made.scenarios, took)
     done = replace(done, problems=(*done.problems, *made.problems))
     tell(store, done, found, args)

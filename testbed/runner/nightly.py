@@ -31,11 +31,8 @@ class Made:
     state: SoFar
     why_ended: str
     complete: bool
-
-    @property
-    def scenarios(self) -> frozenset[str]:
-        """The ids of what was to be run."""
-        return scenario_ids(self.series)
+    scenarios: frozenset[str] = frozenset()
+    """The ids of what was to be run."""
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -105,11 +102,15 @@ def new_night(
 
 def run_night(asked: Series | None, series_id: str | None, budget_s: float | None, progress: Progress) -> Made:
     """Make the runs of a new night, or go on with one."""
+    # Looked up before: a build or a file that is named may be gone when the night is over.
     if series_id is not None:
+        with opened(series_id) as journal:
+            scenarios = scenario_ids(journal.series)
         result = resume(series_id, None, NIGHTLY, budget_s, progress, stop_early=False)
     else:
         assert asked is not None
+        scenarios = scenario_ids(asked)
         result = begin(asked, budget_s, progress, stop_early=False)
     with opened(result.series.id) as journal:
         so = so_far(journal.entries)
-    return Made(result.series, so, result.why_ended, result.complete)
+    return Made(result.series, so, result.why_ended, result.complete, scenarios)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from results.compare import Comparison, Finding, Pair, Rule, Tally, Verdict, find_measure, judge_all, moved, worst
 from results.compare.tally import ANY
 from results.verdict import Verdict as RunVerdict
+from testbed.runner.chosen import default_measures
 from testbed.runner.series import Canary, Ran, Series, SoFar
 
 
@@ -99,9 +100,11 @@ def _judged(series: Series, state: SoFar) -> tuple[tuple[Finding, ...], tuple[Br
 
 
 def _had(series: Series, runs: Sequence[Mapping[str, Ran]], labels: Sequence[str]) -> Sequence[str]:
-    """The measures that two variants are compared by: not those that no run of either has, as a move without a
-    throttle has no rate of one, unless they have none at all."""
+    """The measures that two variants are compared by. Where none were named, not those that no run of either has (a
+    move without a throttle has no rate of one), unless they have none at all."""
     wanted = [name for name in series.measures if find_measure(name).compared]
+    if series.measures != default_measures(series.door, series.variants):
+        return wanted
     made = [block[label] for block in runs for label in labels if label in block]
     return [name for name in wanted if any(_value(ran, name) is not None for ran in made)] or wanted
 
@@ -142,9 +145,10 @@ def tallies(
     at_all: list[tuple[bool, bool]] = []
     for first, second, changed in _side_by_side(blocks, baseline, candidate, canaries):
         old, new = first.done, second.done
+        common = {*old.failed, *old.kept} & {*new.failed, *new.kept}
         if not changed and "inconclusive" not in (old.verdict, new.verdict):
-            at_all.append((bool(old.failed), bool(new.failed)))
-        for name in sorted({*old.failed, *old.kept} & {*new.failed, *new.kept}) if not changed else ():
+            at_all.append((bool(common & {*old.failed}), bool(common & {*new.failed})))
+        for name in sorted(common) if not changed else ():
             found.setdefault(name, []).append((name in old.failed, name in new.failed))
     if sum(any(map(any, pairs)) for pairs in found.values()) > 1:
         found[ANY] = at_all
@@ -169,7 +173,7 @@ def _side_by_side(
 
 
 def _value(ran: Ran, measure: str) -> float | None:
-    return None if ran.done.verdict == "inconclusive" else ran.done.values.get(measure)
+    return ran.done.values.get(measure) if ran.done.verdict != "inconclusive" or ran.done.sound else None
 
 
 def _around(*runs: Ran) -> list[Canary]:

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from results.compare import Rule, find_measure, measures
+from results.compare import Rule, find_measure
 from results.spark.session import session
 from results.store import Store, StoreError
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import default_store, write_report
 from testbed.experiments.runner import confirm
 from testbed.runner.beside import keep_readings
+from testbed.runner.chosen import COMPARING, default_measures
 from testbed.runner.execute import Limits, execute
 from testbed.runner.journal import Journal, created, opened
 from testbed.runner.limits import fewest_pairs_to_tell, narrow_enough
@@ -25,8 +26,6 @@ from testbed.runner.variant import Variant, check_labels, resolve
 Progress = Callable[[str], None]
 Spare = Callable[[Series], Callable[[Slot, SoFar], bool]]
 """Of a series: whether nobody needs a slot's run any more, from what has been run so far."""
-COMPARING = ("compare", "qualify")
-"""Doors that say what is better or worse."""
 
 
 def needs_all(_series: Series) -> Callable[[Slot, SoFar], bool]:
@@ -62,9 +61,7 @@ def new_series(
     if repeats < 1:
         raise UsageError(f"{repeats} repeats: at least 1 is needed")
     told = door not in COMPARING
-    names = tuple(measure_names) or tuple(
-        measure.name for measure in measures() if not measure.asked and (told or measure.compared)
-    )
+    names = tuple(measure_names) or default_measures(door, variants)
     try:
         for name in names:
             if not (find_measure(name).compared or told):
@@ -149,7 +146,7 @@ def _go_on(journal: Journal, budget_s: float | None, progress: Progress, stop_ea
         with Slots(series, store, progress) as slots:
             ended = execute(journal, slots, Limits(budget_s, enough, spare=spare(series)), progress)
     finally:  # an interrupted series may never be gone on with, and its runs are judged all the same
-        keep_readings(store, so_far(journal.entries))
+        keep_readings(store, so_far(journal.entries), progress)
     progress(ended.why)
     _confirm(journal, store, progress)
     state = so_far(journal.entries)

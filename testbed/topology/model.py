@@ -219,7 +219,7 @@ def _host_document(host: Host) -> dict[str, Any]:
         if host.disk.bandwidth_bytes_per_s is not None:
             document["disk"]["bandwidth"] = format_byte_rate(host.disk.bandwidth_bytes_per_s)
     if host.cpus is not None:
-        document["cpus"] = host.cpus
+        document["cpus"] = float(host.cpus)
     if host.role.runs_kafka:
         document["node_id"] = host.node_id
         source = "path" if (host.kafka_version or "").startswith("/") else "version"

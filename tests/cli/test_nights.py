@@ -15,7 +15,7 @@ from results.series.history import History, Reported
 from results.store import Store
 from testbed.cli import nights
 from testbed.cli.main import main
-from tests.nights.made import about_of
+from tests.nights.made import BEGIN, about_of
 
 REPORTED = Reported(Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.01), "bad", "good", "new")
 
@@ -29,7 +29,9 @@ def judged(monkeypatch):
     def give(verdict, problems=()):
         reported = REPORTED if verdict in ("REGRESSED", "IMPROVED") else None
         history = History("", (REPORTED,)) if reported else History()
-        own = State("s1", "move", "seconds", history=history, said=Said(verdict, runs=40, reported=reported))
+        own = State(
+            "s1", "move", "seconds", history=history, said=Said(verdict, runs=40, reported=reported, told=BEGIN)
+        )
 
         def night(_spark, _store, *, also_disturbed):
             asked.append(also_disturbed)

@@ -85,6 +85,17 @@ def test_what_several_nights_found_that_are_judged_at_once_is_told(learned):
     assert len(replayed.history.reported) == 1
 
 
+def test_of_several_that_are_found_at_once_the_worst_is_told(learned):
+    values = calm(1)
+    values[21:] *= 1.4
+    before = judged(table(rows("a", values[:21])), learned)["a"]
+    longer = [*values, *(0.7 * each for each in values[30:])]
+    state = judged(table(rows("a", longer)), learned, [before])["a"]
+    assert [one.change.after > one.change.before for one in state.history.reported] == [True, False]
+    assert state.said.verdict == "REGRESSED"
+    assert state.said.reported == state.history.reported[0]
+
+
 def test_what_lands_late_belongs_to_a_window_that_has_room(learned):
     values = calm(5)
     young = judged(table(rows("a", values)[36:]), learned)["a"]

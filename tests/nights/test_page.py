@@ -11,6 +11,7 @@ from results.nights.state import Said, State
 from results.report.nights import answer, levels, render_nights
 from results.series.decision import Change
 from results.series.history import Acknowledged, History, Reported
+from tests.nights.made import BEGIN
 from tests.results.test_results_report import Page
 
 OLD = Reported(Change("step", 9, 90.0, 100.0, 5.0, 15.0, 0.02), "r1", "r0", "r3", Acknowledged("known", "ann", "then"))
@@ -23,7 +24,7 @@ def night(about):
     pairs = [
         (
             about("aaa", scenario="x", parameters=json.dumps({"quota": EVIL})),
-            State("aaa", history=History("", (OLD, NEW)), said=Said("REGRESSED", runs=40, reported=NEW)),
+            State("aaa", history=History("", (OLD, NEW)), said=Said("REGRESSED", runs=40, reported=NEW, told=BEGIN)),
         ),
         (
             about("bbb", scenario="x", parameters=json.dumps({"quota": EVIL}), metric="rate", better="higher"),

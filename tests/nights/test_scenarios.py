@@ -3,7 +3,7 @@
 import json
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -28,8 +28,10 @@ def said(verdict, why="", **other):
     return State("s", said=Said(verdict, why, **{"runs": 40, **other}))
 
 
-def regressed(**other):
-    return State("s", history=History("", (REPORTED,)), said=Said("REGRESSED", runs=40, reported=REPORTED), **other)
+def regressed(told_at=BEGIN, **other):
+    return State(
+        "s", history=History("", (REPORTED,)), said=Said("REGRESSED", runs=40, reported=REPORTED, told=told_at), **other
+    )
 
 
 def only(found):
@@ -104,7 +106,7 @@ def test_a_new_environment_is_named(about):
     verdict, why = only(scenarios(night((old, said("OK")), (new, said("NO-DATA", runs=2)))))
     assert verdict == "ENV-CHANGED"
     assert why == "the environment changed: kernel 6.1 → 6.12 (2 of 10 runs in it)"
-    young = about("a", newest=BEGIN - 24 * HOUR, runs=3)
+    young = about("a", newest=BEGIN - 24 * HOUR, newest_value=BEGIN - 24 * HOUR, runs=3)
     assert only(scenarios(night((young, said("OK")), (new, said("NO-DATA", runs=2)))))[0] == "NO-DATA"
 
 
@@ -133,23 +135,35 @@ def test_each_environment_of_the_night_is_told(about):
         ("move, kernel=6.12", "OK"),
     ]
     yesterday = replace(first, newest=BEGIN - 24 * HOUR, newest_value=BEGIN - 24 * HOUR)
-    assert [each.name for each in scenarios(night((yesterday, regressed()), (second, said("OK"))))] == ["move"]
+    old_news = regressed(told_at=BEGIN - 24 * HOUR)
+    assert [each.name for each in scenarios(night((yesterday, old_news), (second, said("OK"))))] == ["move"]
+    assert worst(scenarios(night((yesterday, regressed()), (second, said("OK"))))) == "REGRESSED"
+
+
+def test_one_repeat_elsewhere_that_says_nothing_does_not_take_the_others_along(about):
+    here = about("a", newest=BEGIN - HOUR, newest_value=BEGIN - HOUR)
+    off = about("b", environment="e2", ground='{"network": "off its rate"}', newest_value=None, runs=0)
+    assert [(each.name, each.verdict) for each in scenarios(night((here, said("OK")), (off, None)))] == [("move", "OK")]
 
 
 def test_a_change_is_told_once_and_not_after_it_is_acknowledged(about):
     other = about("b", scenario="y", experiment="other")
+    last = about("a", newest=BEGIN - 24 * HOUR, newest_value=BEGIN - 24 * HOUR)
     for hours, word in ((0, "REGRESSED"), (12, "REGRESSED"), (24, "NO-DATA")):
-        at = BEGIN - hours * HOUR
-        found = scenarios(night((about("a", newest=at, newest_value=at), regressed()), (other, said("OK"))))
-        [mine] = [each for each in found if each.experiment == "move"]
+        state = regressed(told_at=BEGIN - hours * HOUR)
+        [mine] = [each for each in scenarios(night((last, state), (other, said("OK")))) if each.experiment == "move"]
         assert mine.verdict == word
-    assert mine.why == "3 of 10 runs since: its change was told before"
+    assert mine.why == "not measured since its change was told"
     known = replace(REPORTED, acknowledged=Acknowledged("it is as it is", "me", "2024-01-01"))
     state = replace(regressed(), history=History("", (known,)))
     assert only(scenarios(night((about(), state)))) == (
         "NO-DATA",
-        "3 of 10 runs since: its change is acknowledged",
+        "not measured since its change was told",
     )
+    for told_at in (BEGIN, BEGIN - 24 * HOUR):  # a third repeat that says nothing hides nothing
+        disturbed = about(newest_value=BEGIN - HOUR, verdict="inconclusive", disturbed=True)
+        word = "REGRESSED" if told_at == BEGIN else "ENV-CHANGED"
+        assert only(scenarios(night((disturbed, regressed(told_at)))))[0] == word
 
 
 def test_only_some_are_told_and_what_was_never_run_often_is_not_asked_for(about):
@@ -159,6 +173,25 @@ def test_only_some_are_told_and_what_was_never_run_often_is_not_asked_for(about)
     for runs, asked in ((9, False), (10, True)):
         swept = about("b", scenario="y", runs=runs, newest=BEGIN - 2 * day, newest_value=BEGIN - 2 * day)
         assert ("y" in {each.id for each in scenarios(night((a, said("OK")), (swept, None)))}) == asked
+
+
+def test_what_is_measured_since_lately_does_not_take_its_scenario_along(about):
+    lately = (about("b", metric="new", runs=3), said("NO-DATA", runs=3))
+    (found,) = scenarios(night((about("a"), said("OK")), lately))
+    assert (found.verdict, [line.verdict for line in found.lines]) == ("OK", ["OK", "NO-DATA"])
+    (found,) = scenarios(night((about("a"), said("NOISY")), (about("b", metric="new", runs=3), regressed())))
+    assert found.verdict == "NOISY"  # three runs do not regress
+    (found,) = scenarios(night((about("a", runs=5), said("NO-DATA", runs=5)), lately))
+    assert found.verdict == "NO-DATA"
+
+
+def test_a_clock_that_is_ahead_retires_nobody(about):
+    ahead = BEGIN + 60 * 24 * HOUR
+    future = about("b", scenario="y", experiment="other", newest=ahead, newest_value=ahead)
+    now = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=BEGIN + HOUR)
+    pair = night((about("a"), said("OK")), (future, said("OK")))
+    assert {each.experiment for each in scenarios(pair)} == {"other"}
+    assert {each.experiment for each in scenarios(pair, now=now)} == {"move", "other"}
 
 
 def test_after_a_change_it_takes_ten_runs(about):

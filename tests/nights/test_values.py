@@ -65,6 +65,16 @@ def test_a_move_without_a_throttle_is_followed_by_its_own_measures(tmp_path):
     assert not [metric for metric in found if metric.endswith(" p99")]  # nothing of what was merely sampled
 
 
+def test_a_broker_slower_than_its_nic_has_values_and_a_busy_machine_none_that_count(tmp_path):
+    store = Store.open(tmp_path)
+    for token, told, disturbed in (("slow00", Told(seconds=30.0), False), ("busy00", Told(busy=0.95), True)):
+        run_id, judgement = commit_judged(store, *relocated(token, "s3-reassign", told))
+        assert judgement.verdict == "inconclusive"
+        found = by_metric(rows_of(store, run_id, {}))
+        assert found["move-seconds"]["value"] == pytest.approx(told.seconds, abs=0.2)
+        assert found["move-seconds"]["disturbed"] is disturbed
+
+
 def test_what_has_no_rules_is_summarised_and_its_samples_are_not_read_twice(tmp_path, data, monkeypatch):
     store = Store.open(tmp_path)
     run_id = store.commit(replace(data, manifest=replace(data.manifest, experiment="mine", move=None)))

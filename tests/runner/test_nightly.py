@@ -1,13 +1,17 @@
 """A night: which runs it makes, what canaries leave behind, and what was not run is told."""
 
 import contextlib
+from datetime import timedelta
 
 import pytest
 
 from results.canaries import canaries
+from results.nights.night import Night
 from results.nights.state import Said, State
 from results.nights.values import scenario_id
 from results.store import Store
+from testbed.cli import nights
+from testbed.cli.main import main
 from testbed.errors import TestbedError, UsageError
 from testbed.runner import nightly
 from testbed.runner.beside import around
@@ -55,6 +59,30 @@ def test_the_budget_is_asked_for_each_run_alone():
     assert out_of_time(asked.slots[1], asked, state, 50.0) is None
     assert out_of_time(asked.slots[1], asked, state, 30.0)
     assert out_of_time(series("ABC", repeats=1).slots[1], series("ABC", repeats=1), state, 50.0)
+
+
+def test_a_night_in_which_nothing_could_be_run_is_no_night(doors, tmp_path, capsys):
+    doors.fail = lambda _variant, _number: TestbedError("no disk")
+    asked = ["nightly", "--suite", "brief", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")]
+    assert main(asked) == 70
+    assert "nothing of this night could be run: 3 runs in a row could not be made" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_night_tells_of_its_own_scenarios_and_of_all_since_it_was_begun(doors, tmp_path, monkeypatch):
+    seen = []
+
+    def judged(_store, _args, _page, only, took):
+        seen.append((only, took))
+        return Night((), {}), []
+
+    monkeypatch.setattr(nights, "_night", judged)
+    asked = ["nightly", "--suite", "brief", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")]
+    assert main([*asked, "--case", "move", "--case", "add"]) == 2
+    [(only, took)] = seen
+    wanted = [case for case in find_suite("brief").cases("ci") if case.name in ("move", "add")]
+    assert len(only) == len(wanted) == 2
+    assert took < timedelta(minutes=1)
 
 
 def test_what_was_not_run_is_told(doors, tmp_path):

@@ -3,8 +3,10 @@ from random import Random
 import pytest
 
 from results.compare import Tally
+from testbed.runner.chosen import default_measures
 from testbed.runner.outcome import mixed_software, outcome
 from testbed.runner.series import Begun, Canary, Done, so_far
+from testbed.runner.variant import Variant
 from tests.runner.fakes import series
 
 KNOWN = ("records-intact", "x")
@@ -215,13 +217,25 @@ def test_a_folder_that_was_built_anew_within_the_series_is_noticed():
 
 
 def test_what_no_run_of_either_has_is_not_compared_unless_they_have_nothing_at_all():
-    asked = series(repeats=8, measures=("move-seconds", "steady-mean"))
+    usual = default_measures("compare", series().variants)
+    asked = series(repeats=8, door="compare", measures=usual)
     found = told(asked, entries(asked, lambda slot: 50 * noise(slot)))
     assert [finding.comparison.measure.name for finding in found.findings] == ["move-seconds"]
     assert found.verdict == "OK"
-    asked = series(repeats=8, measures=("steady-mean", "highest-11s"))
-    found = told(asked, entries(asked, lambda slot: 50 * noise(slot)))
-    assert [finding.verdict for finding in found.findings] == ["NO-DATA", "NO-DATA"]
+    named = series(repeats=8, door="compare", measures=("move-seconds", "steady-mean"))
+    found = told(named, entries(named, lambda slot: 50 * noise(slot)))
+    assert [finding.verdict for finding in found.findings] == ["OK", "NO-DATA"]
+    found = told(asked, entries(asked, lambda slot: 50 * noise(slot), measure="copied"))
+    assert {finding.verdict for finding in found.findings} == {"NO-DATA"}
+
+
+def test_what_tells_of_different_amounts_is_asked_where_variants_may_move_such():
+    alike = [Variant("old", "kip73-two-node", kafka="4.2.1"), Variant("new", "kip73-two-node", kafka="4.3.1")]
+    others = [Variant("old", "kip73-two-node", settings=("rate=5MB/s",)), Variant("new", "kip73-two-node")]
+    assert "seconds-per-gb" not in default_measures("compare", alike)
+    assert "seconds-per-gb" in default_measures("compare", others)
+    assert "seconds-per-gb" not in default_measures("qualify", others)
+    assert "lowest-11s" in default_measures("sweep", alike)
 
 
 def test_a_measure_with_noise_of_its_own_has_a_threshold_of_its_own():

@@ -67,3 +67,17 @@ def test_a_run_that_could_not_be_made_leaves_nothing(slots, monkeypatch):
         made.run(variant, "run-1")
     made.canary(variant)
     assert list(store.files.list("canaries")) == []
+
+
+def test_a_store_that_does_not_take_them_ends_no_run(slots, monkeypatch, capsys):
+    def refuse(*_asked):
+        raise OSError(28, "No space left on device")
+
+    made, store = slots
+    [variant] = series("A").variants
+    monkeypatch.setattr(module, "run_on", lambda *_asked: None)
+    monkeypatch.setattr(type(store.files), "put", refuse)
+    made.canary(variant)
+    assert made.run(variant, "run-1").verdict == "pass"
+    made.canary(variant)
+    assert capsys.readouterr().out.count("could not be kept: [Errno 28]") == 2
