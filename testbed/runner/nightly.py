@@ -4,6 +4,7 @@ It is a series like any other (its journal, canaries, budget, resuming); only th
 which is compared with its own past, by `results/nights`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -39,10 +40,12 @@ class Made:
         """Cases without a run, and why."""
         slots = {slot.index: slot.variant for slot in self.series.slots}
         last = {failure.slot: failure.why for failure in self.state.failures}
+        missing = Counter(
+            (label, last.get(index, self.why_ended)) for index, label in slots.items() if index not in self.state.ran
+        )
         return tuple(
-            f"{label} was not run: {last.get(index, self.why_ended)}"
-            for index, label in slots.items()
-            if index not in self.state.ran
+            f"{label} was not run{f' {count} times' if count > 1 else ''}: {why}"
+            for (label, why), count in missing.items()
         )
 
 

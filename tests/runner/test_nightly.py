@@ -93,6 +93,12 @@ def test_what_was_not_run_is_told(doors, tmp_path):
     assert not made.complete
 
 
+def test_what_was_not_run_several_times_is_told_once(doors, tmp_path):
+    doors.fail = lambda variant, _number: nightly_error(variant)
+    asked = series("ABC", repeats=2, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "s"))
+    assert nightly.run_night(asked, None, None, print).problems == ("B was not run 2 times: the broker is gone",)
+
+
 def test_a_night_in_which_nothing_can_be_run_any_more_ends_and_is_judged(doors, tmp_path):
     doors.fail = lambda _variant, number: TestbedError("no disk") if number else None
     asked = series("ABCDE", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "s"))

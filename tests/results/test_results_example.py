@@ -1,0 +1,31 @@
+"""The history that is shipped: whole, with what was read of the machine, and judged as any other."""
+
+from pathlib import Path
+
+import pytest
+
+import results
+from results.archive import import_runs
+from results.canaries import canaries
+from results.nights.night import night
+from results.nights.scenarios import scenarios
+from results.store import Store
+from testbed.suites.suite import find_suite
+
+EXAMPLE = Path(results.__file__).parent / "example"
+
+
+@pytest.mark.spark
+def test_the_example_is_imported_and_judged(spark, tmp_path):
+    store = Store.open(tmp_path)
+    for archive in sorted(EXAMPLE.glob("*.tar")):
+        done = import_runs(store, archive)
+        assert (done.known, done.problems) == ([], [])
+    ids = store.runs()
+    assert {"cpu", "fsync", "nic", "transfer"} == set.intersection(*(set(canaries(store, each)) for each in ids))
+    made = night(spark, store)
+    assert (made.ingested, made.problems) == (len(ids), ())
+    found = scenarios(made)
+    assert len(found) == len(find_suite("brief").cases("ci"))
+    assert all(line.about.runs >= 10 for each in found for line in each.lines if line.about.metric == "move-seconds")
+    assert {each.environment["cpu"] for each in found} == {"AMD EPYC"}
