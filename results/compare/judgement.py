@@ -107,6 +107,11 @@ def judge_all(
     return tuple(found), tuple(each <= rule.family for each in family[len(judged) :])
 
 
+def rank(verdict: str) -> int:
+    """Its place in `WORST_FIRST`: 0 is worst."""
+    return next(place for place, word in enumerate(WORST_FIRST) if word == verdict)
+
+
 def worst_of(verdicts: Iterable[Verdict], nothing: Verdict = "NO-DATA") -> Verdict:
     """The worst of some verdicts; `nothing` when there is none."""
     found = set(verdicts)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from results.compare.judgement import WORST_FIRST, Finding, Verdict, worst_of
+from results.compare.judgement import Finding, Verdict, rank, worst_of
 from results.compare.tally import ANY
 from results.verdict import Verdict as RunVerdict
 
@@ -101,7 +101,7 @@ class Qualification:
     @property
     def worst_first(self) -> tuple[Row, ...]:
         """The scenarios in the order in which somebody reads them."""
-        return tuple(sorted(self.rows, key=lambda row: WORST_FIRST.index(row.said.verdict)))
+        return tuple(sorted(self.rows, key=lambda row: rank(row.said.verdict)))
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.compare.judgement import WORST_FIRST
+from results.compare.judgement import rank
 from results.nights.advance import Advanced, Found, Runs, advance
 from results.nights.learning import lessons, taught
 from results.nights.state import NEVER, Learned, Said, State
@@ -109,9 +109,9 @@ def judge_bucket(
         canaries.setdefault(bucket.places[i], []).append(i)
     for at, i in enumerate(judged):
         found = [each for each in came.found if each.series == at]
-        better = bucket.better[i]
+        better: Better = "higher" if bucket.better[i] == "higher" else "lower"
         causes = {each: cause(bucket, canaries.get(bucket.places[i], []), own, each, better) for each in found}
-        after[i] = _judged(own, at, before[i], came, causes, judge)
+        after[i] = _judged(own, at, before[i], came, causes, better, judge)
     return [after[i] for i in sorted(after)]
 
 
@@ -141,10 +141,11 @@ def _canary(bucket: Bucket, i: int) -> State:
     return State(bucket.names[i], metric=bucket.metrics[i], judged=int(at[-1]), since=since, said=Said("OK"))
 
 
-def _judged(own: Bucket, at: int, before: State, came: Advanced, causes: Mapping[Found, str], judge: Judge) -> State:
+def _judged(
+    own: Bucket, at: int, before: State, came: Advanced, causes: Mapping[Found, str], better: Better, judge: Judge
+) -> State:
     """The state of one series after its newest night."""
     history, told, new = before.history, dict(before.causes), []
-    better: Better = "higher" if own.better[at] == "higher" else "lower"
     for found, why in causes.items():
         ids = (own.ids[row].as_py() for row in (found.first_bad, found.last_good, found.newest))
         reported = Reported(found.change, *ids)
@@ -164,7 +165,7 @@ def _judged(own: Bucket, at: int, before: State, came: Advanced, causes: Mapping
     # was never judged, whose nights are replayed, only the last one is tonight.)
     if before.judged == NEVER:
         new = new[-1:] if judgement.change is not None else []
-    said = min(reversed(new), key=_badness, default=Said(verdict(judgement, better, judge.rule)))
+    said = min(reversed(new), key=lambda said: rank(said.verdict), default=Said(verdict(judgement, better, judge.rule)))
     said = replace(
         said,
         runs=judgement.runs,
@@ -176,34 +177,29 @@ def _judged(own: Bucket, at: int, before: State, came: Advanced, causes: Mapping
     return replace(before, history=history, causes=told, since=since, judged=judged, said=said)
 
 
-def _badness(said: Said) -> int:
-    return [str(word) for word in WORST_FIRST].index(said.verdict)
-
-
-def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: Found, better: str) -> str:
+def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: Found, better: Better) -> str:
     """What of the machine changed with it, in words; empty when nothing did that canaries tell."""
     first, last = int(own.runs.at[found.first_bad]), int(own.runs.at[found.newest])
-    worse = direction(found.change, "higher" if better == "higher" else "lower") == "REGRESSED"
+    worse = direction(found.change, better) == "REGRESSED"
     for i in canaries:
         at, values = bucket.of_series(i)
         finite = np.isfinite(values)
         old = values[finite & (at < first)][-BEFORE:]
         new = values[finite & (at >= first) & (at <= last)]
-        metric = bucket.metrics[i]
-        way = BAD.get(metric, 0) * (1 if worse else -1)
-        if way * (np.median(new) - np.median(old) if len(old) and len(new) else 0.0) < 0:
-            continue  # a better machine makes nothing worse
-        if moved(metric, old, new, found.change.effect):
-            return f"{metric} went from {np.median(old):.4g} to {np.median(new):.4g} with it"
+        if moved(bucket.metrics[i], old, new, found.change.effect, worse=worse):
+            return f"{bucket.metrics[i]} went from {np.median(old):.4g} to {np.median(new):.4g} with it"
     return ""
 
 
-def moved(metric: str, old: Floats, new: Floats, effect: float | None = None) -> bool:
+def moved(metric: str, old: Floats, new: Floats, effect: float | None = None, *, worse: bool | None = None) -> bool:
     """Whether a canary's level changed: by more than its limit or, of a change that shall be explained (`effect`, a
-    fraction), by half as much at least; by more than its readings' own noise explains, and seldom so before."""
+    fraction), by half as much at least; by more than its readings' own noise explains, and seldom so before. With
+    `worse` it is to explain a change for the worse, or for the better: a better machine makes nothing worse."""
     if len(old) < 3 or not len(new):
         return False
     level, step = float(np.median(old)), float(np.median(new) - np.median(old))
+    if worse is not None and step * BAD.get(metric, 0) * (1 if worse else -1) < 0:
+        return False
     fraction, least = LIMITS.get(metric, OTHER_LIMIT)
     if effect is not None and not least:
         fraction = min(fraction, abs(effect) / 2)

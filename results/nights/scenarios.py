@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from results.compare.judgement import WORST_FIRST, Verdict
+from results.compare.judgement import WORST_FIRST, Verdict, rank
 from results.nights.judging import micros
 from results.nights.night import About, Night
 from results.nights.state import Said, State
@@ -94,7 +94,7 @@ def scenarios(
         age = _age(newest, last.newest)
         if age > retired or (experiments and last.experiment not in experiments):
             continue
-        if (only is not None and last.scenario not in only) or (age > tonight and max(_runs_of(members)) < FEWEST_RUNS):
+        if (only is not None and last.scenario not in only) or (age > tonight and _most_runs(members) < FEWEST_RUNS):
             continue
         # What was never measured, or not for long, is no series of tonight; nor what newer runs do not even look for.
         measured = [each for each in members if each.newest_value is not None]
@@ -112,8 +112,8 @@ def _looked_for(each: About, members: Sequence[About], tonight: timedelta) -> bo
     return _age(here, each.newest) <= tonight
 
 
-def _runs_of(members: Iterable[About]) -> list[int]:
-    return [each.runs for each in members if each.better != "canary"] or [0]
+def _most_runs(members: Iterable[About]) -> int:
+    return max((each.runs for each in members if each.better != "canary"), default=0)
 
 
 def _by_environment(members: Sequence[About], last: About, states: Mapping[str, State], newest: int) -> list[About]:
@@ -143,18 +143,13 @@ def worst(found: Iterable[Scenario]) -> Verdict:
     return min((each.verdict for each in found), key=rank, default="NO-DATA")
 
 
-def rank(verdict: Verdict) -> int:
-    """0 is worst."""
-    return WORST_FIRST.index(verdict)
-
-
 def _scenario(
     members: Sequence[About], last: About, states: Mapping[str, State], newest: int, *, late: bool
 ) -> Scenario:
     here = [each for each in members if each.environment == last.environment and each.better != "canary"]
     elsewhere = [each for each in members if each.environment != last.environment]
     lines = [_line(each, last, elsewhere, states.get(each.series), newest, late=late) for each in here]
-    most = max((line.about.runs for line in lines), default=0)
+    most = _most_runs(here)
     lines.sort(key=lambda line: (_young(line, last, most), rank(line.verdict), line.about.metric))
     verdict: Verdict = lines[0].verdict if lines else "NO-DATA"
     nothing = "nothing was measured"

@@ -25,16 +25,18 @@ def require_as_declared(hosts: Iterable[Host], pids: Mapping[str, int]) -> None:
 
 @contextmanager
 def lifted(engine: Engine, testbed: str, hosts: Iterable[Host]) -> Iterator[None]:
-    """For the block, hosts whose CPUs the topology limits have all of the machine's."""
-    limited = {host.name: host.cpus for host in hosts if host.cpus is not None}
-    containers = {found.host: found.id for found in engine.containers(testbed)} if limited else {}
+    """For the block, hosts whose CPUs the topology limits have all of the machine's; then as many as just before."""
+    names = {host.name for host in hosts if host.cpus is not None}
+    containers = [found.id for found in engine.containers(testbed) if found.host in names] if names else []
+    # A fault may leave them fewer than the topology does.
+    before = {container: limit_of(engine.pid(container)) for container in containers}
     try:
-        for name in limited:
-            engine.limit_cpus(containers[name], None)
+        for container in before:
+            engine.limit_cpus(container, None)
         yield
     finally:
-        for name, cpus in limited.items():
-            engine.limit_cpus(containers[name], cpus)
+        for container, cpus in before.items():
+            engine.limit_cpus(container, cpus)
 
 
 def read_limit(cgroup: str, root: Path) -> float | None:

@@ -16,7 +16,7 @@ def default_measures(door: str, variants: Sequence[Variant]) -> tuple[str, ...]:
     """
     told = door not in COMPARING
     alike = door == "qualify" or len({(each.experiment, each.settings, each.topology) for each in variants}) == 1
-    return tuple(each.name for each in measures() if told or _wanted(each, alike=alike) if not each.asked)
+    return tuple(each.name for each in measures() if not each.asked and (told or _wanted(each, alike=alike)))
 
 
 def _wanted(measure: Measure, *, alike: bool) -> bool:

@@ -32,8 +32,8 @@ class Slots(AbstractContextManager["Slots"]):
         self._grounds = Grounds(series.id[-6:], progress)
         self._read: Mapping[str, float] = {}
         """The newest reading of the canaries."""
-        self._last: tuple[str, Mapping[str, float]] | None = None
-        """The run that was made last, and what was read before it."""
+        self._last: str | None = None
+        """The run that was made since."""
 
     def __exit__(self, *_error: object) -> None:
         self._grounds.close()
@@ -45,10 +45,10 @@ class Slots(AbstractContextManager["Slots"]):
     def canary(self, variant: Variant) -> Canary:
         """See `Executor.canary`."""
         testbed = self._grounds.ready(self._resolved[variant.label])
-        self._read = reading = look(testbed)
+        before, reading = self._read, look(testbed)
+        self._read = reading
         if self._last is not None:
-            run_id, before = self._last
-            keep(self._store, run_id, medians([before, reading]), self._progress)
+            keep(self._store, self._last, medians([before, reading]), self._progress)
             self._last = None
         found = environment(testbed, reading["nic"])
         return Canary(reading, found.key, found.fields)
@@ -68,7 +68,7 @@ class Slots(AbstractContextManager["Slots"]):
             self._grounds.drop(wanted.ground)
             forget(self._store, run_id)
             raise
-        self._last = run_id, self._read
+        self._last = run_id
         return measured(self._store.manifest(run_id), judgement)
 
     def committed(self, run_id: str) -> Measured | None:

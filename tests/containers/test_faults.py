@@ -293,6 +293,9 @@ def test_cpu_limit(up, put):
         raise KeyboardInterrupt
     assert limit_of(process) == 1
     put("cpu-limit host=b3 cpus=0.2")
+    with lifted(up.engine, NAME, up.topology.hosts):
+        assert limit_of(process) is None
+    assert limit_of(process) == 0.2  # what the fault leaves it, not what the topology does
     assert float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) < 0.3
     Faults(up).clear()
     assert float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) > 0.4
