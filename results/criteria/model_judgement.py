@@ -28,6 +28,8 @@ def judge_duration(measures: MoveMeasures, move: Move) -> list[Criterion]:
         why = f"there is no prediction: {move.model_why or 'the run did not say why'}"
     elif not math.isfinite(model_s) or model_s <= 0:
         why = "the model says that the move never ends"
+    elif short := short_words(model_s, move):
+        why = short
     elif moved_s is None or measures.done_s is None:
         why = "the move was not seen to be done"
     else:
@@ -47,6 +49,13 @@ def judge_duration(measures: MoveMeasures, move: Move) -> list[Criterion]:
             series=("log.bytes", "move.in_flight", "manifest.move.expected"),
         )
     ]
+
+
+def short_words(model_s: float, move: Move) -> str | None:
+    """Why the quota does not tell how long a move takes: it holds over its window, and this one ends within it."""
+    if model_s >= move.window_s:
+        return None
+    return f"the model says {model_s:.1f} s: the quota holds over {move.window_s:g} s, not over less"
 
 
 def kip73_words(measures: MoveMeasures) -> str:

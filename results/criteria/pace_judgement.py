@@ -12,7 +12,7 @@ import math
 from results.criteria.frame import criterion
 from results.criteria.measures import GAP_S, MoveMeasures
 from results.criteria.model import TIE, binding_ends, carrying_all
-from results.criteria.model_judgement import DURATION_TOLERANCE, kip73_words
+from results.criteria.model_judgement import DURATION_TOLERANCE, kip73_words, short_words
 from results.criteria.rests import LISTED, Rests
 from results.criteria.unseen import gap_words
 from results.criteria.window_judgement import judge_steady
@@ -66,6 +66,8 @@ def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Criterio
     why = why_not(measures, move)
     if least_s is None or not math.isfinite(move.batches_s[-1]):
         why = "the model says that the move never ends"
+    elif why is None:
+        why = short_words(least_s, move)
     if why is not None or rests is None or least_s is None:
         return [_open("duration-model", expected, why or "nobody looked")]
     most_s = max(least_s, move.batches_s[-1] / kept(move, rests))

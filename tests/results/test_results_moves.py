@@ -440,6 +440,13 @@ def test_without_a_prediction_the_duration_is_open_and_says_why():
     assert named(rejudged(run, expected=()), "duration-model") == []
 
 
+@pytest.mark.parametrize(("model_s", "verdict"), [(5.1, "inconclusive"), (10.9, "inconclusive"), (11.1, "fail")])
+def test_a_move_that_ends_within_the_quotas_window_has_no_duration(model_s, verdict):
+    (duration,) = named(rejudged(simulate(two_node()), model_seconds=model_s), "duration-model")
+    assert duration.verdict == verdict
+    assert ("the quota holds over 11 s, not over less" in duration.why) == (verdict == "inconclusive")
+
+
 def test_another_broker_than_the_models_fails():
     run = simulate(one_to_two())
     turned = tuple(

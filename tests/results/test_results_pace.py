@@ -89,6 +89,12 @@ def test_rests_that_are_not_known_or_decide_themselves_leave_it_open(scene, why)
         assert (each.verdict, why in each.why) == ("inconclusive", True), each.why
 
 
+def test_steps_that_end_within_the_quotas_window_have_no_duration():
+    found, _manifest = judged(two_node(rests=RESTS, batches_s=BATCHES), model_seconds=10.0)
+    [each] = [each for each in found.criteria if each.name == "duration-model"]
+    assert (each.verdict, "the quota holds over 11 s" in each.why) == ("inconclusive", True)
+
+
 def test_where_no_end_carries_everything_the_steady_rate_is_open():
     run = simulate(two_node(rests=RESTS, batches_s=BATCHES))
     more = replace(run.manifest.move.expected[1], host="b1", direction="receive", bytes=1000)
