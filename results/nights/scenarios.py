@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from results.compare.judgement import WORST_FIRST, Verdict, rank
+from results.compare.judgement import WORST_FIRST, Verdict, rank, worst_of
 from results.nights.judging import micros
 from results.nights.night import About, Night
 from results.nights.state import Said, State
@@ -72,12 +72,14 @@ def scenarios(
     *,
     experiments: Sequence[str] = (),
     only: Collection[str] | None = None,
+    ran: Collection[str] | None = None,
     now: datetime | None = None,
     tonight: timedelta = TONIGHT,
     retired: timedelta = RETIRED,
 ) -> list[Scenario]:
     """Tonight's scenarios, worst first: those of `experiments`, and those whose ids are in `only`; retired ones are
-    left out, and those not run tonight that were never run often enough to be judged. `now` is by this machine's clock.
+    left out, and those not run tonight that were never run often enough to be judged. Where it is known which `ran`
+    (by their ids), no other was, however new its newest run is. `now` is by this machine's clock.
 
     One that was run tonight in several environments is there once for each.
     """
@@ -92,6 +94,7 @@ def scenarios(
     for members in grouped.values():
         last = max(members, key=lambda each: each.newest)
         age = _age(newest, last.newest)
+        late = age > tonight or (ran is not None and last.scenario not in ran)
         if age > retired or (experiments and last.experiment not in experiments):
             continue
         if (only is not None and last.scenario not in only) or (age > tonight and _most_runs(members) < FEWEST_RUNS):
@@ -101,7 +104,7 @@ def scenarios(
         lately = [each for each in measured if _age(last.newest, each.newest_value) <= retired]
         lately = [each for each in lately if _looked_for(each, members, tonight)]
         found += [
-            _scenario(lately, own, night.states, newest, late=age > tonight)
+            _scenario(lately, own, night.states, newest, late=late)
             for own in _by_environment(members, last, night.states, newest)
         ]
     return sorted(_named(found), key=lambda each: (rank(each.verdict), each.name))
@@ -138,9 +141,11 @@ def _age(now: int, then: int | None) -> timedelta:
     return timedelta(microseconds=now - (then or 0))
 
 
-def worst(found: Iterable[Scenario]) -> Verdict:
-    """The night's verdict; nothing judged is NO-DATA."""
-    return min((each.verdict for each in found), key=rank, default="NO-DATA")
+def worst(found: Iterable[Scenario], problems: Sequence[str] = ()) -> Verdict:
+    """The night's verdict; nothing judged is NO-DATA, and so is, at best, a night with problems: what could not be read
+    or was not run may be what has changed."""
+    every: list[Verdict] = [each.verdict for each in found]
+    return worst_of([*every, "NO-DATA"] if problems else every)
 
 
 def _scenario(

@@ -70,7 +70,7 @@ def as_json(store: str, found: Sequence[Scenario], problems: Sequence[str], inge
     """One document."""
     return {
         "store": store,
-        "verdict": worst(found),
+        "verdict": worst(found, problems),
         "newest": iso(max(each.newest for each in found)) if found else None,
         "ingested": ingested,
         "scenarios": [_scenario(each) for each in found],
@@ -122,7 +122,7 @@ def _series(line: Line) -> dict[str, Any]:
 
 def markdown(found: Sequence[Scenario], problems: Sequence[str]) -> str:
     """Tables for a pull request's comment: scenarios, then every change of tonight."""
-    told = [f"### {worst(found)}", "", "| verdict | scenario | Kafka | series | why |", "|---|---|---|---|---|"]
+    told = [f"### {worst(found, problems)}", "", "| verdict | scenario | Kafka | series | why |", "|---|---|---|---|---|"]
     told += [
         f"| {_bold(each.verdict)} | {_cell(each.name)} | {_cell(each.kafka)} | {len(each.lines)} "
         f"| {_cell(_summary(each) if each.verdict != 'OK' else '')} |"
@@ -136,7 +136,7 @@ def markdown(found: Sequence[Scenario], problems: Sequence[str]) -> str:
         ]
         told.append("|---|---|---|---|---|---|---|---|---|---|---|")
         told += [_change_row(each, line) for each, line in changes]
-    told += [f"\n**Not read:** {_cell(problem)}" for problem in problems]
+    told += [f"\n**Problem:** {_cell(problem)}" for problem in problems]
     return "\n".join(told) + "\n"
 
 
@@ -199,7 +199,7 @@ def junit(found: Sequence[Scenario], problems: Sequence[str]) -> str:
         ET.SubElement(case, "system-out").text = _fit(f"{each.verdict} run {each.run_id} Kafka {each.kafka}")
     for number, problem in enumerate(problems, 1):
         case = ET.SubElement(inner, "testcase", {"name": f"problem {number}", "classname": "night", "time": "0"})
-        ET.SubElement(case, "error", {"type": "unreadable", "message": _fit(problem)})
+        ET.SubElement(case, "error", {"type": "problem", "message": _fit(problem)})
     ET.indent(root, " ")
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 

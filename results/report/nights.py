@@ -72,10 +72,12 @@ def render_nights(
     links: Links = lambda _run: None,
 ) -> str:
     """The page as HTML text."""
-    verdict = worst(found)
+    verdict = worst(found, night.problems)
     changes = [
         told(each, line, line.tonight, links) for each in found for line in each.lines if line.tonight is not None
     ]
+    old = waiting(found, links)
+    others = [_other(each) for each in found if each.verdict in ("ENV-CHANGED", "NO-DATA", "NOISY")]
     return template("nights.html.j2").render(
         store=store,
         newest=iso(max(each.newest for each in found)) if found else None,
@@ -85,8 +87,10 @@ def render_nights(
         figures=_figures(night, found),
         changes=changes[:MOST_TOLD],
         more=max(0, len(changes) - MOST_TOLD),
-        waiting=waiting(found, links),
-        others=[_other(each) for each in found if each.verdict in ("ENV-CHANGED", "NO-DATA", "NOISY")][:MOST_TOLD],
+        waiting=old[:MOST_TOLD],
+        others=others[:MOST_TOLD],
+        more_others=max(0, len(others) - MOST_TOLD),
+        more_waiting=max(0, len(old) - MOST_TOLD),
         kafka=", ".join(sorted({each.kafka for each in found})),
         problems=night.problems,
         data=embedded(document(found, points, links)),
@@ -163,7 +167,7 @@ def waiting(found: Sequence[Scenario], links: Links) -> list[Told]:
     ]
     old.sort(key=lambda each: each[2].first_bad, reverse=True)
     old.sort(key=lambda each: not _worse(each[1], each[2]) or each[2].first_bad in each[1].causes)
-    return [told(*each, links) for each in old[:MOST_TOLD]]
+    return [told(*each, links) for each in old]
 
 
 def _other(each: Scenario) -> tuple[str, str, str, str]:

@@ -4,7 +4,7 @@ import argparse
 import getpass
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
@@ -21,6 +21,7 @@ from results.store import Store, StoreError
 from testbed.cli.show import document, table, write
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import reports_dir
+from testbed.meant import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,22 +45,31 @@ def judge(store: Store, args: argparse.Namespace) -> int:
     """Take in new runs, judge the nights since the last time, tell."""
     done, found = _night(store, args, args.report)
     tell(store, done, found, args)
-    verdict = EXIT[worst(found)]
-    return 2 if verdict == 0 and done.problems else verdict
+    return EXIT[worst(found, done.problems)]
 
 
 def _night(
-    store: Store,
-    args: argparse.Namespace,
-    page: Path | None,
-    only: Collection[str] | None = None,
-    took: timedelta = TONIGHT,
+    store: Store, args: argparse.Namespace, page: Path | None, made: "Made | None" = None
 ) -> tuple[Night, list[Scenario]]:
-    """Judge the store; write the page, if one is wanted. `only` these scenarios are told, whose runs `took` so long."""
+    """Judge the store; write the page, if one is wanted. Of a night that was `made` only its own scenarios are told."""
+    # A night that was interrupted may have been gone on with days later; and a store has others' runs, too.
+    took = datetime.now(UTC) - made.series.begun if made is not None else TONIGHT
     with spark_of(args) as spark:
         done = night(spark, store, also_disturbed=args.also_disturbed)
         wanted = getattr(args, "experiment", None) or ()
-        found = scenarios(done, experiments=wanted, only=only, now=datetime.now(UTC), tonight=max(TONIGHT, took))
+        if strange := sorted(set(wanted) - set(_had(done))):
+            unknown = f"--experiment {strange[0]}: the store has no run of it{did_you_mean(strange[0], _had(done))}"
+            done = replace(done, problems=(*done.problems, unknown))
+        if made is not None:
+            done = replace(done, problems=(*done.problems, *made.problems))
+        found = scenarios(
+            done,
+            experiments=wanted,
+            only=made.scenarios if made is not None else None,
+            ran=made.ran if made is not None else None,
+            now=datetime.now(UTC),
+            tonight=max(TONIGHT, took),
+        )
         if page is not None:
             from results.nights.points import points
             from results.report.nights import render_nights
@@ -74,18 +84,18 @@ def tell_night(made: "Made", args: argparse.Namespace) -> int:
     store = Store.open(made.series.store)
     folder = args.out or reports_dir() / made.series.id
     page, args.junit = folder / "index.html", args.junit or folder / "junit.xml"
-    # A night that was interrupted may have been gone on with days later; and a store has others' runs, too.
     if not made.state.ran:
         raise TestbedError(f"nothing of this night could be run: {made.why_ended}; --resume {made.series.id} goes on")
-    took = datetime.now(UTC) - made.series.begun
-    done, found = _night(store, args, page, made.scenarios, took)
-    done = replace(done, problems=(*done.problems, *made.problems))
+    done, found = _night(store, args, page, made)
     tell(store, done, found, args)
     if not made.complete:
         print(f"{made.why_ended}; `testbed nightly --resume {made.series.id}` goes on", file=sys.stderr)
     print(f"report {page}\njunit {args.junit}", file=sys.stderr)
-    verdict = EXIT[worst(found)]
-    return 2 if verdict == 0 and done.problems else verdict
+    return EXIT[worst(found, done.problems)]
+
+
+def _had(done: Night) -> list[str]:
+    return sorted({each.experiment for each in done.about})
 
 
 def _links(page: Path) -> Callable[[str], str | None]:
@@ -113,10 +123,10 @@ def tell(store: Store, done: Night, found: list[Scenario], args: argparse.Namesp
     for line in told.lines(found):
         print(line)
     for problem in done.problems:
-        print(f"not read: {problem}")
-    if not found:
+        print(f"problem: {problem}")
+    if not done.about:
         print(f"nothing to judge in {store.location}: no run has been there yet")
-    print(f"\n{worst(found)}  {len(found)} scenarios, {done.ingested} new runs  {store.location}")
+    print(f"\n{worst(found, done.problems)}  {len(found)} scenarios, {done.ingested} new runs  {store.location}")
 
 
 def ack(store: Store, args: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ It is a series like any other (its journal, canaries, budget, resuming); only th
 which is compared with its own past, by `results/nights`.
 """
 
-from collections import Counter
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,13 +13,17 @@ from results.nights.state import State
 from results.nights.values import scenario_id
 from results.series.decision import Rule
 from results.store import Store
+from testbed.errors import UsageError
 from testbed.runner.journal import opened
 from testbed.runner.limits import NIGHTLY
-from testbed.runner.run import Progress, begin, new_series, resume
+from testbed.runner.outcome import not_made
+from testbed.runner.run import Progress, begin, lasting, new_series, resume
 from testbed.runner.series import Series, SoFar, so_far
 from testbed.runner.variant import Resolved, Variant, resolve
 from testbed.suites.suite import Case, find_suite
 
+SUITE, PROFILE = "kip73", "ci"
+_ONCE_MORE = re.compile(r", [0-9]+$")
 MORE = 3
 """So often a scenario is run in a night when a change of `Rule.noisy` would be missed otherwise."""
 
@@ -34,19 +38,13 @@ class Made:
     complete: bool
     scenarios: frozenset[str] = frozenset()
     """The ids of what was to be run."""
+    ran: frozenset[str] = frozenset()
+    """The ids of what was run."""
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Cases without a run, and why."""
-        slots = {slot.index: slot.variant for slot in self.series.slots}
-        last = {failure.slot: failure.why for failure in self.state.failures}
-        missing = Counter(
-            (label, last.get(index, self.why_ended)) for index, label in slots.items() if index not in self.state.ran
-        )
-        return tuple(
-            f"{label} was not run{f' {count} times' if count > 1 else ''}: {why}"
-            for (label, why), count in missing.items()
-        )
+        return not_made(self.series, self.state, self.why_ended)
 
 
 def variants(
@@ -78,29 +76,63 @@ def scenario_of(wanted: Resolved) -> str:
     return scenario_id(wanted.experiment.name, {**wanted.settings, "topology": wanted.topology.name})
 
 
-def scenario_ids(series: Series) -> frozenset[str]:
-    """The scenarios that a night runs."""
-    return frozenset(scenario_of(resolve(variant)) for variant in series.variants)
+def _by_label(series: Series) -> dict[str, str]:
+    """The scenario that each variant of a night runs."""
+    return {variant.label: scenario_of(resolve(variant)) for variant in series.variants}
 
 
-def new_night(
-    suite: str,
-    profile: str,
-    kafka: str | None,
-    store: str | None,
-    seed: int,
-    only: Sequence[str] = (),
-    repeats: int | None = None,
-) -> Series:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody says of a night; what is None is left to it."""
+
+    suite: str | None = None
+    only: tuple[str, ...] = ()
+    """These cases."""
+    profile: str | None = None
+    kafka: str | None = None
+    repeats: int | None = None
+    seed: int | None = None
+    store: str | None = None
+
+
+def new_night(wanted: Wanted) -> Series:
     """A night that can be run: each case `repeats` times, all of them before any once more; without, as often as the
     variance needs. Raises `UsageError`."""
-    cases = find_suite(suite).cases(profile, only)
+    profile, kafka, seed = wanted.profile or PROFILE, wanted.kafka, 1 if wanted.seed is None else wanted.seed
+    cases = find_suite(wanted.suite or SUITE).cases(profile, wanted.only)
     planned = variants(cases, profile, kafka, lambda _wanted: 1)
-    if repeats is not None:
-        return new_series(NIGHTLY, planned, repeats, seed, store=store)
-    asked = new_series(NIGHTLY, planned, 1, seed, store=store)
+    if wanted.repeats is not None:
+        return new_series(NIGHTLY, planned, wanted.repeats, seed, store=wanted.store)
+    asked = new_series(NIGHTLY, planned, 1, seed, store=wanted.store)
     repeated = variants(cases, profile, kafka, needed(states.load(Store.open(asked.store)).values()))
-    return asked if len(repeated) == len(planned) else new_series(NIGHTLY, repeated, 1, seed, store=store)
+    return asked if len(repeated) == len(planned) else new_series(NIGHTLY, repeated, 1, seed, store=wanted.store)
+
+
+def require_same(series_id: str, wanted: Wanted) -> None:
+    """Raises `UsageError` when what is said of an interrupted night is not what it was begun with: nothing else would
+    be run, and what was asked for would be answered with something else."""
+    with opened(series_id) as journal:
+        series = journal.series
+    if series.door != NIGHTLY:
+        return  # whoever goes on with it says so
+    first = series.variants[0]
+    own = Wanted(None, (), first.profile, first.kafka, series.repeats, series.seed, series.store)
+    asked = replace(wanted, kafka=lasting(wanted.kafka), store=wanted.store and Store.open(wanted.store).location)
+    said = [
+        f"{name}: {getattr(own, name)} there, {getattr(asked, name)} here"
+        for name in ("profile", "kafka", "repeats", "seed", "store")
+        if getattr(asked, name) not in (None, getattr(own, name))
+    ]
+    there = {_ONCE_MORE.sub("", variant.label) for variant in series.variants}
+    here = set(wanted.only)
+    if wanted.suite is not None:
+        here = {case.name for case in find_suite(wanted.suite).cases(wanted.profile or first.profile, wanted.only)}
+    if here and here != there:
+        said.append(f"cases: {', '.join(sorted(there))} there, {', '.join(sorted(here))} here")
+    if said:
+        raise UsageError(
+            f"night {series_id} is another one; leave out what differs, or begin a new one:\n  " + "\n  ".join(said)
+        )
 
 
 def run_night(asked: Series | None, series_id: str | None, budget_s: float | None, progress: Progress) -> Made:
@@ -108,12 +140,13 @@ def run_night(asked: Series | None, series_id: str | None, budget_s: float | Non
     # Looked up before: a build or a file that is named may be gone when the night is over.
     if series_id is not None:
         with opened(series_id) as journal:
-            scenarios = scenario_ids(journal.series)
+            known = _by_label(journal.series)
         result = resume(series_id, None, NIGHTLY, budget_s, progress, stop_early=False)
     else:
         assert asked is not None
-        scenarios = scenario_ids(asked)
+        known = _by_label(asked)
         result = begin(asked, budget_s, progress, stop_early=False)
     with opened(result.series.id) as journal:
         so = so_far(journal.entries)
-    return Made(result.series, so, result.why_ended, result.complete, scenarios)
+    ran = frozenset(known[slot.variant] for slot in result.series.slots if slot.index in so.ran)
+    return Made(result.series, so, result.why_ended, result.complete, frozenset(known.values()), ran)

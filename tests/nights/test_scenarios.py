@@ -60,6 +60,20 @@ def test_codes():
     assert worst([]) == "NO-DATA"
 
 
+def test_a_night_with_problems_is_at_best_no_data(about):
+    fine, bad = scenarios(night((about("a"), said("OK")))), scenarios(night((about("a"), regressed())))
+    assert (worst(fine), worst(fine, ["x"]), worst(bad, ["x"])) == ("OK", "NO-DATA", "REGRESSED")
+    assert told.as_json("", fine, ["x"], 0)["verdict"] == "NO-DATA"
+    assert told.markdown(fine, ["x"]).startswith("### NO-DATA\n")
+
+
+def test_what_is_known_not_to_have_been_run_is_no_data_however_new_its_newest_run(about):
+    a, b = about("a", scenario="x"), about("b", scenario="y")
+    found = scenarios(night((a, said("OK")), (b, said("OK"))), ran={"x"})
+    assert {each.id: each.verdict for each in found} == {"x": "OK", "y": "NO-DATA"}
+    assert next(each for each in found if each.id == "y").why.startswith("not run tonight; the newest run is ")
+
+
 def test_a_regression_goes_before_what_cannot_be_said(about):
     a, b = about("a", scenario="x"), about("b", scenario="y", parameters='{"quota": 2}')
     assert worst(scenarios(night((a, said("NO-DATA", runs=3)), (b, regressed())))) == "REGRESSED"
@@ -271,4 +285,4 @@ def test_junit_fails_on_a_regression_and_errs_on_what_cannot_be_said(full):
     (failure,) = root.iter("failure")
     assert failure.get("type") == "REGRESSED"
     assert "100 → 120" in failure.text
-    assert {error.get("type") for error in root.iter("error")} == {"NO-DATA", "unreadable"}
+    assert {error.get("type") for error in root.iter("error")} == {"NO-DATA", "problem"}

@@ -1,7 +1,7 @@
 """A night: which runs it makes, what canaries leave behind, and what was not run is told."""
 
 import contextlib
-from datetime import timedelta
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +15,7 @@ from testbed.cli.main import main
 from testbed.errors import TestbedError, UsageError
 from testbed.runner import nightly
 from testbed.runner.beside import around
+from testbed.runner.journal import known
 from testbed.runner.limits import NIGHTLY, out_of_time
 from testbed.runner.series import Canary, Done, Failed, Ran, so_far
 from testbed.runner.variant import resolve
@@ -42,15 +43,16 @@ def test_each_case_is_a_variant_and_noisy_ones_are_run_more_often():
 
 def test_a_night_of_what_there_is_not_is_refused(tmp_path):
     with pytest.raises(UsageError, match="no case"):
-        nightly.new_night("kip73", "ci", None, str(tmp_path), 1, ["nothing"])
+        nightly.new_night(nightly.Wanted("kip73", ("nothing",), store=str(tmp_path)))
 
 
 def test_a_history_is_begun_with_each_case_before_any_once_more(tmp_path):
-    asked = nightly.new_night("brief", "ci", "4.3.1", str(tmp_path / "store"), 1, ["move", "bootstrap"], 3)
+    wanted = nightly.Wanted("brief", ("move", "bootstrap"), "ci", "4.3.1", 3, 1, str(tmp_path / "store"))
+    asked = nightly.new_night(wanted)
     labels = [slot.variant for slot in asked.slots]
     assert [sorted(labels[at : at + 2]) for at in (0, 2, 4)] == [["bootstrap", "move"]] * 3
     with pytest.raises(UsageError, match="0 repeats"):
-        nightly.new_night("brief", "ci", "4.3.1", str(tmp_path / "store"), 1, [], 0)
+        nightly.new_night(replace(wanted, repeats=0))
 
 
 def test_the_budget_is_asked_for_each_run_alone():
@@ -72,17 +74,46 @@ def test_a_night_in_which_nothing_could_be_run_is_no_night(doors, tmp_path, caps
 def test_a_night_tells_of_its_own_scenarios_and_of_all_since_it_was_begun(doors, tmp_path, monkeypatch):
     seen = []
 
-    def judged(_store, _args, _page, only, took):
-        seen.append((only, took))
+    def judged(_store, _args, _page, made):
+        seen.append(made)
         return Night((), {}), []
 
     monkeypatch.setattr(nights, "_night", judged)
     asked = ["nightly", "--suite", "brief", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")]
     assert main([*asked, "--case", "move", "--case", "add"]) == 2
-    [(only, took)] = seen
+    [made] = seen
     wanted = [case for case in find_suite("brief").cases("ci") if case.name in ("move", "add")]
-    assert len(only) == len(wanted) == 2
-    assert took < timedelta(minutes=1)
+    assert len(made.scenarios) == len(wanted) == 2
+    assert made.ran == made.scenarios
+
+
+def test_a_night_is_not_gone_on_with_as_another_one(doors, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(nights, "_night", lambda *_args: (Night((), {}), []))
+    store = ["--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")]
+    asked = ["nightly", "--suite", "brief", "--kafka", "4.3.1", *store]
+    assert main(asked) == 2
+    [night_id] = known()
+    for more in (["--resume", night_id], ["--resume", night_id, "--repeats", "1", "--seed", "1", "--profile", "ci"]):
+        assert main([*asked, *more]) == 2
+        assert main(["nightly", *more]) == 2
+    capsys.readouterr()
+    for wrong, why in (
+        (["--kafka", "4.2.1"], "kafka: 4.3.1 there, 4.2.1 here"),
+        (["--suite", "kip455"], "cases: add, "),
+        (["--case", "move"], "cases: add, "),
+        (["--repeats", "5"], "repeats: 1 there, 5 here"),
+        (["--store", str(tmp_path / "other")], "store: "),
+    ):
+        assert main(["nightly", "--resume", night_id, *wrong]) == 64
+        assert why in capsys.readouterr().err
+
+
+def test_a_case_that_was_not_run_says_nothing_of_tonight(doors, tmp_path):
+    asked = nightly.new_night(nightly.Wanted("brief", store=str(tmp_path / "s")))
+    case = asked.variants[0].label
+    doors.fail = lambda label, _number: TestbedError("the broker is gone") if label == case else None
+    made = nightly.run_night(asked, None, None, print)
+    assert made.scenarios - made.ran == {nightly.scenario_of(resolve(asked.variants[0]))}
 
 
 def test_what_was_not_run_is_told(doors, tmp_path):

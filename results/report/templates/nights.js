@@ -103,17 +103,17 @@
   const tall = () => (narrow.matches ? 128 : 76);
   function make(index) {
     const row = shown[index], { series, scenario } = row, state = data.states[series.verdict];
-    const made = element("button", "row " + state);
-    made.type = "button"; made.setAttribute("role", "listitem"); made.dataset.index = index;
-    made.setAttribute("aria-posinset", index + 1); made.setAttribute("aria-setsize", shown.length);
+    const item = element("div", "item"), made = element("button", "row " + state);
+    made.type = "button"; made.dataset.index = index; item.append(made);
+    item.setAttribute("role", "listitem"); item.setAttribute("aria-posinset", index + 1); item.setAttribute("aria-setsize", shown.length);
     const mark = element("span", "mark"); mark.append(icons[state].cloneNode(true)); mark.title = data.words[series.verdict];
     const name = element("span", "name"); name.append(element("b", "", series.metric), element("small", "", scenario.name));
     const told = says(series), text = element("span", "says"); text.append(element("b", "", told[0]), element("small", "", told[1]));
     made.setAttribute("aria-label", `${data.words[series.verdict]}: ${series.metric}, ${scenario.name}. ${told.join(", ")}`);
     const canvas = element("canvas");
     narrow.matches ? made.append(mark, name, text, canvas) : made.append(mark, name, canvas, text);
-    made.style.top = index * tall() + "px";
-    return made;
+    item.style.top = index * tall() + "px";
+    return item;
   }
   function fill() {
     const height = tall(), begin = list.getBoundingClientRect().top;
@@ -126,7 +126,14 @@
     for (let index = from; index < to; index++) if (!alive.has(index)) { alive.set(index, make(index)); fresh.push(index); }
     if (!fresh.length) return;
     // All at once, and measured once: asking each for its size would lay the page out as many times.
-    list.append(...fresh.map((index) => alive.get(index)));
+    // Each where it belongs: the keyboard and whoever reads the page aloud go by this order, not by places.
+    const there = [...alive.keys()].sort((a, b) => a - b), coming = new Set(fresh);
+    let next = null;
+    for (const index of there.reverse()) {
+      const node = alive.get(index);
+      if (coming.has(index)) list.insertBefore(node, next);
+      next = node;
+    }
     const one = $("canvas", alive.get(fresh[0])), size = [one.clientWidth, one.clientHeight];
     for (const index of fresh) draw($("canvas", alive.get(index)), shown[index], false, undefined, size);
   }

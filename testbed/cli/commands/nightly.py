@@ -7,9 +7,9 @@ from testbed.cli.command import Command
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--suite", default="kip73", help="whose cases are run (default: kip73)")
+    parser.add_argument("--suite", help="whose cases are run (default: kip73)")
     parser.add_argument("--case", metavar="NAME", action="append", default=[], help="only this one (may be repeated)")
-    parser.add_argument("--profile", default="ci", help="smoke, ci (default) or release")
+    parser.add_argument("--profile", help="smoke, ci (default) or release")
     parser.add_argument(
         "--kafka", metavar="VERSION", help="a version, a tarball or a built tree (default: the topologies')"
     )
@@ -21,7 +21,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--budget", metavar="TIME", help="begin nothing that would not be done in this time, as 2h")
     parser.add_argument("--resume", metavar="ID", help="go on with an interrupted night; repeats nothing")
-    parser.add_argument("--seed", type=int, default=1, help="draws the order of the runs (default: 1)")
+    parser.add_argument("--seed", type=int, metavar="N", help="draws the order of the runs (default: 1)")
     parser.add_argument(
         "--out", metavar="DIR", type=Path, help="where report and JUnit go (default: beside the reports)"
     )
@@ -44,17 +44,18 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from results.store import StoreError
     from testbed.cli.nights import tell_night
-    from testbed.cli.show import Steps
+    from testbed.cli.show import Steps, require_writable
     from testbed.errors import TestbedError
     from testbed.runner.limits import parse_budget
-    from testbed.runner.nightly import new_night, run_night
+    from testbed.runner.nightly import Wanted, new_night, require_same, run_night
 
-    budget_s = parse_budget(args.budget) if args.budget else None
+    budget_s = parse_budget(args.budget)
+    require_writable(args.junit, args.out and args.out / "index.html")
+    wanted = Wanted(args.suite, tuple(args.case), args.profile, args.kafka, args.repeats, args.seed, args.store)
     try:
-        asked = None
-        if not args.resume:
-            asked = new_night(args.suite, args.profile, args.kafka, args.store, args.seed, args.case, args.repeats)
-        made = run_night(asked, args.resume, budget_s, Steps())
+        if args.resume:
+            require_same(args.resume, wanted)
+        made = run_night(None if args.resume else new_night(wanted), args.resume, budget_s, Steps())
     except StoreError as error:
         raise TestbedError(str(error)) from error
     return tell_night(made, args)
