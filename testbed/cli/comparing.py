@@ -3,13 +3,13 @@
 import argparse
 
 from results.report.sweep import growth
-from testbed.cli.series import against, as_json, ending, variants_table
+from testbed.cli.series import against, as_json, ending, problem_lines, variants_table
 from testbed.cli.show import Steps
 from testbed.errors import UsageError
 from testbed.runner.comparisons import DOOR, Comparison
 from testbed.runner.limits import parse_budget
 from testbed.runner.report import sweep_page, write_sweep
-from testbed.runner.run import Result, begin, new_series, resume
+from testbed.runner.run import Result, begin, new_series, resume, store_of
 
 OPTIONS = ("repeats", "seed", "budget", "resume")
 """What a single run has no use for."""
@@ -31,10 +31,10 @@ def compare(args: argparse.Namespace, comparison: Comparison) -> int:
         comparison.variants(args.set, args.profile, args.kafka, args.topology),
         comparison.repeats if args.repeats is None else args.repeats,
         1 if args.seed is None else args.seed,
-        store=args.store,
+        store=args.store or (store_of(args.resume) if args.resume else None),
         measure_names=comparison.measures,
     )
-    budget_s = parse_budget(args.budget) if args.budget else None
+    budget_s = parse_budget(args.budget)
     progress = Steps()
     if args.resume:
         result = resume(args.resume, asked, DOOR, budget_s, progress, stop_early=False)
@@ -48,7 +48,7 @@ def compare(args: argparse.Namespace, comparison: Comparison) -> int:
         print(variants_table(result))
         for each in growth(sweep_page(result)):
             print(each)
-        print(f"{against(result)}\n{result.series.id}: {ending(result)}\nreport {report}")
+        print(f"{against(result)}\n{problem_lines(result)}{result.series.id}: {ending(result)}\nreport {report}")
     return code
 
 

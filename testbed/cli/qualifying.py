@@ -5,11 +5,13 @@ import sys
 
 from results.compare.qualification import Qualification
 from results.compare.qualified import EXIT, as_json, as_junit, headline, lines, markdown
+from testbed.cli.series import or_else
 from testbed.cli.show import document
 from testbed.cli.show import write as write_file
 from testbed.experiments.reports import reports_dir
 from testbed.runner.qualification import SUITES, Scope
 from testbed.runner.qualified import new_qualification, write
+from testbed.runner.run import store_of
 from testbed.runner.series import Series
 
 
@@ -17,21 +19,21 @@ def asked_for(args: argparse.Namespace) -> Series:
     """The series that the options mean. Raises `UsageError` for what cannot be run."""
     paired = () if args.no_pairs else tuple(args.paired) if args.paired else None
     scope = Scope(
-        args.profile,
+        args.profile or "ci",
         tuple(dict.fromkeys(args.suite)) or SUITES,
         tuple(args.scenario),
         paired,
-        args.pairs,
+        or_else(args.pairs, 10),
         not args.no_upgrade,
     )
     return new_qualification(
         args.kafka,
         args.against,
         scope,
-        args.seed,
-        store=args.store,
+        or_else(args.seed, 1),
+        store=args.store or (store_of(args.resume) if args.resume else None),
         measures=args.measure,
-        threshold=args.threshold / 100,
+        threshold=or_else(args.threshold, 3.0) / 100,
     )
 
 

@@ -1,20 +1,23 @@
 """What `sweep` and `compare` have in common: options, and how a series is told."""
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from results.compare import Finding, Rule
 from results.compare.told import COLUMNS, JUnitCase, cell, junit, line, markdown_table
 from results.report.sweep import growth
 from testbed.cli.show import document, table
+from testbed.errors import UsageError
 from testbed.runner.comparisons import DOOR
 from testbed.runner.outcome import Broken, Outcome, Row
 from testbed.runner.report import sweep_page
 from testbed.runner.run import Result
 from testbed.runner.variant import differing
 
+T = TypeVar("T")
 EXIT = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}
 
 
@@ -98,6 +101,7 @@ def as_json(result: Result, verdict: str, report: Path | None = None) -> str:
             "verdict": verdict,
             "ended": result.why_ended,
             "complete": result.complete,
+            "problems": list(result.problems),
             "seed": series.seed,
             "threshold": series.threshold,
             "store": series.store,
@@ -131,12 +135,14 @@ def as_markdown(result: Result) -> str:
             (each.verdict, each.candidate, each.criterion, f"{each.p:.3g}", _broken(each)) for each in outcome.broken
         ]
         told += ["", *markdown_table(("", "variant", "criterion", "p", "why"), rows)]
+    told += [f"\n**Not run:** {cell(problem)}" for problem in result.problems]
     ended = "" if result.complete else "**not complete**: "
     return "\n".join([*told, "", f"{ended}{cell(ending(result))}"]) + "\n"
 
 
 def as_junit(result: Result) -> str:
-    """A case for each comparison, and for each criterion that fails more often."""
+    """A case for each comparison, for each criterion that fails more often, and how it ended: an error where runs are
+    missing and nothing can be said for it, not where what there is suffices."""
     name = result.series.variants[0].experiment
     told = [(finding, line(finding, finding.comparison.candidate)) for finding in result.outcome.findings]
     cases = [
@@ -147,20 +153,45 @@ def as_junit(result: Result) -> str:
         JUnitCase(f"{each.candidate}: {each.criterion}", name, each.verdict, _broken(each))
         for each in result.outcome.broken
     ]
-    return junit(f"compare {name}", cases, () if result.complete else (result.why_ended,))
+    told_all = result.complete or EXIT[result.outcome.verdict] == 0
+    notes = "\n".join([*result.problems, ending(result)])
+    cases += [JUnitCase("how it ended", name, "OK", notes, notes)] if told_all else []
+    return junit(f"compare {name}", cases, () if told_all else (*result.problems, ending(result)))
+
+
+def problem_lines(result: Result) -> str:
+    """A line for each variant of which a run could not be made, and a blank one; empty when there is none."""
+    return "".join(f"{problem}\n" for problem in result.problems) + ("\n" if result.problems else "")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of every series."""
-    parser.add_argument("--profile", default="ci", help="smoke, ci (default) or release")
-    parser.add_argument("--seed", type=int, default=1, help="draws the order of the runs (default: 1)")
+    """The options of every series; those that say what is run are None or empty where nothing was given."""
+    parser.add_argument("--profile", help="smoke, ci (default) or release")
+    parser.add_argument("--seed", type=int, metavar="N", help="draws the order of the runs (default: 1)")
     parser.add_argument("--budget", metavar="TIME", help="begin nothing that would not be done in this time, as 30m")
     parser.add_argument("--resume", metavar="ID", help="go on with an interrupted series; repeats nothing")
     parser.add_argument("--measure", metavar="NAME", action="append", default=[], help="compare only these")
-    parser.add_argument("--threshold", type=float, default=3.0, metavar="PERCENT", help="a change that counts (3)")
+    parser.add_argument("--threshold", type=float, metavar="PERCENT", help="a change that counts (default: 3)")
     parser.add_argument("--all", action="store_true", help="make every run, also when the answer is known before")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+
+
+def or_else(value: T | None, default: T) -> T:
+    """What was given, or the default."""
+    return default if value is None else value
+
+
+def refuse_with_resume(args: argparse.Namespace, names: Sequence[str], whole: str) -> None:
+    """Raises `UsageError` when a series is gone on with and only some of what says what is run is given: a part cannot
+    be held against what was asked for then, and would have no effect. `whole` is what makes it the whole command."""
+    values = {name: getattr(args, name) for name in names}
+    given = [f"--{name.replace('_', '-')}" for name, value in values.items() if value not in (None, [], False)]
+    if given:
+        raise UsageError(
+            f"{', '.join(given)} with --resume {args.resume}: what a series runs was said when it began; leave it out, "
+            f"or give the whole command again, {whole} included"
+        )
 
 
 def _change(ratio: float) -> str:

@@ -1,11 +1,14 @@
 """How things are told on a terminal: progress on standard error, results on standard output."""
 
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from testbed.errors import UsageError
 
 
 class Steps:
@@ -28,6 +31,17 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+
+
+def require_writable(*paths: Path | None) -> None:
+    """Raises `UsageError` for a file that could not be written, before hours are spent on what stands in it."""
+    for path in paths:
+        if path is None:
+            continue
+        folder = next(each for each in (path.absolute().parent, *path.absolute().parents) if each.exists())
+        if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+            why = "is a folder" if path.is_dir() else f"{folder} is no folder that can be written to"
+            raise UsageError(f"{path}: {why}; name a file")
 
 
 def write(path: Path, text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 from results.verdict import Verdict
 from testbed.errors import TestbedError
 from testbed.runner.journal import Journal
-from testbed.runner.limits import NIGHTLY, out_of_time
+from testbed.runner.limits import TOLD_UNFINISHED, out_of_time
 from testbed.runner.schedule import Slot
 from testbed.runner.series import Begun, Canary, Done, Failed, SoFar, so_far
 from testbed.runner.variant import Variant
@@ -60,7 +60,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Why the series ended; `complete` when nothing is left for `--resume`."""
+    """Why the series ended; `complete` when nothing more is needed: `--resume` would make no run."""
 
     why: str
     complete: bool
@@ -69,7 +69,8 @@ class Ended:
 def execute(journal: Journal, executor: Executor, limits: Limits, progress: Progress) -> Ended:
     """Make every run that the journal does not have yet.
 
-    Raises `TestbedError` when several runs in a row could not be made; what is done stays done.
+    Raises `TestbedError` when several runs in a row could not be made; what is done stays done. A run that could not
+    be made before an interruption, either, is not counted: it would end every `--resume` where the last one ended.
     """
     return _Execution(journal, executor, limits, progress).go()
 
@@ -84,6 +85,7 @@ class _Execution:
         self.last = self.series.variants[0]
         self.failures: list[str] = []
         """Why the last runs could not be made; empty again after one that was."""
+        self.failed_before = {failure.slot for failure in self.state.failures}
 
     @property
     def state(self) -> SoFar:
@@ -92,37 +94,39 @@ class _Execution:
     def go(self) -> Ended:
         self._adopt()
         tried: set[int] = set()
-        why, before = self._pass(tried), -1
+        ended, before = self._pass(tried), -1
         # What a run came to may make another one needed that was passed over.
-        while why is None and len(tried) > before:
+        while ended is None and len(tried) > before:
             before = len(tried)
-            why = self._pass(tried)
+            ended = self._pass(tried)
         self._close(self.last)
+        if ended is not None:
+            return ended
         state = self.state
         left = sum(1 for s in self.series.slots if s.index not in state.ran and not self.limits.spare(s, state))
-        if why is None:
-            why = f"{left} runs could not be made" if left else "all runs are made"
-        return Ended(why, left == 0)
+        return Ended(f"{left} runs could not be made" if left else "all runs are made", left == 0)
 
-    def _pass(self, tried: set[int]) -> str | None:
+    def _pass(self, tried: set[int]) -> Ended | None:
         """Make what is needed and was not tried yet; returns why the series ends before its last slot, if it does."""
         for slot in self.series.slots:
             state = self.state
             if slot.index in tried or slot.index in state.ran or self.limits.spare(slot, state):
                 continue
-            if why := self._known(slot) or self._late(slot):
-                return why
+            if why := self._known(slot):
+                return Ended(why, True)
+            if why := self._late(slot):
+                return Ended(why, False)
             self.last = self.series.variant(slot.variant)
             failed = len(self.state.failures)
             if why := self._slot(slot, self.last):
-                return why
+                return Ended(why, True)
             if slot.index in self.state.ran or len(self.state.failures) > failed:
                 tried.add(slot.index)
             if len(self.failures) == FAILURES_IN_A_ROW:
                 why = f"{FAILURES_IN_A_ROW} runs in a row could not be made, the last one because: {self.failures[-1]}"
-                if self.series.door != NIGHTLY:
+                if self.series.door not in TOLD_UNFINISHED:
                     raise TestbedError(f"{why}\nmend that, then go on with --resume {self.series.id}")
-                return why  # what was made of a night is judged, and what was not is told
+                return Ended(why, False)
         return None
 
     def _slot(self, slot: Slot, variant: Variant) -> str | None:
@@ -141,7 +145,8 @@ class _Execution:
             measured = self.executor.run(variant, run_id)
         except TestbedError as error:
             self.progress(f"slot {slot.index + 1} could not be made: {error}")
-            self.failures.append(str(error))
+            if slot.index not in self.failed_before:
+                self.failures.append(str(error))
             self.journal.append(Failed(slot.index, str(error), self.limits.clock() - began))
         else:
             self.failures.clear()

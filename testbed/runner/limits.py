@@ -12,12 +12,19 @@ from testbed.units import UnitError, parse_duration
 
 NIGHTLY = "nightly"
 """The door whose variants are scenarios, each compared with its own past."""
+QUALIFY = "qualify"
+"""The door whose groups are scenarios, each run with every version."""
+TOLD_UNFINISHED = (NIGHTLY, QUALIFY)
+"""Where several runs in a row could not be made, what was made is told all the same, and what was not, and why."""
 ENOUGH_PAIRS = 8
 """An interval is not asked whether it is narrow enough before: with fewer pairs it may be so by luck."""
 
 
-def parse_budget(text: str) -> float:
-    """Seconds of `30m`, `2h`, `90s`, …; a bare `m` is minutes here. Raises `UsageError`."""
+def parse_budget(text: str | None) -> float | None:
+    """Seconds of `30m`, `2h`, `90s`, …; a bare `m` is minutes here. None is none; empty text is not: it is a variable
+    that somebody forgot to set. Raises `UsageError`."""
+    if text is None:
+        return None
     try:
         seconds = parse_duration(re.sub(r"(?<=[0-9])m$", "min", text.strip()))
     except UnitError as error:

@@ -10,6 +10,7 @@ from results.compare.tally import ANY
 from results.verdict import Verdict as RunVerdict
 from testbed.runner.chosen import default_measures
 from testbed.runner.series import Canary, Ran, Series, SoFar
+from testbed.runner.variant import UPGRADE
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,15 +221,32 @@ def _in_words(ran: Ran) -> str:
     return f"{ran.done.run_id} {ran.done.verdict}{failed}"
 
 
+def not_made(series: Series, state: SoFar, otherwise: str | None = None) -> tuple[str, ...]:
+    """Variants of which a run could not be made, and why, the last time; with `otherwise` also those that were not
+    tried, for that reason."""
+    last = {failure.slot: failure.why for failure in state.failures}
+    missing = Counter(
+        (slot.variant, why)
+        for slot in series.slots
+        if slot.index not in state.ran and (why := last.get(slot.index, otherwise)) is not None
+    )
+    return tuple(
+        f"{label} was not run{f' {count} times' if count > 1 else ''}: {why}"
+        for (label, why), count in missing.items()
+    )
+
+
 def mixed_software(series: Series, state: SoFar) -> list[str]:
     """Variants whose runs did not all have the same Kafka, byte for byte: a folder was built anew between them.
 
-    A run that failed does not count: an upgrade that was taken back ends with what was there before it.
+    Of upgrades only those that went through count: one that was taken back, or that the move did not wait for, ends
+    with what was there before it.
     """
     found = []
     for variant in series.variants:
         slots = [slot for slot in series.slots if slot.variant == variant.label and slot.index in state.ran]
         ended = [state.ran[slot.index].done for slot in slots]
-        if len({done.software for done in ended if done.verdict != "fail"}) > 1:
+        whole = [done for done in ended if variant.experiment != UPGRADE or done.verdict == "pass"]
+        if len({done.software for done in whole}) > 1:
             found.append(variant.label)
     return found

@@ -5,31 +5,25 @@ is run again, up to three times. One in *pairs* is as `testbed compare` runs it.
 ends with the candidate while data moves; beside it the same brokers are merely restarted.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from results.compare.qualification import CERTAIN, Cell, Kind, doubtful
 from testbed.errors import UsageError
 from testbed.meant import did_you_mean
 from testbed.runner.limits import narrow_enough
+from testbed.runner.never import never_made
 from testbed.runner.outcome import by_block, findings
 from testbed.runner.schedule import Slot
 from testbed.runner.series import Group, Ran, Series, SoFar
-from testbed.runner.variant import Variant
-from testbed.software.errors import SoftwareError
-from testbed.software.source import is_path, parse_source
+from testbed.runner.variant import UPGRADE, Variant, called
+from testbed.software.source import parse_source
 from testbed.suites.suite import Case, find_suite
 
-DOOR = "qualify"
 SUITES = ("kip73", "kip435", "kip455")
 PAIRED = ("kip73-two-node", "kip73-one-to-two-produce", "kip73-two-to-one-produce")
 """Experiments of which the first case is run in pairs: a move alone, one that a leader binds, one that a follower does;
 the last two under load."""
-UPGRADE = "kip73-upgrade"
-_ODD = re.compile(r"[^A-Za-z0-9._+-]+")
-_MOST_NAME = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +47,7 @@ def names(candidate: str, baselines: Sequence[str]) -> dict[str, str]:
         raise UsageError("--against is missing: name at least one release that the candidate is held against")
     found: dict[str, str] = {}
     for text in (*baselines, candidate):
-        try:
-            source = str(parse_source(text))
-        except SoftwareError as error:
-            raise UsageError(str(error)) from error
-        name = source
-        if is_path(source):
-            name = re.sub(r"\.(tgz|tar\.gz)$", "", Path(source).name)
-        name = _ODD.sub("-", name).strip("-.")[:_MOST_NAME] or "kafka"
+        name = called(text)
         if name in found.values():
             raise UsageError(f"two of them are called {name}: {text} and another; a release is not held against itself")
         found[text] = name
@@ -81,7 +68,7 @@ def plan(candidate: str, baselines: Sequence[str], scope: Scope) -> tuple[list[V
     """Every variant, and the group of each scenario: once, upgrades, then pairs, so that a short budget costs
     precision before it costs scenarios. In each group the candidate is last. Raises `UsageError`.
     """
-    called = names(candidate, baselines)
+    known = names(candidate, baselines)
     cases = _cases(scope)
     paired = _paired(cases, scope)
     variants: list[Variant] = []
@@ -96,17 +83,17 @@ def plan(candidate: str, baselines: Sequence[str], scope: Scope) -> tuple[list[V
     def each_version(name: str, case: Case) -> list[Variant]:
         return [
             Variant(label(name, version), case.experiment, scope.profile, case.settings, text, case.topology)
-            for text, version in called.items()
+            for text, version in known.items()
         ]
 
     for name, case in cases.items():
         if name not in paired:
             add(name, each_version(name, case), CERTAIN, compared=False)
     for text in baselines if scope.upgrades else ():
-        name, target = f"upgrade from {called[text]}", str(parse_source(candidate))
+        name, target = f"upgrade from {known[text]}", str(parse_source(candidate))
         members = [
-            Variant(label(name, called[text]), UPGRADE, scope.profile, ("to=same",), text),
-            Variant(label(name, called[candidate]), UPGRADE, scope.profile, (f"to={target}",), text),
+            Variant(label(name, known[text]), UPGRADE, scope.profile, ("to=same",), text),
+            Variant(label(name, known[candidate]), UPGRADE, scope.profile, (f"to={target}",), text),
         ]
         add(name, members, CERTAIN, compared=False)
     for name in paired:
@@ -178,7 +165,7 @@ def spare(all_pairs: bool) -> Callable[[Series], Callable[[Slot, SoFar], bool]]:
 
     def of(series: Series) -> Callable[[Slot, SoFar], bool]:
         def not_needed(slot: Slot, state: SoFar) -> bool:
-            if _never_made(series, state, slot):
+            if never_made(series, state, slot, version_of):
                 return True
             part, first = series.part_of(slot)
             blocks = by_block(series, state)
@@ -197,15 +184,6 @@ def spare(all_pairs: bool) -> Callable[[Series], Callable[[Slot, SoFar], bool]]:
         return not_needed
 
     return of
-
-
-def _never_made(series: Series, state: SoFar, slot: Slot) -> bool:
-    """Whether a slot's version could not be run wherever it was tried, and that often enough. What was tried is tried
-    again by `--resume`; where that helps, the rest is needed again."""
-    version = version_of(slot.variant)
-    tried = {failure.slot for failure in state.failures}
-    mine = {each.index for each in series.slots if version_of(each.variant) == version}
-    return slot.index not in tried and len(mine & tried) >= CERTAIN and not any(index in mine for index in state.ran)
 
 
 def _known(series: Series, state: SoFar, part: Group) -> bool:

@@ -15,7 +15,8 @@ from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import reports_dir
 from testbed.runner.journal import opened
 from testbed.runner.outcome import Broken, Outcome, by_block
-from testbed.runner.qualification import DOOR, Scope, cells_of, kind_of, plan, spare, version_of
+from testbed.runner.limits import QUALIFY
+from testbed.runner.qualification import SUITES, Scope, cells_of, kind_of, plan, spare, version_of
 from testbed.runner.run import Progress, Result, begin, new_series, require_tellable, resume
 from testbed.runner.series import Group, Series, SoFar, so_far
 from testbed.runner.variant import resolve
@@ -35,7 +36,7 @@ def new_qualification(
     variants, groups = plan(candidate, baselines, scope)
     if not groups:
         raise UsageError("nothing is left to run: no scenario, no upgrade")
-    asked = new_series(DOOR, variants, 1, seed, store=store, measure_names=measures, threshold=threshold, groups=groups)
+    asked = new_series(QUALIFY, variants, 1, seed, store=store, measure_names=measures, threshold=threshold, groups=groups)
     require_tellable(asked)
     return asked
 
@@ -46,12 +47,14 @@ def qualify(
     """Make the runs of a new qualification, or go on with one. Raises `UsageError` and `TestbedError`."""
     needless = spare(all_pairs)
     if series_id is not None:
-        result = resume(series_id, asked, DOOR, budget_s, progress, stop_early=False, spare=needless)
+        result = resume(series_id, asked, QUALIFY, budget_s, progress, stop_early=False, spare=needless)
     else:
         assert asked is not None
         result = begin(asked, budget_s, progress, stop_early=False, spare=needless)
     with opened(result.series.id) as journal:
         state = so_far(journal.entries)
+    if not state.ran:
+        raise TestbedError(f"nothing could be run: {result.why_ended}; --resume {result.series.id} goes on")
     return qualification(result, state)
 
 
@@ -134,6 +137,8 @@ def command(series: Series) -> str:
     *baselines, candidate = [each.kafka or "" for each in members]
     words = ["testbed", "qualify", "--kafka", candidate, *(["--against", *baselines])]
     names = [part.name for part in once]
+    suites = list(dict.fromkeys(name.partition("/")[0] for name in names))
+    words += [word for suite in suites for word in ("--suite", suite) if not set(suites) <= set(SUITES)]
     words += [word for name in names for word in ("--scenario", name)]
     paired = [part for part in series.parts if part.pairs]
     words += [word for part in paired for word in ("--paired", part.name)]

@@ -17,7 +17,7 @@ from testbed.runner.chosen import COMPARING, default_measures
 from testbed.runner.execute import Limits, execute
 from testbed.runner.journal import Journal, created, opened
 from testbed.runner.limits import fewest_pairs_to_tell, narrow_enough
-from testbed.runner.outcome import Outcome, findings, mixed_software, outcome
+from testbed.runner.outcome import Outcome, findings, mixed_software, not_made, outcome
 from testbed.runner.schedule import Slot
 from testbed.runner.series import Confirmed, Group, Series, SoFar, so_far
 from testbed.runner.slots import Slots
@@ -35,12 +35,14 @@ def needs_all(_series: Series) -> Callable[[Slot, SoFar], bool]:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a series came to; `complete` is False when `--resume` would go on with it."""
+    """What a series came to; `complete` is False when `--resume` would go on with it. `problems` name the variants of
+    which a run could not be made, and why."""
 
     series: Series
     outcome: Outcome
     why_ended: str
     complete: bool
+    problems: tuple[str, ...] = ()
 
 
 def new_series(
@@ -56,7 +58,7 @@ def new_series(
 ) -> Series:
     """A series that can be run: everything looked up once. Raises `UsageError` for what cannot."""
     check_labels(variants)
-    variants = [replace(each, topology=_lasting(each.topology), kafka=_lasting(each.kafka)) for each in variants]
+    variants = [replace(each, topology=lasting(each.topology), kafka=lasting(each.kafka)) for each in variants]
     grounds = tuple(resolve(variant).ground for variant in variants)
     if repeats < 1:
         raise UsageError(f"{repeats} repeats: at least 1 is needed")
@@ -74,8 +76,8 @@ def new_series(
     return Series(identity, door, tuple(variants), repeats, seed, location, names, threshold, grounds, tuple(groups))
 
 
-def _lasting(text: str | None) -> str | None:
-    """The same file or folder when the series is resumed from somewhere else."""
+def lasting(text: str | None) -> str | None:
+    """What is named, so that it is the same file or folder when the series is resumed from somewhere else."""
     return str(Path(text).absolute()) if text is not None and Path(text).exists() else text
 
 
@@ -90,6 +92,12 @@ def require_tellable(series: Series) -> None:
             f"{repeats} pairs: among {comparisons} comparisons no regression could be told from luck; "
             f"take at least {fewest} pairs, or fewer measures (--measure move-seconds)"
         )
+
+
+def store_of(series_id: str) -> str:
+    """The store of a series that is gone on with. Raises `UsageError`."""
+    with opened(series_id) as journal:
+        return journal.series.store
 
 
 def begin(
@@ -155,7 +163,7 @@ def _go_on(journal: Journal, budget_s: float | None, progress: Progress, stop_ea
             f"variant {mixed[0]} did not have the same Kafka in all runs of series {series.id}: what it names was "
             "built anew in between. Begin a new series"
         )
-    return Result(series, outcome(series, state), ended.why, ended.complete)
+    return Result(series, outcome(series, state), ended.why, ended.complete, not_made(series, state))
 
 
 def _confirm(journal: Journal, store: Store, progress: Progress) -> None:

@@ -90,10 +90,10 @@ class Series:
         return datetime.strptime(f"{self.id.split('-')[0]}+0000", "%Y%m%dT%H%M%SZ%z")
 
     def differences(self, other: "Series") -> list[str]:
-        """What another series asks for otherwise, id and store apart; empty when both mean the same runs."""
+        """What another series asks for otherwise, the id apart; empty when both mean the same runs."""
         return [
             f"{name}: {getattr(self, name)} there, {getattr(other, name)} here"
-            for name in ("door", "variants", "repeats", "seed", "measures", "threshold", "grounds", "groups")
+            for name in ("door", "variants", "repeats", "seed", "store", "measures", "threshold", "grounds", "groups")
             if getattr(self, name) != getattr(other, name)
         ]
 

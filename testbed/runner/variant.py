@@ -3,15 +3,21 @@
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from testbed.errors import UsageError
 from testbed.experiments.experiment import PROFILES, Experiment, Value, find_experiment, read_settings
-from testbed.software.source import parse_source
+from testbed.software.errors import SoftwareError
+from testbed.software.source import is_path, parse_source
 from testbed.topology.find import find
 from testbed.topology.model import Topology
 
+UPGRADE = "kip73-upgrade"
+"""The experiment that ends with another Kafka than it begins with."""
+_ODD = re.compile(r"[^A-Za-z0-9._+-]+")
+_MOST_NAME = 30
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._,/=+-]{0,79}")
 
 
@@ -63,6 +69,27 @@ def resolve(variant: Variant) -> Resolved:
     return Resolved(variant, experiment, settings, topology, experiment.overlay(settings))
 
 
+def called(kafka: str) -> str:
+    """A Kafka's name in labels: a version as it is, a tarball or folder by its last part. Raises `UsageError`."""
+    try:
+        source = str(parse_source(kafka))
+    except SoftwareError as error:
+        raise UsageError(str(error)) from error
+    name = re.sub(r"\.(tgz|tar\.gz)$", "", Path(source).name) if is_path(source) else source
+    return _ODD.sub("-", name).strip("-.")[:_MOST_NAME] or "kafka"
+
+
+def of_each(base: Variant, kafkas: Sequence[str]) -> tuple[Variant, ...]:
+    """A variant for each Kafka; several builds of one name are numbered. Raises `UsageError`."""
+    names: list[str] = []
+    for text in dict.fromkeys(kafkas):
+        name = called(text)
+        alike = sum(each == name or each.startswith(f"{name}, ") for each in names)
+        names.append(f"{name}, {alike + 1}" if alike else name)
+    labels = dict(zip(dict.fromkeys(kafkas), names, strict=True))
+    return tuple(replace(base, label=f"kafka {labels[text]}", kafka=text) for text in kafkas)
+
+
 def product(base: Variant, sets: Sequence[str]) -> tuple[Variant, ...]:
     """The cartesian product of `NAME=VALUE,VALUE,…` each; the first variant has the first value of every one.
 
@@ -82,9 +109,15 @@ def product(base: Variant, sets: Sequence[str]) -> tuple[Variant, ...]:
     found = []
     for values in itertools.product(*axes.values()):
         chosen = [f"{name}={value}" for name, value in zip(axes, values, strict=True)]
-        shown = [word for word, axis in zip(chosen, axes.values(), strict=True) if len(axis) > 1]
+        shown = [_shown(word) for word, axis in zip(chosen, axes.values(), strict=True) if len(axis) > 1]
         found.append(_with(base, " ".join(shown) or base.label, chosen))
     return tuple(found)
+
+
+def _shown(word: str) -> str:
+    """A setting as a label has it: a Kafka's path by its last part."""
+    name, _equals, value = word.partition("=")
+    return f"kafka={called(value)}" if name == "kafka" and is_path(value) else word
 
 
 def differing(variants: Sequence[Variant]) -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:

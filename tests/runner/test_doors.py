@@ -12,6 +12,7 @@ import pytest
 from testbed.cli.main import main
 from testbed.errors import TestbedError
 from testbed.runner.journal import known
+from testbed.runner.variant import Variant, check_labels, of_each
 from testbed.topology.find import READY
 
 ID = "20261121T200000Z"
@@ -58,15 +59,71 @@ def test_compare_for_a_pull_request_and_for_ci(doors, capsys, tmp_path):
     row = next(each for each in told.splitlines() if "| move-seconds |" in each).split(" | ")
     assert row[0] == "| **REGRESSED**" and float(row[7]) <= 0.05 and row[8] == "8"
     suite = ET.parse(tmp_path / "out" / "j.xml").getroot()
-    assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["errors"]) == ("1", "1", "0")
+    assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["errors"]) == ("2", "1", "0")
     assert "adjusted p" in suite.find(".//failure").attrib["message"]
     assert main([*COMPARE, "--pairs", "8", "--json", "--markdown"]) == 64
 
 
-def test_compare_ends_early_when_the_answer_is_known_and_not_with_all(doors, capsys):
+def test_a_budget_that_ends_after_enough_pairs_is_no_error_for_ci_and_before_it_is(doors, capsys, tmp_path):
+    doors.value = lambda variant, number: 50.0 * (1 + 0.02 * ((number // 2) % 3 - 1))
+    words = [*COMPARE, "--pairs", "12", "--markdown", "--junit", str(tmp_path / "j")]
+    assert main([*words, "--budget", "60s"]) == 2
+    assert "**not complete**" in capsys.readouterr().out
+    errors = ET.parse(tmp_path / "j").getroot().findall(".//error")
+    assert any("goes on" in each.attrib["message"] for each in errors)
+
+
+def test_a_kafka_that_never_starts_ends_the_comparison_and_says_why(doors, capsys, tmp_path):
+    doors.fail = lambda label, number: TestbedError("b1 does not run: no jar") if label == "new" else None
+    assert main([*COMPARE, "--pairs", "10", "--junit", str(tmp_path / "j")]) == 2
+    assert doors.executors[0].made.count("old") <= 4
+    assert doors.executors[0].made.count("new") == 3
+    told = capsys.readouterr().out
+    assert "new was not run 3 times: b1 does not run: no jar\n" in told
+    assert any("no jar" in each.attrib["message"] for each in ET.parse(tmp_path / "j").getroot().iter("error"))
+    assert main(["compare", "--resume", known()[0], "--json"]) == 2
+    assert "no jar" in json.loads(capsys.readouterr().out)["problems"][0]
+    doors.fail = lambda label, number: None
+    assert main(["compare", "--resume", known()[0]]) == 0
+    doors.fail = lambda label, number: TestbedError("no jar") if label == "old" else None
+    assert main([*COMPARE, "--pairs", "10"]) == 2
+    assert doors.executors[-1].made.count("new") <= 4
+
+
+def test_kafkas_are_called_by_the_last_part_of_their_paths(doors, capsys, tmp_path):
+    builds = [tmp_path / name / "my builds, kafka_2.13-4.4.0-SNAPSHOT" for name in ("a:b", "c@d")]
+    for each in builds:
+        each.mkdir(parents=True)
+    variants = of_each(Variant("x", "kip73-two-node"), ["4.2.1", *map(str, builds)])
+    name = "my-builds-kafka_2.13-4.4.0-SNA"
+    assert [each.label for each in variants] == ["kafka 4.2.1", f"kafka {name}", f"kafka {name}, 2"]
+    assert [each.kafka for each in variants] == ["4.2.1", *map(str, builds)]
+    check_labels(variants)
+
+
+def test_a_part_of_what_is_run_is_refused_with_resume(doors, capsys):
+    assert main([*COMPARE, "--pairs", "8"]) == 0
+    assert main(["compare", "--resume", known()[0], "--pairs", "20", "--threshold", "1"]) == 64
+    assert "--pairs, --threshold with --resume" in capsys.readouterr().err
+    assert main([*COMPARE, "--pairs", "8", "--resume", known()[0], "--store", "other"]) == 64
+    assert "store: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--budget", ""], ["--junit", "/"], ["--junit", "/dev/null/there/j.xml"]])
+def test_what_would_be_found_after_hours_is_refused_before(doors, words):
+    assert main([*COMPARE, "--pairs", "8", *words]) == 64
+    assert doors.executors == []
+
+
+def test_compare_ends_early_when_the_answer_is_known_and_not_with_all(doors, capsys, tmp_path):
     assert main([*COMPARE, "--pairs", "12"]) == 0
     assert len(doors.executors[0].made) == 16
     assert "known well enough" in capsys.readouterr().out
+    assert main([*COMPARE, "--resume", known()[0], "--pairs", "12", "--markdown", "--junit", str(tmp_path / "j")]) == 0
+    told = capsys.readouterr().out
+    assert "known well enough" in told and "not complete" not in told and "goes on" not in told
+    assert ET.parse(tmp_path / "j").getroot().attrib["errors"] == "0"
+    assert doors.executors.pop().made == []
     assert main([*COMPARE, "--pairs", "12", "--all"]) == 0
     assert len(doors.executors[1].made) == 24
 

@@ -6,6 +6,7 @@ from testbed.errors import TestbedError
 from testbed.runner import journal as journals
 from testbed.runner.execute import Limits, execute
 from testbed.runner.journal import created, opened
+from testbed.runner.limits import TOLD_UNFINISHED
 from testbed.runner.series import Begun, Canary, Done, Failed, so_far
 from tests.runner.fakes import FakeExecutor, Killed, series
 
@@ -114,6 +115,28 @@ def test_failures_in_a_row_end_the_series_with_what_to_do():
         assert len(so_far(journal.entries).ran) == 2
 
 
+def test_what_failed_before_an_interruption_does_not_end_the_series_again():
+    asked = series(repeats=5)
+    broken = FakeExecutor(fail=lambda variant, number: TestbedError("no disk") if number >= 2 else None)
+    with pytest.raises(TestbedError):
+        run(broken, asked)
+    gone = itertools.count()
+    again = FakeExecutor(broken.store, fail=lambda variant, number: TestbedError("x") if next(gone) < 3 else None)
+    ended, _entries = run(again, asked, new=False)
+    assert (ended.why, len(again.store)) == ("3 runs could not be made", 7)
+    dead = FakeExecutor(broken.store, fail=lambda variant, number: TestbedError("no disk"))
+    ended, _entries = run(dead, asked, new=False)
+    assert (ended.complete, len(dead.made)) == (False, 3)
+
+
+@pytest.mark.parametrize("door", TOLD_UNFINISHED)
+def test_what_was_made_of_a_night_or_a_qualification_is_told_all_the_same(door):
+    asked = series(repeats=5, door=door, id=f"20261121T200000Z-{door}-0a1b2c")
+    executor = FakeExecutor(fail=lambda variant, number: TestbedError("no disk") if number >= 2 else None)
+    ended, _entries = run(executor, asked)
+    assert (ended.complete, ended.why.startswith("3 runs in a row could not be made")) == (False, True)
+
+
 def test_what_was_passed_over_and_is_needed_after_all_is_made():
     asked, executor = series(repeats=2), FakeExecutor()
     last = asked.slots[-1]
@@ -183,4 +206,4 @@ def test_early_stop_is_asked_at_the_begin_of_blocks_only():
         executor, asked, Limits(None, lambda state: "enough" if len(state.ran) >= 5 else None, executor.clock)
     )
     assert len(executor.made) == 6
-    assert (ended.why, ended.complete) == ("enough", False)
+    assert (ended.why, ended.complete) == ("enough", True)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -6,7 +7,7 @@ from results.compare import Tally
 from testbed.runner.chosen import default_measures
 from testbed.runner.outcome import mixed_software, outcome
 from testbed.runner.series import Begun, Canary, Done, so_far
-from testbed.runner.variant import Variant
+from testbed.runner.variant import UPGRADE, Variant
 from tests.runner.fakes import series
 
 KNOWN = ("records-intact", "x")
@@ -214,6 +215,24 @@ def test_a_folder_that_was_built_anew_within_the_series_is_noticed():
         software=lambda slot: f"jars {slot.index > 2}" if slot.variant == asked.slots[3].variant else "x",
     )
     assert mixed_software(asked, so_far(journal)) == [asked.slots[3].variant]
+
+
+def test_an_upgrade_that_was_not_gone_through_with_is_no_other_kafka():
+    asked = series(repeats=4)
+    upgrade = replace(asked, variants=tuple(replace(each, experiment=UPGRADE) for each in asked.variants))
+    half = [slot.index for slot in asked.slots if slot.variant == "B"][:2]
+
+    def journal(verdicts):
+        found = []
+        for entry in entries(asked, lambda slot: 50.0, software=lambda slot: "ab"[slot.index in half]):
+            changes = verdicts.get(entry.slot) if isinstance(entry, Done) else None
+            found.append(replace(entry, verdict=changes) if changes else entry)
+        return so_far(found)
+
+    open_ones = journal(dict(zip(half, ("inconclusive", "fail"), strict=True)))
+    assert mixed_software(upgrade, open_ones) == []
+    assert mixed_software(asked, open_ones) == ["B"]
+    assert mixed_software(upgrade, journal({})) == ["B"]
 
 
 def test_what_no_run_of_either_has_is_not_compared_unless_they_have_nothing_at_all():

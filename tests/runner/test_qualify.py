@@ -244,6 +244,29 @@ def test_the_command_on_the_page_asks_for_the_same(doors):
     assert main([*again[1:], "--resume", known()[0]]) == 0  # refused when it asked for something else
 
 
+def test_the_command_names_a_suite_that_is_not_a_usual_one(doors):
+    words = ["--suite", "brief", "--scenario", "brief/move", "--no-pairs", "--no-upgrade"]
+    assert main([*QUALIFY, *words]) == 0
+    with opened(known()[0]) as journal:
+        again = shlex.split(qualified.command(journal.series))
+    assert again[again.index("--suite") + 1] == "brief"
+    assert main([*again[1:], "--resume", known()[0]]) == 0
+
+
+def test_what_fails_three_times_in_a_row_is_told_and_not_in_the_way_of_the_rest(doors, capsys):
+    doors.fail = lambda label, number: TestbedError("no disk") if number in (1, 2, 3) else None
+    words = [*QUALIFY, "--suite", "kip455", "--no-pairs", "--no-upgrade"]
+    assert main(words) == 2
+    assert "3 runs in a row could not be made, the last one because: no disk" in capsys.readouterr().out
+    doors.fail = lambda label, number: TestbedError("no disk") if number < 3 else None
+    assert main(["qualify", "--resume", known()[0]]) == 2
+    doors.fail = lambda label, number: None
+    assert main(["qualify", "--resume", known()[0]]) == 0
+    doors.fail = lambda label, number: TestbedError("no disk")
+    assert main(words) == 70
+    assert "nothing could be run" in capsys.readouterr().err
+
+
 def test_another_door_does_not_go_on_with_it(doors, capsys):
     assert main(SMALL) == 0
     assert main(["compare", "--resume", known()[0]]) == 64

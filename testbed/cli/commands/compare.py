@@ -5,6 +5,9 @@ from pathlib import Path
 
 from testbed.cli.command import Command
 
+OF_A_NEW_ONE = ("experiment", "set", "topology", "pairs", "profile", "seed", "measure", "threshold", "store")
+"""What says what is run."""
+
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     from testbed.cli.series import add_options
@@ -20,7 +23,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of all variants")
     parser.add_argument("--topology", help="instead of the experiment's own")
-    parser.add_argument("--pairs", type=int, default=10, metavar="N", help="runs of each variant (default: 10)")
+    parser.add_argument("--pairs", type=int, metavar="N", help="runs of each variant (default: 10)")
     add_options(parser)
     parser.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")
     parser.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit's XML there, too")
@@ -28,12 +31,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.series import EXIT, as_json, as_junit, as_markdown, ending, findings_table, variants_table
-    from testbed.cli.show import Steps, write
+    from testbed.cli import series as told
+    from testbed.cli.show import Steps, require_writable, write
     from testbed.errors import UsageError
     from testbed.runner.limits import parse_budget
-    from testbed.runner.run import begin, new_series, require_tellable, resume
-    from testbed.runner.variant import Variant, parse_variant
+    from testbed.runner.never import nothing_to_compare
+    from testbed.runner.run import begin, new_series, require_tellable, resume, store_of
+    from testbed.runner.variant import Variant, of_each, parse_variant
 
     if args.json and args.markdown:
         raise UsageError("--json and --markdown: only one of them")
@@ -42,41 +46,46 @@ def _run(args: argparse.Namespace) -> int:
         if args.kafka and args.variant:
             raise UsageError("either --kafka A --kafka B, or --variant twice (with kafka=… in them)")
         name = args.experiment or "kip73-two-node"
-        base = Variant(name, name, args.profile, tuple(args.set), None, args.topology)
-        words = args.variant or [f"kafka {version}: kafka={version}" for version in args.kafka]
-        variants = [parse_variant(word, base) for word in words]
+        base = Variant(name, name, args.profile or "ci", tuple(args.set), None, args.topology)
+        variants = [parse_variant(word, base) for word in args.variant] or list(of_each(base, args.kafka))
         if len(variants) < 2:
             raise UsageError("one variant: there is nothing to compare it with; give --kafka or --variant twice")
         asked = new_series(
             "compare",
             variants,
-            args.pairs,
-            args.seed,
-            store=args.store,
+            told.or_else(args.pairs, 10),
+            told.or_else(args.seed, 1),
+            store=args.store or (store_of(args.resume) if args.resume else None),
             measure_names=args.measure,
-            threshold=args.threshold / 100,
+            threshold=told.or_else(args.threshold, 3.0) / 100,
         )
         require_tellable(asked)
     elif not args.resume:
         raise UsageError("what is compared? --kafka A --kafka B, or --variant 'LABEL: NAME=VALUE' twice")
-    budget_s = parse_budget(args.budget) if args.budget else None
-    progress = Steps()
+    else:
+        told.refuse_with_resume(args, OF_A_NEW_ONE, "--kafka or --variant")
+    budget_s = parse_budget(args.budget)
+    require_writable(args.junit)
+    progress, early = Steps(), not args.all
     if args.resume:
-        result = resume(args.resume, asked, "compare", budget_s, progress, stop_early=not args.all)
+        result = resume(
+            args.resume, asked, "compare", budget_s, progress, stop_early=early, spare=nothing_to_compare
+        )
     else:
         assert asked is not None
-        result = begin(asked, budget_s, progress, stop_early=not args.all)
+        result = begin(asked, budget_s, progress, stop_early=early, spare=nothing_to_compare)
     verdict = result.outcome.verdict
     if args.junit:
-        write(args.junit, as_junit(result))
+        write(args.junit, told.as_junit(result))
     if args.json:
-        print(as_json(result, verdict))
+        print(told.as_json(result, verdict))
     elif args.markdown:
-        print(as_markdown(result), end="")
+        print(told.as_markdown(result), end="")
     else:
-        print(f"{variants_table(result)}\n\nagainst {result.series.variants[0].label}:")
-        print(f"{findings_table(result.outcome)}\n\n{verdict}  {result.series.id}: {ending(result)}")
-    return EXIT[verdict]
+        print(f"{told.variants_table(result)}\n\nagainst {result.series.variants[0].label}:")
+        print(f"{told.findings_table(result.outcome)}\n\n{told.problem_lines(result)}", end="")
+        print(f"{verdict}  {result.series.id}: {told.ending(result)}")
+    return told.EXIT[verdict]
 
 
 COMMAND = Command("compare", "compare variants in interleaved pairs: better, worse, or cannot tell", _configure, _run)

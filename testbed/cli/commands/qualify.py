@@ -5,13 +5,19 @@ from pathlib import Path
 
 from testbed.cli.command import Command
 
+OF_A_NEW_ONE = (
+    *("against", "profile", "suite", "scenario", "paired", "no_pairs", "pairs", "no_upgrade"),
+    *("measure", "threshold", "seed", "store"),
+)
+"""What says what is run."""
+
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kafka", metavar="CANDIDATE", help="a version, a tarball, a built tree or an imported build")
     parser.add_argument(
         "--against", metavar="BASELINE", nargs="+", action="extend", default=[], help="the same; one or several"
     )
-    parser.add_argument("--profile", default="ci", help="smoke, ci (default) or release")
+    parser.add_argument("--profile", help="smoke, ci (default) or release")
     parser.add_argument(
         "--suite", action="append", default=[], help="whose cases are run (default: kip73, kip435, kip455)"
     )
@@ -26,14 +32,14 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         help="compare performance in this one (may be repeated; default: three of kip73)",
     )
     pairs.add_argument("--no-pairs", action="store_true", help="compare no performance")
-    parser.add_argument("--pairs", type=int, default=10, metavar="N", help="runs of each version there (default: 10)")
+    parser.add_argument("--pairs", type=int, metavar="N", help="runs of each version there (default: 10)")
     parser.add_argument("--no-upgrade", action="store_true", help="leave the rolling upgrades out")
     parser.add_argument("--measure", metavar="NAME", action="append", default=[], help="compare only these")
-    parser.add_argument("--threshold", type=float, default=3.0, metavar="PERCENT", help="a change that counts (3)")
+    parser.add_argument("--threshold", type=float, metavar="PERCENT", help="a change that counts (default: 3)")
     parser.add_argument("--all", action="store_true", help="make every pair, also when the answer is known before")
     parser.add_argument("--budget", metavar="TIME", help="begin nothing that would not be done in this time, as 6h")
     parser.add_argument("--resume", metavar="ID", help="go on with an interrupted qualification; repeats nothing")
-    parser.add_argument("--seed", type=int, default=1, help="draws the order of the runs (default: 1)")
+    parser.add_argument("--seed", type=int, metavar="N", help="draws the order of the runs (default: 1)")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--out", metavar="DIR", type=Path, help="where the page goes (default: beside the reports)")
     parser.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit's XML there (default: beside the page)")
@@ -45,14 +51,18 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from testbed.cli.qualifying import asked_for, tell
-    from testbed.cli.show import Steps
+    from testbed.cli.series import refuse_with_resume
+    from testbed.cli.show import Steps, require_writable
     from testbed.errors import UsageError
     from testbed.runner.limits import parse_budget
     from testbed.runner.qualified import qualify
 
     if not args.kafka and not args.resume:
         raise UsageError("what is qualified? --kafka CANDIDATE --against BASELINE…")
-    budget_s = parse_budget(args.budget) if args.budget else None
+    if args.resume and not args.kafka:
+        refuse_with_resume(args, OF_A_NEW_ONE, "--kafka and --against")
+    budget_s = parse_budget(args.budget)
+    require_writable(args.junit, args.out and args.out / "index.html")
     asked = asked_for(args) if args.kafka else None
     return tell(qualify(asked, args.resume, budget_s, Steps(), all_pairs=args.all), args)
 

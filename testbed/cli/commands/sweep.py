@@ -4,6 +4,9 @@ import argparse
 
 from testbed.cli.command import Command
 
+OF_A_NEW_ONE = ("set", "topology", "kafka", "repeats", "profile", "seed", "measure", "threshold", "store")
+"""What says what is run."""
+
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     from testbed.cli.series import add_options
@@ -16,7 +19,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="a parameter's values; each is combined with each of the others",
     )
-    parser.add_argument("--repeats", type=int, default=1, metavar="N", help="runs of each combination (default: 1)")
+    parser.add_argument("--repeats", type=int, metavar="N", help="runs of each combination (default: 1)")
     parser.add_argument("--topology", help="instead of the experiment's own")
     parser.add_argument(
         "--kafka", metavar="VERSION,…", help="run this Kafka release, or each of several with each combination"
@@ -29,32 +32,42 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from results.report.sweep import as_markdown
     from testbed.cli.comparing import exit_code
-    from testbed.cli.series import against, as_json, ending, variants_table
+    from testbed.cli.series import (
+        against,
+        as_json,
+        ending,
+        or_else,
+        problem_lines,
+        refuse_with_resume,
+        variants_table,
+    )
     from testbed.cli.show import Steps
     from testbed.errors import UsageError
     from testbed.runner.limits import parse_budget
     from testbed.runner.report import sweep_page, write_sweep
-    from testbed.runner.run import begin, new_series, resume
+    from testbed.runner.run import begin, new_series, resume, store_of
     from testbed.runner.variant import Variant, product
 
     asked = None
     if args.experiment:
-        base = Variant(args.experiment, args.experiment, args.profile, (), None, args.topology)
+        base = Variant(args.experiment, args.experiment, args.profile or "ci", (), None, args.topology)
         kafka = [f"kafka={args.kafka}"] if args.kafka else []
         asked = new_series(
             "sweep",
             product(base, [*args.set, *kafka]),
-            args.repeats,
-            args.seed,
-            store=args.store,
+            or_else(args.repeats, 1),
+            or_else(args.seed, 1),
+            store=args.store or (store_of(args.resume) if args.resume else None),
             measure_names=args.measure,
-            threshold=args.threshold / 100,
+            threshold=or_else(args.threshold, 3.0) / 100,
         )
     elif not args.resume:
         raise UsageError("name an experiment, or a series to go on with: --resume ID")
+    else:
+        refuse_with_resume(args, OF_A_NEW_ONE, "the experiment")
     if args.json and args.markdown:
         raise UsageError("--json and --markdown: only one of them")
-    budget_s = parse_budget(args.budget) if args.budget else None
+    budget_s = parse_budget(args.budget)
     progress = Steps()
     if args.resume:
         result = resume(args.resume, asked, "sweep", budget_s, progress, stop_early=False)
@@ -69,7 +82,7 @@ def _run(args: argparse.Namespace) -> int:
         print(as_markdown(sweep_page(result)))
     else:
         print(variants_table(result))
-        print(f"{against(result)}\n{result.series.id}: {ending(result)}\nreport {report}")
+        print(f"{against(result)}\n{problem_lines(result)}{result.series.id}: {ending(result)}\nreport {report}")
     return status
 
 

@@ -1,0 +1,42 @@
+"""What is not worth trying any more: a variant that never ran, and the runs that would have stood beside it. Pure."""
+
+from collections.abc import Callable
+
+from results.compare.qualification import CERTAIN
+from testbed.runner.schedule import Slot
+from testbed.runner.series import Series, SoFar
+
+
+def never_made(series: Series, state: SoFar, slot: Slot, kind_of: Callable[[str], str] = str) -> bool:
+    """Whether nobody needs a slot's run: its variant could not be run wherever it was tried, and that often enough, or
+    it is a baseline of such variants only. `kind_of` a label: what it shares with others that fail as it does.
+
+    What was tried is tried again by `--resume`; where that helps, the rest is needed again.
+    """
+    tried = {failure.slot for failure in state.failures}
+    if slot.index in tried:
+        return False
+
+    def dead(label: str) -> bool:
+        mine = {each.index for each in series.slots if kind_of(each.variant) == kind_of(label)}
+        return len(mine & tried) >= CERTAIN and not any(index in mine for index in state.ran)
+
+    part, _first = series.part_of(slot)
+    held_against = [candidate for baseline, candidate in part.pairs if baseline == slot.variant]
+    return dead(slot.variant) or (bool(held_against) and all(map(dead, held_against)))
+
+
+def nothing_to_compare(series: Series) -> Callable[[Slot, SoFar], bool]:
+    """`never_made` of variants that have nothing in common; without its baseline a variant's run is needless, too."""
+
+    def spare(slot: Slot, state: SoFar) -> bool:
+        part, _first = series.part_of(slot)
+        baselines = {baseline for baseline, candidate in part.pairs if candidate == slot.variant}
+        of_them = [each for each in series.slots if each.variant in baselines]
+        tried = {failure.slot for failure in state.failures}
+        if never_made(series, state, slot):
+            return True
+        ever = any(each.index in state.ran for each in of_them)
+        return slot.index not in tried and not ever and sum(each.index in tried for each in of_them) >= CERTAIN
+
+    return spare
