@@ -25,7 +25,7 @@ from results.compaction import locked
 from results.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
 from results.schema import TableError
 from results.store import SCHEMAS, Store, entry_of
-from results.tables import from_parquet, to_parquet
+from results.tables import from_parquet, same, to_parquet
 
 HEAD = "archive.json"
 ARCHIVE_SCHEMA = 1
@@ -249,7 +249,7 @@ def _tables(manifest: Manifest, files: Mapping[str, bytes]) -> dict[FileKind, An
 def _compare(store: Store, manifest: Manifest, tables: Mapping[FileKind, Any]) -> None:
     there = store.manifest(manifest.run_id)
     other = ["manifest"] if _said(there) != _said(manifest) else []
-    other += [kind for kind, table in tables.items() if not store.table(manifest.run_id, kind).equals(table)]
+    other += [kind for kind, table in tables.items() if not same(store.table(manifest.run_id, kind), table)]
     if other:
         raise StoreError(f"{store.location} has another run of that id: {', '.join(other)} differ; it stays")
 

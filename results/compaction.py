@@ -23,7 +23,7 @@ from results.document import encode
 from results.manifest import FileKind, Manifest, StoredFile
 from results.packs import PACK_FILES, Pack, PackFile, group_bytes, pack_document
 from results.store import SCHEMAS, Store, entry_of
-from results.tables import stored_form
+from results.tables import same, stored_form
 
 GRACE = timedelta(hours=24)
 TARGET_BYTES = 128 << 20
@@ -60,8 +60,9 @@ def compact(
 ) -> Compacted:
     """Pack what is loose, merge small packs, and sweep. Runs that land meanwhile stay as they are.
 
-    A damaged run stays where it is and is named. Raises StoreError when the store cannot be written or is locked;
-    what was packed by then counts, and nothing is lost.
+    A damaged run stays where it is and is named; so do all of an experiment and month that do not read back from a
+    pack as they were. Raises StoreError when the store cannot be written or is locked; what was packed by then counts,
+    and nothing is lost.
     """
     moment = now or datetime.now(UTC)
     done = Compacted()
@@ -71,7 +72,11 @@ def compact(
             store.catalogue.write(store.catalogue.index().next())
         done.removed += sweep(store, moment, grace)
         for old, runs in _groups(store, target_bytes, done):
-            written = list(write_packs(store, runs, moment, target_bytes))
+            try:
+                written = list(write_packs(store, runs, moment, target_bytes))
+            except StoreError as error:  # what was written of it is in no index: the sweep below takes it away
+                done.problems.append(f"{' of '.join(_group(runs[0]))}: nothing of it was packed: {error}")
+                continue
             switch(store, old, written, moment)
             done.packs += [pack.id for pack in written]
             done.runs += len(runs)
@@ -232,7 +237,7 @@ class _Writer:
     def _compare(self, packed: list[Manifest]) -> None:
         for (old, _), new in zip(self.runs, packed, strict=True):
             for kind in SCHEMAS:
-                if not self.store.table_of(new, kind).equals(self.store.table_of(old, kind)):
+                if not same(self.store.table_of(new, kind), self.store.table_of(old, kind)):
                     raise StoreError(f"run {old.run_id}: its {kind} do not read back from a pack as they were")
             if (report := entry_of(new, "report")) is not None:
                 self.store.bytes_of(report)

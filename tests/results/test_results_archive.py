@@ -9,6 +9,7 @@ import tarfile
 from dataclasses import replace
 from datetime import timedelta
 
+import pyarrow.compute as pc
 import pytest
 
 from results.archive import ArchiveError, export_runs, import_runs
@@ -178,6 +179,16 @@ def test_another_run_under_a_known_id_is_refused(tmp_path, source, data):
         f"run {first.manifest.run_id}: {source.location} has another run of that id: samples differ; it stays"
     ]
     assert source.samples(first.manifest.run_id).num_rows == 40
+
+
+def test_a_run_with_a_sample_that_is_no_number_is_known_when_it_comes_again(tmp_path, data):
+    run = next(some_runs(data, 1))
+    at = run.samples.column_names.index("value")
+    value = pc.if_else(pc.equal(run.samples["host"], "b1"), float("nan"), run.samples["value"])
+    samples = run.samples.set_column(at, run.samples.schema.field(at), value)
+    store = filled(Store.open(tmp_path / "source"), [replace(run, samples=samples)])
+    done = import_runs(store, exported(store, tmp_path / "a.tar"))
+    assert (done.known, done.problems) == (store.runs(), [])
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 5000, b"{}"])

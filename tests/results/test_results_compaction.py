@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 import random
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
@@ -19,6 +21,7 @@ from results.files import LocalFiles, ObjectFiles
 from results.schema import SAMPLES
 from results.spark.sources import _local
 from results.store import Store, StoreError
+from results.tables import same
 from tests.dying import killed_at
 from tests.results.many import contents, filled, some_runs
 
@@ -169,6 +172,61 @@ def test_a_damaged_run_stays_where_it_is_and_loses_nothing_else(tmp_path, data):
     assert names(store, "runs") == [bad]
     for run_id in set(store.runs()) - {bad}:
         store.verify(run_id)
+
+
+def with_nan(run):
+    """The run, its first sample no number."""
+    at = run.samples.column_names.index("value")
+    values = pa.array([float("nan"), *run.samples["value"].to_pylist()[1:]], pa.float64())
+    return replace(run, samples=run.samples.set_column(at, run.samples.schema.field(at), values))
+
+
+def test_a_sample_that_is_no_number_is_packed_as_any_other(tmp_path, data):
+    runs = list(some_runs(data, 3))
+    store = filled(Store.open(tmp_path), [runs[0], with_nan(runs[1]), runs[2]])
+    done = compact(store, grace=NOW)
+    assert (done.runs, done.problems) == (3, [])
+    value = store.samples(runs[1].manifest.run_id)["value"].to_pylist()
+    assert math.isnan(value[0]) and value[1:] == runs[1].samples["value"].to_pylist()[1:]
+
+
+def test_tables_are_the_same_with_nan_in_the_same_places_only():
+    nan = float("nan")
+
+    def table(*values, host="b1"):
+        return pa.table({"host": [host] * len(values), "value": pa.array(values, pa.float64())})
+
+    assert same(table(nan, 1.0, None), table(nan, 1.0, None))
+    assert same(pa.concat_tables([table(nan), table(1.0)]), table(nan, 1.0))  # in how many chunks says nothing
+    for other in (table(1.0, nan, None), table(nan, 2.0, None), table(nan, 1.0, 0.0), table(0.0, 1.0, None)):
+        assert not same(table(nan, 1.0, None), other)
+    assert not same(table(nan), table(nan, host="b2"))
+    assert not same(table(nan), table(nan, nan))
+    assert not same(table(nan), table(nan).rename_columns(["host", "other"]))
+
+
+class Forgetful(Store):
+    """Reads a row less of what is packed of one experiment."""
+
+    def table_of(self, manifest, kind, columns=None):
+        table = super().table_of(manifest, kind, columns)
+        packed = any(file.packed for file in manifest.files)
+        return table.slice(1) if packed and manifest.experiment == "kip73-bootstrap" else table
+
+
+def test_what_does_not_read_back_stays_as_it_is_and_stops_no_other(tmp_path, data):
+    store = filled(Store.open(tmp_path), [*some_runs(data, 2), *some_runs(data, 2, "kip73-bootstrap")])
+    before = contents(store)
+    done = compact(Forgetful(LocalFiles(tmp_path), str(tmp_path)), grace=NOW)
+    assert [pack.rsplit("-", 1)[0] for pack in done.packs] == ["kip73-two-node-2026-09"]
+    assert done.runs == 2
+    (problem,) = done.problems
+    assert problem.startswith("kip73-bootstrap of 2026-09: nothing of it was packed: run ")
+    assert problem.endswith("its samples do not read back from a pack as they were")
+    assert contents(store) == before
+    assert names(store, "packs") == done.packs  # what was written of the other is gone
+    assert compact(store, grace=NOW).problems == []
+    assert contents(store) == before
 
 
 def test_damage_in_a_pack_loses_the_runs_it_hits(tmp_path, data):
