@@ -129,13 +129,18 @@ def _damaged(store: Store, run_ids: list[str]) -> dict[str, str]:
 
 
 def _damaged_files(store: Store) -> list[str]:
-    """What is wrong with the index, the packs themselves, and the parts of the values table."""
+    """What is wrong with the index, the packs themselves, and the parts of the values table. What is not there any more
+    was put together with others meanwhile, which needs no leave of readers."""
     problems = [problem] if (problem := store.catalogue.problem()) else []
     for pack in store.catalogue.index().packs:
-        problems += [problem for file in pack.files if (problem := store.catalogue.file_problem(file))]
+        found = [problem for file in pack.files if (problem := store.catalogue.file_problem(file))]
+        if found and pack in store.catalogue.index().packs:
+            problems += found
     for path in parts.paths(store):
         try:
             parts.read(store, path)
+        except FileNotFoundError:
+            continue
         except StoreError as error:
             problems.append(f"{error}; `testbed results judge` sets it aside and takes its runs in again")
     return problems

@@ -2,13 +2,19 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pyarrow.parquet as pq
 import pytest
 
+from results.catalogue import Catalogue
+from results.compaction import compact
+from results.nights import generate, parts
+from results.nights.generate import Spec
 from results.store import RunData, Store
 from results.verdict import overall
 from testbed.cli.main import main
+from testbed.cli.stored import _damaged_files
 from tests.results.many import filled, some_runs
 from tests.results.synthetic import synthetic_run
 
@@ -153,6 +159,32 @@ def test_verify_names_damage_and_sets_it_aside(several, capsys, packed):
     assert main(["results", "verify", "--store", uri]) == 0
     assert f"{bad}: was set aside" in capsys.readouterr().out
     assert len(store.runs()) == 4
+
+
+def test_values_that_are_put_together_while_they_are_verified_are_not_damaged(several, capsys, monkeypatch):
+    store, uri = several
+    for run in range(3):
+        generate.history(store, Spec(5, 3, begin=run, end=run + 1))
+    listed = parts.paths(store)
+    parts.merge(store, most=2)
+    monkeypatch.setattr(parts, "paths", lambda _store: listed)
+    assert main(["results", "verify", "--store", uri]) == 0
+    assert "every file is as it was committed" in capsys.readouterr().out
+
+
+def test_a_pack_that_is_replaced_while_it_is_verified_is_not_damaged(several, monkeypatch):
+    store, uri = several
+    compact(store, grace=timedelta(0))
+    filled(store, list(some_runs(synthetic_run().data(), 5))[4:])
+    looked_at = Catalogue.file_problem
+
+    def meanwhile(catalogue, file):
+        monkeypatch.setattr(Catalogue, "file_problem", looked_at)
+        assert compact(Store.open(uri), grace=timedelta(0)).packs
+        return looked_at(catalogue, file)
+
+    monkeypatch.setattr(Catalogue, "file_problem", meanwhile)
+    assert _damaged_files(store) == []
 
 
 def test_a_pack_that_other_readers_cannot_read_is_written_again(several, capsys):

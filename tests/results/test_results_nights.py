@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from results.catalogue import StoreError
 from results.nights import generate, parts, state
@@ -126,6 +127,29 @@ def test_what_the_machine_disturbed_counts_for_who_asks(spark, tmp_path):
         drawn = points(spark, store, scenarios(found), also_disturbed=asked)
         assert {sum(value is not None for value in each.values) for each in drawn.values()} <= {runs[asked]}
     assert runs == {False: 6, True: 12}
+
+
+def test_parts_that_are_put_together_while_a_page_is_drawn_are_looked_up_again(spark, tmp_path, monkeypatch):
+    store = Store.open(tmp_path)
+    for run in range(12):
+        generate.history(store, Spec(5, 12, begin=run, end=run + 1))
+    found = scenarios(look(spark, store, parts.paths(store), {}, None, Judge()))
+    before = points(spark, store, found)
+    assert {len(each.ids) for each in before.values()} == {12}
+    whole = parts.whole
+
+    def merged_meanwhile(_store):
+        known = whole(store)
+        parts.merge(store, most=1)
+        return known
+
+    monkeypatch.setattr(parts, "whole", merged_meanwhile)
+    assert len(parts.paths(store)) == 12
+    assert points(spark, store, found) == before
+    assert len(parts.paths(store)) == 1
+    monkeypatch.setattr(parts, "whole", lambda _store: ["values/gone.parquet"])
+    with pytest.raises(PySparkException):  # nothing was put together: it is an error as any
+        points(spark, store, found)
 
 
 def test_a_night_waits_for_nobody_and_writes_nothing_under_another_lock(spark, tmp_path):
