@@ -52,35 +52,55 @@ class Imported:
 
 def export_runs(store: Store, run_ids: Sequence[str], target: Path) -> tuple[list[str], list[str]]:
     """Write an archive of those runs to `target`, whole or not at all; returns the runs in it, and a line for each
-    damaged one, which is left out. The same runs make the same bytes.
+    other one, which is left out: it is damaged, or went meanwhile. The same runs make the same bytes.
 
     Raises OSError when `target` cannot be written.
     """
-    problems = []
-    whole: dict[str, Manifest] = {}
+    problems: list[str] = []
+    texts: dict[str, bytes] = {}
     for run_id in sorted(set(run_ids)):
         try:
-            whole[run_id] = _alone(store, run_id)[0]
+            texts[run_id] = _alone(store, run_id)[0].to_json().encode()
         except StoreError as error:
             problems.append(str(error))
-    texts = {run_id: manifest.to_json().encode() for run_id, manifest in whole.items()}
-    beside = _beside(store, whole, problems)
-    head = {"schema": ARCHIVE_SCHEMA, "runs": _digests(texts), FOLDER: _digests(beside)}
+    beside = _beside(store, texts, problems)
     aside = target.with_name(f".{target.name}.partial")
     try:
-        with tarfile.open(aside, "w") as tar:
-            _add(tar, HEAD, json.dumps(head, indent=1).encode())
-            for run_id, text in texts.items():
-                _, files = _alone(store, run_id)
-                for path, data in files.items():
-                    _add(tar, path, data)
-                if run_id in beside:
-                    _add(tar, path_of(run_id), beside[run_id])
-                _add(tar, f"manifests/{run_id}.json", text)
+        # The head, which comes first, names a run that may go before its turn comes: then once more without it.
+        while lost := _write(store, aside, texts, beside):
+            problems.append(lost.problem)
+            del texts[lost.run_id]
         aside.replace(target)
     finally:
         aside.unlink(missing_ok=True)
-    return list(whole), problems
+    return list(texts), problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """A run that could be read once, and then no more."""
+
+    run_id: str
+    problem: str
+
+
+def _write(store: Store, target: Path, texts: Mapping[str, bytes], beside: Mapping[str, bytes]) -> _Lost | None:
+    """The archive of these runs, by their manifests; or the run of which it has no files."""
+    own = {run_id: beside[run_id] for run_id in texts if run_id in beside}
+    head = {"schema": ARCHIVE_SCHEMA, "runs": _digests(texts), FOLDER: _digests(own)}
+    with tarfile.open(target, "w") as tar:
+        _add(tar, HEAD, json.dumps(head, indent=1).encode())
+        for run_id, text in texts.items():
+            try:
+                _, files = _alone(store, run_id)
+            except StoreError as error:
+                return _Lost(run_id, str(error))
+            for path, data in files.items():
+                _add(tar, path, data)
+            if run_id in own:
+                _add(tar, path_of(run_id), own[run_id])
+            _add(tar, f"manifests/{run_id}.json", text)
+    return None
 
 
 def import_runs(store: Store, source: Path) -> Imported:

@@ -6,7 +6,7 @@ rests on.
 """
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
@@ -112,14 +112,17 @@ def retain(
     return done
 
 
-def set_aside(store: Store, damaged: dict[str, str], now: datetime | None = None) -> None:
+def set_aside(store: Store, damaged: Mapping[str, str], now: datetime | None = None) -> list[str]:
     """Move runs (id -> what is wrong with it) to `aside/`, so that nothing else meets them; what is left of each
     is there with its manifest. A pack of which a file is damaged is written again from what is whole in it.
 
-    Raises StoreError when the store cannot be written or is locked.
+    Returns the runs that were moved: one that has gone since it was looked at stays gone, and what nights know of it
+    stays known. Raises StoreError when the store cannot be written or is locked.
     """
     moment = now or datetime.now(UTC)
     with locked(store):
+        there = set(store.runs())
+        damaged = {run_id: problem for run_id, problem in damaged.items() if run_id in there}
         for run_id, problem in damaged.items():
             for name, data in _remains(store, run_id):
                 store.files.put(f"aside/{run_id}/{name}", data)
@@ -135,6 +138,7 @@ def set_aside(store: Store, damaged: dict[str, str], now: datetime | None = None
             store.files.discard(f"runs/{run_id}")
     if problems:
         raise StoreError("; ".join(problems))
+    return sorted(moved)
 
 
 def _remains(store: Store, run_id: str) -> Iterator[tuple[str, bytes]]:

@@ -6,7 +6,7 @@ from results.criteria.left_out import left_out, left_out_lines
 from results.manifest import Manifest
 from results.nights import parts
 from results.retention import set_aside
-from results.store import Store, StoreError
+from results.store import NoRunError, Store, StoreError
 from testbed.cli.chosen import Choice
 from testbed.cli.show import document, table
 from testbed.cli.verdicts import criteria_document, criterion_lines
@@ -109,10 +109,10 @@ def verify(store: Store, run_id: str | None, *, aside: bool = False) -> int:
         print(f"{each}: was set aside, in {store.location}/aside/{each}")
     if (damaged or others) and aside:
         try:
-            set_aside(store, damaged)
+            moved = set_aside(store, damaged)
         except StoreError as error:
             raise TestbedError(str(error)) from error
-        print(f"{len(damaged)} set aside, in {store.location}/aside")
+        print(f"{len(moved)} set aside, in {store.location}/aside")
     bad = len(damaged) + len(others)
     print(f"{bad} damaged" if bad else "every file is as it was committed")
     return 1 if bad else 0
@@ -123,6 +123,8 @@ def _damaged(store: Store, run_ids: list[str]) -> dict[str, str]:
     for run_id in run_ids:
         try:
             store.verify(run_id)
+        except NoRunError:  # retention took it away meanwhile: that is no damage
+            continue
         except StoreError as error:
             found[run_id] = str(error)
     return found

@@ -11,6 +11,7 @@ from results.catalogue import Catalogue
 from results.compaction import compact
 from results.nights import generate, parts
 from results.nights.generate import Spec
+from results.retention import Rule, retain
 from results.store import RunData, Store
 from results.verdict import overall
 from testbed.cli.main import main
@@ -159,6 +160,21 @@ def test_verify_names_damage_and_sets_it_aside(several, capsys, packed):
     assert main(["results", "verify", "--store", uri]) == 0
     assert f"{bad}: was set aside" in capsys.readouterr().out
     assert len(store.runs()) == 4
+
+
+def test_a_run_that_is_dropped_while_it_is_listed_or_verified_is_not_damaged(several, capsys, monkeypatch):
+    store, uri = several
+    listed = store.runs()
+    gone = retain(store, Rule(newest=1), grace=timedelta(0)).gone
+    monkeypatch.setattr(Store, "runs", lambda _store: listed)
+    assert main(["results", "list", "--store", uri]) == 0
+    assert main(["results", "verify", "--set-aside", "--store", uri]) == 0
+    assert store.catalogue.index().aside == {}
+    out = str(store.files.root.parent / "a.tar")
+    assert main(["results", "export", "--to", out, "--store", uri, *listed]) == 1
+    assert f"left out: no run {gone[0]} in {uri}" in capsys.readouterr().out
+    monkeypatch.undo()
+    assert main(["results", "import", out, "--store", str(store.files.root.parent / "other")]) == 0
 
 
 def test_values_that_are_put_together_while_they_are_verified_are_not_damaged(several, capsys, monkeypatch):

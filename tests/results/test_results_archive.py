@@ -12,10 +12,10 @@ from datetime import timedelta
 import pyarrow.compute as pc
 import pytest
 
-from results.archive import ArchiveError, export_runs, import_runs
+from results.archive import ArchiveError, _write, export_runs, import_runs
 from results.canaries import canaries, put_canaries
 from results.compaction import compact
-from results.retention import set_aside
+from results.retention import Rule, retain, set_aside
 from results.store import Store, StoreError
 from tests.dying import killed_at
 from tests.results.many import contents, filled, some_runs
@@ -115,6 +115,26 @@ def test_a_damaged_run_is_left_out_and_named(tmp_path, source):
     assert written == [r for r in source.runs() if r != bad]
     assert len(problems) == 1
     assert str(path) in problems[0]
+
+
+def test_a_run_that_goes_while_an_archive_is_written_is_left_out_of_all_of_it(tmp_path, source, monkeypatch):
+    first, gone, *rest = source.runs()
+    for run_id in source.runs():
+        put_canaries(source, run_id, {"cpu": 0.7})
+    targets = []
+
+    def meanwhile(store, target, texts, beside):
+        assert retain(source, Rule(newest=2), keep=[first], grace=timedelta(0)).gone == ([] if targets else [gone])
+        targets.append(target)
+        return _write(store, target, texts, beside)
+
+    monkeypatch.setattr("results.archive._write", meanwhile)
+    written, problems = export_runs(source, source.runs(), tmp_path / "a.tar")
+    assert len(targets) == 2
+    assert (written, problems) == ([first, *rest], [f"no run {gone} in {source.location}"])
+    assert not targets[0].exists()
+    done = import_runs(Store.open(tmp_path / "target"), tmp_path / "a.tar")
+    assert (done.new, done.problems) == ([first, *rest], [])
 
 
 def rewritten(archive, edit):

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import random
+import shutil
 import signal
 import subprocess
 import threading
@@ -259,6 +260,16 @@ def test_damage_in_a_pack_loses_the_runs_it_hits(tmp_path, data):
     assert readable() == set(runs)
     (path.parent / "pack.json").write_bytes(b"{")
     assert readable() == set(runs)
+
+
+def test_a_pack_that_is_gone_is_damage_of_each_of_its_runs(tmp_path, data):
+    store = filled(Store.open(tmp_path), some_runs(data, 3))
+    compact(store, grace=NOW)
+    shutil.rmtree(tmp_path / "packs")
+    scan = Store.open(tmp_path).scan()
+    assert scan.manifests == ()
+    assert [problem.split(": ")[0] for problem in scan.problems] == [f"run {run_id}" for run_id in store.runs()]
+    assert all(problem.endswith(" is missing") for problem in scan.problems)
 
 
 @pytest.mark.parametrize("text", [None, b"", b"{", b"[]", b'{"schema": 9}', b'{"schema": 1, "packs": [{}]}'])
