@@ -105,6 +105,8 @@ def look(
         seen = every.where(~f.col("run_id").isin(hidden)) if hidden else every
         values = counted(seen, also_disturbed=also_disturbed)
         about = catalogue(values)
+        if not about:  # every run was set aside
+            return Night((), before)
         judged = [each for each in about if each.better != "canary" and each.runs >= FEWEST_RUNS]
         family = len(judged)
         needed = since(spark, values, about, before)

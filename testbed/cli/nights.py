@@ -115,7 +115,7 @@ def tell(store: Store, done: Night, found: list[Scenario], args: argparse.Namesp
     for problem in done.problems:
         print(f"not read: {problem}")
     if not found:
-        print(f"nothing to judge in {store.location}: no run has been there yet")
+        print(f"nothing to judge in {store.location}: it has no run, or none of those that were asked for")
     print(f"\n{worst(found)}  {len(found)} scenarios, {done.ingested} new runs  {store.location}")
 
 

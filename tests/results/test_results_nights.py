@@ -19,6 +19,7 @@ from results.nights.points import points
 from results.nights.scenarios import scenarios, worst
 from results.nights.state import Learned
 from results.report.nights import render_nights
+from results.retention import set_aside
 from results.series import simulate
 from results.series.block import Block
 from results.series.history import Acknowledged
@@ -110,6 +111,18 @@ def test_only_new_runs_are_read_and_a_damaged_one_hides_no_other(spark, tmp_path
     assert (again := ingest(spark, store)).runs == 0
     known = [parts.read(store, each) for each in parts.paths(store)]
     assert sorted(run for table in known for run in set(table["run_id"].to_pylist())) == [bad, *good]
+
+
+def test_a_store_of_which_every_run_was_set_aside_has_no_series_and_keeps_what_was_found(spark, tmp_path):
+    store = filled(Store.open(tmp_path), some_runs(synthetic_run().data(), 3))
+    ids, before = store.runs(), night(spark, store)
+    assert before.about
+    for run_id in ids:
+        (store.files.root / store.manifest(run_id).files[0].path).write_bytes(b"PAR1")
+    assert set_aside(store, dict.fromkeys(ids, "too short")) == ids
+    again = night(spark, store)
+    assert (again.about, again.states, again.problems) == ((), before.states, ())
+    assert scenarios(again) == []
 
 
 def test_what_the_machine_disturbed_counts_for_who_asks(spark, tmp_path):
