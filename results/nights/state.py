@@ -1,6 +1,7 @@
 """What is remembered of a store's series from night to night: one file, replaced whole, so that a night counts or not.
 
-<root>/histories/series.json   a line a series: its history, up to where it was judged, and what was said last
+<root>/histories/series.json   a line a series: its history, up to where it was judged, and what was said last; before
+                               them one that tells how many there are
 <root>/series/noise.json       what the series are like when nothing happens
 """
 
@@ -12,7 +13,7 @@ from typing import Any
 from results.catalogue import StoreError
 from results.retention import HISTORIES
 from results.series.decision import Change
-from results.series.history import Acknowledged, History, Reported
+from results.series.history import Acknowledged, History, Reported, sealed, unsealed
 from results.series.judge import Verdict
 from results.series.noise import Noise
 from results.store import Store
@@ -87,26 +88,27 @@ def _reported(one: Mapping[str, Any]) -> Reported:
 def load(store: Store) -> dict[str, State]:
     """Series → what is remembered of it. Raises StoreError when that cannot be read: nothing is judged then."""
     try:
-        lines = store.files.read(SERIES).decode(errors="replace").splitlines()
+        data = store.files.read(SERIES)
     except FileNotFoundError:
         return {}
     found = {}
-    for number, line in enumerate(lines, 1):
-        try:
+    where = f"{store.location}/{SERIES}"
+    try:
+        for number, line in unsealed(data):
+            where = f"{store.location}/{SERIES}, line {number}"
             state = State.from_json(line)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreError(
-                f"{store.location}/{SERIES}, line {number}: not a series' history: {error}; put a whole copy there, or "
-                "remove the file: all nights are judged anew then, and what was acknowledged is open again"
-            ) from error
-        found[state.series] = state
+            found[state.series] = state
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"{where}: not a series' history: {error}; put a whole copy there, or remove the file: all nights are "
+            "judged anew then, and what was acknowledged is open again"
+        ) from error
     return found
 
 
 def save(store: Store, states: Iterable[State]) -> None:
     """Replace the file, whole and durably."""
-    text = "".join(f"{state.to_json()}\n" for state in sorted(states, key=lambda each: each.series))
-    store.files.put(SERIES, text.encode())
+    store.files.put(SERIES, sealed(state.to_json() for state in sorted(states, key=lambda each: each.series)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """`testbed results …`: what is in a store."""
 
+from collections.abc import Callable
+
 from results.criteria import judge
 from results.criteria.changed import changes
 from results.criteria.left_out import left_out, left_out_lines
 from results.manifest import Manifest
-from results.nights import parts
-from results.retention import set_aside
+from results.nights import parts, state
+from results.retention import protected_runs, set_aside
 from results.store import NoRunError, Store, StoreError
 from testbed.cli.chosen import Choice
 from testbed.cli.show import document, table
@@ -131,8 +133,8 @@ def _damaged(store: Store, run_ids: list[str]) -> dict[str, str]:
 
 
 def _damaged_files(store: Store) -> list[str]:
-    """What is wrong with the index, the packs themselves, and the parts of the values table. What is not there any more
-    was put together with others meanwhile, which needs no leave of readers."""
+    """What is wrong with the index, the packs themselves, the parts of the values table, and what was found in it. What
+    is not there any more was put together with others meanwhile, which needs no leave of readers."""
     problems = [problem] if (problem := store.catalogue.problem()) else []
     for pack in store.catalogue.index().packs:
         found = [problem for file in pack.files if (problem := store.catalogue.file_problem(file))]
@@ -145,4 +147,15 @@ def _damaged_files(store: Store) -> list[str]:
             continue
         except StoreError as error:
             problems.append(f"{error}; `testbed results judge` sets it aside and takes its runs in again")
-    return problems
+    return problems + _damaged_histories(store)
+
+
+def _damaged_histories(store: Store) -> list[str]:
+    """Why nights cannot be judged, or runs not be dropped; the former says of the same file how it is mended."""
+    readers: tuple[Callable[[Store], object], ...] = (state.load, protected_runs)
+    for read in readers:
+        try:
+            read(store)
+        except StoreError as error:
+            return [str(error)]
+    return []

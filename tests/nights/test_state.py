@@ -11,6 +11,7 @@ from results.retention import protected_runs
 from results.series.decision import Change
 from results.series.history import Acknowledged, History, Reported
 from results.store import Store
+from testbed.cli.main import main
 
 CHANGE = Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.001)
 BY = Acknowledged("a slower disk is bought", "ann", "2026-11-22T00:00:00+00:00")
@@ -43,14 +44,55 @@ def test_runs_that_a_change_names_are_kept(tmp_path, states):
     assert protected_runs(store) == {"r1", "before-r1", "found-r1", "r2", "before-r2", "found-r2"}
 
 
+def of_before(states):
+    """The file as earlier versions wrote it: nothing tells how many lines there are."""
+    return "".join(f"{each.to_json()}\n" for each in states.values())
+
+
 @pytest.mark.parametrize("text", ["{", '{"version": 1}', "[]", '{"version": 2, "reported": []}'])
 def test_a_damaged_history_stops_everything(tmp_path, states, text):
     store = Store.open(tmp_path)
+    store.files.put(state.SERIES, f"{of_before(states)}{text}".encode())
+    with pytest.raises(StoreError, match="series.json, line 4: not a series' history: .* put a whole copy there"):
+        state.load(store)
     state.save(store, states.values())
     path = store.files.root / state.SERIES
-    path.write_text(path.read_text() + text)
-    with pytest.raises(StoreError, match="line 4: not a series' history"):
+    path.write_text(f"{path.read_text()}{text}\n")
+    with pytest.raises(StoreError, match="the 4 lines after its first are not the 3 that were written; put a"):
         state.load(store)
+
+
+def test_a_history_of_an_earlier_version_is_read(tmp_path, states):
+    store = Store.open(tmp_path)
+    store.files.put(state.SERIES, of_before(states).encode())
+    assert state.load(store) == states
+    before = protected_runs(store)
+    state.save(store, states.values())
+    assert protected_runs(store) == before != set()
+
+
+@pytest.mark.parametrize("left", [0, 1, 2, 3, "half"])
+def test_a_history_that_was_cut_is_not_taken_for_a_whole_one(tmp_path, states, left, capsys):
+    store = Store.open(tmp_path)
+    state.save(store, states.values())
+    path = store.files.root / state.SERIES
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 4
+    path.write_bytes(lines[0][:20] if left == "half" else b"".join(lines[:left]))
+    with pytest.raises(StoreError, match=r"series\.json.*put a whole copy there, or remove the file: all nights"):
+        state.load(store)
+    with pytest.raises(StoreError, match=r"series\.json.*none is removed: put a whole copy there, or remove the file"):
+        protected_runs(store)
+    assert main(["results", "verify", "--store", str(tmp_path)]) == 1
+    told = capsys.readouterr().out
+    assert told.count("series.json") == 1 and told.endswith("1 damaged\n")
+
+
+def test_no_series_at_all_is_no_empty_file(tmp_path):
+    store = Store.open(tmp_path)
+    state.save(store, [])
+    assert state.load(store) == {}
+    assert protected_runs(store) == set()
 
 
 def test_what_was_learned_is_learned_again_when_it_cannot_be_read(tmp_path, learned):
