@@ -79,10 +79,9 @@ def night(spark: SparkSession, store: Store, judge: Judge | None = None, *, also
         known, problems = parts.readable(store)
         noise = state.load_noise(store)
         found = look(spark, store, known, before, noise, judge or Judge(), also_disturbed=also_disturbed)
-        if found.learned is not None:
-            state.save_noise(store, found.learned)
-        if found.states != before:
-            state.save(store, found.states.values())
+        anew = found.learned is not None and found.learned != noise
+        if anew or found.states != before:
+            state.save(store, found.states.values(), found.learned)
     told = (*taken.problems, *problems)
     return Night(found.about, found.states, told, taken.runs, found.family, found.learned)
 

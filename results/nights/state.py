@@ -2,9 +2,10 @@
 
 <root>/histories/series.json   a line a series: its history, up to where it was judged, and what was said last; before
                                them one that tells how many there are
-<root>/series/noise.json       what the series are like when nothing happens
+<root>/series/noise.json       what the series are like when nothing happens, as of that file; and what was known before
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -106,11 +107,6 @@ def load(store: Store) -> dict[str, State]:
     return found
 
 
-def save(store: Store, states: Iterable[State]) -> None:
-    """Replace the file, whole and durably."""
-    store.files.put(SERIES, sealed(state.to_json() for state in sorted(states, key=lambda each: each.series)))
-
-
 @dataclass(frozen=True, slots=True)
 class Learned:
     """The noise, as it was learned on a night (a number) from series of so many runs (their median)."""
@@ -131,16 +127,38 @@ class Learned:
 
 
 def load_noise(store: Store) -> Learned | None:
-    """What was learned last; None when nothing was, or it cannot be read: it is learned again then."""
+    """What was learned up to the nights that are remembered; None when nothing was, or it cannot be read: it is learned
+    again then.
+
+    Whoever was killed between the two files left the noise of later nights: then what was known before counts.
+    """
     try:
-        return Learned.from_json(store.files.read(NOISE).decode(errors="replace"))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        series, text = store.files.read(SERIES), store.files.read(NOISE).decode(errors="replace")
+        found = json.loads(text)
+        if "of" in found and found["of"] != _digest(series):
+            text = json.dumps(found["before"])
+        return Learned.from_json(text)
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def save_noise(store: Store, learned: Learned) -> None:
-    """Replace what was learned."""
-    store.files.put(NOISE, learned.to_json().encode())
+def save(store: Store, states: Iterable[State], learned: Learned | None = None) -> None:
+    """Replace what is remembered, whole and durably, and with it what was `learned` (None: that stays as it is).
+
+    Two files are not replaced in one step: the noise comes first, tells of which series it is, and keeps what was known
+    before.
+    """
+    series = sealed(state.to_json() for state in sorted(states, key=lambda each: each.series))
+    before = load_noise(store)
+    if (now := learned or before) is not None:
+        known = before and json.loads(before.to_json())
+        noise = {**json.loads(now.to_json()), "of": _digest(series), "before": known}
+        store.files.put(NOISE, json.dumps(noise).encode())
+    store.files.put(SERIES, series)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def acknowledge(

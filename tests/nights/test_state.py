@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from results.catalogue import StoreError
+from results.files import LocalFiles
 from results.nights import state
 from results.nights.state import Said, State
 from results.retention import protected_runs
@@ -98,10 +99,54 @@ def test_no_series_at_all_is_no_empty_file(tmp_path):
 def test_what_was_learned_is_learned_again_when_it_cannot_be_read(tmp_path, learned):
     store = Store.open(tmp_path)
     assert state.load_noise(store) is None
-    state.save_noise(store, learned)
+    state.save(store, [], learned)
     assert state.load_noise(store) == learned
-    (store.files.root / state.NOISE).write_text("{}")
+    for text in ("", "{}", "[]", "null", "7", '{"night": 1, "length": 1, "noise": []}'):
+        (store.files.root / state.NOISE).write_text(text)
+        assert state.load_noise(store) is None
+
+
+def test_what_was_learned_stays_when_only_the_series_are_replaced(tmp_path, states, learned):
+    store = Store.open(tmp_path)
+    state.save(store, [], learned)
+    state.save(store, states.values())
+    assert (state.load(store), state.load_noise(store)) == (states, learned)
+
+
+class Dying(LocalFiles):
+    """Dies before the series are replaced."""
+
+    def put(self, path, data):
+        if path == state.SERIES:
+            raise KeyboardInterrupt
+        super().put(path, data)
+
+
+def test_what_a_night_learned_that_was_killed_is_not_held_against_earlier_ones(tmp_path, states, learned):
+    store = Store.open(tmp_path)
+    later = replace(learned, night=20)
+    dying = Store(Dying(tmp_path), str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        state.save(dying, states.values(), learned)
+    assert store.files.exists(state.NOISE) and state.load_noise(store) is None  # of the first night there was none
+    state.save(store, [], learned)
+    for _ in range(2):  # killed once, and once more
+        with pytest.raises(KeyboardInterrupt):
+            state.save(dying, states.values(), later)
+        assert (state.load(store), state.load_noise(store)) == ({}, learned)
+    state.save(store, states.values(), later)
+    assert (state.load(store), state.load_noise(store)) == (states, later)
+    store.files.discard(state.SERIES)  # all nights are to be judged anew
     assert state.load_noise(store) is None
+
+
+def test_noise_of_an_earlier_version_is_read(tmp_path, states, learned):
+    store = Store.open(tmp_path)
+    store.files.put(state.SERIES, of_before(states).encode())
+    store.files.put(state.NOISE, learned.to_json().encode())
+    assert state.load_noise(store) == learned
+    state.save(store, states.values())
+    assert state.load_noise(store) == learned
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def learned():
 def test_a_store_is_judged_night_after_night(spark, tmp_path, learned):
     store = Store.open(tmp_path)
     assert worst(scenarios(night(spark, store))) == "NO-DATA"
-    state.save_noise(store, learned)  # a store that was judged before: learning is tested by itself
+    state.save(store, [], learned)  # a store that was judged before: learning is tested by itself
     generate.history(store, replace(SPEC, end=NEWEST - 1))
     told = []
     for end in (NEWEST - 1, NEWEST, NEWEST + 1):
