@@ -105,7 +105,8 @@ def _write(store: Store, target: Path, texts: Mapping[str, bytes], beside: Mappi
 
 def import_runs(store: Store, source: Path) -> Imported:
     """Put an archive's runs into a store. A run that is there stays as it is; when it is another one under the same
-    id, that is a problem. A damaged run, or a cut archive, loses no other run.
+    id, that is a problem. A damaged run, or a cut archive, loses no other run; nor does a damaged head, without which
+    each run is taken for what its own manifest says of it.
 
     Raises ArchiveError for a file that is no archive, OSError when it cannot be read, and StoreError when the store
     cannot be written or is locked; what came by then is there, and importing again brings the rest.
@@ -117,11 +118,11 @@ def import_runs(store: Store, source: Path) -> Imported:
     with source.open("rb") as stream, locked(store):
         try:
             for path, data in _members(source, stream):
-                if path.name == HEAD:
-                    promised = _promised(data, source)
+                if str(path) == HEAD:
+                    promised = promised.and_more(_promised(data, source, done.problems))
                 elif path.parts[0] == "runs" and path.name in FILES:
                     pending.setdefault(path.parts[1], {})[path.name] = data
-                elif path.parts[0] == FOLDER:
+                elif path.parts[0] == FOLDER and not promised.damaged:
                     beside[path.stem] = data
                 elif path.parts[0] == "manifests":
                     run_id = path.stem
@@ -135,16 +136,18 @@ def import_runs(store: Store, source: Path) -> Imported:
 
 
 def _members(source: Path, stream: IO[bytes]) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """The archive's files in their order. Names that are not those of an archive are passed over."""
+    """The archive's files in their order. Names that are not those of an archive are passed over. So is a
+    header that is damaged: the file that it was of is missing then, and no other."""
     try:
-        tar = tarfile.open(fileobj=stream, mode="r:")  # noqa: SIM115 - what cannot be opened is told otherwise than what is cut
+        # Without `ignore_zeros` a damaged header is the end; with it the next one is searched for behind it.
+        tar = tarfile.open(fileobj=stream, mode="r:", ignore_zeros=True)  # noqa: SIM115 - what cannot be opened is told otherwise than what is cut
     except tarfile.TarError as error:
         raise ArchiveError(f"{source} is no archive of runs: {error}") from error
     with tar:
         first = True
         for member in tar:
             path = PurePosixPath(member.name)
-            if first and path.name != HEAD:
+            if first and str(path) != HEAD:
                 raise ArchiveError(f"{source} is no archive of runs: it begins with {member.name}, not with {HEAD}")
             first = False
             content = tar.extractfile(member) if member.isfile() else None
@@ -159,6 +162,8 @@ def _members(source: Path, stream: IO[bytes]) -> Iterator[tuple[PurePosixPath, b
             if len(data) != member.size:
                 raise tarfile.ReadError(f"{member.name} ends early")
             yield path, data
+        if first:
+            raise ArchiveError(f"{source} is no archive of runs: there is no {HEAD} in it")
 
 
 def _run_of(path: PurePosixPath) -> str | None:
@@ -168,13 +173,19 @@ def _run_of(path: PurePosixPath) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Promised:
-    """Run id → sha256: of each run's manifest, and of what was read beside it."""
+    """Run id → sha256: of each run's manifest, and of what was read beside it. A `damaged` head promises nothing."""
 
     runs: Mapping[str, str]
     canaries: Mapping[str, str]
+    damaged: bool = False
+
+    def and_more(self, other: "_Promised") -> "_Promised":
+        """Of archives that were put one behind the other."""
+        runs, beside = {**other.runs, **self.runs}, {**other.canaries, **self.canaries}
+        return _Promised(runs, beside, self.damaged or other.damaged)
 
 
-def _promised(data: bytes, source: Path) -> _Promised:
+def _promised(data: bytes, source: Path, problems: list[str]) -> _Promised:
     try:
         head = json.loads(data)
         if head["schema"] != ARCHIVE_SCHEMA:
@@ -182,7 +193,11 @@ def _promised(data: bytes, source: Path) -> _Promised:
         runs, beside = head["runs"], head.get(FOLDER, {})  # archives had none of the latter once
         return _Promised({str(r): str(d) for r, d in runs.items()}, {str(r): str(d) for r, d in beside.items()})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArchiveError(f"{source}: {HEAD} cannot be read: {error}") from error
+        problems.append(
+            f"{source}: {HEAD} is damaged: {type(error).__name__}: {error}; which runs were in the archive is not known, "
+            "and what canaries read, which only it vouches for, is left out"
+        )
+        return _Promised({}, {}, damaged=True)
 
 
 def _receive(

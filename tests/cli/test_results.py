@@ -117,6 +117,25 @@ def test_compact_export_import_retain(several, tmp_path, capsys):
     assert main(["results", "verify", "--store", uri]) == 0
 
 
+def test_an_archive_that_cannot_be_imported_keeps_no_other_out(several, tmp_path, capsys):
+    store, uri = several
+    archives = [tmp_path / f"{name}.tar" for name in "abc"]
+    runs = store.runs()
+    for archive, run_id in zip(archives, runs, strict=False):
+        assert main(["results", "export", "--to", str(archive), "--store", uri, run_id]) == 0
+    archives[1].write_bytes(b"x" * 5000)
+    words = ["results", "import", *map(str, archives), str(tmp_path / "gone.tar"), "--store", str(tmp_path / "other")]
+    assert main(words) == 64
+    told = capsys.readouterr()
+    assert f"not imported: {archives[1]} is no archive of runs" in told.out
+    assert "2 of 4 archives could not be imported: " in told.err and "gone.tar cannot be read" in told.err
+    other = Store.open(tmp_path / "other")
+    assert other.runs() == [runs[0], runs[2]]
+    with other.files.lock():
+        assert main(words) == 70
+    assert "4 of 4 archives could not be imported: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -190,6 +190,78 @@ def test_a_cut_archive_brings_what_it_has_and_says_what_it_has_not(tmp_path, sou
             target.verify(run_id)
 
 
+SIZE = 130
+"""Where a tar's header says how large its file is."""
+
+
+@pytest.mark.parametrize("name", ["samples.parquet", "report.html", "manifests", "canaries"])
+def test_a_flipped_bit_in_a_header_loses_the_run_that_it_is_of_and_no_other(tmp_path, source, name):
+    run_id = source.runs()[1]
+    put_canaries(source, run_id, {"cpu": 0.7})
+    archive = exported(source, tmp_path / "a.tar")
+    with tarfile.open(archive) as tar:
+        (header,) = [each.offset for each in tar if run_id in each.name and name in each.name]
+    data = bytearray(archive.read_bytes())
+    data[header + SIZE] ^= 1
+    archive.write_bytes(data)
+    target = Store.open(tmp_path / "target")
+    done = import_runs(target, archive)
+    assert len(done.problems) == 1, done.problems
+    assert done.problems[0].startswith(f"run {run_id}: ")
+    assert done.new == target.runs() == [r for r in source.runs() if r != run_id]
+
+
+def test_without_its_head_an_archive_is_none(tmp_path, source):
+    archive = exported(source, tmp_path / "a.tar")
+    data = bytearray(archive.read_bytes())
+    data[SIZE] ^= 1
+    archive.write_bytes(data)
+    with pytest.raises(ArchiveError, match="it begins with runs/.*, not with archive.json"):
+        import_runs(Store.open(tmp_path / "target"), archive)
+    archive.write_bytes(bytes(20_480))
+    with pytest.raises(ArchiveError, match="is no archive of runs: there is no archive.json in it"):
+        import_runs(Store.open(tmp_path / "target"), archive)
+
+
+@pytest.mark.parametrize("head", [b"", b"{", b"[1]", b'{"schema": 1}', b'{"schema": 1, "runs": [1]}', b"\xff"])
+def test_a_damaged_head_is_told_and_the_manifests_vouch_for_their_runs(tmp_path, source, head):
+    first, bad, *rest = source.runs()
+    put_canaries(source, first, {"cpu": 0.7})
+
+    def edit(name, data):
+        if name == "archive.json":
+            return name, head
+        return name, data[:-1] if name == f"runs/{bad}/samples.parquet" else data
+
+    target = Store.open(tmp_path / "target")
+    done = import_runs(target, rewritten(exported(source, tmp_path / "a.tar"), edit))
+    assert done.new == target.runs() == [first, *rest]
+    told, damaged = done.problems
+    assert "archive.json is damaged: " in told and "what canaries read" in told
+    assert damaged.startswith(f"run {bad}: samples.parquet has")
+    assert canaries(target, first) == {}
+    assert {r: each for r, each in contents(source).items() if r != bad} == contents(target)
+
+
+def test_a_head_of_a_later_version_is_refused(tmp_path, source):
+    def later(name, data):
+        return name, json.dumps({**json.loads(data), "schema": 2}).encode() if name == "archive.json" else data
+
+    archive = rewritten(exported(source, tmp_path / "a.tar"), later)
+    with pytest.raises(ArchiveError, match="archive of schema 2; this version reads 1"):
+        import_runs(Store.open(tmp_path / "target"), archive)
+
+
+def test_archives_one_behind_the_other_are_one(tmp_path, source):
+    runs = source.runs()
+    both = [exported(source, tmp_path / f"{i}.tar", part).read_bytes() for i, part in enumerate((runs[:2], runs[2:]))]
+    (tmp_path / "both.tar").write_bytes(b"".join(both))
+    target = Store.open(tmp_path / "target")
+    done = import_runs(target, tmp_path / "both.tar")
+    assert (done.new, done.problems) == (runs, [])
+    assert contents(target) == contents(source)
+
+
 def test_another_run_under_a_known_id_is_refused(tmp_path, source, data):
     first = next(some_runs(data, 1))
     other = Store.open(tmp_path / "other")
