@@ -65,16 +65,9 @@ def _row(run: Manifest) -> dict[str, object]:
     }
 
 
-def _manifest(store: Store, run_id: str) -> Manifest:
-    try:
-        return store.manifest(run_id)
-    except StoreError as error:
-        raise TestbedError(str(error)) from error
-
-
 def show(store: Store, run_id: str, *, as_json: bool = False) -> int:
-    """A run's criteria."""
-    run = _manifest(store, run_id)
+    """A run's criteria. Raises StoreError when they cannot be read."""
+    run = store.manifest(run_id)
     if as_json:
         criteria = criteria_document(store.criteria(run_id))
         print(document({**_row(run), "parameters": dict(run.parameters), "criteria": criteria}))
@@ -85,8 +78,9 @@ def show(store: Store, run_id: str, *, as_json: bool = False) -> int:
 
 
 def report(store: Store, run_id: str) -> int:
-    """Write a run's report again, from what is stored; it is judged by the rules of today."""
-    run = _manifest(store, run_id)
+    """Write a run's report again, from what is stored; it is judged by the rules of today. Raises StoreError when that
+    cannot be read."""
+    run = store.manifest(run_id)
     again = judge(run, store.samples(run_id), store.events(run_id))
     print(write_report(store, run, again))
     changed = changes(store.criteria(run_id), again.criteria)

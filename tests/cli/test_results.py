@@ -163,6 +163,34 @@ def test_what_cannot_be_meant_is_refused(several, words, tmp_path, monkeypatch, 
     assert not (tmp_path / "x.tar").exists()
 
 
+@pytest.mark.parametrize(
+    ("action", "name"),
+    [
+        ("show", "runs/{}/criteria.parquet"),
+        ("show", "manifests/{}.json"),
+        ("report", "runs/{}/samples.parquet"),
+        ("report", "manifests/{}.json"),
+    ],
+)
+def test_a_damaged_file_is_named_with_what_to_do_and_without_a_traceback(several, capsys, action, name):
+    store, uri = several
+    path = store.files.root / name.format(store.runs()[-1])
+    path.write_bytes(path.read_bytes()[:-7])
+    assert main(["results", action, "--store", uri]) == 70
+    told = capsys.readouterr().err
+    assert told.startswith("testbed results: ") and told.count("\n") == 1
+    assert str(path) in told
+    assert "`testbed results verify --set-aside`" in told
+
+
+def test_a_run_that_goes_before_it_is_shown_is_no_damage(several, capsys, monkeypatch):
+    store, uri = several
+    listed, gone = store.runs(), retain(store, Rule(newest=1), grace=timedelta(0)).gone
+    monkeypatch.setattr(Store, "runs", lambda _store: listed)
+    assert main(["results", "show", "--store", uri, gone[0]]) == 70
+    assert capsys.readouterr().err == f"testbed results: no run {gone[0]} in {uri}\n"
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_verify_names_damage_and_sets_it_aside(several, capsys, packed):
     store, uri = several
