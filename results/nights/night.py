@@ -134,11 +134,11 @@ def catalogue(values: DataFrame) -> list[About]:
     """A row a series, ordered by name."""
     first = ("scenario", "experiment", "parameters", "environment", "ground", "metric", "unit", "better")
     last = ("run_id", "kafka", "commit", "verdict")
+    runs = _runs(values)
     rows = (
         values.groupBy("series")
         .agg(
             *(f.first(name).alias(name) for name in first),
-            f.count("value").alias("runs"),
             f.max(f.unix_micros("at")).alias("newest"),
             f.max(f.when(f.col("value").isNotNull(), f.unix_micros("at"))).alias("newest_value"),
             *(f.max_by(name, "at").alias(name) for name in last),
@@ -146,7 +146,14 @@ def catalogue(values: DataFrame) -> list[About]:
         )
         .collect()
     )
-    return sorted((About(**row.asDict()) for row in rows), key=lambda each: each.series)
+    return sorted((About(**row.asDict(), runs=runs.get(row.series, 0)) for row in rows), key=lambda each: each.series)
+
+
+def _runs(values: DataFrame) -> dict[str, int]:
+    """How many runs of each series have a value; one that is in two parts is one. (Counted apart from all else: a
+    distinct count among the other columns would send these about for each run.)"""
+    measured = values.where(f.col("value").isNotNull()).select("series", "run_id").distinct()
+    return {row.series: row.runs for row in measured.groupBy("series").agg(f.count("*").alias("runs")).collect()}
 
 
 def since(spark: SparkSession, values: DataFrame, about: list[About], before: Mapping[str, State]) -> DataFrame:

@@ -125,6 +125,17 @@ def test_a_store_of_which_every_run_was_set_aside_has_no_series_and_keeps_what_w
     assert scenarios(again) == []
 
 
+def test_a_run_that_is_in_two_parts_is_one(spark, tmp_path):
+    store = Store.open(tmp_path)
+    generate.history(store, Spec(5, 6))
+    (path,) = parts.paths(store)
+    parts.write(store, parts.read(store, path).slice(10, 20))  # a merge was killed between its two steps
+    assert len(parts.paths(store)) == 2
+    found = look(spark, store, parts.paths(store), {}, None, Judge())
+    assert {each.runs for each in found.about} == {6}
+    assert {line.verdict for each in scenarios(found) for line in each.lines} <= {"NO-DATA"}
+
+
 def test_what_the_machine_disturbed_counts_for_who_asks(spark, tmp_path):
     store = Store.open(tmp_path)
     generate.history(store, Spec(5, 12))
