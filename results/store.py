@@ -66,11 +66,14 @@ class Store:
 
     @staticmethod
     def open(uri_or_path: str | Path) -> "Store":
-        """A store at a path, `file://…`, or `s3://bucket/prefix?region=…&endpoint_override=…` (`s3a://` is the same).
+        """A store at a path, `file:///path` (`file:/path` is the same), or
+        `s3://bucket/prefix?region=…&endpoint_override=…` (`s3a://` is the same).
 
         Nothing is created before the first commit. Raises StoreError for a scheme that is not known.
         """
         text = str(uri_or_path)
+        if text.startswith("file:/") and not text.startswith("file://"):
+            text = text.replace("file:/", "file:///", 1)
         parts = urlsplit(text)
         if isinstance(uri_or_path, Path) or "://" not in text:
             root = Path(text).expanduser().absolute()
