@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import secrets
 import sys
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,8 @@ from results.tables import same, stored_form
 GRACE = timedelta(hours=24)
 TARGET_BYTES = 128 << 20
 """About how large a pack gets, in bytes."""
+LOOK_S = 1.0
+"""So often whoever waits for the lock looks whether it is free."""
 
 
 @dataclass(slots=True)
@@ -41,10 +44,14 @@ class Compacted:
 
 
 @contextlib.contextmanager
-def locked(store: Store) -> Iterator[None]:
-    """The store's lock for the block. Raises StoreError when another process changes the store, or it is read-only."""
+def locked(store: Store, wait: timedelta = timedelta()) -> Iterator[None]:
+    """The store's lock for the block, waited for so long when another process changes the store.
+
+    Raises StoreError when it still does then, or the store is read-only.
+    """
     try:
-        with store.files.lock():
+        with contextlib.ExitStack() as held:
+            _take(held, store, wait)
             yield
     except BlockingIOError as error:
         raise StoreError(
@@ -53,6 +60,20 @@ def locked(store: Store) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise StoreError(f"{store.location} cannot be written: {error.strerror or error}") from error
+
+
+def _take(held: contextlib.ExitStack, store: Store, wait: timedelta) -> None:
+    deadline = time.monotonic() + wait.total_seconds()
+    while True:
+        try:
+            held.enter_context(store.files.lock())
+        except BlockingIOError:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise
+            time.sleep(min(LOOK_S, left_s))  # whoever gives it back tells nobody
+        else:
+            return
 
 
 def compact(

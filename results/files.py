@@ -166,7 +166,7 @@ class ObjectFiles:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """See Files; an object. Not exclusive between two in the same instant, and a killed holder's stays."""
-        if self.exists("lock"):
+        with contextlib.suppress(FileNotFoundError):  # then it is free, or just given back
             holder = self.read("lock").decode(errors="replace")
             raise BlockingIOError(errno.EAGAIN, f"held since {holder}; remove it when that is dead", "lock")
         self.put("lock", f"{datetime.now(UTC).isoformat(timespec='seconds')} by {_who()}".encode())

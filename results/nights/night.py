@@ -7,6 +7,7 @@ long the history is.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -67,13 +68,21 @@ class Night:
     learned: Learned | None = field(default=None, repr=False)
 
 
-def night(spark: SparkSession, store: Store, judge: Judge | None = None, *, also_disturbed: bool = False) -> Night:
+def night(
+    spark: SparkSession,
+    store: Store,
+    judge: Judge | None = None,
+    *,
+    also_disturbed: bool = False,
+    wait: timedelta = timedelta(),
+) -> Night:
     """Take in what is new, judge every night that was not judged yet, keep what was found; the same again when nothing
     is new. With `also_disturbed` runs count that only the machine made inconclusive.
 
-    Raises StoreError when the store is locked or cannot be written, or its histories cannot be read.
+    Raises StoreError when the store is locked, and still is after `wait`, or cannot be written, or its histories cannot
+    be read.
     """
-    with locked(store):
+    with locked(store, wait):
         before = state.load(store)
         taken = ingest(spark, store)
         known, problems = parts.readable(store)

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from testbed.runner.nightly import Made
 
 
+PATIENCE = timedelta(minutes=10)
+"""So long a night's judging waits while somebody else changes the store: its runs took hours."""
+
+
 @contextmanager
 def spark_of(args: argparse.Namespace) -> "Iterator[SparkSession]":
     """A session on the master that was asked for."""
@@ -54,10 +58,12 @@ def _night(
     page: Path | None,
     only: Collection[str] | None = None,
     took: timedelta = TONIGHT,
+    wait: timedelta = timedelta(),
 ) -> tuple[Night, list[Scenario]]:
-    """Judge the store; write the page, if one is wanted. `only` these scenarios are told, whose runs `took` so long."""
+    """Judge the store, for which it may `wait` while others change it; write the page, if one is wanted. `only` these
+    scenarios are told, whose runs `took` so long."""
     with spark_of(args) as spark:
-        done = night(spark, store, also_disturbed=args.also_disturbed)
+        done = night(spark, store, also_disturbed=args.also_disturbed, wait=wait)
         wanted = getattr(args, "experiment", None) or ()
         found = scenarios(done, experiments=wanted, only=only, now=datetime.now(UTC), tonight=max(TONIGHT, took))
         if page is not None:
@@ -78,7 +84,11 @@ def tell_night(made: "Made", args: argparse.Namespace) -> int:
     if not made.state.ran:
         raise TestbedError(f"nothing of this night could be run: {made.why_ended}; --resume {made.series.id} goes on")
     took = datetime.now(UTC) - made.series.begun
-    done, found = _night(store, args, page, made.scenarios, took)
+    try:
+        done, found = _night(store, args, page, made.scenarios, took, PATIENCE)
+    except TestbedError as error:
+        again = f"`testbed nightly --resume {made.series.id}` judges them"
+        raise TestbedError(f"{error}; the night's runs are in the store, and {again}") from error
     done = replace(done, problems=(*done.problems, *made.problems))
     tell(store, done, found, args)
     if not made.complete:

@@ -1,5 +1,6 @@
 """Compaction: the same runs in fewer files, for readers at any moment, and after a kill at any moment."""
 
+import contextlib
 import hashlib
 import json
 import math
@@ -8,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from results.compaction import compact
+from results.compaction import LOOK_S, compact, locked
 from results.files import LocalFiles, ObjectFiles
 from results.schema import SAMPLES
 from results.spark.sources import _local
@@ -302,6 +304,33 @@ def test_one_at_a_time(tmp_path, data):
     with store.files.lock(), pytest.raises(StoreError, match="is being compacted, thinned out or imported to"):
         compact(store)
     compact(store)
+
+
+@pytest.mark.parametrize("make", [local, objects])
+def test_who_waits_has_the_lock_as_soon_as_it_is_free(tmp_path, make, monkeypatch):
+    store, held, slept = make(tmp_path / "store"), contextlib.ExitStack(), []
+    held.enter_context(store.files.lock())
+
+    def sleep(seconds):
+        slept.append(seconds)
+        if len(slept) == 3:
+            held.close()
+
+    monkeypatch.setattr("results.compaction.time.sleep", sleep)
+    with locked(Store(store.files, store.location), timedelta(minutes=10)):
+        assert slept == [LOOK_S] * 3
+        with pytest.raises(StoreError, match="try again when that is done"), locked(store):
+            pass
+    with locked(store):
+        pass
+
+
+def test_who_waits_in_vain_is_told(tmp_path):
+    store, begun = Store.open(tmp_path), time.monotonic()
+    in_vain = pytest.raises(StoreError, match="is being compacted, thinned out or imported to")
+    with store.files.lock(), in_vain, locked(store, timedelta(seconds=0.2)):
+        pass
+    assert 0.2 <= time.monotonic() - begun < 5
 
 
 def test_an_object_stores_lock_names_its_holder(tmp_path, data):

@@ -72,8 +72,9 @@ def test_a_night_in_which_nothing_could_be_run_is_no_night(doors, tmp_path, caps
 def test_a_night_tells_of_its_own_scenarios_and_of_all_since_it_was_begun(doors, tmp_path, monkeypatch):
     seen = []
 
-    def judged(_store, _args, _page, only, took):
+    def judged(_store, _args, _page, only, took, wait):
         seen.append((only, took))
+        assert wait >= timedelta(minutes=10)  # the night's runs took longer than a compaction does
         return Night((), {}), []
 
     monkeypatch.setattr(nights, "_night", judged)
@@ -83,6 +84,17 @@ def test_a_night_tells_of_its_own_scenarios_and_of_all_since_it_was_begun(doors,
     wanted = [case for case in find_suite("brief").cases("ci") if case.name in ("move", "add")]
     assert len(only) == len(wanted) == 2
     assert took < timedelta(minutes=1)
+
+
+def test_a_night_that_cannot_be_judged_now_says_how_it_is_later(doors, tmp_path, monkeypatch, capsys):
+    def locked(*_asked):
+        raise TestbedError("the store is being compacted")
+
+    monkeypatch.setattr(nights, "_night", locked)
+    asked = ["nightly", "--suite", "brief", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")]
+    assert main([*asked, "--case", "move"]) == 70
+    told = capsys.readouterr().err
+    assert "the store is being compacted; the night's runs are in the store, and `testbed nightly --resume " in told
 
 
 def test_what_was_not_run_is_told(doors, tmp_path):
