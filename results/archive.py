@@ -25,7 +25,7 @@ from results.compaction import locked
 from results.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
 from results.schema import TableError
 from results.store import SCHEMAS, Store, entry_of
-from results.tables import from_parquet, to_parquet
+from results.tables import from_parquet, same, to_parquet
 
 HEAD = "archive.json"
 ARCHIVE_SCHEMA = 1
@@ -52,40 +52,61 @@ class Imported:
 
 def export_runs(store: Store, run_ids: Sequence[str], target: Path) -> tuple[list[str], list[str]]:
     """Write an archive of those runs to `target`, whole or not at all; returns the runs in it, and a line for each
-    damaged one, which is left out. The same runs make the same bytes.
+    other one, which is left out: it is damaged, or went meanwhile. The same runs make the same bytes.
 
     Raises OSError when `target` cannot be written.
     """
-    problems = []
-    whole: dict[str, Manifest] = {}
+    problems: list[str] = []
+    texts: dict[str, bytes] = {}
     for run_id in sorted(set(run_ids)):
         try:
-            whole[run_id] = _alone(store, run_id)[0]
+            texts[run_id] = _alone(store, run_id)[0].to_json().encode()
         except StoreError as error:
             problems.append(str(error))
-    texts = {run_id: manifest.to_json().encode() for run_id, manifest in whole.items()}
-    beside = _beside(store, whole, problems)
-    head = {"schema": ARCHIVE_SCHEMA, "runs": _digests(texts), FOLDER: _digests(beside)}
+    beside = _beside(store, texts, problems)
     aside = target.with_name(f".{target.name}.partial")
     try:
-        with tarfile.open(aside, "w") as tar:
-            _add(tar, HEAD, json.dumps(head, indent=1).encode())
-            for run_id, text in texts.items():
-                _, files = _alone(store, run_id)
-                for path, data in files.items():
-                    _add(tar, path, data)
-                if run_id in beside:
-                    _add(tar, path_of(run_id), beside[run_id])
-                _add(tar, f"manifests/{run_id}.json", text)
+        # The head, which comes first, names a run that may go before its turn comes: then once more without it.
+        while lost := _write(store, aside, texts, beside):
+            problems.append(lost.problem)
+            del texts[lost.run_id]
         aside.replace(target)
     finally:
         aside.unlink(missing_ok=True)
-    return list(whole), problems
+    return list(texts), problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """A run that could be read once, and then no more."""
+
+    run_id: str
+    problem: str
+
+
+def _write(store: Store, target: Path, texts: Mapping[str, bytes], beside: Mapping[str, bytes]) -> _Lost | None:
+    """The archive of these runs, by their manifests; or the run of which it has no files."""
+    own = {run_id: beside[run_id] for run_id in texts if run_id in beside}
+    head = {"schema": ARCHIVE_SCHEMA, "runs": _digests(texts), FOLDER: _digests(own)}
+    with tarfile.open(target, "w") as tar:
+        _add(tar, HEAD, json.dumps(head, indent=1).encode())
+        for run_id, text in texts.items():
+            try:
+                _, files = _alone(store, run_id)
+            except StoreError as error:
+                return _Lost(run_id, str(error))
+            for path, data in files.items():
+                _add(tar, path, data)
+            if run_id in own:
+                _add(tar, path_of(run_id), own[run_id])
+            _add(tar, f"manifests/{run_id}.json", text)
+    return None
 
 
 def import_runs(store: Store, source: Path) -> Imported:
     """Put an archive's runs into a store. A run that is there stays as it is; when it is another one under the same
-    id, that is a problem. A damaged run, or a cut archive, loses no other run.
+    id, that is a problem. A damaged run, or a cut archive, loses no other run; nor does a damaged head, without which
+    each run is taken for what its own manifest says of it.
 
     Raises ArchiveError for a file that is no archive, OSError when it cannot be read, and StoreError when the store
     cannot be written or is locked; what came by then is there, and importing again brings the rest.
@@ -97,11 +118,11 @@ def import_runs(store: Store, source: Path) -> Imported:
     with source.open("rb") as stream, locked(store):
         try:
             for path, data in _members(source, stream):
-                if path.name == HEAD:
-                    promised = _promised(data, source)
+                if str(path) == HEAD:
+                    promised = promised.and_more(_promised(data, source, done.problems))
                 elif path.parts[0] == "runs" and path.name in FILES:
                     pending.setdefault(path.parts[1], {})[path.name] = data
-                elif path.parts[0] == FOLDER:
+                elif path.parts[0] == FOLDER and not promised.damaged:
                     beside[path.stem] = data
                 elif path.parts[0] == "manifests":
                     run_id = path.stem
@@ -115,16 +136,18 @@ def import_runs(store: Store, source: Path) -> Imported:
 
 
 def _members(source: Path, stream: IO[bytes]) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """The archive's files in their order. Names that are not those of an archive are passed over."""
+    """The archive's files in their order. Names that are not those of an archive are passed over. So is a
+    header that is damaged: the file that it was of is missing then, and no other."""
     try:
-        tar = tarfile.open(fileobj=stream, mode="r:")  # noqa: SIM115 - what cannot be opened is told otherwise than what is cut
+        # Without `ignore_zeros` a damaged header is the end; with it the next one is searched for behind it.
+        tar = tarfile.open(fileobj=stream, mode="r:", ignore_zeros=True)  # noqa: SIM115 - what cannot be opened is told otherwise than what is cut
     except tarfile.TarError as error:
         raise ArchiveError(f"{source} is no archive of runs: {error}") from error
     with tar:
         first = True
         for member in tar:
             path = PurePosixPath(member.name)
-            if first and path.name != HEAD:
+            if first and str(path) != HEAD:
                 raise ArchiveError(f"{source} is no archive of runs: it begins with {member.name}, not with {HEAD}")
             first = False
             content = tar.extractfile(member) if member.isfile() else None
@@ -139,6 +162,8 @@ def _members(source: Path, stream: IO[bytes]) -> Iterator[tuple[PurePosixPath, b
             if len(data) != member.size:
                 raise tarfile.ReadError(f"{member.name} ends early")
             yield path, data
+        if first:
+            raise ArchiveError(f"{source} is no archive of runs: there is no {HEAD} in it")
 
 
 def _run_of(path: PurePosixPath) -> str | None:
@@ -148,13 +173,19 @@ def _run_of(path: PurePosixPath) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Promised:
-    """Run id → sha256: of each run's manifest, and of what was read beside it."""
+    """Run id → sha256: of each run's manifest, and of what was read beside it. A `damaged` head promises nothing."""
 
     runs: Mapping[str, str]
     canaries: Mapping[str, str]
+    damaged: bool = False
+
+    def and_more(self, other: "_Promised") -> "_Promised":
+        """Of archives that were put one behind the other."""
+        runs, beside = {**other.runs, **self.runs}, {**other.canaries, **self.canaries}
+        return _Promised(runs, beside, self.damaged or other.damaged)
 
 
-def _promised(data: bytes, source: Path) -> _Promised:
+def _promised(data: bytes, source: Path, problems: list[str]) -> _Promised:
     try:
         head = json.loads(data)
         if head["schema"] != ARCHIVE_SCHEMA:
@@ -162,7 +193,11 @@ def _promised(data: bytes, source: Path) -> _Promised:
         runs, beside = head["runs"], head.get(FOLDER, {})  # archives had none of the latter once
         return _Promised({str(r): str(d) for r, d in runs.items()}, {str(r): str(d) for r, d in beside.items()})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArchiveError(f"{source}: {HEAD} cannot be read: {error}") from error
+        problems.append(
+            f"{source}: {HEAD} is damaged: {type(error).__name__}: {error}; which runs were in the archive is not known, "
+            "and what canaries read, which only it vouches for, is left out"
+        )
+        return _Promised({}, {}, damaged=True)
 
 
 def _receive(
@@ -249,7 +284,7 @@ def _tables(manifest: Manifest, files: Mapping[str, bytes]) -> dict[FileKind, An
 def _compare(store: Store, manifest: Manifest, tables: Mapping[FileKind, Any]) -> None:
     there = store.manifest(manifest.run_id)
     other = ["manifest"] if _said(there) != _said(manifest) else []
-    other += [kind for kind, table in tables.items() if not store.table(manifest.run_id, kind).equals(table)]
+    other += [kind for kind, table in tables.items() if not same(store.table(manifest.run_id, kind), table)]
     if other:
         raise StoreError(f"{store.location} has another run of that id: {', '.join(other)} differ; it stays")
 

@@ -20,6 +20,10 @@ class StoreError(Exception):
     """The store cannot do what was asked; the message says which run or file, and what to do."""
 
 
+class NoRunError(StoreError):
+    """There is no such run, or none any more: it was dropped or set aside, maybe since it was listed."""
+
+
 class Catalogue:
     """The index of one store, and the manifests in its packs."""
 

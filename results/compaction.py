@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import secrets
 import sys
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -23,11 +24,13 @@ from results.document import encode
 from results.manifest import FileKind, Manifest, StoredFile
 from results.packs import PACK_FILES, Pack, PackFile, group_bytes, pack_document
 from results.store import SCHEMAS, Store, entry_of
-from results.tables import stored_form
+from results.tables import same, stored_form
 
 GRACE = timedelta(hours=24)
 TARGET_BYTES = 128 << 20
 """About how large a pack gets, in bytes."""
+LOOK_S = 1.0
+"""So often whoever waits for the lock looks whether it is free."""
 
 
 @dataclass(slots=True)
@@ -41,10 +44,14 @@ class Compacted:
 
 
 @contextlib.contextmanager
-def locked(store: Store) -> Iterator[None]:
-    """The store's lock for the block. Raises StoreError when another process changes the store, or it is read-only."""
+def locked(store: Store, wait: timedelta = timedelta()) -> Iterator[None]:
+    """The store's lock for the block, waited for so long when another process changes the store.
+
+    Raises StoreError when it still does then, or the store is read-only.
+    """
     try:
-        with store.files.lock():
+        with contextlib.ExitStack() as held:
+            _take(held, store, wait)
             yield
     except BlockingIOError as error:
         raise StoreError(
@@ -55,13 +62,28 @@ def locked(store: Store) -> Iterator[None]:
         raise StoreError(f"{store.location} cannot be written: {error.strerror or error}") from error
 
 
+def _take(held: contextlib.ExitStack, store: Store, wait: timedelta) -> None:
+    deadline = time.monotonic() + wait.total_seconds()
+    while True:
+        try:
+            held.enter_context(store.files.lock())
+        except BlockingIOError:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise
+            time.sleep(min(LOOK_S, left_s))  # whoever gives it back tells nobody
+        else:
+            return
+
+
 def compact(
     store: Store, *, grace: timedelta = GRACE, target_bytes: int = TARGET_BYTES, now: datetime | None = None
 ) -> Compacted:
     """Pack what is loose, merge small packs, and sweep. Runs that land meanwhile stay as they are.
 
-    A damaged run stays where it is and is named. Raises StoreError when the store cannot be written or is locked;
-    what was packed by then counts, and nothing is lost.
+    A damaged run stays where it is and is named; so do all of an experiment and month that do not read back from a
+    pack as they were. Raises StoreError when the store cannot be written or is locked; what was packed by then counts,
+    and nothing is lost.
     """
     moment = now or datetime.now(UTC)
     done = Compacted()
@@ -71,7 +93,11 @@ def compact(
             store.catalogue.write(store.catalogue.index().next())
         done.removed += sweep(store, moment, grace)
         for old, runs in _groups(store, target_bytes, done):
-            written = list(write_packs(store, runs, moment, target_bytes))
+            try:
+                written = list(write_packs(store, runs, moment, target_bytes))
+            except StoreError as error:  # what was written of it is in no index: the sweep below takes it away
+                done.problems.append(f"{' of '.join(_group(runs[0]))}: nothing of it was packed: {error}")
+                continue
             switch(store, old, written, moment)
             done.packs += [pack.id for pack in written]
             done.runs += len(runs)
@@ -232,7 +258,7 @@ class _Writer:
     def _compare(self, packed: list[Manifest]) -> None:
         for (old, _), new in zip(self.runs, packed, strict=True):
             for kind in SCHEMAS:
-                if not self.store.table_of(new, kind).equals(self.store.table_of(old, kind)):
+                if not same(self.store.table_of(new, kind), self.store.table_of(old, kind)):
                     raise StoreError(f"run {old.run_id}: its {kind} do not read back from a pack as they were")
             if (report := entry_of(new, "report")) is not None:
                 self.store.bytes_of(report)

@@ -119,15 +119,15 @@ class LocalFiles:
 
     def list(self, folder: str) -> list[Found]:
         """See Files; an empty folder counts as itself, since a dead writer may leave just that."""
-        top = self.root / folder
+        top = str(self.root / folder)
         found = []
-        for path in top.rglob("*") if top.is_dir() else ():
-            try:
-                if path.is_file() or not any(path.iterdir()):
+        for where, folders, names in os.walk(top, onerror=_unless_gone):
+            empty = where != top and not folders and not names
+            for path in [Path(where)] if empty else [Path(where, name) for name in names]:
+                # Another writer's temporary file is renamed meanwhile, and a sweep takes away what was listed before.
+                with contextlib.suppress(FileNotFoundError):
                     modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
                     found.append(Found(path.relative_to(self.root).as_posix(), modified))
-            except FileNotFoundError:  # another writer's temporary file, renamed meanwhile
-                continue
         return found
 
 
@@ -166,7 +166,7 @@ class ObjectFiles:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """See Files; an object. Not exclusive between two in the same instant, and a killed holder's stays."""
-        if self.exists("lock"):
+        with contextlib.suppress(FileNotFoundError):  # then it is free, or just given back
             holder = self.read("lock").decode(errors="replace")
             raise BlockingIOError(errno.EAGAIN, f"held since {holder}; remove it when that is dead", "lock")
         self.put("lock", f"{datetime.now(UTC).isoformat(timespec='seconds')} by {_who()}".encode())
@@ -197,6 +197,12 @@ class ObjectFiles:
             for i in self.filesystem.get_file_info(selector)
             if i.type == fs.FileType.File
         ]
+
+
+def _unless_gone(error: OSError) -> None:
+    """What vanished meanwhile has nothing in it; what cannot be looked at may have, and is an error."""
+    if not isinstance(error, FileNotFoundError | NotADirectoryError):
+        raise error
 
 
 def _who() -> str:

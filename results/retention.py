@@ -6,7 +6,7 @@ rests on.
 """
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
@@ -14,11 +14,12 @@ from pathlib import PurePosixPath
 from results.catalogue import StoreError
 from results.compaction import GRACE, locked, stamp, sweep, switch, without
 from results.manifest import Manifest
-from results.series.history import History
+from results.series.history import History, Reported, unsealed
 from results.store import Store
 
 HISTORIES = "histories"
-"""Folder of a store with what was reported of its series: files `*.json`, a `History` in each line."""
+"""Folder of a store with what was reported of its series: files `*.json`, a `History` in each line but the first (see
+`sealed`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +53,22 @@ def protected_runs(store: Store) -> set[str]:
         name = PurePosixPath(path).name
         if name.startswith(".") or not name.endswith(".json"):
             continue
-        for number, line in enumerate(store.files.read(path).decode(errors="replace").splitlines(), 1):
-            try:
-                reported = History.from_json(line).reported
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise StoreError(
-                    f"{store.location}/{path}, line {number}: not a history: {error}; "
-                    "which runs are baselines is not known, so none is removed"
-                ) from error
+        for reported in _reported(store.files.read(path), f"{store.location}/{path}"):
             found |= {run for each in reported for run in (each.first_bad, each.last_good, each.found)}
     return found
+
+
+def _reported(data: bytes, source: str) -> Iterator[tuple[Reported, ...]]:
+    where = source
+    try:
+        for number, line in unsealed(data):
+            where = f"{source}, line {number}"
+            yield History.from_json(line).reported
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"{where}: not a history: {error}; which runs are baselines is not known, so none is removed: put a whole "
+            "copy there, or remove the file and let `testbed results judge` find its changes anew"
+        ) from error
 
 
 def leaving(runs: Collection[Manifest], rule: Rule, now: datetime) -> list[str]:
@@ -112,14 +119,17 @@ def retain(
     return done
 
 
-def set_aside(store: Store, damaged: dict[str, str], now: datetime | None = None) -> None:
+def set_aside(store: Store, damaged: Mapping[str, str], now: datetime | None = None) -> list[str]:
     """Move runs (id -> what is wrong with it) to `aside/`, so that nothing else meets them; what is left of each
     is there with its manifest. A pack of which a file is damaged is written again from what is whole in it.
 
-    Raises StoreError when the store cannot be written or is locked.
+    Returns the runs that were moved: one that has gone since it was looked at stays gone, and what nights know of it
+    stays known. Raises StoreError when the store cannot be written or is locked.
     """
     moment = now or datetime.now(UTC)
     with locked(store):
+        there = set(store.runs())
+        damaged = {run_id: problem for run_id, problem in damaged.items() if run_id in there}
         for run_id, problem in damaged.items():
             for name, data in _remains(store, run_id):
                 store.files.put(f"aside/{run_id}/{name}", data)
@@ -135,6 +145,7 @@ def set_aside(store: Store, damaged: dict[str, str], now: datetime | None = None
             store.files.discard(f"runs/{run_id}")
     if problems:
         raise StoreError("; ".join(problems))
+    return sorted(moved)
 
 
 def _remains(store: Store, run_id: str) -> Iterator[tuple[str, bytes]]:

@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from results.catalogue import Catalogue, StoreError, difference
+from results.catalogue import Catalogue, NoRunError, StoreError, difference
 from results.files import Files, LocalFiles, ObjectFiles
 from results.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
 from results.packs import Pack, row_group
@@ -29,7 +29,7 @@ from results.tables import RUN_ID as RUN_COLUMN
 from results.tables import api_form, from_parquet, some, to_parquet
 from results.verdict import Criterion, overall
 
-__all__ = ["ORPHAN_AGE", "SCHEMAS", "RunData", "Scan", "Store", "StoreError", "entry_of"]
+__all__ = ["ORPHAN_AGE", "SCHEMAS", "NoRunError", "RunData", "Scan", "Store", "StoreError", "entry_of"]
 
 ORPHAN_AGE = timedelta(hours=1)
 SCHEMAS: Mapping[FileKind, pa.Schema] = {"samples": SAMPLES, "events": EVENTS, "criteria": CRITERIA}
@@ -66,11 +66,14 @@ class Store:
 
     @staticmethod
     def open(uri_or_path: str | Path) -> "Store":
-        """A store at a path, `file://…`, or `s3://bucket/prefix?region=…&endpoint_override=…` (`s3a://` is the same).
+        """A store at a path, `file:///path` (`file:/path` is the same), or
+        `s3://bucket/prefix?region=…&endpoint_override=…` (`s3a://` is the same).
 
         Nothing is created before the first commit. Raises StoreError for a scheme that is not known.
         """
         text = str(uri_or_path)
+        if text.startswith("file:/") and not text.startswith("file://"):
+            text = text.replace("file:/", "file:///", 1)
         parts = urlsplit(text)
         if isinstance(uri_or_path, Path) or "://" not in text:
             root = Path(text).expanduser().absolute()
@@ -153,28 +156,34 @@ class Store:
         return sorted((set(loose) | self.catalogue.places().keys()) - self.catalogue.index().hidden())
 
     def scan(self) -> Scan:
-        """All manifests read; a corrupt one is named in `problems` and hides no other."""
+        """All manifests read; a corrupt one is named in `problems` and hides no other. A run that goes meanwhile is
+        in neither."""
         manifests: list[Manifest] = []
         problems: list[str] = [problem] if (problem := self.catalogue.problem()) else []
         for run_id in self.runs():
             try:
                 manifests.append(self.manifest(run_id))
+            except NoRunError:
+                continue
             except StoreError as error:
                 problems.append(str(error))
         return Scan(tuple(manifests), tuple(problems))
 
     def manifest(self, run_id: str) -> Manifest:
-        """A run's manifest; raises StoreError when there is none, or it is corrupt."""
+        """A run's manifest; raises NoRunError when there is none (any more), another StoreError when it is corrupt."""
         path = _manifest_path(run_id)
+        pack: Pack | None = None
         for _ in range(2):  # a compaction may have moved it between the look at the index and the read
             pack = self.catalogue.places().get(run_id)
             if why := self.catalogue.index().aside.get(run_id):
-                raise StoreError(f"run {run_id} was set aside in {self.location}/aside/{run_id}: {why}")
+                raise NoRunError(f"run {run_id} was set aside in {self.location}/aside/{run_id}: {why}")
             if run_id in self.catalogue.index().hidden():
-                break
+                raise NoRunError(f"no run {run_id} in {self.location}")
             with contextlib.suppress(FileNotFoundError):
                 return self._packed_manifest(pack, run_id) if pack else self._loose_manifest(path, run_id)
-        raise StoreError(f"no run {run_id} in {self.location}")
+        if pack is not None and pack == self.catalogue.places().get(run_id):
+            raise StoreError(f"run {run_id}: {self.location}/{pack.folder} is missing")
+        raise NoRunError(f"no run {run_id} in {self.location}")
 
     def _loose_manifest(self, path: str, run_id: str) -> Manifest:
         try:

@@ -8,6 +8,7 @@ import io
 from collections.abc import Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from results.schema import TableError, conform
@@ -58,3 +59,18 @@ def api_form(table: pa.Table, run_id: str, schema: pa.Schema, what: str) -> pa.T
         if field.nullable and field.name not in table.column_names:
             table = table.append_column(field, pa.nulls(table.num_rows, field.type))
     return conform(table, schema, what)
+
+
+def same(one: pa.Table, other: pa.Table) -> bool:
+    """Whether both hold the same, a NaN where the other has one: Arrow's `equals` says of those that they differ."""
+    if one.equals(other):
+        return True
+    return bool(one.schema.equals(other.schema)) and all(map(_same_column, one.columns, other.columns))
+
+
+def _same_column(one: pa.ChunkedArray, other: pa.ChunkedArray) -> bool:
+    if not pa.types.is_floating(one.type):
+        return bool(one.equals(other))
+    nowhere = [pc.is_nan(column) for column in (one, other)]
+    numbers = [pc.if_else(nan, 0.0, column) for nan, column in zip(nowhere, (one, other), strict=True)]
+    return bool(nowhere[0].equals(nowhere[1])) and bool(numbers[0].equals(numbers[1]))

@@ -7,6 +7,7 @@ long the history is.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -67,22 +68,29 @@ class Night:
     learned: Learned | None = field(default=None, repr=False)
 
 
-def night(spark: SparkSession, store: Store, judge: Judge | None = None, *, also_disturbed: bool = False) -> Night:
+def night(
+    spark: SparkSession,
+    store: Store,
+    judge: Judge | None = None,
+    *,
+    also_disturbed: bool = False,
+    wait: timedelta = timedelta(),
+) -> Night:
     """Take in what is new, judge every night that was not judged yet, keep what was found; the same again when nothing
     is new. With `also_disturbed` runs count that only the machine made inconclusive.
 
-    Raises StoreError when the store is locked or cannot be written, or its histories cannot be read.
+    Raises StoreError when the store is locked, and still is after `wait`, or cannot be written, or its histories cannot
+    be read.
     """
-    with locked(store):
+    with locked(store, wait):
         before = state.load(store)
         taken = ingest(spark, store)
         known, problems = parts.readable(store)
         noise = state.load_noise(store)
         found = look(spark, store, known, before, noise, judge or Judge(), also_disturbed=also_disturbed)
-        if found.learned is not None:
-            state.save_noise(store, found.learned)
-        if found.states != before:
-            state.save(store, found.states.values())
+        anew = found.learned is not None and found.learned != noise
+        if anew or found.states != before:
+            state.save(store, found.states.values(), found.learned)
     told = (*taken.problems, *problems)
     return Night(found.about, found.states, told, taken.runs, found.family, found.learned)
 
@@ -105,6 +113,8 @@ def look(
         seen = every.where(~f.col("run_id").isin(hidden)) if hidden else every
         values = counted(seen, also_disturbed=also_disturbed)
         about = catalogue(values)
+        if not about:  # every run was set aside
+            return Night((), before)
         judged = [each for each in about if each.better != "canary" and each.runs >= FEWEST_RUNS]
         family = len(judged)
         needed = since(spark, values, about, before)
@@ -133,11 +143,11 @@ def catalogue(values: DataFrame) -> list[About]:
     """A row a series, ordered by name."""
     first = ("scenario", "experiment", "parameters", "environment", "ground", "metric", "unit", "better")
     last = ("run_id", "kafka", "commit", "verdict")
+    runs = _runs(values)
     rows = (
         values.groupBy("series")
         .agg(
             *(f.first(name).alias(name) for name in first),
-            f.count("value").alias("runs"),
             f.max(f.unix_micros("at")).alias("newest"),
             f.max(f.when(f.col("value").isNotNull(), f.unix_micros("at"))).alias("newest_value"),
             *(f.max_by(name, "at").alias(name) for name in last),
@@ -145,7 +155,14 @@ def catalogue(values: DataFrame) -> list[About]:
         )
         .collect()
     )
-    return sorted((About(**row.asDict()) for row in rows), key=lambda each: each.series)
+    return sorted((About(**row.asDict(), runs=runs.get(row.series, 0)) for row in rows), key=lambda each: each.series)
+
+
+def _runs(values: DataFrame) -> dict[str, int]:
+    """How many runs of each series have a value; one that is in two parts is one. (Counted apart from all else: a
+    distinct count among the other columns would send these about for each run.)"""
+    measured = values.where(f.col("value").isNotNull()).select("series", "run_id").distinct()
+    return {row.series: row.runs for row in measured.groupBy("series").agg(f.count("*").alias("runs")).collect()}
 
 
 def since(spark: SparkSession, values: DataFrame, about: list[About], before: Mapping[str, State]) -> DataFrame:

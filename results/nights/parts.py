@@ -61,7 +61,8 @@ def _of_today(table: pa.Table) -> pa.Table:
 
 
 def readable(store: Store) -> tuple[list[str], list[str]]:
-    """The parts that are as they were written, and a line for each other one, which is set aside for good.
+    """The parts that are as they were written, and a line for each other one, which is set aside for good. Under the
+    store's lock.
 
     Runs whose values were in a damaged part are ingested again, as long as their samples are there.
     """
@@ -72,6 +73,12 @@ def readable(store: Store) -> tuple[list[str], list[str]]:
         else:
             problems.append(set_aside(store, path))
     return good, problems
+
+
+def whole(store: Store) -> list[str]:
+    """The parts that are as they were written, for a reader without the store's lock. Raises FileNotFoundError when one
+    is put together with others meanwhile."""
+    return [path for path in paths(store) if _whole(path, store.files.read(path))]
 
 
 def _whole(path: str, data: bytes) -> bool:

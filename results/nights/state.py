@@ -1,9 +1,11 @@
 """What is remembered of a store's series from night to night: one file, replaced whole, so that a night counts or not.
 
-<root>/histories/series.json   a line a series: its history, up to where it was judged, and what was said last
-<root>/series/noise.json       what the series are like when nothing happens
+<root>/histories/series.json   a line a series: its history, up to where it was judged, and what was said last; before
+                               them one that tells how many there are
+<root>/series/noise.json       what the series are like when nothing happens, as of that file; and what was known before
 """
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -12,7 +14,7 @@ from typing import Any
 from results.catalogue import StoreError
 from results.retention import HISTORIES
 from results.series.decision import Change
-from results.series.history import Acknowledged, History, Reported
+from results.series.history import Acknowledged, History, Reported, sealed, unsealed
 from results.series.judge import Verdict
 from results.series.noise import Noise
 from results.store import Store
@@ -87,26 +89,22 @@ def _reported(one: Mapping[str, Any]) -> Reported:
 def load(store: Store) -> dict[str, State]:
     """Series → what is remembered of it. Raises StoreError when that cannot be read: nothing is judged then."""
     try:
-        lines = store.files.read(SERIES).decode(errors="replace").splitlines()
+        data = store.files.read(SERIES)
     except FileNotFoundError:
         return {}
     found = {}
-    for number, line in enumerate(lines, 1):
-        try:
+    where = f"{store.location}/{SERIES}"
+    try:
+        for number, line in unsealed(data):
+            where = f"{store.location}/{SERIES}, line {number}"
             state = State.from_json(line)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise StoreError(
-                f"{store.location}/{SERIES}, line {number}: not a series' history: {error}; put a whole copy there, or "
-                "remove the file: all nights are judged anew then, and what was acknowledged is open again"
-            ) from error
-        found[state.series] = state
+            found[state.series] = state
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"{where}: not a series' history: {error}; put a whole copy there, or remove the file: all nights are "
+            "judged anew then, and what was acknowledged is open again"
+        ) from error
     return found
-
-
-def save(store: Store, states: Iterable[State]) -> None:
-    """Replace the file, whole and durably."""
-    text = "".join(f"{state.to_json()}\n" for state in sorted(states, key=lambda each: each.series))
-    store.files.put(SERIES, text.encode())
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +127,38 @@ class Learned:
 
 
 def load_noise(store: Store) -> Learned | None:
-    """What was learned last; None when nothing was, or it cannot be read: it is learned again then."""
+    """What was learned up to the nights that are remembered; None when nothing was, or it cannot be read: it is learned
+    again then.
+
+    Whoever was killed between the two files left the noise of later nights: then what was known before counts.
+    """
     try:
-        return Learned.from_json(store.files.read(NOISE).decode(errors="replace"))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        series, text = store.files.read(SERIES), store.files.read(NOISE).decode(errors="replace")
+        found = json.loads(text)
+        if "of" in found and found["of"] != _digest(series):
+            text = json.dumps(found["before"])
+        return Learned.from_json(text)
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def save_noise(store: Store, learned: Learned) -> None:
-    """Replace what was learned."""
-    store.files.put(NOISE, learned.to_json().encode())
+def save(store: Store, states: Iterable[State], learned: Learned | None = None) -> None:
+    """Replace what is remembered, whole and durably, and with it what was `learned` (None: that stays as it is).
+
+    Two files are not replaced in one step: the noise comes first, tells of which series it is, and keeps what was known
+    before.
+    """
+    series = sealed(state.to_json() for state in sorted(states, key=lambda each: each.series))
+    before = load_noise(store)
+    if (now := learned or before) is not None:
+        known = before and json.loads(before.to_json())
+        noise = {**json.loads(now.to_json()), "of": _digest(series), "before": known}
+        store.files.put(NOISE, json.dumps(noise).encode())
+    store.files.put(SERIES, series)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def acknowledge(

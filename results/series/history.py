@@ -4,8 +4,9 @@ A change is reported once; from then on its first bad run is the beginning of th
 one from the new level. Until it is acknowledged, with a reason, it is open.
 """
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -106,3 +107,37 @@ class History:
             rest = {key: one[key] for key in ("first_bad", "last_good", "found")}
             reported.append(Reported(Change(**one["change"]), **rest, acknowledged=Acknowledged(**by) if by else None))
         return cls(found["baseline"], tuple(reported))
+
+
+def sealed(lines: Iterable[str]) -> bytes:
+    """A file of histories, one a line. A first line tells how many follow and their digest, so that a file that was cut
+    is known to be one, wherever it was cut."""
+    body = "".join(f"{line}\n" for line in lines).encode()
+    return json.dumps(_seal(body)).encode() + b"\n" + body
+
+
+def unsealed(data: bytes) -> list[tuple[int, str]]:
+    """A file's histories, each with the number of its line. Raises ValueError when they are not as they were written.
+
+    Files of earlier versions have no first line of that kind: their lines are read as they are.
+    """
+    if not data.strip():
+        raise ValueError("the file is empty")
+    first, _, body = data.partition(b"\n")
+    seal, found = _read_seal(first), _seal(body)
+    if seal is not None and seal != found:
+        raise ValueError(f"the {found['lines']} lines after its first are not the {seal['lines']} that were written")
+    lines = list(enumerate(data.decode(errors="replace").splitlines(), 1))
+    return lines if seal is None else lines[1:]
+
+
+def _seal(body: bytes) -> dict[str, Any]:
+    return {"lines": body.count(b"\n"), "sha256": hashlib.sha256(body).hexdigest()}
+
+
+def _read_seal(line: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and found.keys() == {"lines", "sha256"} else None

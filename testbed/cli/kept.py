@@ -4,7 +4,7 @@ import argparse
 from datetime import timedelta
 from pathlib import Path
 
-from results.archive import ArchiveError, export_runs, import_runs
+from results.archive import ArchiveError, Imported, export_runs, import_runs
 from results.compaction import compact
 from results.retention import Rule, retain
 from results.store import Store, StoreError
@@ -32,21 +32,37 @@ def export(store: Store, target: Path, run_ids: list[str], choice: Choice) -> in
 
 
 def import_(store: Store, sources: list[Path]) -> int:
-    """Put the runs of archives into the store; those that are there stay as they are."""
+    """Put the runs of archives into the store; those that are there stay as they are. An archive that cannot be read
+    keeps no other one out: the error is raised when all have been tried."""
     bad = 0
+    failed: list[TestbedError] = []
     for source in sources:
         try:
-            done = import_runs(store, source)
-        except OSError as error:
-            raise UsageError(f"{source} cannot be read: {error.strerror or error}") from error
-        except ArchiveError as error:
-            raise UsageError(str(error)) from error
-        except StoreError as error:
-            raise TestbedError(str(error)) from error
+            done = _imported(store, source)
+        except TestbedError as error:
+            if len(sources) == 1:
+                raise
+            failed.append(error)
+            _tell("not imported", [str(error)])
+            continue
         _tell("not imported", done.problems)
         print(f"{source}: {len(done.new)} new runs, {len(done.known)} there already")
         bad += len(done.problems)
+    if failed:
+        told = "; ".join(map(str, failed))
+        raise type(failed[0])(f"{len(failed)} of {len(sources)} archives could not be imported: {told}")
     return 1 if bad else 0
+
+
+def _imported(store: Store, source: Path) -> Imported:
+    try:
+        return import_runs(store, source)
+    except OSError as error:
+        raise UsageError(f"{source} cannot be read: {error.strerror or error}") from error
+    except ArchiveError as error:
+        raise UsageError(str(error)) from error
+    except StoreError as error:
+        raise TestbedError(f"{source}: {error}") from error
 
 
 def compact_(store: Store, grace: timedelta, target_bytes: int) -> int:

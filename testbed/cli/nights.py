@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from testbed.runner.nightly import Made
 
 
+PATIENCE = timedelta(minutes=10)
+"""So long a night's judging waits while somebody else changes the store: its runs took hours."""
+
+
 @contextmanager
 def spark_of(args: argparse.Namespace) -> "Iterator[SparkSession]":
     """A session on the master that was asked for."""
@@ -54,8 +58,9 @@ def _night(
     """Judge the store; write the page, if one is wanted. Of a night that was `made` only its own scenarios are told."""
     # A night that was interrupted may have been gone on with days later; and a store has others' runs, too.
     took = datetime.now(UTC) - made.series.begun if made is not None else TONIGHT
+    wait = PATIENCE if made is not None else timedelta()
     with spark_of(args) as spark:
-        done = night(spark, store, also_disturbed=args.also_disturbed)
+        done = night(spark, store, also_disturbed=args.also_disturbed, wait=wait)
         wanted = getattr(args, "experiment", None) or ()
         if strange := sorted(set(wanted) - set(_had(done))):
             unknown = f"--experiment {strange[0]}: the store has no run of it{did_you_mean(strange[0], _had(done))}"
@@ -86,7 +91,11 @@ def tell_night(made: "Made", args: argparse.Namespace) -> int:
     page, args.junit = folder / "index.html", args.junit or folder / "junit.xml"
     if not made.state.ran:
         raise TestbedError(f"nothing of this night could be run: {made.why_ended}; --resume {made.series.id} goes on")
-    done, found = _night(store, args, page, made)
+    try:
+        done, found = _night(store, args, page, made)
+    except TestbedError as error:
+        again = f"`testbed nightly --resume {made.series.id}` judges them"
+        raise TestbedError(f"{error}; the night's runs are in the store, and {again}") from error
     tell(store, done, found, args)
     if not made.complete:
         print(f"{made.why_ended}; `testbed nightly --resume {made.series.id}` goes on", file=sys.stderr)
@@ -124,8 +133,8 @@ def tell(store: Store, done: Night, found: list[Scenario], args: argparse.Namesp
         print(line)
     for problem in done.problems:
         print(f"problem: {problem}")
-    if not done.about:
-        print(f"nothing to judge in {store.location}: no run has been there yet")
+    if not found:
+        print(f"nothing to judge in {store.location}: it has no run, or none of those that were asked for")
     print(f"\n{worst(found, done.problems)}  {len(found)} scenarios, {done.ingested} new runs  {store.location}")
 
 

@@ -1,12 +1,14 @@
 """`testbed results …`: what is in a store."""
 
+from collections.abc import Callable
+
 from results.criteria import judge
 from results.criteria.changed import changes
 from results.criteria.left_out import left_out, left_out_lines
 from results.manifest import Manifest
-from results.nights import parts
-from results.retention import set_aside
-from results.store import Store, StoreError
+from results.nights import parts, state
+from results.retention import protected_runs, set_aside
+from results.store import NoRunError, Store, StoreError
 from testbed.cli.chosen import Choice
 from testbed.cli.show import document, table
 from testbed.cli.verdicts import criteria_document, criterion_lines
@@ -63,16 +65,9 @@ def _row(run: Manifest) -> dict[str, object]:
     }
 
 
-def _manifest(store: Store, run_id: str) -> Manifest:
-    try:
-        return store.manifest(run_id)
-    except StoreError as error:
-        raise TestbedError(str(error)) from error
-
-
 def show(store: Store, run_id: str, *, as_json: bool = False) -> int:
-    """A run's criteria."""
-    run = _manifest(store, run_id)
+    """A run's criteria. Raises StoreError when they cannot be read."""
+    run = store.manifest(run_id)
     if as_json:
         criteria = criteria_document(store.criteria(run_id))
         print(document({**_row(run), "parameters": dict(run.parameters), "criteria": criteria}))
@@ -83,8 +78,9 @@ def show(store: Store, run_id: str, *, as_json: bool = False) -> int:
 
 
 def report(store: Store, run_id: str) -> int:
-    """Write a run's report again, from what is stored; it is judged by the rules of today."""
-    run = _manifest(store, run_id)
+    """Write a run's report again, from what is stored; it is judged by the rules of today. Raises StoreError when that
+    cannot be read."""
+    run = store.manifest(run_id)
     again = judge(run, store.samples(run_id), store.events(run_id))
     print(write_report(store, run, again))
     changed = changes(store.criteria(run_id), again.criteria)
@@ -109,10 +105,10 @@ def verify(store: Store, run_id: str | None, *, aside: bool = False) -> int:
         print(f"{each}: was set aside, in {store.location}/aside/{each}")
     if (damaged or others) and aside:
         try:
-            set_aside(store, damaged)
+            moved = set_aside(store, damaged)
         except StoreError as error:
             raise TestbedError(str(error)) from error
-        print(f"{len(damaged)} set aside, in {store.location}/aside")
+        print(f"{len(moved)} set aside, in {store.location}/aside")
     bad = len(damaged) + len(others)
     print(f"{bad} damaged" if bad else "every file is as it was committed")
     return 1 if bad else 0
@@ -123,19 +119,37 @@ def _damaged(store: Store, run_ids: list[str]) -> dict[str, str]:
     for run_id in run_ids:
         try:
             store.verify(run_id)
+        except NoRunError:  # retention took it away meanwhile: that is no damage
+            continue
         except StoreError as error:
             found[run_id] = str(error)
     return found
 
 
 def _damaged_files(store: Store) -> list[str]:
-    """What is wrong with the index, the packs themselves, and the parts of the values table."""
+    """What is wrong with the index, the packs themselves, the parts of the values table, and what was found in it. What
+    is not there any more was put together with others meanwhile, which needs no leave of readers."""
     problems = [problem] if (problem := store.catalogue.problem()) else []
     for pack in store.catalogue.index().packs:
-        problems += [problem for file in pack.files if (problem := store.catalogue.file_problem(file))]
+        found = [problem for file in pack.files if (problem := store.catalogue.file_problem(file))]
+        if found and pack in store.catalogue.index().packs:
+            problems += found
     for path in parts.paths(store):
         try:
             parts.read(store, path)
+        except FileNotFoundError:
+            continue
         except StoreError as error:
             problems.append(f"{error}; `testbed results judge` sets it aside and takes its runs in again")
-    return problems
+    return problems + _damaged_histories(store)
+
+
+def _damaged_histories(store: Store) -> list[str]:
+    """Why nights cannot be judged, or runs not be dropped; the former says of the same file how it is mended."""
+    readers: tuple[Callable[[Store], object], ...] = (state.load, protected_runs)
+    for read in readers:
+        try:
+            read(store)
+        except StoreError as error:
+            return [str(error)]
+    return []

@@ -3,6 +3,7 @@
 import argparse
 import json
 from contextlib import contextmanager
+from datetime import timedelta
 
 import pytest
 
@@ -33,7 +34,8 @@ def judged(monkeypatch):
             "s1", "move", "seconds", history=history, said=Said(verdict, runs=40, reported=reported, told=BEGIN)
         )
 
-        def night(_spark, _store, *, also_disturbed):
+        def night(_spark, _store, *, also_disturbed, wait):
+            assert wait == timedelta(0)  # who asks by hand can ask again
             asked.append(also_disturbed)
             return Night((about_of(),), {"s1": own}, problems, 1)
 

@@ -2,13 +2,20 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pyarrow.parquet as pq
 import pytest
 
+from results.catalogue import Catalogue
+from results.compaction import compact
+from results.nights import generate, parts
+from results.nights.generate import Spec
+from results.retention import Rule, retain
 from results.store import RunData, Store
 from results.verdict import overall
 from testbed.cli.main import main
+from testbed.cli.stored import _damaged_files
 from tests.results.many import filled, some_runs
 from tests.results.synthetic import synthetic_run
 
@@ -110,6 +117,25 @@ def test_compact_export_import_retain(several, tmp_path, capsys):
     assert main(["results", "verify", "--store", uri]) == 0
 
 
+def test_an_archive_that_cannot_be_imported_keeps_no_other_out(several, tmp_path, capsys):
+    store, uri = several
+    archives = [tmp_path / f"{name}.tar" for name in "abc"]
+    runs = store.runs()
+    for archive, run_id in zip(archives, runs, strict=False):
+        assert main(["results", "export", "--to", str(archive), "--store", uri, run_id]) == 0
+    archives[1].write_bytes(b"x" * 5000)
+    words = ["results", "import", *map(str, archives), str(tmp_path / "gone.tar"), "--store", str(tmp_path / "other")]
+    assert main(words) == 64
+    told = capsys.readouterr()
+    assert f"not imported: {archives[1]} is no archive of runs" in told.out
+    assert "2 of 4 archives could not be imported: " in told.err and "gone.tar cannot be read" in told.err
+    other = Store.open(tmp_path / "other")
+    assert other.runs() == [runs[0], runs[2]]
+    with other.files.lock():
+        assert main(words) == 70
+    assert "4 of 4 archives could not be imported: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -137,6 +163,34 @@ def test_what_cannot_be_meant_is_refused(several, words, tmp_path, monkeypatch, 
     assert not (tmp_path / "x.tar").exists()
 
 
+@pytest.mark.parametrize(
+    ("action", "name"),
+    [
+        ("show", "runs/{}/criteria.parquet"),
+        ("show", "manifests/{}.json"),
+        ("report", "runs/{}/samples.parquet"),
+        ("report", "manifests/{}.json"),
+    ],
+)
+def test_a_damaged_file_is_named_with_what_to_do_and_without_a_traceback(several, capsys, action, name):
+    store, uri = several
+    path = store.files.root / name.format(store.runs()[-1])
+    path.write_bytes(path.read_bytes()[:-7])
+    assert main(["results", action, "--store", uri]) == 70
+    told = capsys.readouterr().err
+    assert told.startswith("testbed results: ") and told.count("\n") == 1
+    assert str(path) in told
+    assert "`testbed results verify --set-aside`" in told
+
+
+def test_a_run_that_goes_before_it_is_shown_is_no_damage(several, capsys, monkeypatch):
+    store, uri = several
+    listed, gone = store.runs(), retain(store, Rule(newest=1), grace=timedelta(0)).gone
+    monkeypatch.setattr(Store, "runs", lambda _store: listed)
+    assert main(["results", "show", "--store", uri, gone[0]]) == 70
+    assert capsys.readouterr().err == f"testbed results: no run {gone[0]} in {uri}\n"
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_verify_names_damage_and_sets_it_aside(several, capsys, packed):
     store, uri = several
@@ -153,6 +207,47 @@ def test_verify_names_damage_and_sets_it_aside(several, capsys, packed):
     assert main(["results", "verify", "--store", uri]) == 0
     assert f"{bad}: was set aside" in capsys.readouterr().out
     assert len(store.runs()) == 4
+
+
+def test_a_run_that_is_dropped_while_it_is_listed_or_verified_is_not_damaged(several, capsys, monkeypatch):
+    store, uri = several
+    listed = store.runs()
+    gone = retain(store, Rule(newest=1), grace=timedelta(0)).gone
+    monkeypatch.setattr(Store, "runs", lambda _store: listed)
+    assert main(["results", "list", "--store", uri]) == 0
+    assert main(["results", "verify", "--set-aside", "--store", uri]) == 0
+    assert store.catalogue.index().aside == {}
+    out = str(store.files.root.parent / "a.tar")
+    assert main(["results", "export", "--to", out, "--store", uri, *listed]) == 1
+    assert f"left out: no run {gone[0]} in {uri}" in capsys.readouterr().out
+    monkeypatch.undo()
+    assert main(["results", "import", out, "--store", str(store.files.root.parent / "other")]) == 0
+
+
+def test_values_that_are_put_together_while_they_are_verified_are_not_damaged(several, capsys, monkeypatch):
+    store, uri = several
+    for run in range(3):
+        generate.history(store, Spec(5, 3, begin=run, end=run + 1))
+    listed = parts.paths(store)
+    parts.merge(store, most=2)
+    monkeypatch.setattr(parts, "paths", lambda _store: listed)
+    assert main(["results", "verify", "--store", uri]) == 0
+    assert "every file is as it was committed" in capsys.readouterr().out
+
+
+def test_a_pack_that_is_replaced_while_it_is_verified_is_not_damaged(several, monkeypatch):
+    store, uri = several
+    compact(store, grace=timedelta(0))
+    filled(store, list(some_runs(synthetic_run().data(), 5))[4:])
+    looked_at = Catalogue.file_problem
+
+    def meanwhile(catalogue, file):
+        monkeypatch.setattr(Catalogue, "file_problem", looked_at)
+        assert compact(Store.open(uri), grace=timedelta(0)).packs
+        return looked_at(catalogue, file)
+
+    monkeypatch.setattr(Catalogue, "file_problem", meanwhile)
+    assert _damaged_files(store) == []
 
 
 def test_a_pack_that_other_readers_cannot_read_is_written_again(several, capsys):

@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 
 from results.catalogue import StoreError
+from results.files import LocalFiles
 from results.nights import state
 from results.nights.state import Said, State
 from results.retention import protected_runs
 from results.series.decision import Change
 from results.series.history import Acknowledged, History, Reported
 from results.store import Store
+from testbed.cli.main import main
 
 CHANGE = Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.001)
 BY = Acknowledged("a slower disk is bought", "ann", "2026-11-22T00:00:00+00:00")
@@ -43,23 +45,108 @@ def test_runs_that_a_change_names_are_kept(tmp_path, states):
     assert protected_runs(store) == {"r1", "before-r1", "found-r1", "r2", "before-r2", "found-r2"}
 
 
+def of_before(states):
+    """The file as earlier versions wrote it: nothing tells how many lines there are."""
+    return "".join(f"{each.to_json()}\n" for each in states.values())
+
+
 @pytest.mark.parametrize("text", ["{", '{"version": 1}', "[]", '{"version": 2, "reported": []}'])
 def test_a_damaged_history_stops_everything(tmp_path, states, text):
     store = Store.open(tmp_path)
+    store.files.put(state.SERIES, f"{of_before(states)}{text}".encode())
+    with pytest.raises(StoreError, match="series.json, line 4: not a series' history: .* put a whole copy there"):
+        state.load(store)
     state.save(store, states.values())
     path = store.files.root / state.SERIES
-    path.write_text(path.read_text() + text)
-    with pytest.raises(StoreError, match="line 4: not a series' history"):
+    path.write_text(f"{path.read_text()}{text}\n")
+    with pytest.raises(StoreError, match="the 4 lines after its first are not the 3 that were written; put a"):
         state.load(store)
+
+
+def test_a_history_of_an_earlier_version_is_read(tmp_path, states):
+    store = Store.open(tmp_path)
+    store.files.put(state.SERIES, of_before(states).encode())
+    assert state.load(store) == states
+    before = protected_runs(store)
+    state.save(store, states.values())
+    assert protected_runs(store) == before != set()
+
+
+@pytest.mark.parametrize("left", [0, 1, 2, 3, "half"])
+def test_a_history_that_was_cut_is_not_taken_for_a_whole_one(tmp_path, states, left, capsys):
+    store = Store.open(tmp_path)
+    state.save(store, states.values())
+    path = store.files.root / state.SERIES
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 4
+    path.write_bytes(lines[0][:20] if left == "half" else b"".join(lines[:left]))
+    with pytest.raises(StoreError, match=r"series\.json.*put a whole copy there, or remove the file: all nights"):
+        state.load(store)
+    with pytest.raises(StoreError, match=r"series\.json.*none is removed: put a whole copy there, or remove the file"):
+        protected_runs(store)
+    assert main(["results", "verify", "--store", str(tmp_path)]) == 1
+    told = capsys.readouterr().out
+    assert told.count("series.json") == 1 and told.endswith("1 damaged\n")
+
+
+def test_no_series_at_all_is_no_empty_file(tmp_path):
+    store = Store.open(tmp_path)
+    state.save(store, [])
+    assert state.load(store) == {}
+    assert protected_runs(store) == set()
 
 
 def test_what_was_learned_is_learned_again_when_it_cannot_be_read(tmp_path, learned):
     store = Store.open(tmp_path)
     assert state.load_noise(store) is None
-    state.save_noise(store, learned)
+    state.save(store, [], learned)
     assert state.load_noise(store) == learned
-    (store.files.root / state.NOISE).write_text("{}")
+    for text in ("", "{}", "[]", "null", "7", '{"night": 1, "length": 1, "noise": []}'):
+        (store.files.root / state.NOISE).write_text(text)
+        assert state.load_noise(store) is None
+
+
+def test_what_was_learned_stays_when_only_the_series_are_replaced(tmp_path, states, learned):
+    store = Store.open(tmp_path)
+    state.save(store, [], learned)
+    state.save(store, states.values())
+    assert (state.load(store), state.load_noise(store)) == (states, learned)
+
+
+class Dying(LocalFiles):
+    """Dies before the series are replaced."""
+
+    def put(self, path, data):
+        if path == state.SERIES:
+            raise KeyboardInterrupt
+        super().put(path, data)
+
+
+def test_what_a_night_learned_that_was_killed_is_not_held_against_earlier_ones(tmp_path, states, learned):
+    store = Store.open(tmp_path)
+    later = replace(learned, night=20)
+    dying = Store(Dying(tmp_path), str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        state.save(dying, states.values(), learned)
+    assert store.files.exists(state.NOISE) and state.load_noise(store) is None  # of the first night there was none
+    state.save(store, [], learned)
+    for _ in range(2):  # killed once, and once more
+        with pytest.raises(KeyboardInterrupt):
+            state.save(dying, states.values(), later)
+        assert (state.load(store), state.load_noise(store)) == ({}, learned)
+    state.save(store, states.values(), later)
+    assert (state.load(store), state.load_noise(store)) == (states, later)
+    store.files.discard(state.SERIES)  # all nights are to be judged anew
     assert state.load_noise(store) is None
+
+
+def test_noise_of_an_earlier_version_is_read(tmp_path, states, learned):
+    store = Store.open(tmp_path)
+    store.files.put(state.SERIES, of_before(states).encode())
+    store.files.put(state.NOISE, learned.to_json().encode())
+    assert state.load_noise(store) == learned
+    state.save(store, states.values())
+    assert state.load_noise(store) == learned
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,13 @@ import tarfile
 from dataclasses import replace
 from datetime import timedelta
 
+import pyarrow.compute as pc
 import pytest
 
-from results.archive import ArchiveError, export_runs, import_runs
+from results.archive import ArchiveError, _write, export_runs, import_runs
 from results.canaries import canaries, put_canaries
 from results.compaction import compact
-from results.retention import set_aside
+from results.retention import Rule, retain, set_aside
 from results.store import Store, StoreError
 from tests.dying import killed_at
 from tests.results.many import contents, filled, some_runs
@@ -116,6 +117,26 @@ def test_a_damaged_run_is_left_out_and_named(tmp_path, source):
     assert str(path) in problems[0]
 
 
+def test_a_run_that_goes_while_an_archive_is_written_is_left_out_of_all_of_it(tmp_path, source, monkeypatch):
+    first, gone, *rest = source.runs()
+    for run_id in source.runs():
+        put_canaries(source, run_id, {"cpu": 0.7})
+    targets = []
+
+    def meanwhile(store, target, texts, beside):
+        assert retain(source, Rule(newest=2), keep=[first], grace=timedelta(0)).gone == ([] if targets else [gone])
+        targets.append(target)
+        return _write(store, target, texts, beside)
+
+    monkeypatch.setattr("results.archive._write", meanwhile)
+    written, problems = export_runs(source, source.runs(), tmp_path / "a.tar")
+    assert len(targets) == 2
+    assert (written, problems) == ([first, *rest], [f"no run {gone} in {source.location}"])
+    assert not targets[0].exists()
+    done = import_runs(Store.open(tmp_path / "target"), tmp_path / "a.tar")
+    assert (done.new, done.problems) == ([first, *rest], [])
+
+
 def rewritten(archive, edit):
     """The archive with each file's name and bytes put through `edit`; None leaves one out."""
     out = archive.with_name("edited.tar")
@@ -169,6 +190,78 @@ def test_a_cut_archive_brings_what_it_has_and_says_what_it_has_not(tmp_path, sou
             target.verify(run_id)
 
 
+SIZE = 130
+"""Where a tar's header says how large its file is."""
+
+
+@pytest.mark.parametrize("name", ["samples.parquet", "report.html", "manifests", "canaries"])
+def test_a_flipped_bit_in_a_header_loses_the_run_that_it_is_of_and_no_other(tmp_path, source, name):
+    run_id = source.runs()[1]
+    put_canaries(source, run_id, {"cpu": 0.7})
+    archive = exported(source, tmp_path / "a.tar")
+    with tarfile.open(archive) as tar:
+        (header,) = [each.offset for each in tar if run_id in each.name and name in each.name]
+    data = bytearray(archive.read_bytes())
+    data[header + SIZE] ^= 1
+    archive.write_bytes(data)
+    target = Store.open(tmp_path / "target")
+    done = import_runs(target, archive)
+    assert len(done.problems) == 1, done.problems
+    assert done.problems[0].startswith(f"run {run_id}: ")
+    assert done.new == target.runs() == [r for r in source.runs() if r != run_id]
+
+
+def test_without_its_head_an_archive_is_none(tmp_path, source):
+    archive = exported(source, tmp_path / "a.tar")
+    data = bytearray(archive.read_bytes())
+    data[SIZE] ^= 1
+    archive.write_bytes(data)
+    with pytest.raises(ArchiveError, match="it begins with runs/.*, not with archive.json"):
+        import_runs(Store.open(tmp_path / "target"), archive)
+    archive.write_bytes(bytes(20_480))
+    with pytest.raises(ArchiveError, match="is no archive of runs: there is no archive.json in it"):
+        import_runs(Store.open(tmp_path / "target"), archive)
+
+
+@pytest.mark.parametrize("head", [b"", b"{", b"[1]", b'{"schema": 1}', b'{"schema": 1, "runs": [1]}', b"\xff"])
+def test_a_damaged_head_is_told_and_the_manifests_vouch_for_their_runs(tmp_path, source, head):
+    first, bad, *rest = source.runs()
+    put_canaries(source, first, {"cpu": 0.7})
+
+    def edit(name, data):
+        if name == "archive.json":
+            return name, head
+        return name, data[:-1] if name == f"runs/{bad}/samples.parquet" else data
+
+    target = Store.open(tmp_path / "target")
+    done = import_runs(target, rewritten(exported(source, tmp_path / "a.tar"), edit))
+    assert done.new == target.runs() == [first, *rest]
+    told, damaged = done.problems
+    assert "archive.json is damaged: " in told and "what canaries read" in told
+    assert damaged.startswith(f"run {bad}: samples.parquet has")
+    assert canaries(target, first) == {}
+    assert {r: each for r, each in contents(source).items() if r != bad} == contents(target)
+
+
+def test_a_head_of_a_later_version_is_refused(tmp_path, source):
+    def later(name, data):
+        return name, json.dumps({**json.loads(data), "schema": 2}).encode() if name == "archive.json" else data
+
+    archive = rewritten(exported(source, tmp_path / "a.tar"), later)
+    with pytest.raises(ArchiveError, match="archive of schema 2; this version reads 1"):
+        import_runs(Store.open(tmp_path / "target"), archive)
+
+
+def test_archives_one_behind_the_other_are_one(tmp_path, source):
+    runs = source.runs()
+    both = [exported(source, tmp_path / f"{i}.tar", part).read_bytes() for i, part in enumerate((runs[:2], runs[2:]))]
+    (tmp_path / "both.tar").write_bytes(b"".join(both))
+    target = Store.open(tmp_path / "target")
+    done = import_runs(target, tmp_path / "both.tar")
+    assert (done.new, done.problems) == (runs, [])
+    assert contents(target) == contents(source)
+
+
 def test_another_run_under_a_known_id_is_refused(tmp_path, source, data):
     first = next(some_runs(data, 1))
     other = Store.open(tmp_path / "other")
@@ -178,6 +271,16 @@ def test_another_run_under_a_known_id_is_refused(tmp_path, source, data):
         f"run {first.manifest.run_id}: {source.location} has another run of that id: samples differ; it stays"
     ]
     assert source.samples(first.manifest.run_id).num_rows == 40
+
+
+def test_a_run_with_a_sample_that_is_no_number_is_known_when_it_comes_again(tmp_path, data):
+    run = next(some_runs(data, 1))
+    at = run.samples.column_names.index("value")
+    value = pc.if_else(pc.equal(run.samples["host"], "b1"), float("nan"), run.samples["value"])
+    samples = run.samples.set_column(at, run.samples.schema.field(at), value)
+    store = filled(Store.open(tmp_path / "source"), [replace(run, samples=samples)])
+    done = import_runs(store, exported(store, tmp_path / "a.tar"))
+    assert (done.known, done.problems) == (store.runs(), [])
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 5000, b"{}"])

@@ -14,7 +14,7 @@ import pytest
 
 from results.nights import generate
 from results.nights.generate import Change, Spec
-from results.nights.state import Learned, load, save_noise
+from results.nights.state import Learned, load, save
 from results.series import simulate
 from results.series.block import Block
 from results.series.shuffle import learn
@@ -87,7 +87,7 @@ def test_a_cluster_judges_as_one_process_does(master, tmp_path):
     for root in stores:
         store = filled(Store.open(root), some_runs(synthetic_run().data(), 3))
         generate.history(store, SPEC)
-        save_noise(store, noise)  # so that nothing is learned: that is the longest part, on one worker anyway
+        save(store, [], noise)  # so that nothing is learned: that is the longest part, on one worker anyway
     for root, where in zip(stores, (master, "local[2]"), strict=True):
         words = ["results", "judge", "--json", "--master", where, "--memory", "512m", "--store", str(root)]
         environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}

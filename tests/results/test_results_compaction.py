@@ -1,24 +1,30 @@
 """Compaction: the same runs in fewer files, for readers at any moment, and after a kill at any moment."""
 
+import contextlib
 import hashlib
 import json
+import math
 import random
+import shutil
 import signal
 import subprocess
 import threading
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from results.compaction import compact
+from results.compaction import LOOK_S, compact, locked
 from results.files import LocalFiles, ObjectFiles
 from results.schema import SAMPLES
 from results.spark.sources import _local
 from results.store import Store, StoreError
+from results.tables import same
 from tests.dying import killed_at
 from tests.results.many import contents, filled, some_runs
 
@@ -171,6 +177,61 @@ def test_a_damaged_run_stays_where_it_is_and_loses_nothing_else(tmp_path, data):
         store.verify(run_id)
 
 
+def with_nan(run):
+    """The run, its first sample no number."""
+    at = run.samples.column_names.index("value")
+    values = pa.array([float("nan"), *run.samples["value"].to_pylist()[1:]], pa.float64())
+    return replace(run, samples=run.samples.set_column(at, run.samples.schema.field(at), values))
+
+
+def test_a_sample_that_is_no_number_is_packed_as_any_other(tmp_path, data):
+    runs = list(some_runs(data, 3))
+    store = filled(Store.open(tmp_path), [runs[0], with_nan(runs[1]), runs[2]])
+    done = compact(store, grace=NOW)
+    assert (done.runs, done.problems) == (3, [])
+    value = store.samples(runs[1].manifest.run_id)["value"].to_pylist()
+    assert math.isnan(value[0]) and value[1:] == runs[1].samples["value"].to_pylist()[1:]
+
+
+def test_tables_are_the_same_with_nan_in_the_same_places_only():
+    nan = float("nan")
+
+    def table(*values, host="b1"):
+        return pa.table({"host": [host] * len(values), "value": pa.array(values, pa.float64())})
+
+    assert same(table(nan, 1.0, None), table(nan, 1.0, None))
+    assert same(pa.concat_tables([table(nan), table(1.0)]), table(nan, 1.0))  # in how many chunks says nothing
+    for other in (table(1.0, nan, None), table(nan, 2.0, None), table(nan, 1.0, 0.0), table(0.0, 1.0, None)):
+        assert not same(table(nan, 1.0, None), other)
+    assert not same(table(nan), table(nan, host="b2"))
+    assert not same(table(nan), table(nan, nan))
+    assert not same(table(nan), table(nan).rename_columns(["host", "other"]))
+
+
+class Forgetful(Store):
+    """Reads a row less of what is packed of one experiment."""
+
+    def table_of(self, manifest, kind, columns=None):
+        table = super().table_of(manifest, kind, columns)
+        packed = any(file.packed for file in manifest.files)
+        return table.slice(1) if packed and manifest.experiment == "kip73-bootstrap" else table
+
+
+def test_what_does_not_read_back_stays_as_it_is_and_stops_no_other(tmp_path, data):
+    store = filled(Store.open(tmp_path), [*some_runs(data, 2), *some_runs(data, 2, "kip73-bootstrap")])
+    before = contents(store)
+    done = compact(Forgetful(LocalFiles(tmp_path), str(tmp_path)), grace=NOW)
+    assert [pack.rsplit("-", 1)[0] for pack in done.packs] == ["kip73-two-node-2026-09"]
+    assert done.runs == 2
+    (problem,) = done.problems
+    assert problem.startswith("kip73-bootstrap of 2026-09: nothing of it was packed: run ")
+    assert problem.endswith("its samples do not read back from a pack as they were")
+    assert contents(store) == before
+    assert names(store, "packs") == done.packs  # what was written of the other is gone
+    assert compact(store, grace=NOW).problems == []
+    assert contents(store) == before
+
+
 def test_damage_in_a_pack_loses_the_runs_it_hits(tmp_path, data):
     store = filled(Store.open(tmp_path), some_runs(data, 5))
     before = contents(store)
@@ -203,6 +264,16 @@ def test_damage_in_a_pack_loses_the_runs_it_hits(tmp_path, data):
     assert readable() == set(runs)
 
 
+def test_a_pack_that_is_gone_is_damage_of_each_of_its_runs(tmp_path, data):
+    store = filled(Store.open(tmp_path), some_runs(data, 3))
+    compact(store, grace=NOW)
+    shutil.rmtree(tmp_path / "packs")
+    scan = Store.open(tmp_path).scan()
+    assert scan.manifests == ()
+    assert [problem.split(": ")[0] for problem in scan.problems] == [f"run {run_id}" for run_id in store.runs()]
+    assert all(problem.endswith(" is missing") for problem in scan.problems)
+
+
 @pytest.mark.parametrize("text", [None, b"", b"{", b"[]", b'{"schema": 9}', b'{"schema": 1, "packs": [{}]}'])
 def test_a_damaged_index_is_named_and_loses_no_run(tmp_path, data, text):
     store = filled(Store.open(tmp_path), some_runs(data, 10))
@@ -233,6 +304,33 @@ def test_one_at_a_time(tmp_path, data):
     with store.files.lock(), pytest.raises(StoreError, match="is being compacted, thinned out or imported to"):
         compact(store)
     compact(store)
+
+
+@pytest.mark.parametrize("make", [local, objects])
+def test_who_waits_has_the_lock_as_soon_as_it_is_free(tmp_path, make, monkeypatch):
+    store, held, slept = make(tmp_path / "store"), contextlib.ExitStack(), []
+    held.enter_context(store.files.lock())
+
+    def sleep(seconds):
+        slept.append(seconds)
+        if len(slept) == 3:
+            held.close()
+
+    monkeypatch.setattr("results.compaction.time.sleep", sleep)
+    with locked(Store(store.files, store.location), timedelta(minutes=10)):
+        assert slept == [LOOK_S] * 3
+        with pytest.raises(StoreError, match="try again when that is done"), locked(store):
+            pass
+    with locked(store):
+        pass
+
+
+def test_who_waits_in_vain_is_told(tmp_path):
+    store, begun = Store.open(tmp_path), time.monotonic()
+    in_vain = pytest.raises(StoreError, match="is being compacted, thinned out or imported to")
+    with store.files.lock(), in_vain, locked(store, timedelta(seconds=0.2)):
+        pass
+    assert 0.2 <= time.monotonic() - begun < 5
 
 
 def test_an_object_stores_lock_names_its_holder(tmp_path, data):

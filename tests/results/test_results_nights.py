@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 
 from results.catalogue import StoreError
 from results.nights import generate, parts, state
@@ -18,6 +19,7 @@ from results.nights.points import points
 from results.nights.scenarios import scenarios, worst
 from results.nights.state import Learned
 from results.report.nights import render_nights
+from results.retention import set_aside
 from results.series import simulate
 from results.series.block import Block
 from results.series.history import Acknowledged
@@ -50,7 +52,7 @@ def learned():
 def test_a_store_is_judged_night_after_night(spark, tmp_path, learned):
     store = Store.open(tmp_path)
     assert worst(scenarios(night(spark, store))) == "NO-DATA"
-    state.save_noise(store, learned)  # a store that was judged before: learning is tested by itself
+    state.save(store, [], learned)  # a store that was judged before: learning is tested by itself
     generate.history(store, replace(SPEC, end=NEWEST - 1))
     told = []
     for end in (NEWEST - 1, NEWEST, NEWEST + 1):
@@ -111,6 +113,29 @@ def test_only_new_runs_are_read_and_a_damaged_one_hides_no_other(spark, tmp_path
     assert sorted(run for table in known for run in set(table["run_id"].to_pylist())) == [bad, *good]
 
 
+def test_a_store_of_which_every_run_was_set_aside_has_no_series_and_keeps_what_was_found(spark, tmp_path):
+    store = filled(Store.open(tmp_path), some_runs(synthetic_run().data(), 3))
+    ids, before = store.runs(), night(spark, store)
+    assert before.about
+    for run_id in ids:
+        (store.files.root / store.manifest(run_id).files[0].path).write_bytes(b"PAR1")
+    assert set_aside(store, dict.fromkeys(ids, "too short")) == ids
+    again = night(spark, store)
+    assert (again.about, again.states, again.problems) == ((), before.states, ())
+    assert scenarios(again) == []
+
+
+def test_a_run_that_is_in_two_parts_is_one(spark, tmp_path):
+    store = Store.open(tmp_path)
+    generate.history(store, Spec(5, 6))
+    (path,) = parts.paths(store)
+    parts.write(store, parts.read(store, path).slice(10, 20))  # a merge was killed between its two steps
+    assert len(parts.paths(store)) == 2
+    found = look(spark, store, parts.paths(store), {}, None, Judge())
+    assert {each.runs for each in found.about} == {6}
+    assert {line.verdict for each in scenarios(found) for line in each.lines} <= {"NO-DATA"}
+
+
 def test_what_the_machine_disturbed_counts_for_who_asks(spark, tmp_path):
     store = Store.open(tmp_path)
     generate.history(store, Spec(5, 12))
@@ -126,6 +151,29 @@ def test_what_the_machine_disturbed_counts_for_who_asks(spark, tmp_path):
         drawn = points(spark, store, scenarios(found), also_disturbed=asked)
         assert {sum(value is not None for value in each.values) for each in drawn.values()} <= {runs[asked]}
     assert runs == {False: 6, True: 12}
+
+
+def test_parts_that_are_put_together_while_a_page_is_drawn_are_looked_up_again(spark, tmp_path, monkeypatch):
+    store = Store.open(tmp_path)
+    for run in range(12):
+        generate.history(store, Spec(5, 12, begin=run, end=run + 1))
+    found = scenarios(look(spark, store, parts.paths(store), {}, None, Judge()))
+    before = points(spark, store, found)
+    assert {len(each.ids) for each in before.values()} == {12}
+    whole = parts.whole
+
+    def merged_meanwhile(_store):
+        known = whole(store)
+        parts.merge(store, most=1)
+        return known
+
+    monkeypatch.setattr(parts, "whole", merged_meanwhile)
+    assert len(parts.paths(store)) == 12
+    assert points(spark, store, found) == before
+    assert len(parts.paths(store)) == 1
+    monkeypatch.setattr(parts, "whole", lambda _store: ["values/gone.parquet"])
+    with pytest.raises(PySparkException):  # nothing was put together: it is an error as any
+        points(spark, store, found)
 
 
 def test_a_night_waits_for_nobody_and_writes_nothing_under_another_lock(spark, tmp_path):

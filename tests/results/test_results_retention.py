@@ -8,7 +8,7 @@ from results.compaction import compact
 from results.retention import Rule, leaving, retain, set_aside
 from results.series.decision import Change
 from results.series.history import History, Reported
-from results.store import Store, StoreError
+from results.store import NoRunError, Store, StoreError
 from tests.results.many import START, contents, filled, some_runs
 
 NOW = timedelta(0)
@@ -108,6 +108,21 @@ def test_readers_of_what_went_go_on_for_the_grace(store):
         store.table_of(old, "samples")
 
 
+def test_a_run_that_goes_meanwhile_is_no_damage(store, monkeypatch):
+    listed = store.runs()
+    gone = retain(store, Rule(newest=1), grace=NOW).gone
+    with pytest.raises(NoRunError, match=f"no run {gone[0]} in "):
+        store.verify(gone[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "runs", lambda: listed)
+        scan = store.scan()
+    assert ([run.run_id for run in scan.manifests], scan.problems) == (store.runs(), ())
+    assert set_aside(store, {gone[0]: "it was read while it went"}) == []
+    assert store.catalogue.index().aside == {}
+    assert store.files.list("aside") == []
+    assert len(store.runs()) == 2
+
+
 def test_a_damaged_run_in_a_pack_is_set_aside_and_no_other(tmp_path, data):
     store = filled(Store.open(tmp_path), some_runs(data, 5))
     compact(store, grace=NOW)
@@ -127,7 +142,7 @@ def test_a_damaged_run_in_a_pack_is_set_aside_and_no_other(tmp_path, data):
     assert stays.gone == []
     assert len(stays.problems) == 1
     assert "has sha256" in stays.problems[0]
-    set_aside(store, {runs[3]: "zeros"})
+    assert set_aside(store, {runs[3]: "zeros"}) == [runs[3]]
     assert contents(store) == {r: before[r] for r in (runs[2], runs[4])}
     assert (tmp_path / "aside" / runs[3] / "samples.part").read_bytes() == bytes(entry.bytes)
     assert retain(store, Rule(newest=1), grace=NOW).gone == [runs[2]]

@@ -1,5 +1,6 @@
 import errno
 import json
+import os
 import signal
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -86,6 +87,8 @@ def test_uris(tmp_path, data):
     assert (tmp_path / "a b" / "manifests" / f"{run_id}.json").is_file()
     assert Store.open(str(tmp_path / "a b")).runs() == [run_id]
     assert Store.open(tmp_path / "a b").uri_of(run_id, "samples") == f"{tmp_path}/a b/runs/{run_id}/samples.parquet"
+    one_slash = Store.open(f"file:{tmp_path}/a%20b")
+    assert (one_slash.runs(), one_slash.location) == ([run_id], store.location)
     for scheme in ("s3", "s3a"):  # nothing is reached for until something is read
         objects_there = Store.open(f"{scheme}://bucket/prefix?region=eu-central-1")
         assert (objects_there.files.filesystem.type_name, str(objects_there.files.root)) == ("s3", "bucket/prefix")
@@ -226,6 +229,35 @@ def test_orphans_are_old_and_have_no_manifest(tmp_path, data):
     store.files.claim(f"runs/{empty}")
     assert store.orphans() == []
     assert store.orphans(datetime.now(UTC) + timedelta(minutes=61)) == sorted([dead, empty])
+
+
+def test_a_folder_that_vanishes_while_it_is_listed_is_passed_over(tmp_path, monkeypatch):
+    files, scandir = LocalFiles(tmp_path), os.scandir
+    for name in "abc":
+        files.put(f"runs/{name}/x", b"x")
+    files.claim("runs/d")
+
+    def vanishing(path):
+        if path == str(tmp_path / "runs" / "b"):
+            (tmp_path / "runs" / "b" / "x").unlink()
+            (tmp_path / "runs" / "b").rmdir()
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", vanishing)
+    assert sorted(found.path for found in files.list("runs")) == ["runs/a/x", "runs/c/x", "runs/d"]
+    assert files.list("runs/b") == files.list("runs/a/x") == []
+
+
+def test_a_folder_that_cannot_be_looked_at_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
+    files = LocalFiles(tmp_path)
+    files.put("histories/series.json", b"x")
+
+    def refused(path):
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(PermissionError):
+        files.list("histories")
 
 
 def test_the_manifest_comes_last(tmp_path, data):

@@ -116,6 +116,17 @@ def test_a_case_that_was_not_run_says_nothing_of_tonight(doors, tmp_path):
     assert made.scenarios - made.ran == {nightly.scenario_of(resolve(asked.variants[0]))}
 
 
+def test_a_night_that_cannot_be_judged_now_says_how_it_is_later(doors, tmp_path, monkeypatch, capsys):
+    def locked(*_asked):
+        raise TestbedError("the store is being compacted")
+
+    monkeypatch.setattr(nights, "_night", locked)
+    asked = ["nightly", "--suite", "brief", "--store", str(tmp_path / "store"), "--out", str(tmp_path / "out")]
+    assert main([*asked, "--case", "move"]) == 70
+    told = capsys.readouterr().err
+    assert "the store is being compacted; the night's runs are in the store, and `testbed nightly --resume " in told
+
+
 def test_what_was_not_run_is_told(doors, tmp_path):
     doors.fail = lambda variant, _number: nightly_error(variant)
     asked = series("ABC", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "store"))

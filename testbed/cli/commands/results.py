@@ -85,8 +85,19 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
 
 
 def _run(args: argparse.Namespace) -> int:
-    if args.action in ("judge", "ack", "calibrate", "bench"):
-        return _run_nights(args)
+    from results.catalogue import NoRunError, StoreError
+    from testbed.errors import TestbedError
+
+    try:
+        return _run_nights(args) if args.action in ("judge", "ack", "calibrate", "bench") else _run_runs(args)
+    except NoRunError as error:
+        raise TestbedError(str(error)) from error
+    except StoreError as error:
+        aside = "`testbed results verify --set-aside` moves what is damaged out of the way"
+        raise TestbedError(f"{error}; {aside}") from error
+
+
+def _run_runs(args: argparse.Namespace) -> int:
     from testbed.cli import kept, stored
     from testbed.errors import UsageError
     from testbed.units import UnitError, parse_size
