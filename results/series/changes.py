@@ -1,7 +1,7 @@
 """The change points of a history that somebody has already: what its nights would have reported. Pure.
 
 `Judge.night` looks at the newest runs only and asks what changed tonight. Here every night is asked, from the first on:
-`replay` over the whole history, the noise learned as it grows.
+`replay` over the whole history, the noise learned as it grows. The maths is in `docs/series.md`.
 """
 
 import math
@@ -107,8 +107,8 @@ def changes(
 
     `values` is one series, or several by name; these are one family (`Rule.night` is for all of them together), and a
     position is the same night in each. `better` says which way is better, of all or by name. `noise` is what was
-    learned of a store before (`learn`); without it the history's own is learned as it grows: about half a second of CPU
-    for every 20 runs, more often among the first 60. Time and memory grow with the history's length; the same seed
+    learned of a store before (`learn`); without it the history's own is learned as it grows: some tenths of a second of
+    CPU for every 20 runs, more often among the first 60. Time and memory grow with the history's length; the same seed
     finds the same.
 
     Raises ValueError for what is no number (with its position), more than one dimension, series of different lengths, a
@@ -139,9 +139,7 @@ def _several(
     for night in replay(_matrix(names, columns), _teacher(noise, seed, judge.rule.night), judge):
         for each in night:
             found[each.series].append(_point(each, there[each.series], ways[each.series]))
-    return {
-        name: SeriesChanges(len(columns[at]), len(there[at]), tuple(found[at])) for at, name in enumerate(names)
-    }
+    return {name: SeriesChanges(len(columns[at]), len(there[at]), tuple(found[at])) for at, name in enumerate(names)}
 
 
 def _teacher(noise: Noise | None, seed: int, share: float) -> Callable[[int, Block], Noise]:

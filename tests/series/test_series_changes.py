@@ -1,14 +1,20 @@
 """A history of one's own: every change of it, at its place, whatever form the values come in."""
 
+import dataclasses
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from results.series import replay, shuffle
-from results.series.changes import changes
+from results.series.changes import ChangePoint, SeriesChanges, changes
 from results.series.decision import Rule
 from results.series.simulate import store
+from testbed.cli.main import main
+
+PAGE = (Path(__file__).parents[2] / "docs" / "series.md").read_text(encoding="utf-8")
 
 
 def stepped(calm, at, factor):
@@ -155,7 +161,7 @@ def test_the_noise_is_learned_as_the_history_grows_and_the_seed_decides(few_shuf
 
 
 def test_series_that_have_not_begun_make_no_night_one_of_learning(monkeypatch, noise, calm):
-    """It takes half a second each time, and the median of all three is 0 runs on every night."""
+    """It takes some tenths of a second each time, and the median of all three is 0 runs on every night."""
     asked = []
     monkeypatch.setattr(replay, "learn", lambda block, seed, night: asked.append(seed) or noise)
     changes(calm)
@@ -208,3 +214,14 @@ def test_a_night_alone_sees_the_newest_runs_only(judged, noise, calm):
     values = [*calm, *(1.3 * value for value in calm)]
     assert judged(values).change is None
     assert len(changes(values, noise=noise).changes) == 1
+
+
+def test_the_page_names_every_field_and_option(capsys):
+    """docs/series.md tells the truth."""
+    for field in (*dataclasses.fields(ChangePoint), *dataclasses.fields(SeriesChanges)):
+        assert f"`{field.name}`" in PAGE
+    with pytest.raises(SystemExit):
+        main(["results", "changes", "--help"])
+    told = capsys.readouterr().out
+    for option in re.findall(r"--[a-z]+", next(line for line in PAGE.splitlines() if "results changes FILE" in line)):
+        assert f"{option} " in told
