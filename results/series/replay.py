@@ -28,11 +28,14 @@ class Found:
 
 
 def learning(seed: int, rule_night: float, again: int = AGAIN) -> Callable[[int, Block], Noise]:
-    """Learns from what is there on the first night, and anew every `again` nights; gives the same in between."""
+    """What `replay` asks for its noise: learns from what is there on the first night, anew every `again` nights and as
+    the series grow, and gives the same in between. `rule_night` is `Rule.night`; each call begins a history of its own.
+    """
     known: list[tuple[int, float, Noise]] = []
 
     def known_by(night: int, block: Block) -> Noise:
-        length = float(np.median(block.counts))
+        # Of those that are learned from: where most series have not begun, all would be as short each night.
+        length = float(np.median(block.counts[block.counts >= FEWEST_RUNS]))
         if not known or night - known[-1][0] >= again or length >= GROWN * known[-1][1]:
             noise = learn(block, seed + night, rule_night)
             if known:
@@ -51,7 +54,8 @@ def replay(
     family: int | None = None,
     first: int = 0,
 ) -> Iterator[list[Found]]:
-    """For each night (row of `values`, a column a series, NaN where there was no run) what is reported.
+    """For each night (row of `values`, a column a series, NaN where there was no run) what is reported; a single
+    series, lists, and None are for `changes`.
 
     `noise` is asked each night on which any series is long enough, with what all series have shown up to it. `family`
     is that of `Judge.night`. Nights before `first` are not judged.

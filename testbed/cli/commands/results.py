@@ -1,4 +1,4 @@
-"""`testbed results …`: the runs of a store, and what their nights say."""
+"""`testbed results …`: the runs of a store, and what their nights say; the change points of any history."""
 
 import argparse
 from pathlib import Path
@@ -44,6 +44,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         what = "all" if action is verify else "the newest"
         action.add_argument("run", nargs="?", metavar="RUN", help=f"a run's id (default: {what})")
     judge, ack = _configure_nights(actions)
+    _configure_changes(actions)
     for action in (listing, show, report, verify, export, importing, compact, retain, judge, ack):
         action.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
 
@@ -84,7 +85,37 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
     return judge, ack
 
 
+def _configure_changes(actions: "argparse._SubParsersAction[Parser]") -> None:
+    changes = actions.add_parser("changes", help="the change points of any history: CSV, TSV or JSON files, no store")
+    changes.add_argument(
+        "file",
+        nargs="+",
+        metavar="FILE",
+        type=Path,
+        help="CSV or TSV with a header; JSON: numbers, lists by name, or records",
+    )
+    changes.add_argument("--time", metavar="COLUMN", help="labels the runs; numbers or ISO dates sort them, too")
+    changes.add_argument(
+        "--column",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="judge this series (may be repeated; default: every column of numbers)",
+    )
+    changes.add_argument("--better", choices=("lower", "higher"), help="which way is better, of all series")
+    changes.add_argument("--seed", type=int, default=1, metavar="N", help="draws the shuffles (default: 1)")
+    changes.add_argument("--json", action="store_true", help="JSON on standard output")
+    changes.epilog = (
+        "Each file is judged from its first run to its last, as though each had been a night. Exit codes: 0 that was\n"
+        "done, whatever was found (it judges nothing of tonight; `results judge` does); 2 no series has values enough"
+    )
+
+
 def _run(args: argparse.Namespace) -> int:
+    if args.action == "changes":
+        from testbed.cli import histories
+
+        return histories.changes(args)
     from results.catalogue import NoRunError, StoreError
     from testbed.errors import TestbedError
 

@@ -1,0 +1,224 @@
+"""The change points of a history that somebody has already: what its nights would have reported. Pure.
+
+`Judge.night` looks at the newest runs only and asks what changed tonight. Here every night is asked, from the first on:
+`replay` over the whole history, the noise learned as it grows. The maths is in `docs/series.md`.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
+from typing import Any, Literal, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from results.series.block import Block, Floats, Ints
+from results.series.calculator import FEWEST_RUNS
+from results.series.decision import Kind, Rule
+from results.series.judge import Better, Judge, direction
+from results.series.noise import Noise
+from results.series.replay import Found, learning, replay
+
+Values = Sequence[float | None] | npt.NDArray[Any]
+"""The runs of one series, oldest first: a list, a tuple, a 1-D array. None, NaN or infinite: a run without a value."""
+Meaning = Literal["better", "worse", "unknown"]
+"""What a change is for whoever measures; unknown where nobody said which way is better."""
+LARGEST = 1e150
+"""Values beyond could not be squared."""
+_MEANING: Mapping[str, Meaning] = {"REGRESSED": "worse", "IMPROVED": "better"}
+_ALONE = ""
+_BY_NAME = "several series go in by name, {name: values, …}"
+_TOO_LARGE = f"beyond ± {LARGEST:g}: give the series in a larger unit"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePoint:
+    """A change, as it was reported.
+
+    `first_bad`, `last_good` and `reported` are positions in the history as it was given, from 0, runs without a value
+    counted: the first run of the new level (of a drift, the first on its way), the last value before it, and the run
+    that told it. `before` and `after` are levels in the series' own unit, of a drift where it begins and where it had
+    come to; `difference` is the 95 % interval of `after` − `before`. `effect` and `interval` are both as fractions of
+    `before` (0.05: 5 %), None where that is 0. `p` is adjusted: so many series would be expected to show so much in one
+    night by luck.
+    """
+
+    kind: Kind
+    first_bad: int
+    last_good: int
+    reported: int
+    before: float
+    after: float
+    difference: tuple[float, float]
+    effect: float | None
+    interval: tuple[float, float] | None
+    p: float
+    meaning: Meaning
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesChanges:
+    """What one history shows: `runs` in all, `used` of them with a value, and the changes in the order of their
+    reports."""
+
+    runs: int
+    used: int
+    changes: tuple[ChangePoint, ...]
+
+    @property
+    def too_few(self) -> bool:
+        """Whether there was nothing to judge: that no change was found then says nothing."""
+        return self.used < FEWEST_RUNS
+
+
+@overload
+def changes(
+    values: Mapping[str, Values],
+    *,
+    better: Better | Mapping[str, Better] | None = None,
+    seed: int = 1,
+    rule: Rule | None = None,
+    noise: Noise | None = None,
+) -> dict[str, SeriesChanges]: ...
+
+
+@overload
+def changes(
+    values: Values,
+    *,
+    better: Better | None = None,
+    seed: int = 1,
+    rule: Rule | None = None,
+    noise: Noise | None = None,
+) -> SeriesChanges: ...
+
+
+def changes(
+    values: Values | Mapping[str, Values],
+    *,
+    better: Better | Mapping[str, Better] | None = None,
+    seed: int = 1,
+    rule: Rule | None = None,
+    noise: Noise | None = None,
+) -> SeriesChanges | dict[str, SeriesChanges]:
+    """Every change of a history, judged run by run as though that had been done each night.
+
+    `values` is one series, or several by name; these are one family (`Rule.night` is for all of them together), and a
+    position is the same night in each. `better` says which way is better, of all or by name. `noise` is what was
+    learned of a store before (`learn`); without it the history's own is learned as it grows: some tenths of a second of
+    CPU for every 20 runs, more often among the first 60. Time and memory grow with the history's length; the same seed
+    finds the same.
+
+    Raises ValueError for what is no number (with its position), more than one dimension, series of different lengths, a
+    `better` that names no series, a negative seed.
+    """
+    if isinstance(values, Mapping):
+        return _several(values, better, seed, rule, noise)
+    if isinstance(better, Mapping):
+        raise ValueError("better: one series has one direction, lower or higher; those by name are of series by name")
+    return _several({_ALONE: values}, better, seed, rule, noise)[_ALONE]
+
+
+def _several(
+    values: Mapping[str, Values],
+    better: Better | Mapping[str, Better] | None,
+    seed: int,
+    rule: Rule | None,
+    noise: Noise | None,
+) -> dict[str, SeriesChanges]:
+    names = list(values)
+    ways = _ways(better, names)
+    if seed < 0:
+        raise ValueError(f"seed {seed}: expected 0 or more")
+    columns = [_numbers(name, values[name]) for name in names]
+    there = [np.flatnonzero(np.isfinite(column)) for column in columns]
+    judge = Judge(rule or Rule())
+    found: list[list[ChangePoint]] = [[] for _ in names]
+    for night in replay(_matrix(names, columns), _teacher(noise, seed, judge.rule.night), judge):
+        for each in night:
+            found[each.series].append(_point(each, there[each.series], ways[each.series]))
+    return {name: SeriesChanges(len(columns[at]), len(there[at]), tuple(found[at])) for at, name in enumerate(names)}
+
+
+def _teacher(noise: Noise | None, seed: int, share: float) -> Callable[[int, Block], Noise]:
+    if noise is None:
+        return learning(seed, share)
+    known = noise
+    return lambda _night, _block: known
+
+
+def _point(found: Found, there: Ints, better: Better | None) -> ChangePoint:
+    """`there` are the positions of the series' values; a change counts those, from the newest of its night back."""
+    change = found.change
+    first = int(np.searchsorted(there, found.night, side="right")) - change.runs
+    return ChangePoint(
+        kind=change.kind,
+        first_bad=int(there[first]),
+        last_good=int(there[first - 1]),
+        reported=found.night,
+        before=change.before,
+        after=change.after,
+        difference=(change.low, change.high),
+        effect=change.effect,
+        interval=change.interval,
+        p=change.chance,
+        meaning="unknown" if better is None else _MEANING[direction(change, better)],
+    )
+
+
+def _ways(better: Better | Mapping[str, Better] | None, names: Sequence[str]) -> list[Better | None]:
+    """For each series, which way is better."""
+    each: list[Better | None]
+    if isinstance(better, Mapping):
+        unknown = [name for name in better if name not in names]
+        if unknown:
+            told = f"there are: {', '.join(map(repr, names)) or 'none'}"
+            raise ValueError(f"better: there is no series {', '.join(map(repr, unknown))}; {told}")
+        each = [better.get(name) for name in names]
+    else:
+        each = [better for _ in names]
+    for way in each:
+        if way not in (None, "lower", "higher"):
+            raise ValueError(f"better {way!r}: expected lower or higher; leave it out where nobody knows")
+    return each
+
+
+def _matrix(names: Sequence[str], columns: Sequence[Floats]) -> Floats:
+    """A row a night, a column a series."""
+    for name, column in zip(names, columns, strict=True):
+        if len(column) != len(columns[0]):
+            raise ValueError(
+                f"series {name!r} has {len(column)} runs, {names[0]!r} has {len(columns[0])}: a position is the same "
+                "night in all; put None where a series has no value, or judge what does not belong together by itself"
+            )
+    return np.column_stack(columns) if columns else np.zeros((0, 0))
+
+
+def _numbers(name: str, runs: Values) -> Floats:
+    """A series as floats; NaN, or infinite, where a run has no value."""
+    where = f"series {name!r}" if name else "values"
+    if isinstance(runs, np.ndarray) and runs.ndim != 1:
+        raise ValueError(f"{where}: an array of {runs.ndim} dimensions: expected 1; {_BY_NAME}")
+    if isinstance(runs, str | bytes | Mapping) or not hasattr(runs, "__iter__"):
+        raise ValueError(f"{where}: {type(runs).__name__}: expected a list, a tuple or a 1-D array, oldest run first")
+    # What is masked in an array, its list has as None.
+    listed = runs.tolist() if isinstance(runs, np.ndarray) else runs
+    return np.array([_number(value, where, at) for at, value in enumerate(listed)], np.float64)
+
+
+def _number(value: object, where: str, at: int) -> float:
+    if value is None:
+        return math.nan
+    # Truth values are numbers in Python, and no measurements.
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        more = f"; {_BY_NAME}" if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else ""
+        raise ValueError(f"{where}, position {at}: {value!r:.40} is no number; None where a run has no value{more}")
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise ValueError(f"{where}, position {at}: {_TOO_LARGE}") from error
+    if LARGEST < abs(number) < math.inf:
+        raise ValueError(f"{where}, position {at}: {number:g}: {_TOO_LARGE}")
+    return number

@@ -1,0 +1,120 @@
+"""`testbed results changes`: the change points of histories that somebody has in files."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from results.series.calculator import FEWEST_RUNS
+from results.series.changes import ChangePoint, SeriesChanges
+from results.series.changes import changes as changes_of
+from results.series.columns import Columns, ColumnsError, read
+from testbed.cli.show import document, table
+from testbed.errors import UsageError
+
+NOTHING = "\N{EN DASH}"
+HEADER = (
+    "SERIES",
+    "KIND",
+    "FOR THE",
+    "FIRST BAD ← LAST GOOD",
+    "BEFORE → AFTER",
+    "CHANGE",
+    "95 % INTERVAL",
+    "P",
+    "REPORTED AT",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A file, what is in it, and what was found."""
+
+    file: Path
+    columns: Columns
+    series: Mapping[str, SeriesChanges]
+
+
+def changes(args: argparse.Namespace) -> int:
+    """Judge each file, a store of its own, as its nights would have been; 2 when nothing was long enough."""
+    if args.seed < 0:
+        raise UsageError(f"--seed {args.seed}: expected 0 or more")
+    # All are read before any is judged: a mistake in the last one is told at once.
+    read_in = [(file, _read(file, args)) for file in args.file]
+    found = []
+    for file, columns in read_in:
+        print(f"{file}: {len(columns.labels)} runs, {len(columns.series)} series", file=sys.stderr, flush=True)
+        found.append(Told(file, columns, changes_of(columns.series, better=args.better, seed=args.seed)))
+    if args.json:
+        print(document({"seed": args.seed, "better": args.better, "files": [as_json(each) for each in found]}))
+    else:
+        print("\n\n".join(as_text(each) for each in found))
+    return 2 if all(one.too_few for each in found for one in each.series.values()) else 0
+
+
+def _read(file: Path, args: argparse.Namespace) -> Columns:
+    try:
+        return read(file, args.time, args.column)
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror or error}") from error
+    except ColumnsError as error:
+        raise UsageError(str(error)) from error
+
+
+def as_text(told: Told) -> str:
+    """A line a change, what was done with the file, a summary."""
+    labels = told.columns.labels
+    rows = [_row(name, each, labels) for name, one in told.series.items() for each in one.changes]
+    short = [f"{name} ({one.used})" for name, one in told.series.items() if one.too_few]
+    changed = sum(1 for one in told.series.values() if one.changes)
+    summary = f"{told.file}: {len(rows)} changes in {changed} of {len(told.series)} series, {len(labels)} runs"
+    if short:
+        summary += f"; too few values to say anything, of {FEWEST_RUNS} it takes: {', '.join(short)}"
+    return "\n".join([*([table(HEADER, rows), ""] if rows else []), *told.columns.notes, summary])
+
+
+def _row(name: str, each: ChangePoint, labels: Sequence[str]) -> tuple[str, ...]:
+    return (
+        name,
+        each.kind,
+        NOTHING if each.meaning == "unknown" else each.meaning,
+        f"{labels[each.first_bad]} ← {labels[each.last_good]}",
+        f"{each.before:.4g} → {each.after:.4g}",
+        f"{each.after - each.before:+.4g}" if each.effect is None else f"{each.effect:+.1%}",
+        _interval(each),
+        f"{each.p:.2g}",
+        labels[each.reported],
+    )
+
+
+def _interval(each: ChangePoint) -> str:
+    """As a fraction of the level before; in the series' own unit where that is 0."""
+    if each.interval is None:
+        return "{:+.4g} to {:+.4g}".format(*each.difference)
+    return "{:+.1%} to {:+.1%}".format(*each.interval)
+
+
+def as_json(told: Told) -> dict[str, Any]:
+    """The same as one object; runs are told by index, from 0 in the order that was judged, and by label."""
+    labels = told.columns.labels
+
+    def run(at: int) -> dict[str, Any]:
+        return {"index": at, "label": labels[at]}
+
+    series = [
+        {
+            "series": name,
+            "runs": one.runs,
+            "used": one.used,
+            "too_few": one.too_few,
+            "changes": [
+                asdict(each)
+                | {"first_bad": run(each.first_bad), "last_good": run(each.last_good), "reported": run(each.reported)}
+                for each in one.changes
+            ],
+        }
+        for name, one in told.series.items()
+    ]
+    return {"file": str(told.file), "runs": len(labels), "notes": list(told.columns.notes), "series": series}
