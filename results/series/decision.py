@@ -96,10 +96,20 @@ class StepOrDrift:
 
 
 def _mostly(some: Floats, others: Floats) -> bool:
-    """More than half of `some` are nearer to their own mean than to the others' median: one wild run is no level."""
-    own, other = float(np.mean(some)), float(np.median(others))
+    """More than half of `some` are nearer to their own mean than to the others' median: one wild run is no level.
+
+    Nor does it hide one: outliers are held in before the mean is taken, as they are where scores come from.
+    """
+    own, other = float(np.mean(held(some))), float(np.median(others))
     beyond = (some - (own + other) / 2) * math.copysign(1.0, own - other) > 0
     return bool(2 * np.sum(beyond) > len(some))
+
+
+def held(some: Floats) -> Floats:
+    """The runs of one level, outliers held in: one that is a hundred times as high moves their mean by little."""
+    standard = standardise(some[:, None])
+    scale = float(standard.scale[0])
+    return float(standard.centre[0]) + scale * standard.x[:, 0] if scale > 0 else some
 
 
 def half_width(old: Floats, new: Floats, memory: float) -> float:

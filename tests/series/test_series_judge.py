@@ -47,7 +47,7 @@ def upto_each(values, first):
     return [values[:upto] for upto in range(max(first, FEWEST_RUNS), len(values) + 1)]
 
 
-@pytest.mark.parametrize("factor", [0.0, 1.2, 2.0, 1e6])
+@pytest.mark.parametrize("factor", [0.0, 1.2, 2.0, 10.0, 100.0, 1e6])
 def test_a_single_spike_never_alarms_wherever_it_is(noise, calm, factor):
     series = []
     for at in range(60):
@@ -56,11 +56,23 @@ def test_a_single_spike_never_alarms_wherever_it_is(noise, calm, factor):
     assert not any(found.change for found in Judge().night(Block.of(series), noise, family=100))
 
 
-def test_a_single_spike_in_a_constant_series_never_alarms(noise):
+@pytest.mark.parametrize("spike", [9.0, 70.0, 700.0])
+def test_a_single_spike_in_a_constant_series_never_alarms(noise, spike):
     series = []
     for at in range(40):
-        series += upto_each([7.0] * at + [9.0] + [7.0] * (39 - at), FEWEST_RUNS)
+        series += upto_each([7.0] * at + [spike] + [7.0] * (39 - at), FEWEST_RUNS)
     assert not any(found.change for found in Judge().night(Block.of(series), noise, family=100))
+
+
+@pytest.mark.parametrize("spike", [3.0, 10.0, 100.0])
+@pytest.mark.parametrize("factor", [1.05, 1.2, 2.0, 0.8])
+@pytest.mark.parametrize("at", [5, 30, 50, 55])
+def test_a_far_outlier_on_either_side_hides_no_step(judged, calm, spike, factor, at):
+    values = stepped(calm, 45, factor)
+    values[at] *= spike
+    change = judged(values).change
+    assert change is not None and abs(change.runs - 15) <= 1
+    assert change.effect == pytest.approx(factor - 1, abs=0.05)
 
 
 def first_changes(noise, shape, spread, seed):
