@@ -73,10 +73,13 @@ MARGIN = 2.0
 SLOPE = 8
 """A drift takes at least so many runs; what is quicker is a step."""
 TWO_SIDED = 1.96
+FEWEST_KNOWN = 5
+"""From so many newest runs on a change whose own interval holds 0 is none: they scatter more than those before did."""
 
 
 class StepOrDrift:
-    """A change needs most runs of both its sides on their own side of the middle; a drift fits better than any step."""
+    """A change needs most runs of both its sides on their own side of the middle, and an interval that does not hold 0;
+    a drift fits better than any step."""
 
     def decide(self, runs: Floats, since: int, memory: float, chance: float, rule: Rule) -> Change | None:
         """See `Decision`."""
@@ -90,9 +93,12 @@ class StepOrDrift:
         if begun is not None:
             level, end, error = begun.level, begun.end, begun.error
             half = TWO_SIDED * error
-            return Change("drift", begun.runs, level, end, end - level - half, end - level + half, chance)
-        half = half_width(old, new, memory)
-        return Change(kind, since, before, after, after - before - half, after - before + half, chance)
+            found = Change("drift", begun.runs, level, end, end - level - half, end - level + half, chance)
+        else:
+            half = half_width(old, new, memory)
+            found = Change(kind, since, before, after, after - before - half, after - before + half, chance)
+        # Of three or four runs nobody knows how far they scatter; of more their own interval does.
+        return None if since >= FEWEST_KNOWN and found.low <= 0 <= found.high else found
 
 
 def _mostly(some: Floats, others: Floats) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from results.series.block import MOST_RUNS, Block, present
 from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS
-from results.series.decision import Rule, settled
+from results.series.decision import FEWEST_KNOWN, Rule, StepOrDrift, settled
 from results.series.judge import Judge, verdict
 from results.series.replay import replay
 
@@ -122,6 +122,19 @@ def test_newest_runs_that_are_wilder_score_less(noise):
     narrow, wide = Judge().night(Block.of([[*old, *new], [*old, *wild]]), noise)
     assert narrow.change is not None
     assert wide.score < 0.85 * narrow.score
+
+
+def test_runs_that_only_scatter_more_are_no_change():
+    """They lie mostly above, but how far above is less than how far apart they are."""
+    old = (100 + 3 * np.random.default_rng(4).standard_normal(50)).tolist()
+    wild = [80.0, 119.0, 84.0, 117.0, 109.0, 121.0, 82.0, 116.0]
+    near = [108.0, 119.0, 110.0, 117.0, 109.0, 121.0, 111.0, 116.0]
+    decide = lambda new: StepOrDrift().decide(np.array([*old, *new]), len(new), 0.0, 0.001, Rule())  # noqa: E731
+    assert decide(wild) is None
+    change = decide(near)
+    assert change is not None and change.low > 0
+    few = decide(wild[2:6])
+    assert few is not None and few.runs < FEWEST_KNOWN  # of so few nobody knows: the score alone says
 
 
 def test_a_constant_series_and_one_that_changes_from_one_constant_to_another(judged):
