@@ -160,9 +160,8 @@ def kinds(runs: Floats, since: int, memory: float) -> tuple[Kind, Drift | None]:
         return "step", None
     at = np.arange(n)
     near = [k for k in range(since - 2, since + 3) if FEWEST_AFTER <= k <= n - FEWEST_AFTER]
-    step = min(_left(x, (at >= n - k).astype(np.float64), memory)[0] for k in near)
-    ramps = {k: _left(x, np.clip((at - (n - 1 - k)) / k, 0, 1), memory) for k in range(SLOPE, n)}
-    longest, (left, level, rise, error) = min(ramps.items(), key=lambda ramp: ramp[1][0])
+    step = min(fitted(x, (at >= n - k).astype(np.float64), memory)[0] for k in near)
+    longest, (left, level, rise, error) = ramp(x, memory)
     likelier = n / 2 * math.log(max(step, TINY) / max(left, TINY))
     if likelier < MARGIN:
         return ("step" if likelier <= -MARGIN else "unclear"), None
@@ -178,8 +177,19 @@ def settled(before: Floats, after: Floats, memory: float = 0.0) -> Kind:
     return kinds(np.concatenate([before, after]), len(after), memory)[0]
 
 
-def _left(x: Floats, shape: Floats, memory: float) -> tuple[float, float, float, float]:
-    """(squares left over, level, rise, the rise's standard error) of x = level + rise × shape, memory taken out."""
+def ramp(x: Floats, memory: float, shortest: int = SLOPE) -> tuple[int, tuple[float, float, float, float]]:
+    """The drift that explains x best: how many runs it takes, `shortest` or more, and how it fits (see `fitted`)."""
+    n = len(x)
+    at = np.arange(n)
+    ramps = {k: fitted(x, np.clip((at - (n - 1 - k)) / k, 0, 1), memory) for k in range(shortest, n)}
+    return min(ramps.items(), key=lambda each: each[1][0])
+
+
+def fitted(x: Floats, shape: Floats, memory: float) -> tuple[float, float, float, float]:
+    """(squares left over, level, rise, the rise's standard error) of x = level + rise × shape, memory taken out.
+
+    `shape` may have several columns, each with a rise of its own; the rise is then the first one's.
+    """
     first = math.sqrt(1 - memory**2)
     design = np.column_stack([np.ones(len(x)), shape])
     fresh = np.concatenate([x[:1] * first, x[1:] - memory * x[:-1]])
