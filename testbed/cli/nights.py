@@ -56,10 +56,11 @@ def _night(
     took: timedelta = TONIGHT,
 ) -> tuple[Night, list[Scenario]]:
     """Judge the store; write the page, if one is wanted. `only` these scenarios are told, whose runs `took` so long."""
+    now = datetime.now(UTC)
     with spark_of(args) as spark:
-        done = night(spark, store, also_disturbed=args.also_disturbed)
+        done = night(spark, store, also_disturbed=args.also_disturbed, now=now)
         wanted = getattr(args, "experiment", None) or ()
-        found = scenarios(done, experiments=wanted, only=only, now=datetime.now(UTC), tonight=max(TONIGHT, took))
+        found = scenarios(done, experiments=wanted, only=only, now=now, tonight=max(TONIGHT, took))
         if page is not None:
             from results.nights.points import points
             from results.report.nights import render_nights

@@ -33,8 +33,9 @@ def judged(monkeypatch):
             "s1", "move", "seconds", history=history, said=Said(verdict, runs=40, reported=reported, told=BEGIN)
         )
 
-        def night(_spark, _store, *, also_disturbed):
+        def night(_spark, _store, *, also_disturbed, now):
             asked.append(also_disturbed)
+            assert now.tzinfo is not None
             return Night((about_of(),), {"s1": own}, problems, 1)
 
         monkeypatch.setattr(nights, "night", night)
