@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.compare.judgement import rank
-from results.nights.advance import Advanced, Found, Runs, advance
+from results.nights.advance import Advanced, Found, Grown, Open, Runs, advance
 from results.nights.learning import lessons, taught
 from results.nights.state import NEVER, Learned, Said, State
 from results.series.block import MOST_RUNS, Floats, Ints
@@ -101,8 +101,9 @@ def judge_bucket(
     bucket = Bucket.of(table)
     before = [_state(bucket, i, states) for i in range(len(bucket.names))]
     judged = [i for i, better in enumerate(bucket.better) if better != "canary"]
-    own = bucket.only(judged)
-    came = advance(own.runs, *_edges([before[i] for i in judged]), taught(list(known)), judge, family)
+    own, own_before = bucket.only(judged), [before[i] for i in judged]
+    edges, open_ones = _edges(own_before), _newest(own, own_before)
+    came = advance(own.runs, *edges, taught(list(known)), judge, family, open_ones)
     after = {i: replace(_canary(bucket, i), history=before[i].history) for i in range(len(before)) if i not in judged}
     canaries: dict[str, list[int]] = {}
     for i in after:
@@ -135,6 +136,22 @@ def _edges(states: Sequence[State]) -> tuple[Ints, Ints]:
     return np.array(baseline, np.int64), np.array([s.judged for s in states], np.int64)
 
 
+def _newest(own: Bucket, states: Sequence[State]) -> dict[int, Open]:
+    """The newest change of each series, where nobody has acknowledged it; a drift may have begun before these runs."""
+    found = {}
+    for at, state in enumerate(states):
+        newest = state.history.reported[-1] if state.history.reported else None
+        if newest is None or newest.acknowledged is not None:
+            continue
+        begin, end = int(own.runs.starts[at]), int(own.runs.starts[at + 1])
+        ids = own.ids.slice(begin, end - begin).to_pylist()
+        if newest.first_bad in ids:
+            found[at] = Open(newest.change, begin + ids.index(newest.first_bad))
+        elif newest.change.kind == "drift":
+            found[at] = Open(newest.change, begin)
+    return found
+
+
 def _canary(bucket: Bucket, i: int) -> State:
     at, _ = bucket.of_series(i)
     since = int(at[-min(len(at), MOST_RUNS)])
@@ -145,11 +162,9 @@ def _judged(
     own: Bucket, at: int, before: State, came: Advanced, causes: Mapping[Found, str], better: Better, judge: Judge
 ) -> State:
     """The state of one series after its newest night."""
-    history, told, new = before.history, dict(before.causes), []
-    for found, why in causes.items():
-        ids = (own.ids[row].as_py() for row in (found.first_bad, found.last_good, found.newest))
-        reported = Reported(found.change, *ids)
-        history = History(iso(int(own.runs.at[found.baseline])), (*history.reported, reported))
+    grown = [each for each in came.grown if each.series == at]
+    history, told, new = _history(own, before.history, list(causes), grown), dict(before.causes), []
+    for (found, why), reported in zip(causes.items(), history.reported[len(before.history.reported) :], strict=True):
         new.append(Said("ENV-CHANGED" if why else direction(found.change, better), why, reported=reported))
         if why:
             told[reported.first_bad] = why
@@ -175,6 +190,19 @@ def _judged(
     )
     judged = int(times[finite[-1]]) if len(finite) else before.judged
     return replace(before, history=history, causes=told, since=since, judged=judged, said=said)
+
+
+def _history(own: Bucket, before: History, found: Sequence[Found], grown: Sequence[Grown]) -> History:
+    """What was reported of a series, with what was found, and what became of it, since."""
+    reported = list(before.reported)
+    for each in found:
+        ids = (own.ids[row].as_py() for row in (each.first_bad, each.last_good, each.newest))
+        reported.append(Reported(each.change, *ids))
+    for one in grown:
+        place = len(before.reported) - 1 + one.report
+        reported[place] = replace(reported[place], change=one.change)
+    begins = [each.baseline for each in found] + [one.baseline for one in grown if one.baseline is not None]
+    return History(iso(int(own.runs.at[max(begins)])) if begins else before.baseline, tuple(reported))
 
 
 def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: Found, better: Better) -> str:

@@ -7,7 +7,7 @@ long the history is.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from results.compaction import locked
-from results.nights import parts, state
+from results.nights import clock, parts, state
 from results.nights.advance import night_of
 from results.nights.ingest import counted, ingest, table
 from results.nights.judging import judge_bucket, learn_from
@@ -75,9 +75,11 @@ def night(
     *,
     also_disturbed: bool = False,
     wait: timedelta = timedelta(),
+    now: datetime | None = None,
 ) -> Night:
     """Take in what is new, judge every night that was not judged yet, keep what was found; the same again when nothing
-    is new. With `also_disturbed` runs count that only the machine made inconclusive.
+    is new. With `also_disturbed` runs count that only the machine made inconclusive. Runs that are dated more than 36 h
+    after `now` are left out, and named.
 
     Raises StoreError when the store is locked, and still is after `wait`, or cannot be written, or its histories cannot
     be read.
@@ -87,11 +89,11 @@ def night(
         taken = ingest(spark, store)
         known, problems = parts.readable(store)
         noise = state.load_noise(store)
-        found = look(spark, store, known, before, noise, judge or Judge(), also_disturbed=also_disturbed)
+        found = look(spark, store, known, before, noise, judge or Judge(), also_disturbed=also_disturbed, now=now)
         anew = found.learned is not None and found.learned != noise
         if anew or found.states != before:
             state.save(store, found.states.values(), found.learned)
-    told = (*taken.problems, *problems)
+    told = (*taken.problems, *problems, *found.problems)
     return Night(found.about, found.states, told, taken.runs, found.family, found.learned)
 
 
@@ -104,17 +106,19 @@ def look(
     judge: Judge,
     *,
     also_disturbed: bool = False,
+    now: datetime | None = None,
 ) -> Night:
     """The judgement alone; nothing is written."""
     if not known:
         return Night((), before)
+    before, learned = clock.up_to(before, now), clock.learned_by(learned, now)
     hidden = sorted(store.catalogue.index().aside)
     with table(spark, store, known) as every, fast(spark):
         seen = every.where(~f.col("run_id").isin(hidden)) if hidden else every
-        values = counted(seen, also_disturbed=also_disturbed)
+        values, ahead = _dated(counted(seen, also_disturbed=also_disturbed), now)
         about = catalogue(values)
-        if not about:  # every run was set aside
-            return Night((), before)
+        if not about:  # every run was set aside, or is dated ahead
+            return Night((), before, ahead, learned=learned)
         judged = [each for each in about if each.better != "canary" and each.runs >= FEWEST_RUNS]
         family = len(judged)
         needed = since(spark, values, about, before)
@@ -136,7 +140,18 @@ def look(
         if own.said.reported is not None and not own.said.told:
             own = replace(own, said=replace(own.said, told=newest))
         after[own.series] = replace(own, experiment=of[own.series].experiment, scenario=of[own.series].scenario)
-    return Night(tuple(about), after, family=family, learned=taught[-1] if taught else None)
+    return Night(tuple(about), after, ahead, family=family, learned=taught[-1] if taught else None)
+
+
+def _dated(values: DataFrame, now: datetime | None) -> tuple[DataFrame, tuple[str, ...]]:
+    """The rows of runs that are not dated ahead, and a line about the others."""
+    if now is None:
+        return values, ()
+    edge = f.timestamp_micros(f.lit(clock.latest(now)))
+    newest = f.max(f.unix_micros("at")).alias("newest")
+    others = values.where(f.col("at") > edge).agg(f.count_distinct("run_id"), f.min("run_id"), newest)
+    ((runs, first, latest),) = others.collect()
+    return values.where(f.col("at") <= edge), clock.ahead(runs, first, latest, now)
 
 
 def catalogue(values: DataFrame) -> list[About]:

@@ -135,10 +135,10 @@ QUICK = Profile("quick", ((100, 1, 40),), PROMISED, 100, (60,), ("gaussian",))
 FULL = Profile(
     "full",
     ((100, 20, 110), (1000, 10, 110)),
-    (*PROMISED, "mixed", "lopsided", "two-modes", "unequal"),
+    (*PROMISED, "mixed", "lopsided", "two-modes", "unequal", "far-outliers"),
     400,
     (30, 40, 60),
-    PROMISED,
+    (*PROMISED, "far-outliers"),
 )
 STEPS = (5 / 3, 3.0, 10 / 3)
 """In σ: 5 %, 9 % and 10 %."""

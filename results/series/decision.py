@@ -73,10 +73,13 @@ MARGIN = 2.0
 SLOPE = 8
 """A drift takes at least so many runs; what is quicker is a step."""
 TWO_SIDED = 1.96
+FEWEST_KNOWN = 5
+"""From so many newest runs on a change whose own interval holds 0 is none: they scatter more than those before did."""
 
 
 class StepOrDrift:
-    """A change needs most runs of both its sides on their own side of the middle; a drift fits better than any step."""
+    """A change needs most runs of both its sides on their own side of the middle, and an interval that does not hold 0;
+    a drift fits better than any step."""
 
     def decide(self, runs: Floats, since: int, memory: float, chance: float, rule: Rule) -> Change | None:
         """See `Decision`."""
@@ -90,16 +93,29 @@ class StepOrDrift:
         if begun is not None:
             level, end, error = begun.level, begun.end, begun.error
             half = TWO_SIDED * error
-            return Change("drift", begun.runs, level, end, end - level - half, end - level + half, chance)
-        half = half_width(old, new, memory)
-        return Change(kind, since, before, after, after - before - half, after - before + half, chance)
+            found = Change("drift", begun.runs, level, end, end - level - half, end - level + half, chance)
+        else:
+            half = half_width(old, new, memory)
+            found = Change(kind, since, before, after, after - before - half, after - before + half, chance)
+        # Of three or four runs nobody knows how far they scatter; of more their own interval does.
+        return None if since >= FEWEST_KNOWN and found.low <= 0 <= found.high else found
 
 
 def _mostly(some: Floats, others: Floats) -> bool:
-    """More than half of `some` are nearer to their own mean than to the others' median: one wild run is no level."""
-    own, other = float(np.mean(some)), float(np.median(others))
+    """More than half of `some` are nearer to their own mean than to the others' median: one wild run is no level.
+
+    Nor does it hide one: outliers are held in before the mean is taken, as they are where scores come from.
+    """
+    own, other = float(np.mean(held(some))), float(np.median(others))
     beyond = (some - (own + other) / 2) * math.copysign(1.0, own - other) > 0
     return bool(2 * np.sum(beyond) > len(some))
+
+
+def held(some: Floats) -> Floats:
+    """The runs of one level, outliers held in: one that is a hundred times as high moves their mean by little."""
+    standard = standardise(some[:, None])
+    scale = float(standard.scale[0])
+    return float(standard.centre[0]) + scale * standard.x[:, 0] if scale > 0 else some
 
 
 def half_width(old: Floats, new: Floats, memory: float) -> float:
@@ -144,9 +160,8 @@ def kinds(runs: Floats, since: int, memory: float) -> tuple[Kind, Drift | None]:
         return "step", None
     at = np.arange(n)
     near = [k for k in range(since - 2, since + 3) if FEWEST_AFTER <= k <= n - FEWEST_AFTER]
-    step = min(_left(x, (at >= n - k).astype(np.float64), memory)[0] for k in near)
-    ramps = {k: _left(x, np.clip((at - (n - 1 - k)) / k, 0, 1), memory) for k in range(SLOPE, n)}
-    longest, (left, level, rise, error) = min(ramps.items(), key=lambda ramp: ramp[1][0])
+    step = min(fitted(x, (at >= n - k).astype(np.float64), memory)[0] for k in near)
+    longest, (left, level, rise, error) = ramp(x, memory)
     likelier = n / 2 * math.log(max(step, TINY) / max(left, TINY))
     if likelier < MARGIN:
         return ("step" if likelier <= -MARGIN else "unclear"), None
@@ -162,8 +177,19 @@ def settled(before: Floats, after: Floats, memory: float = 0.0) -> Kind:
     return kinds(np.concatenate([before, after]), len(after), memory)[0]
 
 
-def _left(x: Floats, shape: Floats, memory: float) -> tuple[float, float, float, float]:
-    """(squares left over, level, rise, the rise's standard error) of x = level + rise × shape, memory taken out."""
+def ramp(x: Floats, memory: float, shortest: int = SLOPE) -> tuple[int, tuple[float, float, float, float]]:
+    """The drift that explains x best: how many runs it takes, `shortest` or more, and how it fits (see `fitted`)."""
+    n = len(x)
+    at = np.arange(n)
+    ramps = {k: fitted(x, np.clip((at - (n - 1 - k)) / k, 0, 1), memory) for k in range(shortest, n)}
+    return min(ramps.items(), key=lambda each: each[1][0])
+
+
+def fitted(x: Floats, shape: Floats, memory: float) -> tuple[float, float, float, float]:
+    """(squares left over, level, rise, the rise's standard error) of x = level + rise × shape, memory taken out.
+
+    `shape` may have several columns, each with a rise of its own; the rise is then the first one's.
+    """
     first = math.sqrt(1 - memory**2)
     design = np.column_stack([np.ones(len(x)), shape])
     fresh = np.concatenate([x[:1] * first, x[1:] - memory * x[:-1]])

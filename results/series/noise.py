@@ -65,7 +65,31 @@ class Tail:
         return START + STEP * (last + (high - math.log(chance)) / (high - low))
 
 
-START, STEP = 2.0, 0.05
+START, STEP, TOP = 2.0, 0.05, 6.0
+NORMAL = -0.34
+"""Where the curve lies for normal noise, simulated: exp(`NORMAL` − b² ÷ 2)."""
+
+
+def score_grid() -> Floats:
+    """The scores for which chances are counted, at most."""
+    return np.asarray(START + STEP * np.arange(round((TOP - START) / STEP) + 1), np.float64)
+
+
+def at_least_normal(tail: Tail) -> Tail:
+    """The curve, but nowhere below that of normal noise.
+
+    Series that are constant, or nearly, are counted and never score: the curve of a store that is mostly made of them
+    falls so low that the first of them that begins to scatter would alarm within days.
+    """
+    scores = score_grid()
+    found, normal = tail.chance(scores), np.exp(NORMAL - scores * scores / 2)
+    if (found >= normal * ROUNDED).all():
+        return tail
+    at, by = (tail.at, tail.by) if found[-1] >= normal[-1] else (NORMAL, -0.5)
+    return Tail(tuple(float(chance) for chance in np.maximum(found, normal)), at, by)
+
+
+ROUNDED = 1 - 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +122,10 @@ class Noise:
 
     @classmethod
     def from_json(cls, text: str) -> "Noise":
-        """Reads it back. Raises ValueError for a version that is not known."""
+        """Reads it back. Raises ValueError for a version that is not known.
+
+        Earlier versions may have learned a curve that is too low; it is lifted here.
+        """
         found: dict[str, Any] = json.loads(text)
         if found.get("version") != 1:
             raise ValueError(f"noise of version {found.get('version')}: expected 1; learn it again")
@@ -106,7 +133,7 @@ class Noise:
         return cls(
             Memory(tuple(found["memory"]["shares"])),
             Spread(**found["spread"]),
-            Tail(tuple(tail["chances"]), tail["at"], tail["by"]),
+            at_least_normal(Tail(tuple(tail["chances"]), tail["at"], tail["by"])),
             found["series"],
         )
 

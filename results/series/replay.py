@@ -10,6 +10,7 @@ from results.series.calculator import FEWEST_RUNS
 from results.series.decision import Change
 from results.series.judge import Judge
 from results.series.noise import Noise
+from results.series.ongoing import gone_on
 from results.series.shuffle import learn
 
 AGAIN = 20
@@ -58,26 +59,37 @@ def replay(
     series, lists, and None are for `changes`.
 
     `noise` is asked each night on which any series is long enough, with what all series have shown up to it. `family`
-    is that of `Judge.night`. Nights before `first` are not judged.
+    is that of `Judge.night`. Nights before `first` are not judged. A drift that goes on is reported once.
     """
     judge = judge or Judge()
     series = values.shape[1]
     window = np.full((MOST_RUNS, series), np.nan)
-    counts = np.zeros(series, np.int64)
+    counts, seen = np.zeros(series, np.int64), np.zeros(series, np.int64)
+    newest: dict[int, tuple[Change, int]] = {}
     for night, row in enumerate(values):
         ran = np.flatnonzero(np.isfinite(row))
         window[:-1, ran] = window[1:, ran]
         window[-1, ran] = row[ran]
         counts[ran] = np.minimum(counts[ran] + 1, MOST_RUNS)
+        seen[ran] += 1
         found: list[Found] = []
         tonight = ran[counts[ran] >= FEWEST_RUNS]
         if len(tonight) and night >= first:
             known = noise(night, Block(window, counts))
             for look in judge.look(Block(window[:, tonight], counts[tonight]), known, family):
                 for i, change in judge.changes(look).items():
-                    at = int(tonight[look.members[i]])
-                    found.append(Found(night, at, change))
-                    counts[at] = kept(change)
+                    at, memory = int(tonight[look.members[i]]), float(look.ground.memory[i])
+                    begun = int(seen[at]) - change.runs
+                    longer = None
+                    if at in newest:
+                        earlier, first_bad = newest[at]
+                        runs = window[-min(int(seen[at]), MOST_RUNS) :, at]
+                        longer = gone_on(earlier, runs, int(seen[at]) - first_bad, change, memory)
+                        begun = begun if longer is None else first_bad
+                    if longer is None:
+                        found.append(Found(night, at, change))
+                    newest[at] = (longer or change, begun)
+                    counts[at] = kept(longer or change)
         yield found
 
 

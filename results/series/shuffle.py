@@ -15,7 +15,7 @@ import numpy.typing as npt
 from results.series.block import Block, Floats
 from results.series.calculator import FEWEST_RUNS, Calculator, Ground, StepScan
 from results.series.memory import GRID, SPLIT_WITH, Memory, memories, pooled
-from results.series.noise import START, STEP, Noise, Spread, Tail, ground_of, relative
+from results.series.noise import NORMAL, START, Noise, Spread, Tail, at_least_normal, ground_of, relative, score_grid
 from results.series.standard import Standard, standardise
 
 NIGHTS = 3
@@ -29,7 +29,6 @@ WIDE = 4_000
 """Columns that are worked on at once."""
 PLAIN = 6.0
 """A step with a score beyond this is no luck: it is taken out before the shuffle."""
-TOP = 6.0
 FIT_FROM, FIT_TO = 400, 8
 """The far curve is fitted where counts are between these."""
 
@@ -176,22 +175,20 @@ LEAST_ALIKE = 20
 MOST_WEIGHT = 200.0
 
 
-NORMAL = -0.34
-"""Where the curve lies for normal noise, simulated; for a store that shows none at all."""
-
-
 def _tail(low: Floats, high: Floats, total: int) -> Tail:
     """The share of nights on which a score crossed b, for each b: before it was at most b, tonight above."""
-    grid = START + STEP * np.arange(round((TOP - START) / STEP) + 1)
-    below = np.searchsorted(np.sort(low), grid, side="right")
-    counts = below - np.searchsorted(np.sort(high), grid, side="right")
+    scores = score_grid()
+    below = np.searchsorted(np.sort(low), scores, side="right")
+    counts = below - np.searchsorted(np.sort(high), scores, side="right")
     counts = np.minimum.accumulate(counts)
     fit = (counts <= FIT_FROM) & (counts >= FIT_TO)
     if fit.sum() < 2 or counts[fit][0] == counts[fit][-1]:
-        # Series that never score, as constant ones.
-        return Tail((math.exp(NORMAL + START**2 * -0.5),), NORMAL, -0.5)
-    by, at = np.polyfit(grid[fit] ** 2, np.log(counts[fit] / total), 1, w=np.sqrt(counts[fit]))
-    last = int(np.flatnonzero(counts >= FIT_FROM)[-1]) if (counts >= FIT_FROM).any() else 0
-    curve = np.exp(at + by * grid[last] ** 2)
+        # Series that never score, as constant ones, or only in jumps, as those of two values: what was seen counts.
+        at, by, least = NORMAL, -0.5, FIT_TO
+    else:
+        by, at = np.polyfit(scores[fit] ** 2, np.log(counts[fit] / total), 1, w=np.sqrt(counts[fit]))
+        least = FIT_FROM
+    last = int(np.flatnonzero(counts >= least)[-1]) if (counts >= least).any() else 0
+    curve = np.exp(at + by * scores[last] ** 2)
     chances = [*(counts[:last] / total), curve]
-    return Tail(tuple(float(chance) for chance in chances), float(at), float(by))
+    return at_least_normal(Tail(tuple(float(chance) for chance in chances), float(at), float(by)))

@@ -10,6 +10,8 @@ Family = Callable[[np.random.Generator, int, int], Floats]
 """(generator, nights, series) → noise; its bulk has the standard deviation 1."""
 BEFORE = 100
 """What remembers is begun so many nights earlier."""
+FAR_AT = 0.03
+"""The σ, as a fraction of the level, for which `far_outliers` are as far off as they say."""
 
 
 def gaussian(rng: np.random.Generator, nights: int, series: int) -> Floats:
@@ -40,6 +42,14 @@ def outliers(rng: np.random.Generator, nights: int, series: int) -> Floats:
     noise = rng.standard_normal((nights, series))
     wild = rng.random(noise.shape) < 0.03
     return np.asarray(noise + wild * rng.uniform(5, 10, noise.shape) * rng.choice([-1.0, 1.0], noise.shape))
+
+
+def far_outliers(rng: np.random.Generator, nights: int, series: int) -> Floats:
+    """Normal, but 1 % of the runs are 3 to 100 times their level, where σ is `FAR_AT` of it: a machine stood still."""
+    noise = rng.standard_normal((nights, series))
+    wild = rng.random(noise.shape) < 0.01
+    times = np.exp(rng.uniform(np.log(3.0), np.log(100.0), noise.shape))
+    return np.asarray(np.where(wild, (times - 1) / FAR_AT, noise))
 
 
 def lopsided(rng: np.random.Generator, nights: int, series: int) -> Floats:
@@ -78,6 +88,7 @@ FAMILIES: Mapping[str, Family] = {
     "lopsided": lopsided,
     "two-modes": two_modes,
     "unequal": unequal,
+    "far-outliers": far_outliers,
 }
 """The first five are those for which the promise is made; the others are looked at beside."""
 PROMISED = ("gaussian", "heavy", "ar-0.3", "ar-0.6", "outliers")

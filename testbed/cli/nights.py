@@ -57,10 +57,11 @@ def _night(
 ) -> tuple[Night, list[Scenario]]:
     """Judge the store; write the page, if one is wanted. Of a night that was `made` only its own scenarios are told."""
     # A night that was interrupted may have been gone on with days later; and a store has others' runs, too.
-    took = datetime.now(UTC) - made.series.begun if made is not None else TONIGHT
+    now = datetime.now(UTC)
+    took = now - made.series.begun if made is not None else TONIGHT
     wait = PATIENCE if made is not None else timedelta()
     with spark_of(args) as spark:
-        done = night(spark, store, also_disturbed=args.also_disturbed, wait=wait)
+        done = night(spark, store, also_disturbed=args.also_disturbed, wait=wait, now=now)
         wanted = getattr(args, "experiment", None) or ()
         if strange := sorted(set(wanted) - set(_had(done))):
             unknown = f"--experiment {strange[0]}: the store has no run of it{did_you_mean(strange[0], _had(done))}"
@@ -72,7 +73,7 @@ def _night(
             experiments=wanted,
             only=made.scenarios if made is not None else None,
             ran=made.ran if made is not None else None,
-            now=datetime.now(UTC),
+            now=now,
             tonight=max(TONIGHT, took),
         )
         if page is not None:

@@ -34,9 +34,10 @@ def judged(monkeypatch):
             "s1", "move", "seconds", history=history, said=Said(verdict, runs=40, reported=reported, told=BEGIN)
         )
 
-        def night(_spark, _store, *, also_disturbed, wait):
+        def night(_spark, _store, *, also_disturbed, wait, now):
             assert wait == timedelta(0)  # who asks by hand can ask again
             asked.append(also_disturbed)
+            assert now.tzinfo is not None
             return Night((about_of(),), {"s1": own}, problems, 1)
 
         monkeypatch.setattr(nights, "night", night)

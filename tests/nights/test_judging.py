@@ -1,5 +1,7 @@
 """A bucket judged: the right runs are named, a canary takes the blame, what is there twice counts once."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from results.nights.advance import DAY_US
 from results.nights.judging import iso, judge_bucket, learn_from, micros, moved
 from results.nights.state import NEVER, State
+from results.series.history import Acknowledged
 from results.series.judge import Judge
 from tests.nights.made import BEGIN
 
@@ -94,6 +97,54 @@ def test_of_several_that_are_found_at_once_the_worst_is_told(learned):
     assert [one.change.after > one.change.before for one in state.history.reported] == [True, False]
     assert state.said.verdict == "REGRESSED"
     assert state.said.reported == state.history.reported[0]
+
+
+def night_by_night(values, learned, first):
+    """The series' state after each night from its run `first` on, each from what was kept of the night before."""
+    states = []
+    for upto in range(first, len(values) + 1):
+        states.append(judged(table(rows("a", values[:upto])), learned, states[-1:])["a"])
+    return states
+
+
+def test_a_drift_that_goes_on_is_told_once_and_its_report_grows(learned):
+    nights = np.arange(85)
+    shape = 1 + 0.005 * np.clip(nights - 35, 0, None)
+    values = 100 * shape * (1 + 0.01 * np.random.default_rng(1).standard_normal(85))
+    states = night_by_night(values, learned, 40)
+    told = [state.said.reported for state in states if state.said.reported is not None]
+    assert len(told) == 1
+    (reported,) = states[-1].history.reported
+    assert (reported.first_bad, reported.found) == (told[0].first_bad, told[0].found)
+    assert (reported.change.kind, reported.change.before) == ("drift", told[0].change.before)
+    assert reported.change.after > told[0].change.after * 1.08
+    assert {state.said.verdict for state in states} <= {"OK", "REGRESSED", "NO-DATA"}
+    at_once = judged(table(rows("a", values)), learned)["a"]
+    assert at_once.history == states[-1].history
+
+
+def test_what_was_acknowledged_does_not_grow(learned):
+    nights = np.arange(85)
+    shape = 1 + 0.005 * np.clip(nights - 35, 0, None)
+    values = 100 * shape * (1 + 0.01 * np.random.default_rng(1).standard_normal(85))
+    states = night_by_night(values[:50], learned, 42)
+    (one,) = states[-1].history.reported
+    by = Acknowledged("a slower disk", "ann", "2026-11-22T00:00:00+00:00")
+    known = replace(states[-1], history=states[-1].history.acknowledge(one.first_bad, by))
+    later = judged(table(rows("a", values)), learned, [known])["a"]
+    assert later.history.reported[0] == known.history.reported[0]
+    assert len(later.history.reported) == 2  # it goes on, and that is new
+
+
+def test_the_kind_of_a_change_is_told_when_it_is_known(learned):
+    values = 100 * (1 + 0.03 * np.random.default_rng(2).standard_normal(70))
+    values[36:] *= 1.07
+    states = night_by_night(values, learned, 40)
+    told = [state.said.reported for state in states if state.said.reported is not None]
+    assert [one.change.kind for one in told] == ["unclear"]
+    (reported,) = states[-1].history.reported
+    assert reported.change == replace(told[0].change, kind="step")
+    assert states[-1].since == BEGIN + 10 * DAY_US  # what was before the change is needed, too: 60 runs in all
 
 
 def test_what_lands_late_belongs_to_a_window_that_has_room(learned):

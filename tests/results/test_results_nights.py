@@ -176,6 +176,24 @@ def test_parts_that_are_put_together_while_a_page_is_drawn_are_looked_up_again(s
         points(spark, store, found)
 
 
+def test_runs_dated_ahead_are_left_out_and_stop_nothing(spark, tmp_path, learned):
+    store = Store.open(tmp_path)
+    generate.history(store, Spec(5, 40))
+    known, now = parts.paths(store), generate.when(0, 30)
+    frozen = look(spark, store, known, {}, learned, Judge())
+    assert frozen.problems == ()
+    found = look(spark, store, known, frozen.states, replace(learned, night=1_000_000), Judge(), now=now)
+    assert {each.runs for each in found.about if each.better != "canary"} == {32}  # 36 hours are nothing
+    (line,) = found.problems
+    assert line.startswith(f"8 runs, {generate.id_of(0, 32)} the first of them, are dated ahead")
+    tonight = round(generate.when(0, 31).timestamp()) * 1_000_000
+    assert {state.judged for state in found.states.values()} == {tonight}
+    assert {state.said.runs for state in found.states.values() if state.said.runs} == {32}
+    assert found.learned.night == int(night_of(np.array([round(now.timestamp()) * 1_000_000]))[0])
+    early = look(spark, store, known, {}, learned, Judge(), now=generate.START.replace(year=2020))
+    assert (early.about, early.states, len(early.problems)) == ((), {}, 1)
+
+
 def test_a_night_waits_for_nobody_and_writes_nothing_under_another_lock(spark, tmp_path):
     store = Store.open(tmp_path)
     generate.history(store, SPEC)

@@ -27,13 +27,22 @@ from results.series.table import as_json, kept_position, kept_quiet, kept_runs, 
 SMALL = Profile("small", ((30, 1, 30),), ("gaussian",), 8, (30,), ("gaussian",), (30,))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family != "far-outliers"])
 def test_noise_has_the_spread_and_the_level_it_says(family):
     noise = FAMILIES[family](np.random.default_rng(1), 400, 200)
     assert noise.shape == (400, 200)
     assert np.mean(noise) == pytest.approx(0, abs=0.02)
     wanted = {"outliers": 1.65, "mixed": 1.16, "unequal": 1.12}.get(family, 1.0)
     assert np.std(noise) == pytest.approx(wanted, rel=0.1)
+
+
+def test_far_outliers_are_few_and_as_far_off_as_they_say():
+    values = step(np.random.default_rng(1), "far-outliers", 400, 200, 0.03, 400, 0.0)
+    times = values / np.median(values, axis=0)
+    far = times[times > 2]
+    assert len(far) / times.size == pytest.approx(0.01, abs=0.002)
+    assert far.min() == pytest.approx(3, rel=0.1) and far.max() == pytest.approx(100, rel=0.1)
+    assert np.std(times[times < 2]) == pytest.approx(0.03, rel=0.02)
 
 
 def test_a_step_is_as_large_as_it_says():

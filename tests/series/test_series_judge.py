@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from results.series.block import MOST_RUNS, Block, present
 from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS
-from results.series.decision import Rule, settled
+from results.series.decision import FEWEST_KNOWN, Rule, StepOrDrift, settled
 from results.series.judge import Judge, verdict
 from results.series.replay import replay
 
@@ -47,7 +47,7 @@ def upto_each(values, first):
     return [values[:upto] for upto in range(max(first, FEWEST_RUNS), len(values) + 1)]
 
 
-@pytest.mark.parametrize("factor", [0.0, 1.2, 2.0, 1e6])
+@pytest.mark.parametrize("factor", [0.0, 1.2, 2.0, 10.0, 100.0, 1e6])
 def test_a_single_spike_never_alarms_wherever_it_is(noise, calm, factor):
     series = []
     for at in range(60):
@@ -56,11 +56,23 @@ def test_a_single_spike_never_alarms_wherever_it_is(noise, calm, factor):
     assert not any(found.change for found in Judge().night(Block.of(series), noise, family=100))
 
 
-def test_a_single_spike_in_a_constant_series_never_alarms(noise):
+@pytest.mark.parametrize("spike", [9.0, 70.0, 700.0])
+def test_a_single_spike_in_a_constant_series_never_alarms(noise, spike):
     series = []
     for at in range(40):
-        series += upto_each([7.0] * at + [9.0] + [7.0] * (39 - at), FEWEST_RUNS)
+        series += upto_each([7.0] * at + [spike] + [7.0] * (39 - at), FEWEST_RUNS)
     assert not any(found.change for found in Judge().night(Block.of(series), noise, family=100))
+
+
+@pytest.mark.parametrize("spike", [3.0, 10.0, 100.0])
+@pytest.mark.parametrize("factor", [1.05, 1.2, 2.0, 0.8])
+@pytest.mark.parametrize("at", [5, 30, 50, 55])
+def test_a_far_outlier_on_either_side_hides_no_step(judged, calm, spike, factor, at):
+    values = stepped(calm, 45, factor)
+    values[at] *= spike
+    change = judged(values).change
+    assert change is not None and abs(change.runs - 15) <= 1
+    assert change.effect == pytest.approx(factor - 1, abs=0.05)
 
 
 def first_changes(noise, shape, spread, seed):
@@ -110,6 +122,19 @@ def test_newest_runs_that_are_wilder_score_less(noise):
     narrow, wide = Judge().night(Block.of([[*old, *new], [*old, *wild]]), noise)
     assert narrow.change is not None
     assert wide.score < 0.85 * narrow.score
+
+
+def test_runs_that_only_scatter_more_are_no_change():
+    """They lie mostly above, but how far above is less than how far apart they are."""
+    old = (100 + 3 * np.random.default_rng(4).standard_normal(50)).tolist()
+    wild = [80.0, 119.0, 84.0, 117.0, 109.0, 121.0, 82.0, 116.0]
+    near = [108.0, 119.0, 110.0, 117.0, 109.0, 121.0, 111.0, 116.0]
+    decide = lambda new: StepOrDrift().decide(np.array([*old, *new]), len(new), 0.0, 0.001, Rule())  # noqa: E731
+    assert decide(wild) is None
+    change = decide(near)
+    assert change is not None and change.low > 0
+    few = decide(wild[2:6])
+    assert few is not None and few.runs < FEWEST_KNOWN  # of so few nobody knows: the score alone says
 
 
 def test_a_constant_series_and_one_that_changes_from_one_constant_to_another(judged):

@@ -1,5 +1,7 @@
 """What is learned of a store: its memory, how alike its series are, how high scores get by luck."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from results.series.block import Block
 from results.series.calculator import Ground, StepScan, lengths, of_mean, to_normal
 from results.series.judge import Judge
 from results.series.memory import BIAS_ALWAYS, BIAS_EACH, Memory, memories, pooled
-from results.series.noise import Noise, Spread, Tail
+from results.series.noise import NORMAL, Noise, Spread, Tail, at_least_normal
 from results.series.shuffle import learn, prepare
 from results.series.simulate import store
 from results.series.standard import CLIP, standardise
@@ -111,6 +113,41 @@ def test_a_store_of_constants_or_of_one_series_has_a_noise_too():
     assert Judge().night(Block.of([[5.0] * 25 + [6.0] * 5]), still)[0].change is not None
     with pytest.raises(ValueError, match="no series has 10 runs"):
         learn(Block.of([[1.0, 2.0]]), 1)
+
+
+def jumping(at, runs, low=0.0, high=1.0):
+    """A constant series with single runs of another value."""
+    return [high if run in at else low for run in range(runs)]
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        [[0.0] * 20] * 60 + [jumping((5, 10), 20)],
+        [[5.0] * 45] * 16 + [jumping((30,), 45, 5.0, 9.0)],
+        [jumping((at, at + 7), 60) for at in range(0, 50, 2)],
+        [*([3.0] * 60 for _ in range(90)), *(np.random.default_rng(i).normal(100, 3, 60).tolist() for i in range(10))],
+    ],
+    ids=["constants and one of two values", "constants and one spike", "two values each", "nine of ten constant"],
+)
+def test_series_that_show_no_noise_make_nothing_easier_to_find(series):
+    block = Block.of(series)
+    noise = learn(block, 1, 0.04)
+    for series_judged in (100, 1000):
+        chance = 0.04 / series_judged
+        assert noise.tail.score(chance) >= math.sqrt(2 * (NORMAL - math.log(chance))) - 0.001
+    assert not any(found.change for found in Judge().night(block, noise))
+    assert Noise.from_json(noise.to_json()) == noise
+
+
+def test_a_curve_is_lifted_where_it_lies_below_that_of_normal_noise():
+    low = Tail((0.001, 0.0005), -7.0, -0.4)
+    lifted, scores = at_least_normal(low), np.linspace(2, 9, 200)
+    normal = np.exp(NORMAL - scores**2 / 2)
+    inside = scores <= 6
+    assert lifted.chance(scores)[inside] == pytest.approx(np.maximum(low.chance(scores), normal)[inside], rel=0.01)
+    assert (np.diff(lifted.chance(scores)) < 0).all()
+    assert at_least_normal(lifted) is lifted
 
 
 def test_lengths_leave_a_level_on_both_sides():
