@@ -194,8 +194,8 @@ def _promised(data: bytes, source: Path, problems: list[str]) -> _Promised:
         return _Promised({str(r): str(d) for r, d in runs.items()}, {str(r): str(d) for r, d in beside.items()})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         problems.append(
-            f"{source}: {HEAD} is damaged: {type(error).__name__}: {error}; which runs were in the archive is not known, "
-            "and what canaries read, which only it vouches for, is left out"
+            f"{source}: {HEAD} is damaged: {type(error).__name__}: {error}; which runs were in the archive is not "
+            "known, and what canaries read, which only it vouches for, is left out"
         )
         return _Promised({}, {}, damaged=True)
 

@@ -5,6 +5,7 @@ import numpy as np
 from results.nights.advance import Runs, Teacher, advance
 from results.nights.state import Learned
 from results.series.block import Block, Ints
+from results.series.calculator import FEWEST_RUNS
 from results.series.judge import Judge
 from results.series.noise import Noise
 from results.series.replay import AGAIN, GROWN
@@ -21,7 +22,9 @@ def due(known: Learned | None, night: int, length: float) -> bool:
 
 def again(known: Learned | None, night: int, block: Block, seed: int, share: float) -> Learned:
     """What is known on that night; the same as before when it is not time yet."""
-    length = float(np.median(block.counts))
+    # Series that have not begun make no night one of learning.
+    begun = block.counts[block.counts >= FEWEST_RUNS]
+    length = float(np.median(begun)) if len(begun) else 0.0
     if known is not None and not due(known, night, length):
         return known
     noise = learn(block, seed + night, share)

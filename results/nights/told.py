@@ -122,7 +122,12 @@ def _series(line: Line) -> dict[str, Any]:
 
 def markdown(found: Sequence[Scenario], problems: Sequence[str]) -> str:
     """Tables for a pull request's comment: scenarios, then every change of tonight."""
-    told = [f"### {worst(found, problems)}", "", "| verdict | scenario | Kafka | series | why |", "|---|---|---|---|---|"]
+    told = [
+        f"### {worst(found, problems)}",
+        "",
+        "| verdict | scenario | Kafka | series | why |",
+        "|---|---|---|---|---|",
+    ]
     told += [
         f"| {_bold(each.verdict)} | {_cell(each.name)} | {_cell(each.kafka)} | {len(each.lines)} "
         f"| {_cell(_summary(each) if each.verdict != 'OK' else '')} |"

@@ -231,8 +231,7 @@ def not_made(series: Series, state: SoFar, otherwise: str | None = None) -> tupl
         if slot.index not in state.ran and (why := last.get(slot.index, otherwise)) is not None
     )
     return tuple(
-        f"{label} was not run{f' {count} times' if count > 1 else ''}: {why}"
-        for (label, why), count in missing.items()
+        f"{label} was not run{f' {count} times' if count > 1 else ''}: {why}" for (label, why), count in missing.items()
     )
 
 

@@ -14,8 +14,8 @@ from results.store import Store, StoreError
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import reports_dir
 from testbed.runner.journal import opened
-from testbed.runner.outcome import Broken, Outcome, by_block
 from testbed.runner.limits import QUALIFY
+from testbed.runner.outcome import Broken, Outcome, by_block
 from testbed.runner.qualification import SUITES, Scope, cells_of, kind_of, plan, spare, version_of
 from testbed.runner.run import Progress, Result, begin, new_series, require_tellable, resume
 from testbed.runner.series import Group, Series, SoFar, so_far
@@ -36,7 +36,9 @@ def new_qualification(
     variants, groups = plan(candidate, baselines, scope)
     if not groups:
         raise UsageError("nothing is left to run: no scenario, no upgrade")
-    asked = new_series(QUALIFY, variants, 1, seed, store=store, measure_names=measures, threshold=threshold, groups=groups)
+    asked = new_series(
+        QUALIFY, variants, 1, seed, store=store, measure_names=measures, threshold=threshold, groups=groups
+    )
     require_tellable(asked)
     return asked
 

@@ -68,9 +68,7 @@ def _run(args: argparse.Namespace) -> int:
     require_writable(args.junit)
     progress, early = Steps(), not args.all
     if args.resume:
-        result = resume(
-            args.resume, asked, "compare", budget_s, progress, stop_early=early, spare=nothing_to_compare
-        )
+        result = resume(args.resume, asked, "compare", budget_s, progress, stop_early=early, spare=nothing_to_compare)
     else:
         assert asked is not None
         result = begin(asked, budget_s, progress, stop_early=early, spare=nothing_to_compare)
