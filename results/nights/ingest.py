@@ -19,7 +19,7 @@ from results.files import LocalFiles
 from results.manifest import Manifest
 from results.nights import parts
 from results.nights.summary import READ, summarise
-from results.nights.values import VALUES, Value, canary_values, move_values, rows, summary_values
+from results.nights.values import SUMMED, VALUES, Value, canary_values, move_values, rows, summary_values
 from results.store import Store, StoreError
 
 """Folder of a store with what was read of the machine beside a run: `<run_id>.json`, canary → value."""
@@ -88,7 +88,12 @@ SPARK_VALUES = ", ".join(f"`{field.name}` {_SPARK_TYPES.get(field.name, 'STRING'
 
 
 def counted(values: DataFrame, *, also_disturbed: bool) -> DataFrame:
-    """The table as it is judged: without the values of runs that the machine disturbed, unless they are asked for."""
+    """The table as it is judged: without the values of runs that the machine disturbed, unless they are asked for.
+
+    Of numbers of experiments without rules parts of earlier versions say that lower is better, which nobody knew.
+    """
+    summed = (f.col("better") == "lower") & (f.col("unit") == "") & f.col("metric").rlike(SUMMED)
+    values = values.withColumn("better", f.when(summed, "unknown").otherwise(f.col("better")))
     if also_disturbed:
         return values
     return values.withColumn("value", f.when(f.coalesce("disturbed", f.lit(False)), None).otherwise(f.col("value")))

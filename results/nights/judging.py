@@ -14,6 +14,7 @@ from results.nights.advance import Advanced, Found, Grown, Open, Runs, advance
 from results.nights.learning import lessons, taught
 from results.nights.state import NEVER, Learned, Said, State
 from results.series.block import MOST_RUNS, Floats, Ints
+from results.series.decision import Change
 from results.series.history import History, Reported
 from results.series.judge import Better, Judge, direction, verdict
 
@@ -110,7 +111,7 @@ def judge_bucket(
         canaries.setdefault(bucket.places[i], []).append(i)
     for at, i in enumerate(judged):
         found = [each for each in came.found if each.series == at]
-        better: Better = "higher" if bucket.better[i] == "higher" else "lower"
+        better = better_of(bucket.better[i])
         causes = {each: cause(bucket, canaries.get(bucket.places[i], []), own, each, better) for each in found}
         after[i] = _judged(own, at, before[i], came, causes, better, judge)
     return [after[i] for i in sorted(after)]
@@ -165,7 +166,8 @@ def _judged(
     grown = [each for each in came.grown if each.series == at]
     history, told, new = _history(own, before.history, list(causes), grown), dict(before.causes), []
     for (found, why), reported in zip(causes.items(), history.reported[len(before.history.reported) :], strict=True):
-        new.append(Said("ENV-CHANGED" if why else direction(found.change, better), why, reported=reported))
+        word = "ENV-CHANGED" if why else direction(found.change, better)
+        new.append(Said(word, why or unknown(found.change, better), reported=reported))
         if why:
             told[reported.first_bad] = why
     times, values = own.of_series(at)
@@ -208,7 +210,7 @@ def _history(own: Bucket, before: History, found: Sequence[Found], grown: Sequen
 def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: Found, better: Better) -> str:
     """What of the machine changed with it, in words; empty when nothing did that canaries tell."""
     first, last = int(own.runs.at[found.first_bad]), int(own.runs.at[found.newest])
-    worse = direction(found.change, better) == "REGRESSED"
+    worse = None if better == "unknown" else direction(found.change, better) == "REGRESSED"
     for i in canaries:
         at, values = bucket.of_series(i)
         finite = np.isfinite(values)
@@ -239,6 +241,17 @@ def moved(metric: str, old: Floats, new: Floats, effect: float | None = None, *,
         return True
     before = np.median(np.lib.stride_tricks.sliding_window_view(old, len(new)), axis=1)
     return float(np.mean(np.abs(before - level) >= abs(step))) <= BY_CHANCE
+
+
+def better_of(word: str) -> Better:
+    """What a row of the values table says of its metric."""
+    return "lower" if word == "lower" else "higher" if word == "higher" else "unknown"
+
+
+def unknown(change: Change, better: Better) -> str:
+    """That nobody knows whether the change is for the worse, in words; empty where that is known."""
+    went = "up" if change.after > change.before else "down"
+    return f"direction unknown: it went {went}, and nothing says which way is better" if better == "unknown" else ""
 
 
 def iso(at: int) -> str:

@@ -19,7 +19,7 @@ from results.criteria.ground_judgement import NIC_HIGHEST, NIC_LOWEST
 from results.criteria.measures import MoveMeasures
 from results.manifest import Manifest
 
-Better = Literal["lower", "higher", "canary"]
+Better = Literal["lower", "higher", "unknown", "canary"]
 """Which way is better; a canary says something of the machine, and nothing of Kafka."""
 
 VALUES = pa.schema(
@@ -103,13 +103,18 @@ def move_values(run: Manifest, measured: MoveMeasures) -> Iterator[Value]:
 
 
 def summary_values(names: list[str], summary: np.ndarray[Any, np.dtype[np.float64]]) -> Iterator[Value]:
-    """The numbers of a run whose experiment has no rules: mean and p99 of each of its metrics, lower taken as better.
+    """The numbers of a run whose experiment has no rules: mean and p99 of each of its metrics. Nobody said which way is
+    better.
 
     `summary` has a row for each name: mean, max, p50, p99.
     """
     for name, row in zip(names, summary.tolist(), strict=True):
-        yield Value(f"{name} mean", "", "lower", row[0])
-        yield Value(f"{name} p99", "", "lower", row[3])
+        yield Value(f"{name} mean", "", "unknown", row[0])
+        yield Value(f"{name} p99", "", "unknown", row[3])
+
+
+SUMMED = " (mean|p99)$"
+"""How the metrics of `summary_values` end; no other does, and they have no unit."""
 
 
 def canary_values(run: Manifest, read: Mapping[str, float]) -> Iterator[Value]:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from results.compare.judgement import WORST_FIRST, Verdict
-from results.nights.judging import iso
+from results.nights.judging import better_of, iso
 from results.nights.night import Night
 from results.nights.points import Points
 from results.nights.scenarios import Line, Scenario, worst
 from results.report.page import Figure
 from results.report.render import embedded, inline, template
 from results.series.history import Reported
+from results.series.judge import direction
 
 Links = Callable[[str], str | None]
 """A run's id → where its own report is, relative to the page; None when there is none."""
@@ -148,12 +149,17 @@ def told(each: Scenario, line: Line, reported: Reported, links: Links) -> Told:
         last_good=reported.last_good,
         first_bad_link=links(reported.first_bad),
         last_good_link=links(reported.last_good),
-        why=line.causes.get(reported.first_bad, change.kind),
+        why=line.causes.get(reported.first_bad, _kind(line, reported)),
     )
 
 
 def _worse(line: Line, reported: Reported) -> bool:
-    return (reported.change.after > reported.change.before) == (line.about.better == "lower")
+    return direction(reported.change, better_of(line.about.better)) == "REGRESSED"
+
+
+def _kind(line: Line, reported: Reported) -> str:
+    known = better_of(line.about.better) != "unknown"
+    return reported.change.kind if known else f"{reported.change.kind}; direction unknown"
 
 
 def waiting(found: Sequence[Scenario], links: Links) -> list[Told]:

@@ -13,7 +13,8 @@ from results.series.noise import Noise, ground_of
 from results.series.shuffle import FEW_SERIES, prepare
 from results.series.significance import Shuffled, Significance
 
-Better = Literal["lower", "higher"]
+Better = Literal["lower", "higher", "unknown"]
+"""Which way is better. Where that is unknown, every change is told as one for the worse: somebody has to look."""
 Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "NO-DATA"]
 RUNS_TO_FIND = 10
 """What could be found is told for so many runs after a step."""
@@ -115,6 +116,8 @@ def _detectable(values: Floats, scale: Floats, variance: Floats, memory: Floats,
 
 def direction(change: Change, better: Better) -> Verdict:
     """For the worse, or for the better."""
+    if better == "unknown":
+        return "REGRESSED"
     return "REGRESSED" if (change.after > change.before) == (better == "lower") else "IMPROVED"
 
 

@@ -160,6 +160,21 @@ def test_which_way_is_better_counts(learned, better, size, word):
     assert judged(table(rows("a", stepped(1, 37, size), better=better)), learned)["a"].said.verdict == word
 
 
+@pytest.mark.parametrize(("size", "went"), [(0.25, "up"), (-0.25, "down")])
+def test_where_nobody_knows_which_way_is_better_somebody_has_to_look(learned, size, went):
+    own = rows("a", stepped(1, 37, size), better="unknown")
+    said = judged(table(own), learned)["a"].said
+    assert (said.verdict, said.why) == (
+        "REGRESSED",
+        f"direction unknown: it went {went}, and nothing says which way is better",
+    )
+    for better_machine in (0.7, 1.3):  # either way it may be what changed the series
+        read = calm(9, 1.0, 0.01)
+        read[37:] *= better_machine
+        beside = rows("c", read, better="canary", metric="canary.cpu")
+        assert judged(table(own, beside), learned)["a"].said.verdict == "ENV-CHANGED"
+
+
 def test_a_machine_that_changed_takes_the_blame(learned):
     slow = calm(9, 1.0, 0.01)
     slow[37:] *= 1.3

@@ -8,7 +8,7 @@ from results.nights.night import Night
 from results.nights.points import Points
 from results.nights.scenarios import scenarios
 from results.nights.state import Said, State
-from results.report.nights import answer, levels, render_nights
+from results.report.nights import answer, levels, render_nights, told
 from results.series.decision import Change
 from results.series.history import Acknowledged, History, Reported
 from tests.nights.made import BEGIN
@@ -58,6 +58,19 @@ def test_tonight_is_told_worst_first(night):
     assert f"run {EVIL}" in text
     assert [name for tag, name, _ in read.attributes if tag == "b" and name == "onload"] == []
     assert len(read.scripts) == 2
+
+
+@pytest.mark.parametrize(("better", "word"), [("unknown", "Regressed"), ("higher", "Regressed"), ("lower", "Improved")])
+def test_a_change_of_which_nobody_knows_the_direction_is_for_the_worse(about, better, word):
+    fall = Reported(Change("step", 3, 100.0, 50.0, -55.0, -45.0, 0.0123), "r3", "r2", "r5")
+    verdict = {"Regressed": "REGRESSED", "Improved": "IMPROVED"}[word]
+    said = Said(verdict, runs=40, reported=fall, told=BEGIN)
+    own = Night((about("aaa", better=better),), {"aaa": State("aaa", history=History("", (fall,)), said=said)})
+    (change,) = [told(each, line, line.tonight, {}.get) for each in scenarios(own) for line in each.lines]
+    assert (change.word, "direction unknown" in change.why) == (word, better == "unknown")
+    _, data, _ = page(own)
+    (drawn,) = data["scenarios"][0]["series"][0]["changes"]
+    assert drawn["worse"] is (word == "Regressed")
 
 
 def test_nothing_is_loaded(night):

@@ -1,5 +1,6 @@
 """Runs as rows; parts that appear whole; four numbers a metric; histories with changes where they were put."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from results.nights import generate, parts
 from results.nights.generate import Change, Spec
 from results.nights.ingest import rows_of
 from results.nights.summary import summarise, summary_table
-from results.nights.values import VALUES, Value, environment_of, rows
+from results.nights.values import SUMMED, VALUES, Value, environment_of, rows
 from results.series.judge import Judge
 from results.store import RunData, Store, StoreError
 from tests.results.judged import commit_judged
@@ -80,7 +81,10 @@ def test_what_has_no_rules_is_summarised_and_its_samples_are_not_read_twice(tmp_
     run_id = store.commit(replace(data, manifest=replace(data.manifest, experiment="mine", move=None)))
     monkeypatch.delattr(Store, "samples")  # the whole table, as a judgement wants it
     monkeypatch.delattr(Store, "events")
-    assert "nic.tx.bytes mean" in by_metric(rows_of(store, run_id, canaries(store, run_id)))
+    found = by_metric(rows_of(store, run_id, canaries(store, run_id)))
+    summed = {metric: row["better"] for metric, row in found.items() if re.search(SUMMED, metric)}
+    assert "nic.tx.bytes mean" in summed and set(summed.values()) == {"unknown"}  # nobody said which way is better
+    assert {row["better"] for metric, row in found.items() if metric not in summed} == {"lower", "canary"}
 
 
 def test_what_is_inconclusive_has_no_values_but_canaries(data):

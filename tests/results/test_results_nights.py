@@ -18,6 +18,7 @@ from results.nights.night import look, night
 from results.nights.points import points
 from results.nights.scenarios import scenarios, worst
 from results.nights.state import Learned
+from results.nights.values import VALUES
 from results.report.nights import render_nights
 from results.retention import set_aside
 from results.series import simulate
@@ -174,6 +175,21 @@ def test_parts_that_are_put_together_while_a_page_is_drawn_are_looked_up_again(s
     monkeypatch.setattr(parts, "whole", lambda _store: ["values/gone.parquet"])
     with pytest.raises(PySparkException):  # nothing was put together: it is an error as any
         points(spark, store, found)
+
+
+def test_numbers_without_rules_of_earlier_versions_have_no_direction(spark, tmp_path):
+    store = Store.open(tmp_path)
+    generate.history(store, Spec(5, 12))
+    (path,) = parts.paths(store)
+    kept = parts.read(store, path).to_pylist()
+    for row in kept:
+        if row["metric"] in ("latency", "rate"):
+            row |= {"metric": f"{row['metric']} p99", "unit": "" if row["metric"] == "latency" else "s"}
+    store.files.discard(path)
+    parts.write(store, pa.Table.from_pylist(kept, schema=VALUES))
+    found = look(spark, store, parts.paths(store), {}, None, Judge())
+    better = {each.metric: each.better for each in found.about}
+    assert (better["latency p99"], better["rate p99"], better["seconds"]) == ("unknown", "lower", "lower")
 
 
 def test_runs_dated_ahead_are_left_out_and_stop_nothing(spark, tmp_path, learned):

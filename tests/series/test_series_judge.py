@@ -174,6 +174,9 @@ def test_verdicts(judged, calm):
     worse = judged(stepped(calm, 50, 1.2))
     assert verdict(worse, "lower", Rule()) == "REGRESSED"
     assert verdict(worse, "higher", Rule()) == "IMPROVED"
+    assert verdict(worse, "unknown", Rule()) == "REGRESSED"
+    assert verdict(judged(stepped(calm, 50, 0.8)), "unknown", Rule()) == "REGRESSED"
+    assert verdict(judged(calm), "unknown", Rule()) == "OK"
     wild = judged((100 * (1 + 0.4 * np.random.default_rng(8).standard_normal(60))).tolist())
     assert verdict(wild, "lower", Rule()) == "NOISY"
     assert wild.detectable > 0.25
