@@ -1,8 +1,11 @@
 """What a store's series are like when nothing happens, learned anew as the nights go by. Pure: the seed is given."""
 
+import itertools
+import math
+
 import numpy as np
 
-from results.nights.advance import Runs, Teacher, advance
+from results.nights.advance import Runs, Teacher, advance, night_of
 from results.nights.state import Learned
 from results.series.block import Block, Ints
 from results.series.calculator import FEWEST_RUNS
@@ -20,14 +23,27 @@ def due(known: Learned | None, night: int, length: float) -> bool:
     return known is None or night - known.night >= AGAIN or length >= GROWN * known.length
 
 
-def again(known: Learned | None, night: int, block: Block, seed: int, share: float) -> Learned:
-    """What is known on that night; the same as before when it is not time yet."""
+def usual(runs: Runs) -> Ints:
+    """How many runs each series has a night: half of the nights on which it has any have no more."""
+    there = np.isfinite(runs.values)
+    owner, night = runs.owner[there], night_of(runs.at[there])
+    begins = np.flatnonzero((np.diff(owner, prepend=-1) != 0) | (np.diff(night, prepend=night[:1] - 1) != 0))
+    counts = np.diff(np.append(begins, len(owner)))
+    bounds = np.searchsorted(owner[begins], np.arange(runs.series + 1))
+    found = [counts[a:b] for a, b in itertools.pairwise(bounds)]
+    return np.array([math.ceil(np.median(each)) if len(each) else 1 for each in found], np.int64)
+
+
+def again(
+    known: Learned | None, night: int, block: Block, seed: int, share: float, each: Ints | None = None
+) -> Learned:
+    """What is known on that night; the same as before when it is not time yet. `each` is that of `learn`."""
     # Series that have not begun make no night one of learning.
     begun = block.counts[block.counts >= FEWEST_RUNS]
     length = float(np.median(begun)) if len(begun) else 0.0
     if known is not None and not due(known, night, length):
         return known
-    noise = learn(block, seed + night, share)
+    noise = learn(block, seed + night, share, each=each)
     if known is not None:
         grown = length >= GROWN * known.length
         noise = noise.stricter(known.noise, share) if grown else noise.after(known.noise)
@@ -39,9 +55,10 @@ def lessons(
 ) -> list[Learned]:
     """What was learned over the nights after `judged`, `known` first: from some series, for all."""
     found = [known] if known is not None else []
+    each = usual(runs)
 
     def teacher(night: int, block: Block) -> Noise:
-        now = again(found[-1] if found else None, night, block, seed, judge.rule.night)
+        now = again(found[-1] if found else None, night, block, seed, judge.rule.night, each)
         if not found or now is not found[-1]:
             found.append(now)
         return now.noise

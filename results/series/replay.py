@@ -28,9 +28,10 @@ class Found:
     change: Change
 
 
-def learning(seed: int, rule_night: float, again: int = AGAIN) -> Callable[[int, Block], Noise]:
+def learning(seed: int, rule_night: float, again: int = AGAIN, each: int = 1) -> Callable[[int, Block], Noise]:
     """What `replay` asks for its noise: learns from what is there on the first night, anew every `again` nights and as
-    the series grow, and gives the same in between. `rule_night` is `Rule.night`; each call begins a history of its own.
+    the series grow, and gives the same in between. `rule_night` is `Rule.night`; a series has `each` runs a night; each
+    call begins a history of its own.
     """
     known: list[tuple[int, float, Noise]] = []
 
@@ -38,7 +39,7 @@ def learning(seed: int, rule_night: float, again: int = AGAIN) -> Callable[[int,
         # Of those that are learned from: where most series have not begun, all would be as short each night.
         length = float(np.median(block.counts[block.counts >= FEWEST_RUNS]))
         if not known or night - known[-1][0] >= again or length >= GROWN * known[-1][1]:
-            noise = learn(block, seed + night, rule_night)
+            noise = learn(block, seed + night, rule_night, each=np.full(len(block.counts), each))
             if known:
                 grown = length >= GROWN * known[-1][1]
                 noise = noise.stricter(known[-1][2], rule_night) if grown else noise.after(known[-1][2])
@@ -54,9 +55,11 @@ def replay(
     judge: Judge | None = None,
     family: int | None = None,
     first: int = 0,
+    each: int = 1,
 ) -> Iterator[list[Found]]:
     """For each night (row of `values`, a column a series, NaN where there was no run) what is reported; a single
-    series, lists, and None are for `changes`.
+    series, lists, and None are for `changes`. Where a night has several runs of a series, `each` rows are one: it is
+    judged once, after its last run.
 
     `noise` is asked each night on which any series is long enough, with what all series have shown up to it. `family`
     is that of `Judge.night`. Nights before `first` are not judged. A drift that goes on is reported once.
@@ -74,8 +77,8 @@ def replay(
         seen[ran] += 1
         found: list[Found] = []
         tonight = ran[counts[ran] >= FEWEST_RUNS]
-        if len(tonight) and night >= first:
-            known = noise(night, Block(window, counts))
+        if len(tonight) and night >= first and (night + 1) % each == 0:
+            known = noise(night // each, Block(window, counts))
             for look in judge.look(Block(window[:, tonight], counts[tonight]), known, family):
                 for i, change in judge.changes(look).items():
                     at, memory = int(tonight[look.members[i]]), float(look.ground.memory[i])

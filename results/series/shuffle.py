@@ -6,13 +6,14 @@ All series get the same order of nights, so that what they have in common stays 
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from results.series.block import Block, Floats
+from results.series.block import Block, Floats, Ints
 from results.series.calculator import FEWEST_RUNS, Calculator, Ground, StepScan
 from results.series.memory import GRID, SPLIT_WITH, Memory, memories, pooled
 from results.series.noise import NORMAL, START, Noise, Spread, Tail, at_least_normal, ground_of, relative, score_grid
@@ -68,13 +69,17 @@ def steps(x: Floats, split: npt.NDArray[np.int64]) -> Floats:
     return np.asarray(np.where(newest, after, before))
 
 
-def learn(block: Block, seed: int, night: float = 0.05, calculator: Calculator | None = None) -> Noise:
+def learn(
+    block: Block, seed: int, night: float = 0.05, calculator: Calculator | None = None, each: Ints | None = None
+) -> Noise:
     """The noise of a store from its series' newest runs. `night` is the share of nights with a false alarm, at most.
 
-    Raises ValueError when no series has `FEWEST_RUNS` runs.
+    `each` is how many runs a night each series has (None: one): so many lie between two looks. Raises ValueError when
+    no series has `FEWEST_RUNS` runs.
     """
     scan = calculator or StepScan()
-    groups = [prepare(values, scan) for _, values in block.groups(FEWEST_RUNS)]
+    parts = list(_alike(block, each))
+    groups = [prepare(values, scan) for _, values in parts]
     count = sum(len(group.memory) for group in groups)
     if count == 0:
         raise ValueError(f"no series has {FEWEST_RUNS} runs: there is no noise to learn from yet")
@@ -86,9 +91,9 @@ def learn(block: Block, seed: int, night: float = 0.05, calculator: Calculator |
     shuffled = max(FEWEST_SHUFFLED, math.ceil(EVENTS * max(count, FEW_SERIES) / night))
     rng = np.random.default_rng(seed)
     low, high = [], []
-    for group in groups:
+    for group, (apart, _) in zip(groups, parts, strict=True):
         ground = ground_of(group.standard, memory.likely(group.memory, group.runs), group.variance, spread)
-        for before, tonight in _scores(group, ground, memory, math.ceil(shuffled / count), scan, rng):
+        for before, tonight in _scores(group, ground, memory, math.ceil(shuffled / count), scan, rng, apart):
             crossed = (tonight > before) & (tonight > START)
             low.append(before[crossed])
             high.append(tonight[crossed])
@@ -96,10 +101,21 @@ def learn(block: Block, seed: int, night: float = 0.05, calculator: Calculator |
     return Noise(memory, spread, _tail(np.concatenate(low), np.concatenate(high), total), count)
 
 
+def _alike(block: Block, each: Ints | None) -> Iterator[tuple[int, Floats]]:
+    """(runs a night, runs) of series of one length that have as many runs a night."""
+    for members, values in block.groups(FEWEST_RUNS):
+        often = np.ones(len(members), np.int64) if each is None else each[members]
+        for apart in np.unique(often):
+            yield int(apart), np.ascontiguousarray(values[:, often == apart])
+
+
 def _scores(
-    group: Prepared, ground: Ground, memory: Memory, share: int, scan: Calculator, rng: np.random.Generator
+    group: Prepared, ground: Ground, memory: Memory, share: int, scan: Calculator, rng: np.random.Generator, apart: int
 ) -> "list[tuple[Floats, Floats]]":
-    """(the highest score of the nights before, tonight's) of each series, shuffled `share` times."""
+    """(the highest score of the nights before, tonight's) of each series, shuffled `share` times.
+
+    Two nights are so many runs `apart`.
+    """
     n, count = group.standard.x.shape
     x = group.standard.x
     fixed = ground.memory[None, :]
@@ -132,8 +148,8 @@ def _scores(
             wide = replace(wide, memory=_fast(memory.likely(memories(mixed, split), n)))
         tonight = scan.scores(mixed, wide)
         before = np.zeros_like(tonight)
-        for back in range(1, min(NIGHTS, n - FEWEST_RUNS + 1)):
-            np.maximum(before, scan.scores(mixed, wide, back), out=before)
+        for back in range(1, min(NIGHTS, (n - FEWEST_RUNS) // apart + 1)):
+            np.maximum(before, scan.scores(mixed, wide, back * apart), out=before)
         found.append((before, tonight))
     return found
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from results.nights.advance import DAY_US, Runs, advance, night_of
-from results.nights.learning import LEARN_FROM, again, due, lessons, taught
+from results.nights.learning import LEARN_FROM, again, due, lessons, taught, usual
 from results.nights.state import NEVER, Learned
 from results.series.block import Block
 from results.series.judge import Judge
@@ -90,6 +90,22 @@ def test_lessons_are_learned_as_a_store_grows_and_now_and_then_after(values, run
     assert teacher(found[0].night - 5, None) is found[0].noise
     assert teacher(found[3].night, None) is found[3].noise
     assert teacher(found[3].night + 10_000, None) is found[-1].noise
+
+
+def test_how_many_runs_a_night_a_series_usually_has():
+    hours = [
+        [0, 24, 48, 72],  # one
+        [0, 1, 2, 24, 25, 26, 48, 72, 73, 74],  # mostly three
+        [0, 1, 24],  # one and a half
+        [],
+        [0, 1, 24, 25],  # and two of four have no value
+    ]
+    starts = np.cumsum([0, *(len(each) for each in hours)])
+    at = BEGIN + np.array([hour for each in hours for hour in each]) * DAY_US // 24
+    values = np.ones(len(at))
+    values[-3:-1] = np.nan
+    assert usual(Runs(starts, at, values)).tolist() == [1, 3, 2, 1, 1]
+    assert usual(Runs(np.zeros(3, np.int64), at[:0], values[:0])).tolist() == [1, 1]
 
 
 def test_what_was_learned_lately_stays(learned):

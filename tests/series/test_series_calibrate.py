@@ -1,5 +1,6 @@
 """The measuring itself, on small stores; the figures of `docs/series.md` come from the same functions."""
 
+import dataclasses
 import math
 import sys
 
@@ -57,6 +58,20 @@ def test_a_tool_that_alarms_every_second_night_is_seen_to():
     assert kept_quiet(found) == "broken"
 
 
+def test_with_three_runs_a_night_nights_are_counted_and_looked_at_after_the_last():
+    asked = []
+
+    def often(values, first, seed, of):
+        asked.append((len(values), first))
+        return [(row, 0, row) for row in range(first, len(values), 3)]
+
+    found = false_alarms(Tool("noisy", 10, often, each=3), "gaussian", 5, 1, 9, 1)
+    assert asked == [(27, 11)]  # ten runs are there after the fourth night
+    assert (found.nights, found.alarmed) == (6, 6)
+    values = step(np.random.default_rng(1), "gaussian", 60, 5, 0.001, 30, 200.0)
+    assert {row for row, _, _ in ours(each=3).run(values, 11, 1, None)} == {32}
+
+
 def test_a_tool_that_finds_everything_after_four_runs_two_runs_off_is_seen_to():
     def late(values, first, seed, of):
         return [(first + 3, at, first + 2) for at in range(values.shape[1])]
@@ -86,6 +101,11 @@ def test_what_is_promised_holds_in_a_few_stores():
     steps = power(ours(), "gaussian", 100, 10 / 3, 60, 40, 31)
     assert steps.median <= 3
     assert steps.position[2] >= 0.90
+
+
+def test_several_runs_a_night_have_a_row_of_their_own():
+    rows = list(calibrate(dataclasses.replace(SMALL, thrice=("gaussian",), power_series=()), 5))
+    assert [(row.tool, row.nights) for row in rows] == [("testbed", 21), ("testbed, 3 runs a night", 27)]
 
 
 def test_profiles_measure_everything_promised():

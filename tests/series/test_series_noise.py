@@ -89,6 +89,17 @@ def test_heavy_tails_and_memory_raise_the_score_that_is_needed():
     assert heavy > plain + 0.05
 
 
+def test_where_a_night_has_several_runs_more_is_new_in_it():
+    """Two looks are then less alike: a score is more often beyond what it was the night before."""
+    values = block("heavy", 100)
+    one, three = (learn(values, 1, 0.04, each=np.full(100, each)) for each in (1, 3))
+    assert one == learn(values, 1, 0.04)
+    assert three.tail.score(4e-4) > one.tail.score(4e-4) + 0.03
+    assert 1.2 < three.tail.chance(np.array([3.5]))[0] / one.tail.chance(np.array([3.5]))[0] < 2
+    some = learn(values, 1, 0.04, each=np.where(np.arange(100) < 50, 3, 1))
+    assert one != some != three
+
+
 def test_the_tail_reads_both_ways(noise):
     for chance in (1e-3, 4e-4, 4e-5, 1e-7):
         assert noise.tail.chance(np.array([noise.tail.score(chance)]))[0] == pytest.approx(chance, rel=0.01)
