@@ -13,7 +13,7 @@ import numpy as np
 Reading = Mapping[str, float]
 """Canary → value; a canary that could not be read is absent."""
 
-LIMITS: Mapping[str, float] = {"cpu": 0.10, "fsync": 3.00, "nic": 0.03, "transfer": 0.05}
+LIMITS: Mapping[str, float] = {"cpu": 0.10, "memory": 3.00, "fsync": 3.00, "nic": 0.03, "transfer": 0.05}
 """Canary → the change (as a fraction) that is always let pass; one that is not listed has `OTHER_LIMIT`."""
 OTHER_LIMIT = 0.10
 NOISES = 5.0

@@ -25,6 +25,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "canary.nic": (0.03, 0.0),
     "canary.transfer": (0.05, 0.0),
     "canary.cpu": (0.10, 0.0),
+    "canary.memory": (1.0, 0.0),
     "canary.fsync": (1.0, 0.0),
     "canary.steal": (0.0, 0.02),
 }
@@ -33,6 +34,7 @@ BAD: Mapping[str, int] = {
     "canary.nic": -1,
     "canary.transfer": -1,
     "canary.cpu": 1,
+    "canary.memory": 1,
     "canary.fsync": 1,
     "canary.steal": 1,
 }

@@ -1,13 +1,15 @@
-"""A short look at the machine that Kafka has no part in: CPU, fsync, network. What it means is judged elsewhere.
+"""A short look at the machine, Kafka apart: CPU, memory, fsync, network. What it means is judged elsewhere.
 
 Taken with every Kafka stopped, so that an idle broker is no part of it either.
 """
 
 import hashlib
 import json
+import mmap
 import os
 import statistics
 import time
+from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.kafka.properties import DATA_DIR
@@ -15,10 +17,16 @@ from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.cpus import lifted
 from testbed.provision.testbed import Testbed
 from testbed.runner.transfer import transfer
+from testbed.setup.checks.capacity import available_bytes
 from testbed.topology.links import NicUse
 from testbed.topology.model import Host
 
 CPU_ROUNDS, CPU_BLOCKS = 15, 96
+MIB, GIB = 1 << 20, 1 << 30
+MEMORY_BYTES = 2 * GIB
+MEMORY_PART = 4
+"""At most this part of what is available is written."""
+MEMORY_S = 5.0
 NIC_S = 1.0
 TRANSFER_S = 1.0
 """So many seconds' worth of the declared rate is transferred."""
@@ -51,6 +59,21 @@ def cpu_s() -> float:
             digest.update(block)
         rounds.append(time.perf_counter() - begun)
     return statistics.median(rounds)
+
+
+def memory_s() -> float:
+    """Seconds in which a GiB of memory is written that nobody used: page cache and heaps are made of it.
+
+    A hypervisor that has to provide it first takes ten times as long as one that left it there, and may do either: on
+    its NIC's rate a follower then waits between two fetches, while everything else stays as fast as it was.
+    """
+    free = available_bytes(Path("/proc/meminfo").read_text())
+    blocks, block = max(1, min(MEMORY_BYTES, free // MEMORY_PART) // MIB), b"\1" * MIB
+    with mmap.mmap(-1, blocks * MIB) as memory:
+        begun = time.perf_counter()
+        while memory.tell() < len(memory) and time.perf_counter() - begun < MEMORY_S:
+            memory.write(block)
+        return (time.perf_counter() - begun) / memory.tell() * GIB
 
 
 def fsync_s(testbed: Testbed) -> float:
@@ -95,7 +118,7 @@ def network(testbed: Testbed) -> tuple[float, float]:
 
 
 def look(testbed: Testbed) -> dict[str, float]:
-    """All canaries, one after the other, some 4 s. Raises `TestbedError` when one could not be read."""
+    """All canaries, one after the other, some 6 s. Raises `TestbedError` when one could not be read."""
     # A host may have few CPUs by its topology: that is the variant's, and nothing of the machine.
     with lifted(testbed.engine, testbed.name, testbed.topology.hosts):
         return _look(testbed)
@@ -103,6 +126,6 @@ def look(testbed: Testbed) -> dict[str, float]:
 
 def _look(testbed: Testbed) -> dict[str, float]:
     os.sync()  # what the last run wrote is not to be paid for by the canary
-    cpu, fsync = cpu_s(), fsync_s(testbed)
+    cpu, memory, fsync = cpu_s(), memory_s(), fsync_s(testbed)
     nic, fixed = network(testbed)
-    return {"cpu": cpu, "fsync": fsync, "nic": nic, "transfer": fixed}
+    return {"cpu": cpu, "memory": memory, "fsync": fsync, "nic": nic, "transfer": fixed}

@@ -78,7 +78,7 @@ def test_forms(judged, tmp_path, capsys):
     assert judged.asked[-1] is True
     capsys.readouterr()
     assert main(["results", "judge", "--experiment", "nothing", "--store", str(tmp_path)]) == 2
-    assert "not read: run x: cut" in capsys.readouterr().out
+    assert "problem: run x: cut" in capsys.readouterr().out
 
 
 def test_what_could_not_be_read_is_no_ok(judged, tmp_path):

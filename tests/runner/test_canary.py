@@ -8,7 +8,7 @@ from testbed.errors import TestbedError
 from testbed.hosts.host import Result
 from testbed.runner import canary
 from testbed.runner import transfer as module
-from testbed.runner.canary import cpu_s, ends, ideal_bytes_per_s
+from testbed.runner.canary import cpu_s, ends, ideal_bytes_per_s, memory_s
 from testbed.runner.transfer import transfer
 from testbed.topology.find import find
 
@@ -77,6 +77,15 @@ def test_the_network_is_looked_at_between_brokers_of_one_rack_if_there_are_such(
     racks = [broker.rack for broker in testbed.topology.brokers]
     assert (first.rack == second.rack) == (racks.count(first.rack) > 1)
     assert ideal_bytes_per_s(first, second) == pytest.approx(first.nic.tx_bps / 8 * 1448 / 1514)
+
+
+def test_the_memory_canary_writes_what_may_be_written_and_no_longer_than_it_may(monkeypatch):
+    monkeypatch.setattr(canary, "MEMORY_BYTES", 64 * canary.MIB)
+    assert 0.001 < memory_s() < 60
+    monkeypatch.setattr(canary, "available_bytes", lambda _text: 8 * canary.MIB)
+    instants = iter([0.0, 1.0, 3.0, 4.0, 5.0, 6.0])
+    monkeypatch.setattr(canary.time, "perf_counter", lambda: next(instants))
+    assert memory_s() == 4.0 / 2 * 1024
 
 
 def test_the_cpu_canary_is_the_median_of_its_rounds(monkeypatch):
