@@ -69,7 +69,7 @@ class Store:
         """A store at a path, `file:///path` (`file:/path` is the same), or
         `s3://bucket/prefix?region=…&endpoint_override=…` (`s3a://` is the same).
 
-        Nothing is created before the first commit. Raises StoreError for a scheme that is not known.
+        Nothing is created before the first commit. Raises StoreError for a scheme that is not known, and for a file.
         """
         text = str(uri_or_path)
         if text.startswith("file:/") and not text.startswith("file://"):
@@ -77,11 +77,11 @@ class Store:
         parts = urlsplit(text)
         if isinstance(uri_or_path, Path) or "://" not in text:
             root = Path(text).expanduser().absolute()
-            return Store(LocalFiles(root), str(root))
+            return Store(LocalFiles(_folder(root)), str(root))
         if parts.scheme == "file":
             if parts.netloc not in ("", "localhost"):
                 raise StoreError(f"store {text!r}: a file URI has three slashes: file:///path")
-            return Store(LocalFiles(Path(unquote(parts.path))), text)
+            return Store(LocalFiles(_folder(Path(unquote(parts.path)))), text)
         if parts.scheme in ("s3", "s3a"):
             try:
                 filesystem, root_key = fs.FileSystem.from_uri(text.replace("s3a://", "s3://", 1))
@@ -352,6 +352,12 @@ class Store:
 def entry_of(manifest: Manifest, kind: FileKind) -> StoredFile | None:
     """The run's file of that kind."""
     return next((f for f in manifest.files if f.kind == kind), None)
+
+
+def _folder(root: Path) -> Path:
+    if root.exists() and not root.is_dir():
+        raise StoreError(f"{root} is a file, not a store; `testbed results import` puts an archive into one")
+    return root
 
 
 def _manifest_path(run_id: str) -> str:

@@ -13,8 +13,11 @@ from results.nights.advance import night_of
 from results.nights.judging import iso, micros
 from results.nights.state import Learned, State
 
-AHEAD = timedelta(hours=36)
-"""Two machines' clocks may differ, and their time zones be mistaken; by more than that a run is dated wrongly."""
+AHEAD = timedelta(hours=12)
+"""Two machines' clocks may differ; by more than that a run is dated wrongly. It is less than a night: what comes due is
+not newer than the next night's own runs, nor do those of this night look old beside it."""
+BACK = timedelta(hours=36)
+"""So far a series is set back that was judged up to a run dated ahead: tonight's runs are new to it then."""
 
 
 def latest(now: datetime) -> int:
@@ -28,7 +31,7 @@ def up_to(states: Mapping[str, State], now: datetime | None) -> Mapping[str, Sta
 
 
 def _up_to(state: State, now: datetime) -> State:
-    edge, tonight = latest(now), micros((now - AHEAD).isoformat())
+    edge, tonight = latest(now), micros((now - BACK).isoformat())
     if state.judged > edge:
         state = replace(state, judged=tonight)
     if state.said.told > edge:

@@ -32,7 +32,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
 """Canary → the change, as a fraction of its level and on its own scale, up to which nobody asks."""
 BAD: Mapping[str, int] = {
     "canary.nic": -1,
-    "canary.transfer": -1,
+    "canary.transfer": 1,
     "canary.cpu": 1,
     "canary.memory": 1,
     "canary.fsync": 1,

@@ -78,7 +78,7 @@ def night(
     now: datetime | None = None,
 ) -> Night:
     """Take in what is new, judge every night that was not judged yet, keep what was found; the same again when nothing
-    is new. With `also_disturbed` runs count that only the machine made inconclusive. Runs that are dated more than 36 h
+    is new. With `also_disturbed` runs count that only the machine made inconclusive. Runs that are dated more than 12 h
     after `now` are left out, and named.
 
     Raises StoreError when the store is locked, and still is after `wait`, or cannot be written, or its histories cannot
@@ -112,10 +112,8 @@ def look(
     if not known:
         return Night((), before)
     before, learned = clock.up_to(before, now), clock.learned_by(learned, now)
-    hidden = sorted(store.catalogue.index().aside)
     with table(spark, store, known) as every, fast(spark):
-        seen = every.where(~f.col("run_id").isin(hidden)) if hidden else every
-        values, ahead = _dated(counted(seen, also_disturbed=also_disturbed), now)
+        values, ahead = _dated(standing(store, every, also_disturbed=also_disturbed), now)
         about = catalogue(values)
         if not about:  # every run was set aside, or is dated ahead
             return Night((), before, ahead, learned=learned)
@@ -143,6 +141,18 @@ def look(
     return Night(tuple(about), after, ahead, family=family, learned=taught[-1] if taught else None)
 
 
+def standing(store: Store, every: DataFrame, *, also_disturbed: bool) -> DataFrame:
+    """The rows that count of runs that were not set aside."""
+    hidden = sorted(store.catalogue.index().aside)
+    seen = every.where(~f.col("run_id").isin(hidden)) if hidden else every
+    return counted(seen, also_disturbed=also_disturbed)
+
+
+def due_by(values: DataFrame, now: datetime | None) -> DataFrame:
+    """The rows of runs that are not dated ahead."""
+    return values if now is None else values.where(f.col("at") <= f.timestamp_micros(f.lit(clock.latest(now))))
+
+
 def _dated(values: DataFrame, now: datetime | None) -> tuple[DataFrame, tuple[str, ...]]:
     """The rows of runs that are not dated ahead, and a line about the others."""
     if now is None:
@@ -151,7 +161,7 @@ def _dated(values: DataFrame, now: datetime | None) -> tuple[DataFrame, tuple[st
     newest = f.max(f.unix_micros("at")).alias("newest")
     others = values.where(f.col("at") > edge).agg(f.count_distinct("run_id"), f.min("run_id"), newest)
     ((runs, first, latest),) = others.collect()
-    return values.where(f.col("at") <= edge), clock.ahead(runs, first, latest, now)
+    return due_by(values, now), clock.ahead(runs, first, latest, now)
 
 
 def catalogue(values: DataFrame) -> list[About]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from results.nights import parts
-from results.nights.ingest import counted, table
-from results.nights.night import BUCKET, fast
+from results.nights.ingest import table
+from results.nights.night import BUCKET, due_by, fast, standing
 from results.nights.scenarios import Scenario
 from results.store import Store
 
@@ -36,28 +37,29 @@ def points(
     newest: int = NEWEST,
     *,
     also_disturbed: bool = False,
+    now: datetime | None = None,
 ) -> dict[str, Points]:
-    """Series → its newest runs, for every series of these scenarios; `also_disturbed` as for `night`."""
+    """Series → its newest runs, for every series of these scenarios; `also_disturbed` and `now` as for `night`."""
     wanted = [line.about.series for each in found for line in each.lines]
     there = parts.paths(store)
     try:
-        return _drawn(spark, store, wanted, newest, also_disturbed=also_disturbed)
+        return _drawn(spark, store, wanted, newest, also_disturbed=also_disturbed, now=now)
     except (FileNotFoundError, PySparkException, Py4JError):
         # Nothing is locked here: somebody else who judges may have put parts together.
         if parts.paths(store) == there:
             raise
-        return _drawn(spark, store, wanted, newest, also_disturbed=also_disturbed)
+        return _drawn(spark, store, wanted, newest, also_disturbed=also_disturbed, now=now)
 
 
 def _drawn(
-    spark: SparkSession, store: Store, wanted: list[str], newest: int, *, also_disturbed: bool
+    spark: SparkSession, store: Store, wanted: list[str], newest: int, *, also_disturbed: bool, now: datetime | None
 ) -> dict[str, Points]:
     known = parts.whole(store) if wanted else []
     if not known:
         return {}
     with table(spark, store, known) as values, fast(spark):
         names = spark.createDataFrame([(name,) for name in wanted], "series string")
-        shown = counted(values, also_disturbed=also_disturbed)
+        shown = due_by(standing(store, values, also_disturbed=also_disturbed), now)
         rows = shown.join(f.broadcast(names), "series").select("series", "at", "run_id", "kafka", "value")
         buckets = max(spark.sparkContext.defaultParallelism, -(-len(wanted) // BUCKET))
         grouped = rows.groupBy(f.expr(f"pmod(xxhash64(series), {buckets})"))

@@ -9,10 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+
+
+class SparkMissing(RuntimeError):
+    """No session: Spark's JVM did not start, or its master cannot be used; the message has what it said."""
 
 
 @contextmanager
@@ -24,7 +29,7 @@ def session(
     Its UI is off, its temporary files and warehouse lie in a folder that is removed at the end. `memory` is the
     driver's heap as Spark writes it (``2g``), and that of each executor where `master` is a cluster. This package is
     sent along: what workers need besides is Python of the same version, with what `pyproject.toml` lists.
-    `settings` are more of Spark's own, such as `results.spark.objects.s3_settings`.
+    `settings` are more of Spark's own, such as `results.spark.objects.s3_settings`. Raises `SparkMissing`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder:
@@ -48,9 +53,13 @@ def _context(conf: SparkConf, log: Path) -> SparkContext:
                 gateway = launch_gateway(conf, {"stdout": stream, "stderr": stream})  # type: ignore[no-untyped-call]
             except PySparkRuntimeError as error:
                 said = log.read_text(encoding="utf-8", errors="replace")[-2000:]
-                raise RuntimeError(f"Spark did not start ({error}); it said:\n{said}") from error
+                raise SparkMissing(f"Spark did not start ({error}); it said:\n{said}") from error
+    else:
+        gateway = SparkContext._gateway
+    try:
         return SparkContext(conf=conf, gateway=gateway)
-    return SparkContext(conf=conf)
+    except Py4JError as error:
+        raise SparkMissing(f"Spark's context was not made: {str(error).splitlines()[0]}") from error
 
 
 def _package(folder: str) -> str:

@@ -18,7 +18,7 @@ from results.nights.night import Night, night
 from results.nights.scenarios import EXIT, TONIGHT, Scenario, scenarios, worst
 from results.series.history import Acknowledged
 from results.store import Store, StoreError
-from testbed.cli.show import document, table, write
+from testbed.cli.show import document, require_writable, table, write
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import reports_dir
 from testbed.meant import did_you_mean
@@ -36,17 +36,20 @@ PATIENCE = timedelta(minutes=10)
 @contextmanager
 def spark_of(args: argparse.Namespace) -> "Iterator[SparkSession]":
     """A session on the master that was asked for."""
-    from results.spark.session import session
+    from results.spark.session import SparkMissing, session
 
     try:
         with session(args.master, args.memory) as spark:
             yield spark
+    except SparkMissing as error:
+        raise TestbedError(f"{error}\n--master is {args.master}, --memory is {args.memory}") from error
     except StoreError as error:
         raise TestbedError(str(error)) from error
 
 
 def judge(store: Store, args: argparse.Namespace) -> int:
     """Take in new runs, judge the nights since the last time, tell."""
+    require_writable(args.junit, args.report)
     done, found = _night(store, args, args.report)
     tell(store, done, found, args)
     return EXIT[worst(found, done.problems)]
@@ -80,7 +83,7 @@ def _night(
             from results.nights.points import points
             from results.report.nights import render_nights
 
-            drawn = points(spark, store, found, also_disturbed=args.also_disturbed)
+            drawn = points(spark, store, found, also_disturbed=args.also_disturbed, now=now)
             write(page, render_nights(store.location, done, found, drawn, _links(page)))
     return done, found
 

@@ -186,7 +186,11 @@ def refuse_with_resume(args: argparse.Namespace, names: Sequence[str], whole: st
     """Raises `UsageError` when a series is gone on with and only some of what says what is run is given: a part cannot
     be held against what was asked for then, and would have no effect. `whole` is what makes it the whole command."""
     values = {name: getattr(args, name) for name in names}
-    given = [f"--{name.replace('_', '-')}" for name, value in values.items() if value not in (None, [], False)]
+    given = [
+        f"--{name.replace('_', '-')}"
+        for name, value in values.items()
+        if value is not None and value is not False and value != []
+    ]
     if given:
         raise UsageError(
             f"{', '.join(given)} with --resume {args.resume}: what a series runs was said when it began; leave it out, "

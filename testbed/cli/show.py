@@ -38,10 +38,14 @@ def require_writable(*paths: Path | None) -> None:
     for path in paths:
         if path is None:
             continue
-        folder = next(each for each in (path.absolute().parent, *path.absolute().parents) if each.exists())
-        if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-            why = "is a folder" if path.is_dir() else f"{folder} is no folder that can be written to"
-            raise UsageError(f"{path}: {why}; name a file")
+        try:
+            if path.is_dir():
+                raise UsageError(f"{path} is a folder; name a file")
+            folder = next(each for each in path.absolute().parents if each.exists())
+        except OSError as error:
+            raise UsageError(f"{path} cannot be looked at: {error.strerror or error}") from error
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise UsageError(f"{path}: {folder} is no folder that can be written to; name a file elsewhere")
 
 
 def write(path: Path, text: str) -> None:

@@ -29,14 +29,13 @@ def never_made(series: Series, state: SoFar, slot: Slot, kind_of: Callable[[str]
 def nothing_to_compare(series: Series) -> Callable[[Slot, SoFar], bool]:
     """`never_made` of variants that have nothing in common; without its baseline a variant's run is needless, too."""
 
-    def spare(slot: Slot, state: SoFar) -> bool:
-        part, _first = series.part_of(slot)
-        baselines = {baseline for baseline, candidate in part.pairs if candidate == slot.variant}
-        of_them = [each for each in series.slots if each.variant in baselines]
-        tried = {failure.slot for failure in state.failures}
-        if never_made(series, state, slot):
-            return True
-        ever = any(each.index in state.ran for each in of_them)
-        return slot.index not in tried and not ever and sum(each.index in tried for each in of_them) >= CERTAIN
+    return lambda slot, state: never_made(series, state, slot) or without_baseline(series, state, slot)
 
-    return spare
+
+def without_baseline(series: Series, state: SoFar, slot: Slot) -> bool:
+    """Whether none of a candidate's baselines ever ran, and that was tried often enough."""
+    part, _first = series.part_of(slot)
+    baselines = {baseline for baseline, candidate in part.pairs if candidate == slot.variant}
+    of_them = {each.index for each in series.slots if each.variant in baselines}
+    tried = {failure.slot for failure in state.failures}
+    return slot.index not in tried and len(of_them & tried) >= CERTAIN and not any(at in state.ran for at in of_them)

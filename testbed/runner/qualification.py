@@ -12,7 +12,7 @@ from results.compare.qualification import CERTAIN, Cell, Kind, doubtful
 from testbed.errors import UsageError
 from testbed.meant import did_you_mean
 from testbed.runner.limits import narrow_enough
-from testbed.runner.never import never_made
+from testbed.runner.never import never_made, without_baseline
 from testbed.runner.outcome import by_block, findings
 from testbed.runner.schedule import Slot
 from testbed.runner.series import Group, Ran, Series, SoFar
@@ -170,6 +170,10 @@ def spare(all_pairs: bool) -> Callable[[Series], Callable[[Slot, SoFar], bool]]:
             part, first = series.part_of(slot)
             blocks = by_block(series, state)
             if part.pairs:
+                # Without its baselines a candidate's runs are those of a scenario that is run once.
+                mine = [runs for runs in blocks if slot.variant in runs]
+                if len(mine) >= CERTAIN and without_baseline(series, state, slot):
+                    return True
                 return not all_pairs and not blocks[slot.block] and _known(series, state, part)
             if slot.block == first:
                 return False

@@ -13,6 +13,8 @@ from results.nights.state import Said, State
 from results.series.calibrate import Profile
 from results.series.decision import Change
 from results.series.history import History, Reported
+from results.spark import session
+from results.spark.session import SparkMissing
 from results.store import Store
 from testbed.cli import nights
 from testbed.cli.main import main
@@ -79,6 +81,30 @@ def test_forms(judged, tmp_path, capsys):
     capsys.readouterr()
     assert main(["results", "judge", "--experiment", "nothing", "--store", str(tmp_path)]) == 2
     assert "problem: run x: cut" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--junit", "--report"])
+def test_what_could_not_be_written_is_refused_before_anything_is_judged(judged, tmp_path, option):
+    judged("OK")
+    assert main(["results", "judge", option, "/dev/null/there/x", "--store", str(tmp_path)]) == 64
+    assert judged.asked == []
+
+
+def test_spark_that_does_not_start_is_told_in_a_line(tmp_path, capsys, monkeypatch):
+    def none(_master, _memory):
+        raise SparkMissing("Spark did not start")
+
+    monkeypatch.setattr(session, "session", none)
+    assert main(["results", "judge", "--memory", "2x", "--store", str(tmp_path)]) == 70
+    told = capsys.readouterr().err
+    assert "Traceback" not in told and "--memory is 2x" in told
+
+
+def test_an_archive_is_no_store(tmp_path, capsys):
+    (tmp_path / "kafka.tar").write_text("x")
+    for action in ("list", "judge"):
+        assert main(["results", action, "--store", str(tmp_path / "kafka.tar")]) in (64, 70)
+        assert "is a file, not a store; `testbed results import`" in capsys.readouterr().err
 
 
 def test_what_could_not_be_read_is_no_ok(judged, tmp_path):

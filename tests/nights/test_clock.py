@@ -38,8 +38,8 @@ def test_what_was_told_then_is_not_told_for_ever_and_a_baseline_begins():
 
 
 def test_clocks_that_differ_by_little_change_nothing():
-    said = Said("REGRESSED", reported=REPORTED, told=AT + 35 * HOUR)
-    near = State("a", judged=AT + 35 * HOUR, history=History(iso(AT + 35 * HOUR), (REPORTED,)), said=said)
+    said = Said("REGRESSED", reported=REPORTED, told=AT + 11 * HOUR)
+    near = State("a", judged=AT + 11 * HOUR, history=History(iso(AT + 11 * HOUR), (REPORTED,)), said=said)
     states = states_of(near, State("b", judged=NEVER), State("c", judged=AT - DAY_US))
     assert clock.up_to(states, NOW) == states
     assert clock.up_to(states_of(State("a", judged=AT + 400 * DAY_US)), None)["a"].judged == AT + 400 * DAY_US
@@ -60,4 +60,4 @@ def test_runs_that_are_left_out_are_named():
     assert one.startswith("run run-x is dated ahead of this machine's clock, 2025-04-05T05:00:00.000000Z where it is ")
     (three,) = clock.ahead(3, "run-x", later, NOW)
     assert three.startswith("3 runs, run-x the first of them, are dated ahead")
-    assert clock.latest(NOW) == AT + 36 * HOUR
+    assert clock.latest(NOW) == AT + 12 * HOUR

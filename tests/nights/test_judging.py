@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from results.nights.advance import DAY_US
-from results.nights.judging import iso, judge_bucket, learn_from, micros, moved
+from results.nights.judging import BAD, LIMITS, iso, judge_bucket, learn_from, micros, moved
 from results.nights.state import NEVER, State
 from results.series.history import Acknowledged
 from results.series.judge import Judge
@@ -263,6 +263,27 @@ def test_lessons_go_on_from_what_was_known(learned):
 )
 def test_a_canary_moves_beyond_its_limit_and_its_noise(metric, old, new, did):
     assert moved(metric, np.array(old), np.array(new)) is did
+
+
+@pytest.mark.parametrize(
+    ("metric", "good", "bad"),
+    [
+        ("canary.nic", 1.0, 0.9),
+        ("canary.transfer", 1.0, 1.1),
+        ("canary.cpu", 0.05, 0.06),
+        ("canary.memory", 0.6, 1.8),
+        ("canary.fsync", 0.0002, 0.0006),
+        ("canary.steal", 0.0, 0.05),
+    ],
+)
+def test_a_worse_machine_explains_what_got_worse_and_a_better_one_what_got_better(metric, good, bad):
+    """As `testbed.runner.canary` reads them; the lowest NIC and stolen time are a run's own."""
+    assert BAD.keys() == LIMITS.keys()
+    old, new = np.array([good] * 10), np.array([bad] * 3)
+    assert moved(metric, old, new, 0.1, worse=True)
+    assert not moved(metric, old, new, -0.1, worse=False)
+    assert not moved(metric, new.repeat(4), old[:3], 0.1, worse=True)
+    assert moved(metric, new.repeat(4), old[:3], -0.1, worse=False)
 
 
 def test_times_are_read_as_they_were_written():

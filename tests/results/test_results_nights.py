@@ -199,15 +199,17 @@ def test_runs_dated_ahead_are_left_out_and_stop_nothing(spark, tmp_path, learned
     frozen = look(spark, store, known, {}, learned, Judge())
     assert frozen.problems == ()
     found = look(spark, store, known, frozen.states, replace(learned, night=1_000_000), Judge(), now=now)
-    assert {each.runs for each in found.about if each.better != "canary"} == {32}  # 36 hours are nothing
+    assert {each.runs for each in found.about if each.better != "canary"} == {31}
     (line,) = found.problems
-    assert line.startswith(f"8 runs, {generate.id_of(0, 32)} the first of them, are dated ahead")
-    tonight = round(generate.when(0, 31).timestamp()) * 1_000_000
+    assert line.startswith(f"9 runs, {generate.id_of(0, 31)} the first of them, are dated ahead")
+    tonight = round(generate.when(0, 30).timestamp()) * 1_000_000
     assert {state.judged for state in found.states.values()} == {tonight}
-    assert {state.said.runs for state in found.states.values() if state.said.runs} == {32}
+    assert {state.said.runs for state in found.states.values() if state.said.runs} == {31}
     assert found.learned.night == int(night_of(np.array([round(now.timestamp()) * 1_000_000]))[0])
     early = look(spark, store, known, {}, learned, Judge(), now=generate.START.replace(year=2020))
     assert (early.about, early.states, len(early.problems)) == ((), {}, 1)
+    every = scenarios(found)
+    assert {len(each.ids) for each in points(spark, store, every, now=now).values()} == {31}
 
 
 def test_a_night_waits_for_nobody_and_writes_nothing_under_another_lock(spark, tmp_path):

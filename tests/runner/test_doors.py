@@ -105,6 +105,7 @@ def test_a_part_of_what_is_run_is_refused_with_resume(doors, capsys):
     assert main([*COMPARE, "--pairs", "8"]) == 0
     assert main(["compare", "--resume", known()[0], "--pairs", "20", "--threshold", "1"]) == 64
     assert "--pairs, --threshold with --resume" in capsys.readouterr().err
+    assert main(["compare", "--resume", known()[0], "--seed", "0"]) == 64
     assert main([*COMPARE, "--pairs", "8", "--resume", known()[0], "--store", "other"]) == 64
     assert "store: " in capsys.readouterr().err
 

@@ -205,6 +205,16 @@ def test_a_candidate_that_never_starts_is_not_tried_for_ever(doors):
     assert len(doors.executors[1].made) == cases
 
 
+def test_a_baseline_that_never_starts_is_told_and_the_candidate_is_not_run_beside_nothing(doors, capsys, tmp_path):
+    doors.fail = lambda label, number: None if of_new(label) else TestbedError("no jar")
+    assert main([*PAIRED, "--markdown", "--junit", str(tmp_path / "j.xml")]) == 2
+    made = [of_new(label) for label in doors.executors[0].made]
+    assert made.count(False) == CERTAIN
+    assert CERTAIN <= made.count(True) <= CERTAIN + 1
+    assert f"{OLD}: it could not be run: no jar" in capsys.readouterr().out
+    assert "no jar" in (tmp_path / "j.xml").read_text()
+
+
 @pytest.mark.parametrize("point", range(0, 27, 2))
 def test_killed_anywhere_and_resumed_the_same_runs_are_there_once(doors, monkeypatch, capsys, point):
     """One scenario of two fails and is run three times; the kill comes before or after a line of the journal."""
