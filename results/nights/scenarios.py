@@ -102,7 +102,7 @@ def scenarios(
         # What was never measured, or not for long, is no series of tonight; nor what newer runs do not even look for.
         measured = [each for each in members if each.newest_value is not None]
         lately = [each for each in measured if _age(last.newest, each.newest_value) <= retired]
-        lately = [each for each in lately if _looked_for(each, members, tonight)]
+        lately = [each for each in lately if _looked_for(each, members)]
         found += [
             _scenario(lately, own, night.states, newest, late=late)
             for own in _by_environment(members, last, night.states, newest)
@@ -110,9 +110,9 @@ def scenarios(
     return sorted(_named(found), key=lambda each: (rank(each.verdict), each.name))
 
 
-def _looked_for(each: About, members: Sequence[About], tonight: timedelta) -> bool:
+def _looked_for(each: About, members: Sequence[About]) -> bool:
     here = max(other.newest for other in members if other.environment == each.environment)
-    return _age(here, each.newest) <= tonight
+    return _age(here, each.newest) <= SAME_NIGHT
 
 
 def _most_runs(members: Iterable[About]) -> int:

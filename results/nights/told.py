@@ -20,7 +20,7 @@ def lines(found: Sequence[Scenario]) -> list[str]:
     width = max((len(each.name) for each in found), default=0)
     told = []
     for each in found:
-        told.append(f"{each.verdict:<11}  {each.name:<{width}}  {_summary(each)}".rstrip())
+        told.append(f"{each.verdict:<11}  {each.name:<{width}}  {summary(each)}".rstrip())
         for line in each.lines:
             if line.tonight is not None:
                 told.append(f"{'':13}{line.about.metric} [{line.about.series}]: {change_words(line)}")
@@ -28,7 +28,8 @@ def lines(found: Sequence[Scenario]) -> list[str]:
     return told
 
 
-def _summary(each: Scenario) -> str:
+def summary(each: Scenario) -> str:
+    """A scenario in one line: how many series, or which of them and why."""
     if each.verdict == "OK":
         return f"{len(each.lines)} series, Kafka {each.kafka}"
     metrics = [line.about.metric for line in each.lines if line.verdict == each.verdict]
@@ -130,7 +131,7 @@ def markdown(found: Sequence[Scenario], problems: Sequence[str]) -> str:
     ]
     told += [
         f"| {_bold(each.verdict)} | {_cell(each.name)} | {_cell(each.kafka)} | {len(each.lines)} "
-        f"| {_cell(_summary(each) if each.verdict != 'OK' else '')} |"
+        f"| {_cell(summary(each) if each.verdict != 'OK' else '')} |"
         for each in found
     ]
     changes = [(each, line) for each in found for line in each.lines if line.tonight is not None]
@@ -196,7 +197,7 @@ def junit(found: Sequence[Scenario], problems: Sequence[str]) -> str:
         )
         if each.verdict not in ("OK", "IMPROVED"):
             kind = "failure" if each.verdict == "REGRESSED" else "error"
-            message = _fit(f"{each.verdict}: {_summary(each)}")
+            message = _fit(f"{each.verdict}: {summary(each)}")
             detail = "\n".join(
                 f"{line.about.metric}: {line.verdict} {change_words(line) or line.why}" for line in each.lines
             )

@@ -15,6 +15,7 @@ from results.nights.judging import better_of, iso
 from results.nights.night import Night
 from results.nights.points import Points
 from results.nights.scenarios import Line, Scenario, worst
+from results.nights.told import summary
 from results.report.page import Figure
 from results.report.render import embedded, inline, template
 from results.series.history import Reported
@@ -178,7 +179,7 @@ def waiting(found: Sequence[Scenario], links: Links) -> list[Told]:
 
 def _other(each: Scenario) -> tuple[str, str, str, str]:
     """(state, word, scenario, why) of one about which nothing can be said."""
-    return STATES[each.verdict], WORDS[each.verdict], each.name, each.why
+    return STATES[each.verdict], WORDS[each.verdict], each.name, summary(each)
 
 
 def document(found: Sequence[Scenario], points: Mapping[str, Points], links: Links) -> dict[str, Any]:
