@@ -14,6 +14,9 @@ from results.series.noise import Noise
 from results.series.replay import AGAIN, GROWN
 from results.series.shuffle import learn
 
+MOST = 3
+"""So often a night runs what is noisy. A history that is begun in one go has dozens, and no earlier night to look back
+to: every score would be a new one then, and the clearest step no surprise."""
 LEARN_FROM = 1000
 """So many series at most tell what all are like."""
 
@@ -24,14 +27,14 @@ def due(known: Learned | None, night: int, length: float) -> bool:
 
 
 def usual(runs: Runs) -> Ints:
-    """How many runs each series has a night: half of the nights on which it has any have no more."""
+    """How many runs each series has a night, `MOST` at most: half of the nights on which it has any have no more."""
     there = np.isfinite(runs.values)
     owner, night = runs.owner[there], night_of(runs.at[there])
     begins = np.flatnonzero((np.diff(owner, prepend=-1) != 0) | (np.diff(night, prepend=night[:1] - 1) != 0))
     counts = np.diff(np.append(begins, len(owner)))
     bounds = np.searchsorted(owner[begins], np.arange(runs.series + 1))
     found = [counts[a:b] for a, b in itertools.pairwise(bounds)]
-    return np.array([math.ceil(np.median(each)) if len(each) else 1 for each in found], np.int64)
+    return np.array([min(math.ceil(np.median(each)), MOST) if len(each) else 1 for each in found], np.int64)
 
 
 def again(
