@@ -8,10 +8,9 @@ import numpy as np
 from results.nights.advance import Runs, Teacher, advance, night_of
 from results.nights.state import Learned
 from results.series.block import Block, Ints
-from results.series.calculator import FEWEST_RUNS
 from results.series.judge import Judge
 from results.series.noise import Noise
-from results.series.replay import AGAIN, GROWN
+from results.series.replay import AGAIN, GROWN, typical_length
 from results.series.shuffle import learn
 
 MOST = 3
@@ -41,9 +40,7 @@ def again(
     known: Learned | None, night: int, block: Block, seed: int, share: float, each: Ints | None = None
 ) -> Learned:
     """What is known on that night; the same as before when it is not time yet. `each` is that of `learn`."""
-    # Series that have not begun make no night one of learning.
-    begun = block.counts[block.counts >= FEWEST_RUNS]
-    length = float(np.median(begun)) if len(begun) else 0.0
+    length = typical_length(block)
     if known is not None and not due(known, night, length):
         return known
     noise = learn(block, seed + night, share, each=each)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from results.compaction import locked
@@ -150,16 +150,19 @@ def standing(store: Store, every: DataFrame, *, also_disturbed: bool) -> DataFra
 
 def due_by(values: DataFrame, now: datetime | None) -> DataFrame:
     """The rows of runs that are not dated ahead."""
-    return values if now is None else values.where(f.col("at") <= f.timestamp_micros(f.lit(clock.latest(now))))
+    return values if now is None else values.where(f.col("at") <= _edge(now))
+
+
+def _edge(now: datetime) -> Column:
+    return f.timestamp_micros(f.lit(clock.latest(now)))
 
 
 def _dated(values: DataFrame, now: datetime | None) -> tuple[DataFrame, tuple[str, ...]]:
     """The rows of runs that are not dated ahead, and a line about the others."""
     if now is None:
         return values, ()
-    edge = f.timestamp_micros(f.lit(clock.latest(now)))
     newest = f.max(f.unix_micros("at")).alias("newest")
-    others = values.where(f.col("at") > edge).agg(f.count_distinct("run_id"), f.min("run_id"), newest)
+    others = values.where(f.col("at") > _edge(now)).agg(f.count_distinct("run_id"), f.min("run_id"), newest)
     ((runs, first, latest),) = others.collect()
     return due_by(values, now), clock.ahead(runs, first, latest, now)
 

@@ -28,6 +28,12 @@ class Found:
     change: Change
 
 
+def typical_length(block: Block) -> float:
+    """The median of the series that are learned from: where most have not begun, all would be as short each night."""
+    begun = block.counts[block.counts >= FEWEST_RUNS]
+    return float(np.median(begun)) if len(begun) else 0.0
+
+
 def learning(seed: int, rule_night: float, again: int = AGAIN, each: int = 1) -> Callable[[int, Block], Noise]:
     """What `replay` asks for its noise: learns from what is there on the first night, anew every `again` nights and as
     the series grow, and gives the same in between. `rule_night` is `Rule.night`; a series has `each` runs a night; each
@@ -36,8 +42,7 @@ def learning(seed: int, rule_night: float, again: int = AGAIN, each: int = 1) ->
     known: list[tuple[int, float, Noise]] = []
 
     def known_by(night: int, block: Block) -> Noise:
-        # Of those that are learned from: where most series have not begun, all would be as short each night.
-        length = float(np.median(block.counts[block.counts >= FEWEST_RUNS]))
+        length = typical_length(block)
         if not known or night - known[-1][0] >= again or length >= GROWN * known[-1][1]:
             noise = learn(block, seed + night, rule_night, each=np.full(len(block.counts), each))
             if known:

@@ -3,13 +3,13 @@
 import argparse
 
 from results.report.sweep import growth
-from testbed.cli.series import against, as_json, ending, problem_lines, variants_table
+from testbed.cli.series import against, as_json, ending, problem_lines, store_for, variants_table
 from testbed.cli.show import Steps
 from testbed.errors import UsageError
 from testbed.runner.comparisons import DOOR, Comparison
 from testbed.runner.limits import parse_budget
 from testbed.runner.report import sweep_page, write_sweep
-from testbed.runner.run import Result, begin, new_series, resume, store_of
+from testbed.runner.run import Result, begin, new_series, resume
 
 OPTIONS = ("repeats", "seed", "budget", "resume")
 """What a single run has no use for."""
@@ -31,7 +31,7 @@ def compare(args: argparse.Namespace, comparison: Comparison) -> int:
         comparison.variants(args.set, args.profile, args.kafka, args.topology),
         comparison.repeats if args.repeats is None else args.repeats,
         1 if args.seed is None else args.seed,
-        store=args.store or (store_of(args.resume) if args.resume else None),
+        store=store_for(args),
         measure_names=comparison.measures,
     )
     budget_s = parse_budget(args.budget)

@@ -5,13 +5,12 @@ import sys
 
 from results.compare.qualification import Qualification
 from results.compare.qualified import EXIT, as_json, as_junit, headline, lines, markdown
-from testbed.cli.series import or_else
+from testbed.cli.series import or_else, store_for
 from testbed.cli.show import document
 from testbed.cli.show import write as write_file
 from testbed.experiments.reports import reports_dir
 from testbed.runner.qualification import SUITES, Scope
 from testbed.runner.qualified import new_qualification, write
-from testbed.runner.run import store_of
 from testbed.runner.series import Series
 
 
@@ -31,7 +30,7 @@ def asked_for(args: argparse.Namespace) -> Series:
         args.against,
         scope,
         or_else(args.seed, 1),
-        store=args.store or (store_of(args.resume) if args.resume else None),
+        store=store_for(args),
         measures=args.measure,
         threshold=or_else(args.threshold, 3.0) / 100,
     )

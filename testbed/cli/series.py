@@ -14,7 +14,7 @@ from testbed.errors import UsageError
 from testbed.runner.comparisons import DOOR
 from testbed.runner.outcome import Broken, Outcome, Row
 from testbed.runner.report import sweep_page
-from testbed.runner.run import Result
+from testbed.runner.run import Result, store_of
 from testbed.runner.variant import differing
 
 T = TypeVar("T")
@@ -180,6 +180,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def or_else(value: T | None, default: T) -> T:
     """What was given, or the default."""
     return default if value is None else value
+
+
+def store_for(args: argparse.Namespace) -> str | None:
+    """The store that was named, or that of the series gone on with; None: the usual one. Raises `UsageError`."""
+    return args.store or (store_of(args.resume) if args.resume else None)
 
 
 def refuse_with_resume(args: argparse.Namespace, names: Sequence[str], whole: str) -> None:

@@ -13,23 +13,15 @@ def never_made(series: Series, state: SoFar, slot: Slot, kind_of: Callable[[str]
 
     What was tried is tried again by `--resume`; where that helps, the rest is needed again.
     """
-    tried = {failure.slot for failure in state.failures}
-    if slot.index in tried:
+    if slot.index in _tried(state):
         return False
 
     def dead(label: str) -> bool:
-        mine = {each.index for each in series.slots if kind_of(each.variant) == kind_of(label)}
-        return len(mine & tried) >= CERTAIN and not any(index in mine for index in state.ran)
+        return _dead(state, {each.index for each in series.slots if kind_of(each.variant) == kind_of(label)})
 
     part, _first = series.part_of(slot)
     held_against = [candidate for baseline, candidate in part.pairs if baseline == slot.variant]
     return dead(slot.variant) or (bool(held_against) and all(map(dead, held_against)))
-
-
-def nothing_to_compare(series: Series) -> Callable[[Slot, SoFar], bool]:
-    """`never_made` of variants that have nothing in common; without its baseline a variant's run is needless, too."""
-
-    return lambda slot, state: never_made(series, state, slot) or without_baseline(series, state, slot)
 
 
 def without_baseline(series: Series, state: SoFar, slot: Slot) -> bool:
@@ -37,5 +29,17 @@ def without_baseline(series: Series, state: SoFar, slot: Slot) -> bool:
     part, _first = series.part_of(slot)
     baselines = {baseline for baseline, candidate in part.pairs if candidate == slot.variant}
     of_them = {each.index for each in series.slots if each.variant in baselines}
-    tried = {failure.slot for failure in state.failures}
-    return slot.index not in tried and len(of_them & tried) >= CERTAIN and not any(at in state.ran for at in of_them)
+    return slot.index not in _tried(state) and _dead(state, of_them)
+
+
+def nothing_to_compare(series: Series) -> Callable[[Slot, SoFar], bool]:
+    """`never_made` of variants that have nothing in common; without its baseline a variant's run is needless, too."""
+    return lambda slot, state: never_made(series, state, slot) or without_baseline(series, state, slot)
+
+
+def _tried(state: SoFar) -> set[int]:
+    return {failure.slot for failure in state.failures}
+
+
+def _dead(state: SoFar, slots: set[int]) -> bool:
+    return len(slots & _tried(state)) >= CERTAIN and not slots & state.ran.keys()

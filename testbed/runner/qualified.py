@@ -124,8 +124,7 @@ def _paired(cells: Sequence[Cell], findings: Sequence[Finding], broken: Sequence
         reasons += always
     for found in words.values():
         reasons += found
-    missing = [(each, each.version) for each in cells if not each.ids and each.missing]
-    reasons = [*(f"{version}: {each.missing}" for each, version in missing), *reasons]
+    reasons = [*(f"{each.version}: {each.missing}" for each in cells if not each.ids and each.missing), *reasons]
     failing = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in cells[-1].failing.items())
     if failing and not broken and not always:
         notes.append(f"failed in some runs, not more often than with the baseline: {failing}")

@@ -127,11 +127,10 @@
     if (!fresh.length) return;
     // All at once, and measured once: asking each for its size would lay the page out as many times.
     // Each where it belongs: the keyboard and whoever reads the page aloud go by this order, not by places.
-    const there = [...alive.keys()].sort((a, b) => a - b), coming = new Set(fresh);
     let next = null;
-    for (const index of there.reverse()) {
+    for (const index of [...alive.keys()].sort((a, b) => b - a)) {
       const node = alive.get(index);
-      if (coming.has(index)) list.insertBefore(node, next);
+      if (!node.isConnected) list.insertBefore(node, next);
       next = node;
     }
     const one = $("canvas", alive.get(fresh[0])), size = [one.clientWidth, one.clientHeight];

@@ -36,7 +36,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.errors import UsageError
     from testbed.runner.limits import parse_budget
     from testbed.runner.never import nothing_to_compare
-    from testbed.runner.run import begin, new_series, require_tellable, resume, store_of
+    from testbed.runner.run import begin, new_series, require_tellable, resume
     from testbed.runner.variant import Variant, of_each, parse_variant
 
     if args.json and args.markdown:
@@ -55,7 +55,7 @@ def _run(args: argparse.Namespace) -> int:
             variants,
             told.or_else(args.pairs, 10),
             told.or_else(args.seed, 1),
-            store=args.store or (store_of(args.resume) if args.resume else None),
+            store=told.store_for(args),
             measure_names=args.measure,
             threshold=told.or_else(args.threshold, 3.0) / 100,
         )

@@ -39,13 +39,14 @@ def _run(args: argparse.Namespace) -> int:
         or_else,
         problem_lines,
         refuse_with_resume,
+        store_for,
         variants_table,
     )
     from testbed.cli.show import Steps
     from testbed.errors import UsageError
     from testbed.runner.limits import parse_budget
     from testbed.runner.report import sweep_page, write_sweep
-    from testbed.runner.run import begin, new_series, resume, store_of
+    from testbed.runner.run import begin, new_series, resume
     from testbed.runner.variant import Variant, product
 
     asked = None
@@ -57,7 +58,7 @@ def _run(args: argparse.Namespace) -> int:
             product(base, [*args.set, *kafka]),
             or_else(args.repeats, 1),
             or_else(args.seed, 1),
-            store=args.store or (store_of(args.resume) if args.resume else None),
+            store=store_for(args),
             measure_names=args.measure,
             threshold=or_else(args.threshold, 3.0) / 100,
         )
