@@ -11,7 +11,8 @@ import numpy as np
 
 from results.nights.advance import night_of
 from results.nights.judging import iso, micros
-from results.nights.state import Learned, State
+from results.nights.state import State
+from results.series.learned import Learned
 
 AHEAD = timedelta(hours=12)
 """Two machines' clocks may differ; by more than that a run is dated wrongly. It is less than a night: what comes due is

@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 from results.compare.judgement import rank
 from results.nights.advance import Advanced, Found, Grown, Open, Runs, advance
 from results.nights.learning import lessons, taught
-from results.nights.state import NEVER, Learned, Said, State
+from results.nights.state import NEVER, Said, State
 from results.series.block import MOST_RUNS, Floats, Ints
 from results.series.decision import Change
 from results.series.history import History, Reported
 from results.series.judge import Better, Judge, direction, verdict
+from results.series.learned import Learned
 
 BEFORE = 30
 """So many of a canary's readings before a change are compared with those since."""

@@ -6,23 +6,16 @@ import math
 import numpy as np
 
 from results.nights.advance import Runs, Teacher, advance, night_of
-from results.nights.state import Learned
 from results.series.block import Block, Ints
 from results.series.judge import Judge
+from results.series.learned import Learned, again
 from results.series.noise import Noise
-from results.series.replay import AGAIN, GROWN, typical_length
-from results.series.shuffle import learn
 
 MOST = 3
 """So often a night runs what is noisy. A history that is begun in one go has dozens, and no earlier night to look back
 to: every score would be a new one then, and the clearest step no surprise."""
 LEARN_FROM = 1000
 """So many series at most tell what all are like."""
-
-
-def due(known: Learned | None, night: int, length: float) -> bool:
-    """Whether it is time to learn again: as in `results/series/replay.py`."""
-    return known is None or night - known.night >= AGAIN or length >= GROWN * known.length
 
 
 def usual(runs: Runs) -> Ints:
@@ -34,20 +27,6 @@ def usual(runs: Runs) -> Ints:
     bounds = np.searchsorted(owner[begins], np.arange(runs.series + 1))
     found = [counts[a:b] for a, b in itertools.pairwise(bounds)]
     return np.array([min(math.ceil(np.median(each)), MOST) if len(each) else 1 for each in found], np.int64)
-
-
-def again(
-    known: Learned | None, night: int, block: Block, seed: int, share: float, each: Ints | None = None
-) -> Learned:
-    """What is known on that night; the same as before when it is not time yet. `each` is that of `learn`."""
-    length = typical_length(block)
-    if known is not None and not due(known, night, length):
-        return known
-    noise = learn(block, seed + night, share, each=each)
-    if known is not None:
-        grown = length >= GROWN * known.length
-        noise = noise.stricter(known.noise, share) if grown else noise.after(known.noise)
-    return Learned(night, length, noise)
 
 
 def lessons(

@@ -19,11 +19,12 @@ from results.nights import clock, parts, state
 from results.nights.advance import night_of
 from results.nights.ingest import counted, ingest, table
 from results.nights.judging import judge_bucket, learn_from
-from results.nights.learning import LEARN_FROM, due
-from results.nights.state import NEVER, Learned, State
+from results.nights.learning import LEARN_FROM
+from results.nights.state import NEVER, State
 from results.series.block import MOST_RUNS
 from results.series.calculator import FEWEST_RUNS
 from results.series.judge import Judge
+from results.series.learned import Learned, due
 from results.store import Store
 
 BUCKET = 250

@@ -16,7 +16,7 @@ from results.retention import HISTORIES
 from results.series.decision import Change
 from results.series.history import Acknowledged, History, Reported, sealed, unsealed
 from results.series.judge import Verdict
-from results.series.noise import Noise
+from results.series.learned import Learned
 from results.store import Store
 
 SERIES = f"{HISTORIES}/series.json"
@@ -105,25 +105,6 @@ def load(store: Store) -> dict[str, State]:
             "judged anew then, and what was acknowledged is open again"
         ) from error
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """The noise, as it was learned on a night (a number) from series of so many runs (their median)."""
-
-    night: int
-    length: float
-    noise: Noise
-
-    def to_json(self) -> str:
-        """One line."""
-        return json.dumps({"night": self.night, "length": self.length, "noise": json.loads(self.noise.to_json())})
-
-    @classmethod
-    def from_json(cls, text: str) -> "Learned":
-        """Reads it back. Raises ValueError, KeyError or TypeError for what is none."""
-        found = json.loads(text)
-        return cls(found["night"], found["length"], Noise.from_json(json.dumps(found["noise"])))
 
 
 def load_noise(store: Store) -> Learned | None:

@@ -13,7 +13,8 @@ import numpy as np
 from results.series.block import Block, Floats
 from results.series.calculator import FEWEST_RUNS
 from results.series.judge import Judge
-from results.series.replay import learning, replay
+from results.series.learned import learning
+from results.series.replay import replay
 from results.series.shuffle import learn
 from results.series.simulate import PROMISED, step, store
 

@@ -18,8 +18,9 @@ from results.series.block import Block, Floats, Ints
 from results.series.calculator import FEWEST_RUNS
 from results.series.decision import Kind, Rule
 from results.series.judge import Better, Judge, direction
+from results.series.learned import learning
 from results.series.noise import Noise
-from results.series.replay import Found, learning, replay
+from results.series.replay import Found, replay
 
 Values = Sequence[float | None] | npt.NDArray[Any]
 """The runs of one series, oldest first: a list, a tuple, a 1-D array. None, NaN or infinite: a run without a value."""

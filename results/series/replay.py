@@ -11,12 +11,6 @@ from results.series.decision import Change
 from results.series.judge import Judge
 from results.series.noise import Noise
 from results.series.ongoing import gone_on
-from results.series.shuffle import learn
-
-AGAIN = 20
-"""The noise is learned anew after so many nights, …"""
-GROWN = 1.12
-"""… and when the series have become so many times as long: in a young store that is nearly every night."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,32 +20,6 @@ class Found:
     night: int
     series: int
     change: Change
-
-
-def typical_length(block: Block) -> float:
-    """The median of the series that are learned from: where most have not begun, all would be as short each night."""
-    begun = block.counts[block.counts >= FEWEST_RUNS]
-    return float(np.median(begun)) if len(begun) else 0.0
-
-
-def learning(seed: int, rule_night: float, again: int = AGAIN, each: int = 1) -> Callable[[int, Block], Noise]:
-    """What `replay` asks for its noise: learns from what is there on the first night, anew every `again` nights and as
-    the series grow, and gives the same in between. `rule_night` is `Rule.night`; a series has `each` runs a night; each
-    call begins a history of its own.
-    """
-    known: list[tuple[int, float, Noise]] = []
-
-    def known_by(night: int, block: Block) -> Noise:
-        length = typical_length(block)
-        if not known or night - known[-1][0] >= again or length >= GROWN * known[-1][1]:
-            noise = learn(block, seed + night, rule_night, each=np.full(len(block.counts), each))
-            if known:
-                grown = length >= GROWN * known[-1][1]
-                noise = noise.stricter(known[-1][2], rule_night) if grown else noise.after(known[-1][2])
-            known.append((night, length, noise))
-        return known[-1][2]
-
-    return known_by
 
 
 def replay(

@@ -185,6 +185,7 @@ def _rates(row: Row) -> HostRates:
         kafka_polls=row["kafka_polls"],
         first_window=_window(row, "first"),
         second_window=_window(row, "second"),
+        second_within=_window(row, "within"),
         all=_window(row, "all"),
     )
 

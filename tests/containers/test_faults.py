@@ -111,7 +111,9 @@ def echoes(testbed, host):
 def carried_mbit(testbed, source, target):
     """Payload from `source` to `target` in 1 s, in Mbit/s."""
     address = str(testbed.plan.data_ip(target))
-    testbed.hosts[target].run(f"iperf3 -s -1 -D -B {address} -I /run/test-iperf.pid && sleep 0.2")
+    listens = "grep -q ':1451 [0-9A-F:]* 0A ' /proc/net/tcp"
+    server = f"iperf3 -s -1 -D -B {address} -I /run/test-iperf.pid"
+    testbed.hosts[target].run(f"{server} && until {listens}; do sleep 0.02; done", timeout_s=10)
     told = testbed.hosts[source].run(["iperf3", "-c", address, "-t", "1", "-J"], check=False).stdout
     return json.loads(told)["end"]["sum_received"]["bits_per_second"] / 1e6
 
@@ -298,7 +300,8 @@ def test_cpu_limit(up, put):
     assert limit_of(process) == 0.2  # what the fault leaves it, not what the topology does
     assert float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) < 0.3
     Faults(up).clear()
-    assert float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) > 0.4
+    # Kafka and the machine's other work want some of that second, too; under the limit no second has so much.
+    wait_until(lambda: float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) > 0.4, 20, 0.1, "half a core")
     assert limit_of(process) == 1
 
 

@@ -123,6 +123,8 @@ def test_an_interrupted_up_cleans_up_after_itself():
         stderr=subprocess.PIPE,
         text=True,
     )
+    # From its first line of progress on it puts away what it has begun.
+    assert process.stderr.readline()
     time.sleep(1.5)
     process.send_signal(signal.SIGTERM)
     _out, told = process.communicate(timeout=60)

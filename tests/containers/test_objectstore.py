@@ -18,6 +18,7 @@ from testbed.provision.remove import remove
 from testbed.provision.status import status
 from testbed.provision.testbed import Testbed
 from testbed.topology import loads
+from testbed.wait import wait_until
 from tests.containers.conftest import cli, left_of
 
 pytestmark = pytest.mark.containers
@@ -191,9 +192,10 @@ def longest_s(s3, requests=20):
 
 def test_slow(up, s3, put):
     put("objectstore-slow host=s1 pause=700ms every=750ms")
-    assert 0.5 < longest_s(s3) < 3
+    assert longest_s(s3) > 0.5
     Faults(up).clear()
-    assert longest_s(s3) < 0.5
+    # The machine may hold up one request; what stands still 14 of 15 parts of the time holds up one of any hundred.
+    wait_until(lambda: longest_s(s3, 100) < 0.5, 20, 0.0, "a hundred requests, none of them slow")
 
 
 def test_full(up, s3, put):

@@ -1,5 +1,6 @@
 """An operator's questions to a real cluster: estimate, watch, a move that is stuck, and a cluster with rights."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -137,7 +138,9 @@ def test_an_estimate_holds_and_the_move_is_followed_to_its_end(cluster, tmp_path
     assert rates[1, "transmit"]["bytes_per_s"] == pytest.approx(estimate["throttle_bytes_per_s"], rel=0.1)
     assert not any(look["stuck"] or look["too_low"] or look["unthrottled"] for look in looks)
     lags = [look["lag_bytes"] for look in looks]
-    assert lags == sorted(lags, reverse=True)
+    # What is written between two looks is behind at first; a second in which nothing is copied adds that much.
+    assert all(later - earlier <= 2 * MB // 5 for earlier, later in itertools.pairwise(lags)), lags
+    assert lags[-1] < lags[0]
 
 
 def test_a_stuck_move_is_noticed_raised_and_what_was_there_is_put_back(cluster, tmp_path):

@@ -55,11 +55,14 @@ def running_testbed(process) -> Testbed:
 
 
 def wait_for_quota(admin, process):
+    """Until the throttle is in force, and seen to be: what is changed before the move is asked for is waited out."""
+
     def in_force():
         assert process.poll() is None, process.communicate()
-        return all(admin.broker_configs(broker).in_force(LEADER_RATE) == str(QUOTA) for broker in (1, 2))
+        rates = [admin.broker_configs(broker).in_force(LEADER_RATE) for broker in (1, 2)]
+        return rates == [str(QUOTA)] * 2 and admin.reassignments() != {}
 
-    wait_until(in_force, 120, 0.1, "the run's throttle")
+    wait_until(in_force, 120, 0.1, "the run's throttle, and its move")
 
 
 def finish(process):

@@ -79,8 +79,9 @@ def test_keys_go_to_the_host_and_its_status_is_ours(three):
         # The new size travels on its own; ask until it has arrived.
         terminal.press("until [ \"$(stty size)\" = '40 132' ]; do sleep 0.05; done; echo resi''zed\r")
         terminal.wait_for("resized")
-        terminal.press("sleep 60\r")
-        terminal.wait_for(r"sleep 60\r")
+        # The shell echoes a line before it runs it: what is to be interrupted says itself that it runs.
+        terminal.press("sh -c \"echo slee''ping; exec sleep 60\"\r")
+        terminal.wait_for(r"sleeping\r")
         terminal.press("\x03")
         terminal.wait_for(r"b2:~# ")
         terminal.press("exit 7\r")

@@ -1,8 +1,11 @@
 """Tiered topics on real brokers and a real object store: nothing lost, little moved, what is left over counted."""
 
+from contextlib import contextmanager
+
 import pytest
 from confluent_kafka import Producer
 
+from testbed.faults import Faults, parse_fault
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.objectstore import credentials
 from testbed.objectstore.store import TIERED
@@ -162,20 +165,24 @@ def test_every_call_of_the_manager(tiered):
     )
 
 
+@contextmanager
 def made_tiered(testbed, remote, topic, replicas, *, mib, partitions):
-    """Fill a topic that is not tiered, make it so, and return at the first copied segment: the others are under way."""
+    """Fill a topic that is not tiered, make it so, and go on at the first copied segment: the others are under way, for
+    some seconds more, to a store whose NIC is slow meanwhile.
+    """
     fill = filled(testbed, topic, replicas, mib=mib, partitions=partitions, tier=False)
-    with testbed.admin() as admin:
-        admin.alter_configs(ConfigResource.topic(topic), {TIER: "true"})
-    wait_until(lambda: bool(remote.copied_bytes(topic)), 30, 0.02, "the first segment to be copied")
-    return fill
+    with Faults(testbed).injected(parse_fault("nic-rate host=s1 rate=40mbit")):
+        with testbed.admin() as admin:
+            admin.alter_configs(ConfigResource.topic(topic), {TIER: "true"})
+        wait_until(lambda: bool(remote.copied_bytes(topic)), 30, 0.02, "the first segment to be copied")
+        yield fill
 
 
 def test_a_store_that_is_killed_in_the_middle_loses_nothing(tiered, remote):
     server = tiered.objectstore.server("s1")
-    fill = made_tiered(tiered, remote, "through", [1, 2], mib=24, partitions=2)
-    server.signal("KILL")
-    wait_until(lambda: server.pid() is None, 10, 0.05, "MinIO to be dead")
+    with made_tiered(tiered, remote, "through", [1, 2], mib=24, partitions=2) as fill:
+        server.signal("KILL")
+        wait_until(lambda: server.pid() is None, 10, 0.05, "MinIO to be dead")
     copied = sum(remote.copied_bytes("through").values())
     assert copied < fill.bytes - 4 * MIB, "nearly all was copied before it was killed: nothing was tested"
     server.start()
@@ -189,8 +196,8 @@ def test_a_store_that_is_killed_in_the_middle_loses_nothing(tiered, remote):
 
 
 def test_a_broker_that_is_killed_while_it_uploads_loses_nothing(tiered, remote):
-    fill = made_tiered(tiered, remote, "killed", [2, 3], mib=4, partitions=8)
-    tiered.node("b2").signal("KILL")
+    with made_tiered(tiered, remote, "killed", [2, 3], mib=4, partitions=8) as fill:
+        tiered.node("b2").signal("KILL")
     tiered.node("b2").start()
     tiered.wait_serving()
     begun = {s.of for s in remote.segments("killed") if s.state is State.COPY_STARTED and s.broker == 2}

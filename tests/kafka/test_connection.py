@@ -98,9 +98,9 @@ def test_what_listens_but_does_not_answer_is_told_from_what_is_not_there():
         with pytest.raises(
             UnreachableError, match="something listens there but does not answer as a PLAINTEXT listener"
         ):
-            Connection(place, 0.3, "test")
+            Connection(place, 2, "test")
     with pytest.raises(UnreachableError, match=f"broker bootstrap-0 at {place}: 111 ECONNREFUSED"):
-        Connection(place, 0.3, "test")
+        Connection(place, 2, "test")
 
 
 class NoController:

@@ -10,6 +10,7 @@ import pytest
 from testbed.network.addresses import AddressPlan
 from testbed.network.apply import apply
 from testbed.network.fabric import wire
+from testbed.network.measure import TRIES
 from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.containers import SYSCTLS
 from testbed.provision.shaping import differences
@@ -34,14 +35,16 @@ server = socket.create_server((sys.argv[1], 5000))
 print("ready", flush=True)
 peer, _ = server.accept()
 peer.settimeout(5)
-begun, got = None, 0
+first = time.monotonic()
+while time.monotonic() - first < 1:  # TCP looks for the rate, and what the bucket holds passes at once
+    assert peer.recv(65536)
+begun, got = time.monotonic(), 0
 while True:
     data = peer.recv(65536)
     now = time.monotonic()
-    if not data or (begun and now - begun > 1.5):
-        break
-    begun = begun or now
     got += len(data)
+    if not data or now - begun > 1.5:
+        break
 print(got / (now - begun))
 """
 SEND = """
@@ -70,7 +73,7 @@ class Fabric:
         return done.stdout
 
     def carried(self, source: str, target: str, nic: int = 0) -> float:
-        """Payload bytes per second that arrive, over 1.5 s."""
+        """Payload bytes per second that arrive, over 1.5 s, a second after the first."""
         address = str(self.plan.data_ip(target, nic))
         receive = self.command(target, "python3", "-c", RECEIVE, address)
         with subprocess.Popen(receive, stdout=subprocess.PIPE, text=True) as receiver:
@@ -155,4 +158,9 @@ def test_the_driver_reaches_every_host(fabric: Fabric) -> None:
     ],
 )
 def test_what_is_slowest_on_the_path_binds(fabric: Fabric, source: str, target: str, nic: int, rate_bps: int) -> None:
-    assert 0.93 <= fabric.carried(source, target, nic) / payload_bytes_per_s(rate_bps) <= 1.05
+    # A machine whose CPU is taken away reads low for some seconds; a path that is slower reads low every time.
+    for _ in range(TRIES):
+        share = fabric.carried(source, target, nic) / payload_bytes_per_s(rate_bps)
+        if share >= 0.93:
+            break
+    assert 0.93 <= share <= 1.05

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from results.nights.advance import DAY_US, Runs
-from results.nights.state import Learned
 from results.series.block import Block
+from results.series.learned import Learned
 from results.series.shuffle import learn
 from results.series.simulate import store
 from tests.nights.made import BEGIN, about_of

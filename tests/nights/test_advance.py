@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from results.nights.advance import DAY_US, Runs, advance, night_of
-from results.nights.learning import LEARN_FROM, again, due, lessons, taught, usual
-from results.nights.state import NEVER, Learned
+from results.nights.learning import LEARN_FROM, lessons, taught, usual
+from results.nights.state import NEVER
 from results.series.block import Block
 from results.series.judge import Judge
+from results.series.learned import Learned, again, due
 from results.series.replay import replay
 from results.series.simulate import store
 from tests.nights.made import BEGIN

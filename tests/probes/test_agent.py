@@ -25,14 +25,14 @@ def test_only_replicas_of_wanted_topics_count_and_only_their_segments(tmp_path):
 
 
 def test_it_needs_nothing_but_the_standard_library_and_prints_json_lines():
-    config = json.dumps({"interval_s": 0.05, "log_dir": None, "topics": [], "devices": ["lo"], "jmx_port": None})
+    config = json.dumps({"interval_s": 0.5, "log_dir": None, "topics": [], "devices": ["lo"], "jmx_port": None})
     process = subprocess.Popen([sys.executable, "-I", "-S", str(AGENT), config], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     first, second = (json.loads(process.stdout.readline()) for _ in range(2))
     process.stdout.close()
     assert process.wait(timeout=10) in (0, 120, 1)  # it ends by itself once nobody listens
     assert [name for name, *_rest in first["v"]] == ["nic.rx.bytes", "nic.tx.bytes"]
-    assert 40_000 <= second["t"] - first["t"] <= 2_000_000
+    assert 300_000 <= second["t"] - first["t"] <= 5_000_000
 
 
 def test_a_rate_that_was_never_used_is_0_and_one_that_could_not_be_read_is_a_gap(monkeypatch):

@@ -14,9 +14,10 @@ import pytest
 
 from results.nights import generate
 from results.nights.generate import Change, Spec
-from results.nights.state import Learned, load, save
+from results.nights.state import load, save
 from results.series import simulate
 from results.series.block import Block
+from results.series.learned import Learned
 from results.series.shuffle import learn
 from results.store import Store
 from tests.results.many import filled, some_runs

@@ -12,7 +12,7 @@ from results.criteria.bounds import bound_of
 from results.criteria.estimates import estimate
 from results.criteria.measures import Window
 from results.criteria.rate_judgement import judge_controls
-from results.criteria.window_judgement import judge_windows
+from results.criteria.window_judgement import judge_settled, judge_windows
 from results.live import LiveLoad
 from results.report.page import _figures, figures
 from results.schema import Event, Expected, Manifest, NicMeasurement, events_table
@@ -202,6 +202,30 @@ def test_each_phase_has_its_own_bound_and_windows_do_not_cross_a_change():
     settled = [c.observed for c in named(judgement, "settled") if c.direction == "receive"]
     assert settled == pytest.approx([0.985] * 3, abs=0.002)
     assert "8 MB/s, then 12 MB/s, then 4 MB/s in all" in named(judgement, "quota-in-force")[0].observed
+
+
+@pytest.mark.parametrize(
+    ("within_mb", "second_mb", "verdict"),
+    [
+        (70.0, 88.7, "pass"),  # a heap of 19 MB between the two readings, as was seen: 0.918 and 1.067
+        (76.2, 83.2, "pass"),
+        (81.6, 88.7, "fail"),  # evenly 7 % too much
+        (70.0, 76.3, "fail"),
+        (70.0, 70.0, "fail"),
+    ],
+)
+def test_a_heap_at_the_edge_of_the_second_window_is_not_taken_for_its_mean(within_mb, second_mb, verdict):
+    run = simulate(two_node(0.0, 240e6))
+    measures = run.judged().measures
+    seen = {
+        "second_window": Window(second_mb * 1e6, 11.88, 60.1),
+        "second_within": Window(within_mb * 1e6, 10.89, 60.1),
+    }
+    rates = tuple(replace(rates, **seen) for rates in measures.rates)
+    phases = (replace(measures.phases[0], quota_bytes_per_s=7e6, rates=rates),)
+    judged = judge_settled(replace(measures, phases=phases), run.manifest.move)
+    assert {c.verdict for c in judged} == {verdict}
+    assert all("over 10.89 s, to the reading before" in c.why for c in judged)
 
 
 @pytest.mark.parametrize("host", ["b1", "b2"])

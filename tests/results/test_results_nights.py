@@ -17,7 +17,6 @@ from results.nights.ingest import ingest
 from results.nights.night import look, night
 from results.nights.points import points
 from results.nights.scenarios import scenarios, worst
-from results.nights.state import Learned
 from results.nights.values import VALUES
 from results.report.nights import render_nights
 from results.retention import set_aside
@@ -25,6 +24,7 @@ from results.series import simulate
 from results.series.block import Block
 from results.series.history import Acknowledged
 from results.series.judge import Judge
+from results.series.learned import Learned
 from results.series.shuffle import learn
 from results.store import Store
 from tests.results.many import filled, some_runs

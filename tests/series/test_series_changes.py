@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from results.series import replay, shuffle
+from results.series import learned, replay, shuffle
 from results.series.changes import ChangePoint, SeriesChanges, changes
 from results.series.decision import Rule
 from results.series.simulate import store
@@ -163,7 +163,7 @@ def test_the_noise_is_learned_as_the_history_grows_and_the_seed_decides(few_shuf
 def test_series_that_have_not_begun_make_no_night_one_of_learning(monkeypatch, noise, calm):
     """It takes some tenths of a second each time, and the median of all three is 0 runs on every night."""
     asked = []
-    monkeypatch.setattr(replay, "learn", lambda block, seed, night, each: asked.append(seed) or noise)
+    monkeypatch.setattr(learned, "learn", lambda block, seed, night, each: asked.append(seed) or noise)
     changes(calm)
     alone = len(asked)
     changes({"one": calm, "two": [None] * 60, "three": [None] * 60})
