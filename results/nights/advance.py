@@ -18,8 +18,15 @@ from results.series.ongoing import asked_again, gone_on
 from results.series.replay import kept
 
 DAY_US = 86_400_000_000
-Teacher = Callable[[int, Block], Noise]
-"""(night, what all series have shown up to it) → the noise to judge it by."""
+HISTORY = 10
+"""A night that has so many runs of a series, or more, is a history that was begun in one go: it is looked at as though
+it had been nights of `MOST` runs each. Else a change in the middle of it would be older than what is looked for."""
+MOST = 3
+"""So often a night runs what is noisy."""
+LOOKS = 1 << 20
+"""More looks than one night has: the second look of night 7 is 7 + 1 ÷ `LOOKS`."""
+Teacher = Callable[[float, Block], Noise]
+"""(night, what all series have shown up to it) → the noise to judge it by. Further looks of a night are fractions."""
 
 
 def night_of(at: Ints) -> Ints:
@@ -52,7 +59,7 @@ class Found:
     """A change reported on `night`; the others are rows of the runs. The new baseline begins at `baseline`."""
 
     series: int
-    night: int
+    night: float
     change: Change
     first_bad: int
     last_good: int
@@ -101,7 +108,8 @@ def advance(
 ) -> Advanced:
     """Judge every night after `judged` (a time for each series), from runs since `baseline` (the same).
 
-    `family` is that of `Judge.night`; `noise` is asked once for each night on which any series is long enough. `newest`
+    `family` is that of `Judge.night`; `noise` is asked once for each look at which any series is long enough: one a
+    night, or several (`HISTORY`). `newest`
     are changes that are open (series → change): a drift that goes on is not reported again.
     """
     judge = judge or Judge()
@@ -184,7 +192,7 @@ class _Told:
         self._newest = dict(newest)
         self._count = np.zeros(len(windows.counts), np.int64)
 
-    def new(self, at: int, night: int, change: Change | None, memory: float) -> Change | None:
+    def new(self, at: int, night: float, change: Change | None, memory: float) -> Change | None:
         """Of a change that was found in a series tonight, or of None, what is to be reported."""
         earlier = self._newest.get(at)
         if change is None:
@@ -219,21 +227,24 @@ class _Told:
         self.grown.append(Grown(at, int(self._count[at]), now.change, baseline))
 
 
-def _nights(runs: Runs, owner: Ints, new: Bools) -> list[tuple[int, list[Ints]]]:
-    """For each night the new runs, in layers: each has one run a series at most, the earlier ones first."""
+def _nights(runs: Runs, owner: Ints, new: Bools) -> list[tuple[float, list[Ints]]]:
+    """For each look the new runs, in layers: each has one run a series at most, the earlier ones first."""
     index = np.flatnonzero(new)
     if not len(index):
         return []
     night = night_of(runs.at[index])
     # Runs of a series lie together, in order of time: how many of the same night are before each is its layer.
     begins = np.flatnonzero((np.diff(owner[index], prepend=-1) != 0) | (np.diff(night, prepend=night[0] - 1) != 0))
-    layer = np.arange(len(index)) - np.repeat(begins, np.diff(np.append(begins, len(index))))
-    order = np.lexsort((layer, night))
-    index, night, layer = index[order], night[order], layer[order]
-    cuts = np.flatnonzero((np.diff(night) != 0) | (np.diff(layer) != 0)) + 1
-    found: list[tuple[int, list[Ints]]] = []
-    for part, first in zip(np.split(index, cuts), np.concatenate([[0], cuts]), strict=True):
-        if not found or found[-1][0] != int(night[first]):
-            found.append((int(night[first]), []))
+    lengths = np.diff(np.append(begins, len(index)))
+    layer = np.arange(len(index)) - np.repeat(begins, lengths)
+    look = np.where(np.repeat(lengths >= HISTORY, lengths), layer // MOST, 0)
+    order = np.lexsort((layer, look, night))
+    index, night, layer, look = index[order], night[order], layer[order], look[order]
+    cuts = np.flatnonzero((np.diff(night) != 0) | (np.diff(look) != 0) | (np.diff(layer) != 0)) + 1
+    found: list[tuple[float, list[Ints]]] = []
+    for part, first in zip(np.split(index, cuts), np.concatenate([[0], cuts]).tolist(), strict=True):
+        at = int(night[first]) + int(look[first]) / LOOKS
+        if not found or found[-1][0] != at:
+            found.append((at, []))
         found[-1][1].append(part)
     return found

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.compare.judgement import rank
-from results.nights.advance import Advanced, Found, Grown, Open, Runs, advance
+from results.nights.advance import Advanced, Found, Grown, Open, Runs, advance, night_of
 from results.nights.learning import lessons, taught
 from results.nights.state import NEVER, Said, State
 from results.series.block import MOST_RUNS, Floats, Ints
@@ -184,7 +184,8 @@ def _judged(
     # What several nights found that are judged at once was told by none of them: the worst of it is. (Of a store that
     # was never judged, whose nights are replayed, only the last one is tonight.)
     if before.judged == NEVER:
-        new = new[-1:] if judgement.change is not None else []
+        tonight = int(night_of(times[finite[-1:]])[0])
+        new = [said for said, found in zip(new, causes, strict=True) if int(found.night) == tonight]
     said = min(reversed(new), key=lambda said: rank(said.verdict), default=Said(verdict(judgement, better, judge.rule)))
     said = replace(
         said,

@@ -5,15 +5,12 @@ import math
 
 import numpy as np
 
-from results.nights.advance import Runs, Teacher, advance, night_of
+from results.nights.advance import MOST, Runs, Teacher, advance, night_of
 from results.series.block import Block, Ints
 from results.series.judge import Judge
 from results.series.learned import Learned, again
 from results.series.noise import Noise
 
-MOST = 3
-"""So often a night runs what is noisy. A history that is begun in one go has dozens, and no earlier night to look back
-to: every score would be a new one then, and the clearest step no surprise."""
 LEARN_FROM = 1000
 """So many series at most tell what all are like."""
 
@@ -36,7 +33,7 @@ def lessons(
     found = [known] if known is not None else []
     each = usual(runs)
 
-    def teacher(night: int, block: Block) -> Noise:
+    def teacher(night: float, block: Block) -> Noise:
         now = again(found[-1] if found else None, night, block, seed, judge.rule.night, each)
         if not found or now is not found[-1]:
             found.append(now)
@@ -50,7 +47,7 @@ def taught(lessons: list[Learned]) -> Teacher:
     """The noise of each night, as it was known then; before anything was, what was learned first."""
     nights = np.array([each.night for each in lessons])
 
-    def teacher(night: int, _block: Block) -> Noise:
+    def teacher(night: float, _block: Block) -> Noise:
         if not lessons:
             raise ValueError("nothing was learned: no series is long enough")
         return lessons[max(0, int(np.searchsorted(nights, night, side="right")) - 1)].noise

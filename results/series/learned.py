@@ -19,9 +19,12 @@ GROWN = 1.12
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The noise, as it was learned on a night (a number) from series of so many runs (their median)."""
+    """The noise, as it was learned on a night (a number) from series of so many runs (their median).
 
-    night: int
+    Where a night is looked at several times, the later looks are fractions of it.
+    """
+
+    night: float
     length: float
     noise: Noise
 
@@ -42,13 +45,13 @@ def typical_length(block: Block) -> float:
     return float(np.median(begun)) if len(begun) else 0.0
 
 
-def due(known: Learned | None, night: int, length: float) -> bool:
+def due(known: Learned | None, night: float, length: float) -> bool:
     """Whether it is time to learn again: after `AGAIN` nights, or when series of that `length` have grown enough."""
     return known is None or night - known.night >= AGAIN or length >= GROWN * known.length
 
 
 def again(
-    known: Learned | None, night: int, block: Block, seed: int, share: float, each: Ints | None = None
+    known: Learned | None, night: float, block: Block, seed: int, share: float, each: Ints | None = None
 ) -> Learned:
     """What is known on that night; the same as before when it is not time yet. `share` is `Rule.night`, `each` that of
     `learn`.
@@ -56,7 +59,7 @@ def again(
     length = typical_length(block)
     if known is not None and not due(known, night, length):
         return known
-    noise = learn(block, seed + night, share, each=each)
+    noise = learn(block, seed + int(night), share, each=each)
     if known is not None:
         grown = length >= GROWN * known.length
         noise = noise.stricter(known.noise, share) if grown else noise.after(known.noise)

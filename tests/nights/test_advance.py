@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from results.nights.advance import DAY_US, Runs, advance, night_of
+from results.nights.advance import DAY_US, LOOKS, Runs, advance, night_of
 from results.nights.learning import LEARN_FROM, lessons, taught, usual
 from results.nights.state import NEVER
 from results.series.block import Block
@@ -70,6 +70,38 @@ def test_runs_of_one_night_are_looked_at_once(learned):
     )
     assert len(asked) == 10  # the first two nights have fewer than ten runs
     assert [(found.newest, found.first_bad) for found in came.found] == [(47, 44)]
+
+
+def test_a_history_begun_in_one_go_is_looked_at_as_nights_of_three_runs(learned):
+    """A change in the first half of 40 runs is older than what one look at all of them looks for."""
+    made = store(np.random.default_rng(2), "gaussian", 40, 2, 0.03)
+    made[15:, 0] *= 1.3
+    at = BEGIN + np.tile(np.arange(40), 2) * 60_000_000
+    asked = []
+    runs = Runs(np.array([0, 40, 80]), at, made.T.ravel().copy())
+    came = advance(runs, *edges(2), lambda night, _block: asked.append(night) or learned.noise)
+    (night,) = {int(night) for night in asked}
+    assert asked == [night + look / LOOKS for look in range(3, 14)]  # the first three looks have fewer than ten runs
+    assert [(found.series, found.first_bad, int(found.night)) for found in came.found] == [(0, 15, night)]
+    assert came.judgements[0].runs == 25
+
+
+def test_nine_runs_are_a_night_and_ten_a_history(learned):
+    for runs, looks in ((9, 1), (10, 4)):
+        at = BEGIN + np.concatenate([np.arange(20) * DAY_US, 30 * DAY_US + np.arange(runs)])
+        asked = []
+        noise = lambda night, _block: asked.append(int(night)) or learned.noise  # noqa: B023, E731
+        advance(Runs(np.array([0, 20 + runs]), at, np.ones(20 + runs)), *edges(1), noise)
+        assert asked.count(asked[-1]) == looks
+
+
+def test_what_a_history_teaches_is_known_look_by_look(values, runs_of):
+    """Else its first runs would be judged by what only the later ones showed."""
+    at = BEGIN + np.tile(np.arange(40), 10) * 60_000_000
+    runs = Runs(np.arange(11) * 40, at, values[:40, :10].T.ravel().copy())
+    found = lessons(runs, *edges(10), None, 1, Judge(), 10)
+    assert [each.length for each in found] == [12, 15, 18, 21, 24, 27, 33, 39]
+    assert [taught(found)(each.night, None) for each in found] == [each.noise for each in found]
 
 
 def test_without_new_runs_nothing_is_judged(values, runs_of, learned):

@@ -52,6 +52,16 @@ def judged(runs, learned, states=()):
     return {state.series: state for state in found}
 
 
+def test_what_any_look_at_a_history_begun_in_one_go_finds_is_tonights(learned):
+    found = table(rows("a", stepped(1, 15, 0.2)))
+    at = pa.array(BEGIN + np.arange(NIGHTS) * 60_000_000).cast(pa.timestamp("us", tz="UTC"))
+    found = found.set_column(found.column_names.index("at"), "at", at)
+    said = judged(found, learned)["a"].said
+    assert (said.verdict, said.runs, said.reported.first_bad) == ("REGRESSED", 25, "run015")
+    nights = judged(table(rows("a", stepped(1, 15, 0.2))), learned)["a"]
+    assert (nights.said.verdict, nights.history.reported[0].first_bad) == ("OK", "run015")
+
+
 def test_a_step_is_reported_with_its_runs(learned):
     state = judged(table(rows("a", stepped(1, 36, 0.2)), rows("b", calm(2))), learned)
     (reported,) = state["a"].history.reported
