@@ -86,7 +86,11 @@ def gone(pid):
 def test_an_interrupted_suite_interrupts_its_test_and_waits_for_it(suite, tmp_path, number):
     process, pid = suite
     process.send_signal(number)
-    out, _nothing = process.communicate(timeout=60)
+    try:
+        out, _nothing = process.communicate(timeout=60)
+    except subprocess.TimeoutExpired:
+        said = "\n".join(path.read_text() for path in sorted((tmp_path / "out").rglob("*.log")))
+        pytest.fail(f"not ended after 60 s; its processes said:\n{said}")
     assert process.returncode != 0
     assert "interrupted: ending the test under way" in out
     assert gone(pid)
