@@ -35,7 +35,7 @@ EXPERIMENT = scenario(
     parameters=parameters(
         Parameter("raised", "9MB/s", parse_byte_rate, "the second throttle"),
         Parameter("lowered", "7MB/s", parse_byte_rate, "the third throttle, under which the move ends"),
-        Parameter("phase", "26s", parse_duration, "how long each throttle is in force"),
+        Parameter("phase", "24s", parse_duration, "how long each throttle is in force"),
         rate="5MB/s",
         without=("preload",),
     ),
