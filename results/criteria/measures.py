@@ -66,9 +66,9 @@ class HostRates:
 
     `worst_window` exceeds what is allowed by most (or comes nearest to it) of all windows of at most the quota's
     window, from reading to reading; `first_window` is the shortest of at least the quota's window that begins with
-    the phase, `second_window` that which begins the quota's window later, and
-    `second_within` the longest of at most the quota's window that begins with that. `all` is everything from the
-    beginning (or the first reading after that) to the end.
+    the phase, `second_window` that which begins the quota's window later; `settled_bytes_per_s` is the mean
+    rate of this and those that begin up to a window after it, the last of them `settled_s` later. `all` is everything
+    from the beginning (or the first reading after that) to the end.
     `highest_window` and `highest_second` are rates over at least that window, or a second. `end_s` is when the growth
     stopped. `kafka_ratio` is the median of Kafka's own byte-rate over ours in the steady part, from
     `kafka_polls` polls. `longest_gap_s` is the longest time between two samples from the move's start to
@@ -89,7 +89,8 @@ class HostRates:
     kafka_polls: int
     first_window: Window | None = None
     second_window: Window | None = None
-    second_within: Window | None = None
+    settled_bytes_per_s: float | None = None
+    settled_s: float = 0.0
     all: Window | None = None
 
     @property

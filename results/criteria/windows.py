@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from results.criteria.series import Floats, Micros, Series
 
@@ -23,6 +24,10 @@ class Windows:
     def rate(self) -> Floats:
         """Bytes per second of each window."""
         return self.bytes / self.elapsed_s
+
+    def cut(self, wanted: npt.NDArray[np.bool_]) -> "Windows":
+        """Those windows."""
+        return Windows(self.start[wanted], self.end[wanted], self.elapsed_s[wanted], self.bytes[wanted])
 
 
 def windows(series: Series, at_least_s: float) -> Windows:

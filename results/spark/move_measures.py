@@ -185,7 +185,8 @@ def _rates(row: Row) -> HostRates:
         kafka_polls=row["kafka_polls"],
         first_window=_window(row, "first"),
         second_window=_window(row, "second"),
-        second_within=_window(row, "within"),
+        settled_bytes_per_s=row["settled_mean"],
+        settled_s=row["settled_s"],
         all=_window(row, "all"),
     )
 

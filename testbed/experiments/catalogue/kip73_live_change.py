@@ -4,9 +4,10 @@ As `kip73-two-node`. The move begins at `rate`; after `phase` the throttle becom
 under which it ends. Each change is seen in force on every broker before what follows is held against it.
 
 A quota that is lowered lets nothing through until the window has forgotten enough of what was sent before, then what it
-forgets, at the old rate, until that is used up: lumps, a window apart. The mean of a window is the quota, but a reading
-that is late by most of a second adds that second of a lump to it, and after 9 to 3 MB/s a lump is three times the quota
-(a second window of 1.11 of it was read). So it is lowered by less than a quarter.
+forgets, at the old rate, until that is used up; one that is raised lets the difference through at once. Both come back
+as heaps, a window apart, at up to the NIC's rate, and a window may have two of them or none: second windows of 0.74 to
+1.12 of the quota were read. Only the mean over a window's time of them says whether the quota is kept, so that a phase
+takes three windows, and the readings at their edges.
 """
 
 from testbed.experiments.during import During, LiveChange
@@ -35,7 +36,7 @@ EXPERIMENT = scenario(
     parameters=parameters(
         Parameter("raised", "9MB/s", parse_byte_rate, "the second throttle"),
         Parameter("lowered", "7MB/s", parse_byte_rate, "the third throttle, under which the move ends"),
-        Parameter("phase", "24s", parse_duration, "how long each throttle is in force"),
+        Parameter("phase", "40s", parse_duration, "how long each throttle is in force"),
         rate="5MB/s",
         without=("preload",),
     ),
