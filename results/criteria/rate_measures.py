@@ -44,7 +44,7 @@ class RateMeasurer:
         whole, seconds = windows(series, self.move.window_s), windows(series, SECOND_S)
         judged = windows_within(series, self.move.window_s - READING_S)
         in_sync = self._in_sync(judged, host, direction)
-        first, later, settled = self._first_two(series, span, host, direction)
+        first, second, settled = self._first_two(series, span, host, direction)
         ratio, polls = self._kafka(series, span, host, direction)
         return HostRates(
             host=host,
@@ -60,7 +60,7 @@ class RateMeasurer:
             kafka_ratio=ratio,
             kafka_polls=polls,
             first_window=first,
-            second_window=later,
+            second_window=second,
             settled_bytes_per_s=float(np.mean(settled.rate)) if len(settled.bytes) else None,
             settled_s=float(settled.start[-1] - settled.start[0]) / US if len(settled.bytes) else 0.0,
             all=self._all(series, span, host, direction),
@@ -100,6 +100,7 @@ class RateMeasurer:
     def _first_two(
         self, series: Series, span: Span, host: str, direction: Direction
     ) -> tuple[Window | None, Window | None, Windows]:
+        """The first window, the second, and that with all that begin within a window's time after it."""
         later = int(np.searchsorted(series.t, span.begin_us + round(self.move.window_s * US)))
         first = None
         if 0 < later < len(series):
@@ -109,11 +110,10 @@ class RateMeasurer:
             opening = Windows(np.array([span.begin_us]), ends[1], (ends[1] - span.begin_us) / US, grown)
             in_sync = self._in_sync(Windows(*ends, opening.elapsed_s, grown), host, direction)
             first = self._window(opening, 0, in_sync)
-        rest = series.cut(later, len(series) - 1)
-        whole = windows(rest, self.move.window_s)
-        whole = whole.cut(whole.start < whole.start[:1] + round(self.move.window_s * US))
-        second = self._window(whole, 0, self._in_sync(whole, host, direction)) if len(whole.bytes) else None
-        return first, second, whole
+        whole = windows(series.cut(later, len(series) - 1), self.move.window_s)
+        settled = whole.cut(whole.start < whole.start[:1] + round(self.move.window_s * US))
+        second = self._window(settled, 0, self._in_sync(settled, host, direction)) if len(settled.bytes) else None
+        return first, second, settled
 
     def _warmup(self, series: Series, span: Span) -> float | None:
         j = int(np.searchsorted(series.t, span.begin_us + round(self.move.warmup_s * US)))

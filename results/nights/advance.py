@@ -109,8 +109,8 @@ def advance(
     """Judge every night after `judged` (a time for each series), from runs since `baseline` (the same).
 
     `family` is that of `Judge.night`; `noise` is asked once for each look at which any series is long enough: one a
-    night, or several (`HISTORY`). `newest`
-    are changes that are open (series → change): a drift that goes on is not reported again.
+    night, or several (`HISTORY`). `newest` are changes that are open (series → change): a drift that goes on is not
+    reported again.
     """
     judge = judge or Judge()
     windows = _Windows(runs, baseline, judged)
@@ -227,6 +227,12 @@ class _Told:
         self.grown.append(Grown(at, int(self._count[at]), now.change, baseline))
 
 
+def of_a_night(owner: Ints, night: Ints) -> tuple[Ints, Ints]:
+    """Where the runs of one series and night begin, and how many there are; a series' runs lie together, in order."""
+    begins = np.flatnonzero((np.diff(owner, prepend=-1) != 0) | (np.diff(night, prepend=night[:1] - 1) != 0))
+    return begins, np.diff(np.append(begins, len(owner)))
+
+
 def _nights(runs: Runs, owner: Ints, new: Bools) -> list[tuple[float, list[Ints]]]:
     """For each look the new runs, in layers: each has one run a series at most, the earlier ones first."""
     index = np.flatnonzero(new)
@@ -234,8 +240,7 @@ def _nights(runs: Runs, owner: Ints, new: Bools) -> list[tuple[float, list[Ints]
         return []
     night = night_of(runs.at[index])
     # Runs of a series lie together, in order of time: how many of the same night are before each is its layer.
-    begins = np.flatnonzero((np.diff(owner[index], prepend=-1) != 0) | (np.diff(night, prepend=night[0] - 1) != 0))
-    lengths = np.diff(np.append(begins, len(index)))
+    begins, lengths = of_a_night(owner[index], night)
     layer = np.arange(len(index)) - np.repeat(begins, lengths)
     look = np.where(np.repeat(lengths >= HISTORY, lengths), layer // MOST, 0)
     order = np.lexsort((layer, look, night))

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from results.nights.advance import MOST, Runs, Teacher, advance, night_of
+from results.nights.advance import MOST, Runs, Teacher, advance, night_of, of_a_night
 from results.series.block import Block, Ints
 from results.series.judge import Judge
 from results.series.learned import Learned, again
@@ -18,9 +18,8 @@ LEARN_FROM = 1000
 def usual(runs: Runs) -> Ints:
     """How many runs each series has a night, `MOST` at most: half of the nights on which it has any have no more."""
     there = np.isfinite(runs.values)
-    owner, night = runs.owner[there], night_of(runs.at[there])
-    begins = np.flatnonzero((np.diff(owner, prepend=-1) != 0) | (np.diff(night, prepend=night[:1] - 1) != 0))
-    counts = np.diff(np.append(begins, len(owner)))
+    owner = runs.owner[there]
+    begins, counts = of_a_night(owner, night_of(runs.at[there]))
     bounds = np.searchsorted(owner[begins], np.arange(runs.series + 1))
     found = [counts[a:b] for a, b in itertools.pairwise(bounds)]
     return np.array([min(math.ceil(np.median(each)), MOST) if len(each) else 1 for each in found], np.int64)

@@ -47,7 +47,11 @@ def typical_length(block: Block) -> float:
 
 def due(known: Learned | None, night: float, length: float) -> bool:
     """Whether it is time to learn again: after `AGAIN` nights, or when series of that `length` have grown enough."""
-    return known is None or night - known.night >= AGAIN or length >= GROWN * known.length
+    return known is None or night - known.night >= AGAIN or _grown(known, length)
+
+
+def _grown(known: Learned, length: float) -> bool:
+    return length >= GROWN * known.length
 
 
 def again(
@@ -61,8 +65,7 @@ def again(
         return known
     noise = learn(block, seed + int(night), share, each=each)
     if known is not None:
-        grown = length >= GROWN * known.length
-        noise = noise.stricter(known.noise, share) if grown else noise.after(known.noise)
+        noise = noise.stricter(known.noise, share) if _grown(known, length) else noise.after(known.noise)
     return Learned(night, length, noise)
 
 

@@ -11,6 +11,7 @@ import pytest
 from testbed.faults import Faults, parse_fault
 from testbed.hosts.namespace import NamespaceShell
 from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.network.measure import carried
 from testbed.provision.cpus import lifted, limit_of
 from testbed.provision.remove import remove
 from testbed.provision.status import status
@@ -109,13 +110,8 @@ def echoes(testbed, host):
 
 
 def carried_mbit(testbed, source, target):
-    """Payload from `source` to `target` in 1 s, in Mbit/s."""
-    address = str(testbed.plan.data_ip(target))
-    listens = "grep -q ':1451 [0-9A-F:]* 0A ' /proc/net/tcp"
-    server = f"iperf3 -s -1 -D -B {address} -I /run/test-iperf.pid"
-    testbed.hosts[target].run(f"{server} && until {listens}; do sleep 0.02; done", timeout_s=10)
-    told = testbed.hosts[source].run(["iperf3", "-c", address, "-t", "1", "-J"], check=False).stdout
-    return json.loads(told)["end"]["sum_received"]["bits_per_second"] / 1e6
+    """Payload from `source` to `target`, in Mbit/s."""
+    return 8 * carried(testbed.topology, testbed.plan, testbed.hosts, source, target) / 1e6
 
 
 def test_broker_kill(up, put):

@@ -10,11 +10,11 @@ import pytest
 from testbed.network.addresses import AddressPlan
 from testbed.network.apply import apply
 from testbed.network.fabric import wire
-from testbed.network.measure import TRIES
 from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.containers import SYSCTLS
 from testbed.provision.shaping import differences
 from testbed.topology import Topology, loads
+from testbed.wait import wait_for
 
 pytestmark = pytest.mark.containers
 
@@ -159,8 +159,11 @@ def test_the_driver_reaches_every_host(fabric: Fabric) -> None:
 )
 def test_what_is_slowest_on_the_path_binds(fabric: Fabric, source: str, target: str, nic: int, rate_bps: int) -> None:
     # A machine whose CPU is taken away reads low for some seconds; a path that is slower reads low every time.
-    for _ in range(TRIES):
-        share = fabric.carried(source, target, nic) / payload_bytes_per_s(rate_bps)
-        if share >= 0.93:
-            break
-    assert 0.93 <= share <= 1.05
+    share = wait_for(
+        lambda: fabric.carried(source, target, nic) / payload_bytes_per_s(rate_bps),
+        lambda share: share >= 0.93,
+        15,
+        0.05,
+        "0.93 of the slowest rate to pass",
+    )
+    assert share <= 1.05
