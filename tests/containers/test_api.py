@@ -15,7 +15,9 @@ def test_the_five_lines_of_the_document_run_as_they_stand(capsys):
     assert re.fullmatch(r"b1( 198\.19\.\d+\.\d+:9092){3}", first)
     assert len(rates) == 6
     for line in rates:
-        # How much that has to be is the subject of tests that measure more than once.
-        assert re.fullmatch(r"b[123] (transmit|receive): [01]\.\d+ of what is declared", line)
+        told = re.fullmatch(r"b[123] (transmit|receive): (\d\.\d+) of what is declared", line)
+        assert told
+        # How much it is at least is the subject of tests that measure more than once: a busy machine reads low.
+        assert float(told[2]) <= 1.02
     assert left_of("three-brokers") == []
     assert not states.folder("three-brokers").exists()
