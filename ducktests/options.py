@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from results.document import DocumentError, decode
+from results.contract.document import DocumentError, decode
 from testbed.errors import UsageError
 
 

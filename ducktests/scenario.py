@@ -8,7 +8,7 @@ from ducktests.dying import die_with_parent
 from ducktests.framework import Context, Test, parametrized, results_folder
 from ducktests.services import KafkaService
 from ducktests.verdicts import Failed, Inconclusive
-from results.store import Store
+from results.contract.store import Store
 from testbed.errors import TestbedError
 from testbed.experiments.reports import default_store
 from testbed.suites.case import CaseRun

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from results.contract.manifest import Manifest
 from results.criteria.bounds import allowed, bound_of
 from results.criteria.live_measures import ClientKind, Part
 from results.criteria.measures import HostRates, MoveMeasures, Steady
-from results.manifest import Manifest
 
 Better = Literal["lower", "higher"]
 

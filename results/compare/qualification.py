@@ -6,7 +6,7 @@ from typing import Literal
 
 from results.compare.judgement import Finding, Verdict, rank, worst_of
 from results.compare.tally import ANY
-from results.verdict import Verdict as RunVerdict
+from results.contract.verdict import Verdict as RunVerdict
 
 Kind = Literal["once", "paired", "upgrade"]
 """How a scenario is run: once with each version and again where that is in doubt; in pairs; or as an upgrade from a

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from results.compare.measures import Better, Measure, register
+from results.contract.manifest import Manifest
 from results.criteria.measures import MoveMeasures
 from results.criteria.relocation_judgement import copied_bytes, formula
-from results.manifest import Manifest
 
 Value = Callable[[Manifest, MoveMeasures], float | None]
 

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.contract.move import Move
 from results.criteria.live_measures import (
     KINDS,
     LAG_SETTLED_S,
@@ -19,7 +20,6 @@ from results.criteria.live_measures import (
 )
 from results.criteria.series import Floats, Micros, RunSeries
 from results.criteria.windows import US, counted_between, longest_gap_s
-from results.move import Move
 
 DRIVER = "driver"
 COUNTED: dict[ClientKind, str] = {"produce": "client.produce.acked", "consume": "client.consume.records"}

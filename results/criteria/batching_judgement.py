@@ -1,11 +1,11 @@
 """Criteria about a move in steps: KIP-435's limits and promises, as the controller's own list was seen to keep them."""
 
-from results.batching import BatchingSeen
+from results.contract.batching import BatchingSeen
+from results.contract.manifest import Move
+from results.contract.verdict import Criterion, Verdict
 from results.criteria.frame import criterion
 from results.criteria.measures import GAP_S, MoveMeasures
 from results.criteria.words import rate
-from results.manifest import Move
-from results.verdict import Criterion, Verdict
 
 MODES = ("batched", "incremental")
 """What `mode` is of a move that is carried out in steps."""

@@ -2,8 +2,8 @@
 
 import math
 
-from results.move import Move, keepup_through
-from results.verdict import Direction
+from results.contract.move import Move, keepup_through
+from results.contract.verdict import Direction
 
 
 def window_bound(

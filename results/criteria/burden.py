@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from results.contract.manifest import NicMeasurement
+from results.contract.move import Move
+from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.series import RunSeries
 from results.criteria.windows import US, counted, windows
-from results.manifest import NicMeasurement
-from results.move import Move
-from results.verdict import DIRECTIONS, Direction
 
 PAYLOAD = 1448 / 1514
 """TCP payload in a full Ethernet frame, as a fraction of what a NIC counts."""

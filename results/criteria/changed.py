@@ -7,7 +7,7 @@ tells where the rules of today say otherwise, instead of letting one verdict sta
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from results.verdict import Criterion, Verdict
+from results.contract.verdict import Criterion, Verdict
 
 
 @dataclass(frozen=True, slots=True)

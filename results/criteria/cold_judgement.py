@@ -1,12 +1,12 @@
 """Was a cold read cold? What was read from devices, or from the store, against what the consumer got. Pure."""
 
+from results.contract.manifest import Manifest
+from results.contract.relocation import ColdRead, Relocation
+from results.contract.verdict import Criterion, Verdict
 from results.criteria.frame import criterion
 from results.criteria.measures import MoveMeasures
 from results.criteria.relocation_measures import NOTHING
 from results.criteria.words import percent, size
-from results.manifest import Manifest
-from results.relocation import ColdRead, Relocation
-from results.verdict import Criterion, Verdict
 
 COLD_LEAST = 0.9
 """Share of what was consumed that must have come from a device or the store: less, and a cache was measured."""

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from results.contract.manifest import Move
 from results.criteria.measures import MoveMeasures
-from results.manifest import Move
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """Criteria that hold on any network and machine: the quota in force, the records, what was put back."""
 
+from results.contract.manifest import Differences, Facts, Move, Records
+from results.contract.verdict import Criterion, Verdict
 from results.criteria.frame import criterion
 from results.criteria.measures import GAP_S, MoveMeasures, QuotaPolls
 from results.criteria.words import at, rate
-from results.manifest import Differences, Facts, Move, Records
-from results.verdict import Criterion, Verdict
 
 POLL_EVERY_S = 2.0
 

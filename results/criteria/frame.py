@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from results.verdict import Criterion, Direction, Verdict
+from results.contract.verdict import Criterion, Direction, Verdict
 
 
 def criterion(

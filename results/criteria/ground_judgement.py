@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from results.contract.manifest import Manifest, Move, NicMeasurement
+from results.contract.verdict import DIRECTIONS, Criterion, Direction, Verdict
 from results.criteria.measures import GAP_S, MachineLoad, MoveMeasures
 from results.criteria.words import percent, rate
-from results.manifest import Manifest, Move, NicMeasurement
-from results.verdict import DIRECTIONS, Criterion, Direction, Verdict
 
 NIC_LOWEST, NIC_HIGHEST = 0.95, 1.02
 BUSY_HIGHEST, STEAL_HIGHEST = 0.85, 0.05

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from statistics import median
 
+from results.contract.handover import AFTER, STEPS, TOLD, HandoverSeen, PartitionHandover, Step
+from results.contract.verdict import Criterion, Verdict
 from results.criteria.frame import criterion
-from results.handover import AFTER, STEPS, TOLD, HandoverSeen, PartitionHandover, Step
-from results.verdict import Criterion, Verdict
 
 ROUNDING_US = 2_000
 """Two instants in whole milliseconds, of two hosts of one machine, may be so far out of order by rounding alone."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from results.contract.manifest import Manifest
 from results.criteria.registry import rules_for
-from results.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 
+from results.contract.live import LiveAudit, LiveLoad, LoadProcess
+from results.contract.manifest import Move
+from results.contract.move import LISTED
+from results.contract.verdict import Criterion, Verdict
 from results.criteria.frame import criterion
 from results.criteria.live_measures import Isr, Stuck
 from results.criteria.measures import GAP_S, MoveMeasures
 from results.criteria.words import at, rate
-from results.live import LiveAudit, LiveLoad, LoadProcess
-from results.manifest import Move
-from results.move import LISTED
-from results.verdict import Criterion, Verdict
 
 NOTICE_S = 3.0
 """How much longer than it says a move may have been stuck when that is noticed."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from results.contract.logs import LEVELS, HostLog, LogFinding
+from results.contract.verdict import Criterion, Verdict
 from results.criteria.frame import criterion
-from results.logs import LEVELS, HostLog, LogFinding
-from results.verdict import Criterion, Verdict
 
 SHOWN, SHOWN_CHARACTERS = 3, 120
 

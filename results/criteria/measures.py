@@ -6,12 +6,12 @@ Instants are seconds after `move.started`; rates are bytes per second; None is *
 from dataclasses import dataclass
 from typing import Literal
 
+from results.contract.verdict import Direction
 from results.criteria.burden import Burden
 from results.criteria.live_measures import ClientView, Isr, Stuck
 from results.criteria.relocated import RelocationMeasures
 from results.criteria.rests import Rests
 from results.criteria.steps_seen import StepMeasures
-from results.verdict import Direction
 
 Side = Literal["leader", "follower"]
 

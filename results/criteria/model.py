@@ -2,9 +2,9 @@
 
 import math
 
-from results.manifest import Move
-from results.move import Expected
-from results.verdict import Direction
+from results.contract.manifest import Move
+from results.contract.move import Expected
+from results.contract.verdict import Direction
 
 TIE = 0.02
 """Ends whose times differ by less are predicted to bind alike: a follower's receipt is its leader's sending."""

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 
+from results.contract.manifest import Expected, Move, NicMeasurement
+from results.contract.verdict import Criterion, Verdict
 from results.criteria.frame import criterion, of_end
 from results.criteria.measures import HostRates, MoveMeasures, NicRate
 from results.criteria.model import TIE, binding_ends
 from results.criteria.unseen import gap_words
 from results.criteria.words import percent, rate
-from results.manifest import Expected, Move, NicMeasurement
-from results.verdict import Criterion, Verdict
 
 DURATION_TOLERANCE = 0.10
 NIC_LOWEST, NIC_HIGHEST = 0.95, 1.02

@@ -7,6 +7,8 @@ about records, configuration, leaders and the quota itself are judged in any cas
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from results.contract.manifest import Manifest, Move
+from results.contract.verdict import Criterion, Direction
 from results.criteria import batching_judgement as batching
 from results.criteria import live_judgement as live
 from results.criteria import model_judgement as model
@@ -20,8 +22,6 @@ from results.criteria.ground_judgement import judge_load, judge_nics
 from results.criteria.left_out import LeftOut
 from results.criteria.log_judgement import judge_logs
 from results.criteria.measures import MoveMeasures
-from results.manifest import Manifest, Move
-from results.verdict import Criterion, Direction
 
 Place = tuple[str, str | None, Direction | None, str]
 Part = Callable[[Manifest, Move, MoveMeasures], Iterable[Criterion]]

@@ -4,6 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from results.contract.manifest import Manifest
+from results.contract.move import FlowKind, Move, flows_through
+from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.around_measures import measure_clients, measure_isr, measure_stuck
 from results.criteria.burden import measure_burden
 from results.criteria.load_measures import machine_load
@@ -25,9 +28,6 @@ from results.criteria.rate_measures import RateMeasurer
 from results.criteria.rests import measure_rests
 from results.criteria.series import RunSeries, Series
 from results.criteria.windows import US, counted, counted_between, growth, longest_gap_s, windows
-from results.manifest import Manifest
-from results.move import FlowKind, Move, flows_through
-from results.verdict import DIRECTIONS, Direction
 
 PAYLOAD = 1448 / 1514
 """TCP payload in a full Ethernet frame, as a fraction of what a NIC counts."""

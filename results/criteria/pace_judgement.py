@@ -9,6 +9,8 @@ All of them are about moves with `batches_s`: what has none is not judged by the
 
 import math
 
+from results.contract.manifest import Move
+from results.contract.verdict import Criterion, Verdict
 from results.criteria.frame import criterion
 from results.criteria.measures import GAP_S, MoveMeasures
 from results.criteria.model import TIE, binding_ends, carrying_all
@@ -17,8 +19,6 @@ from results.criteria.rests import LISTED, Rests
 from results.criteria.unseen import gap_words
 from results.criteria.window_judgement import judge_steady
 from results.criteria.words import percent, size
-from results.manifest import Move
-from results.verdict import Criterion, Verdict
 
 
 def kept(move: Move, rests: Rests) -> float:

@@ -6,8 +6,8 @@ before a change is written, when a broker leaves, or when the move is done.
 
 from dataclasses import dataclass
 
+from results.contract.move import Move
 from results.criteria.series import RunSeries, Told
-from results.move import Move
 
 EDGES = (
     "throttle.in_force",

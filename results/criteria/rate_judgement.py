@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
+from results.contract.manifest import Move, NicMeasurement
+from results.contract.verdict import Criterion, Verdict
 from results.criteria.bounds import responses
 from results.criteria.frame import criterion, of_end
 from results.criteria.measures import Conservation, Control, HostRates, MoveMeasures
 from results.criteria.unseen import gap_words, unseen
 from results.criteria.words import percent, rate, size
-from results.manifest import Move, NicMeasurement
-from results.verdict import Criterion, Verdict
 
 CONTROL_LEAST = 2.0
 CONTROL_ROOM = 1.1

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from results.contract.move import Move, keepup_through, listed_through
+from results.contract.verdict import Direction
 from results.criteria.bounds import allowed, bound_of
 from results.criteria.measures import READING_S, SECOND_S, HostRates, Steady, Window
 from results.criteria.phases import Span
 from results.criteria.series import Floats, Micros, RunSeries, Series
 from results.criteria.windows import US, Windows, longest_gap_s, windows, windows_within
-from results.move import Move, keepup_through, listed_through
-from results.verdict import Direction
 
 KAFKA_RATE = {
     "transmit": "broker.leader_replication.byte_rate",

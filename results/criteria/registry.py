@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from results.contract.manifest import Manifest
+from results.contract.verdict import Criterion, Verdict, overall
 from results.criteria.measures import MoveMeasures
-from results.manifest import Manifest
-from results.verdict import Criterion, Verdict, overall
 
 Measure = Callable[[Manifest, Any, Any], MoveMeasures]
 Judge = Callable[[Manifest, MoveMeasures], list[Criterion]]

@@ -5,7 +5,7 @@ Instants are seconds after `move.started`; None is *could not be measured*.
 
 from dataclasses import dataclass
 
-from results.verdict import Direction
+from results.contract.verdict import Direction
 
 
 @dataclass(frozen=True, slots=True)

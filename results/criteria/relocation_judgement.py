@@ -6,6 +6,9 @@ from the calibration and from the load before it. Pure.
 
 from collections.abc import Callable, Iterable, Sequence
 
+from results.contract.manifest import Manifest
+from results.contract.relocation import LOCAL_MOST, Relocation, Sent, formula_seconds
+from results.contract.verdict import Criterion, Direction, Verdict
 from results.criteria.cold_judgement import judge_cold
 from results.criteria.fact_judgement import judge_facts
 from results.criteria.frame import criterion, not_judged
@@ -18,9 +21,6 @@ from results.criteria.rate_judgement import CONSERVATION_TOLERANCE
 from results.criteria.relocated import P99_BACK, NicBytes
 from results.criteria.relocation_measures import LOAD_WINDOW_S, NOTHING
 from results.criteria.words import percent, size
-from results.manifest import Manifest
-from results.relocation import LOCAL_MOST, Relocation, Sent, formula_seconds
-from results.verdict import Criterion, Direction, Verdict
 
 FACTS = ("records-intact", "leaders-as-planned", "move-done")
 """Of the facts of any move those that one without a throttle has."""

@@ -6,6 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from results.contract.manifest import Manifest
+from results.contract.relocation import Relocation
+from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.around_measures import bucket_quantile, measure_clients
 from results.criteria.burden import Burden, most_at_once, nic_use
 from results.criteria.load_measures import machine_load
@@ -13,9 +16,6 @@ from results.criteria.measures import MachineLoad, MoveMeasures
 from results.criteria.relocated import P99_BACK, P99_WINDOW_S, NicBytes, RelocationMeasures, Requests
 from results.criteria.series import Floats, RunSeries, Series
 from results.criteria.windows import US, counted, counted_between, longest_gap_s
-from results.manifest import Manifest
-from results.relocation import Relocation
-from results.verdict import DIRECTIONS, Direction
 
 LOAD_WINDOW_S = 11.0
 """Over which a machine's load is looked at, as for any other move."""

@@ -2,11 +2,11 @@
 
 from itertools import pairwise
 
+from results.contract.manifest import Move
+from results.contract.verdict import Criterion, Verdict
 from results.criteria.frame import criterion
 from results.criteria.measures import MoveMeasures
 from results.criteria.words import rate
-from results.manifest import Move
-from results.verdict import Criterion, Verdict
 
 
 def judge_changes(measures: MoveMeasures) -> list[Criterion]:

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.move import Flow
-from results.schema import EVENTS, SAMPLES, conform
+from results.contract.move import Flow
+from results.contract.schema import EVENTS, SAMPLES, conform
 
 Micros = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

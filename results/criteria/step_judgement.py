@@ -4,14 +4,14 @@ A step whose *before* was not in force when it was asked for proves nothing: it 
 never taken.
 """
 
+from results.contract.manifest import Manifest
+from results.contract.steps import Expectation, StepRecord, StepsRecord
+from results.contract.verdict import Criterion, Verdict
 from results.criteria.frame import criterion
 from results.criteria.log_judgement import judge_logs
 from results.criteria.measures import MoveMeasures
 from results.criteria.step_measures import DESCRIBED, LISTED, LOG
 from results.criteria.steps_seen import Found, Polled
-from results.manifest import Manifest
-from results.steps import Expectation, StepRecord, StepsRecord
-from results.verdict import Criterion, Verdict
 
 _KINDS = {DESCRIBED: "DescribeTopics", LISTED: "ListPartitionReassignments"}
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from results.contract.manifest import Manifest
+from results.contract.steps import State, asked
 from results.criteria.measures import MachineLoad, MoveMeasures
 from results.criteria.series import RunSeries, Told
 from results.criteria.steps_seen import Found, Polled, StepMeasures
-from results.manifest import Manifest
-from results.steps import State, asked
 
 LOG, DESCRIBED, LISTED = "trace.log", "trace.described", "trace.listed"
 FOREVER_US = 2**62

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from results.steps import State
+from results.contract.steps import State
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Words and criteria for what was not observed."""
 
+from results.contract.verdict import Criterion
 from results.criteria.frame import criterion
 from results.criteria.measures import GAP_S, MoveMeasures
-from results.verdict import Criterion
 
 
 def gap_words(longest_gap_s: float | None) -> str | None:

@@ -3,14 +3,14 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from results.contract.manifest import Move
+from results.contract.verdict import Criterion, Direction, Verdict
 from results.criteria.bounds import allowed, bound_of, long_bound, responses
 from results.criteria.frame import of_end
 from results.criteria.measures import READING_S, HostRates, MoveMeasures, PhaseMeasures
 from results.criteria.model import binding_ends
 from results.criteria.unseen import gap_words, unseen
 from results.criteria.words import at, rate, size
-from results.manifest import Move
-from results.verdict import Criterion, Direction, Verdict
 
 STEADY_LOWEST, STEADY_HIGHEST = 0.95, 1.00
 STEADY_WINDOWS = 3

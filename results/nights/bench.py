@@ -10,7 +10,8 @@ from typing import Literal
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from results.compaction import locked
+from results.contract.compaction import locked
+from results.contract.store import Store
 from results.nights import generate
 from results.nights.generate import Spec
 from results.nights.ingest import ingest
@@ -18,7 +19,6 @@ from results.nights.memory import peak
 from results.nights.night import night
 from results.nights.state import NOISE
 from results.nights.summary import READ, SUMMARY, summary_table
-from results.store import Store
 
 METRICS, SECONDS = 20, 1000
 """Of each generated run: 20 metrics, sampled once a second."""

@@ -12,14 +12,14 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from results.manifest import Facts, Load, Machine, Manifest, NicMeasurement, TopologyRecord, Versions
+from results.contract.manifest import Facts, Load, Machine, Manifest, NicMeasurement, TopologyRecord, Versions
+from results.contract.schema import SAMPLES, events_table
+from results.contract.store import RunData, Store
+from results.contract.verdict import Criterion
 from results.nights import parts
 from results.nights.values import VALUES, Value, rows
-from results.schema import SAMPLES, events_table
 from results.series.block import Floats
 from results.series.simulate import FAMILIES
-from results.store import RunData, Store
-from results.verdict import Criterion
 
 EXPERIMENT = "generated"
 START = datetime(2024, 1, 1, 2, tzinfo=UTC)

@@ -12,15 +12,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from results.canaries import canaries
+from results.contract.canaries import canaries
+from results.contract.files import LocalFiles
+from results.contract.manifest import Manifest
+from results.contract.store import Store, StoreError
 from results.criteria.disturbed import disturbed, sound
 from results.criteria.registry import Judgement, UnknownExperimentError, judge, rules_for
-from results.files import LocalFiles
-from results.manifest import Manifest
 from results.nights import parts
 from results.nights.summary import READ, summarise
 from results.nights.values import SUMMED, VALUES, Value, canary_values, move_values, rows, summary_values
-from results.store import Store, StoreError
 
 """Folder of a store with what was read of the machine beside a run: `<run_id>.json`, canary → value."""
 RUNS_A_TASK = 200

@@ -14,7 +14,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from results.compaction import locked
+from results.contract.compaction import locked
+from results.contract.store import Store
 from results.nights import clock, parts, state
 from results.nights.advance import night_of
 from results.nights.ingest import counted, ingest, table
@@ -25,7 +26,6 @@ from results.series.block import MOST_RUNS
 from results.series.calculator import FEWEST_RUNS
 from results.series.judge import Judge
 from results.series.learned import Learned, due
-from results.store import Store
 
 BUCKET = 250
 """About so many series are judged at once."""

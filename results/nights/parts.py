@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from results.catalogue import StoreError
+from results.contract.catalogue import StoreError
+from results.contract.store import Store
 from results.nights.values import VALUES
-from results.store import Store
 
 FOLDER = "values"
 MOST_SMALL = 32

@@ -11,11 +11,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
+from results.contract.store import Store
 from results.nights import parts
 from results.nights.ingest import table
 from results.nights.night import BUCKET, due_by, fast, standing
 from results.nights.scenarios import Scenario
-from results.store import Store
 
 NEWEST = 120
 _POINT = "series string, ids array<string>, kafka array<string>, values array<double>"

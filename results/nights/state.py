@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from results.catalogue import StoreError
-from results.retention import HISTORIES
+from results.contract.catalogue import StoreError
+from results.contract.retention import HISTORIES
+from results.contract.store import Store
 from results.series.decision import Change
 from results.series.history import Acknowledged, History, Reported, sealed, unsealed
 from results.series.judge import Verdict
 from results.series.learned import Learned
-from results.store import Store
 
 SERIES = f"{HISTORIES}/series.json"
 NOISE = "series/noise.json"

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from results.compare.measures import measures as compared_measures
+from results.contract.manifest import Manifest
 from results.criteria.ground_judgement import NIC_HIGHEST, NIC_LOWEST
 from results.criteria.measures import MoveMeasures
-from results.manifest import Manifest
 
 Better = Literal["lower", "higher", "unknown", "canary"]
 """Which way is better; a canary says something of the machine, and nothing of Kafka."""

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from results.contract.move import Flow, Move, flows_through, listed_through
+from results.contract.verdict import Direction
 from results.criteria.bounds import bound_of
 from results.criteria.measures import GAP_S, SECOND_S, HostRates, MoveMeasures
 from results.criteria.series import RunSeries, Series
 from results.criteria.windows import US
 from results.criteria.words import rate
-from results.move import Flow, Move, flows_through, listed_through
 from results.report.traffic import binding
-from results.verdict import Direction
 
 EVENT_WORDS = {
     "throttle.in_force": "quota in force",

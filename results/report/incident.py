@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from results.contract.manifest import IncidentRecord, Manifest
+from results.contract.schema import EVENTS, SAMPLES, conform
+from results.contract.verdict import Criterion, overall
 from results.criteria.series import RunSeries
 from results.criteria.windows import US
-from results.manifest import IncidentRecord, Manifest
 from results.report import page
-from results.schema import EVENTS, SAMPLES, conform
-from results.verdict import Criterion, overall
 
 DRIVER = "driver"
 QUIET_BYTES = 500_000

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from results.contract.manifest import Manifest, Move
+from results.contract.verdict import Criterion, Verdict, overall
 from results.criteria.bounds import allowed, bound_of
 from results.criteria.estimates import estimate
 from results.criteria.measures import MoveMeasures
 from results.criteria.words import percent, rate, size
-from results.manifest import Manifest, Move
 from results.report import traffic
-from results.verdict import Criterion, Verdict, overall
 
 TITLES = {
     "throttled-window": "Throttled bytes in any quota window",

@@ -11,7 +11,7 @@ from results.compare.judgement import Finding, Verdict
 from results.compare.qualification import Cell, Kind, Qualification, Row
 from results.compare.qualified import NOTHING, headline, told_cell
 from results.compare.told import Line, line
-from results.manifest import Machine, Versions
+from results.contract.manifest import Machine, Versions
 from results.report.nights import STATES, WORDS
 from results.report.page import Figure
 from results.report.render import inline, template

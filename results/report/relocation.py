@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from results.contract.manifest import Manifest
+from results.contract.relocation import Relocation
+from results.contract.verdict import Criterion, overall
 from results.criteria.measures import MoveMeasures
 from results.criteria.relocation_judgement import copied_bytes, formula
 from results.criteria.relocation_measures import NOTHING
 from results.criteria.words import size
-from results.manifest import Manifest
-from results.relocation import Relocation
 from results.report import page, traffic
-from results.verdict import Criterion, overall
 
 WIDTH, ROW, LEFT, RIGHT = 900.0, 30, 240, 90
 STORED = {

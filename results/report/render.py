@@ -9,12 +9,13 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from results.contract.manifest import Manifest
+from results.contract.verdict import Criterion, overall
 from results.criteria.changed import Changed
 from results.criteria.left_out import left_out
 from results.criteria.measures import MoveMeasures
 from results.criteria.series import RunSeries
 from results.criteria.words import rate, size
-from results.manifest import Manifest
 from results.report import page, traffic
 from results.report.charts import charts
 from results.report.client_charts import client_charts
@@ -22,7 +23,6 @@ from results.report.flight import flights
 from results.report.incident import render_incident
 from results.report.relocation import render_relocation
 from results.report.steps import render_steps
-from results.verdict import Criterion, overall
 
 
 def render(

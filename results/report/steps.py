@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from results.contract.manifest import Manifest
+from results.contract.steps import State, StepsRecord
+from results.contract.verdict import Criterion, overall
 from results.criteria.series import RunSeries
 from results.criteria.step_measures import LOG, state_of
 from results.criteria.windows import US
-from results.manifest import Manifest
 from results.report import page
-from results.steps import State, StepsRecord
-from results.verdict import Criterion, overall
 
 WIDTH, ROW, LEFT = 1000.0, 18, 70
 BEFORE_S = 1.0

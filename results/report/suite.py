@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from results.contract.manifest import Manifest, Move
 from results.criteria import Judgement
 from results.criteria.estimates import estimate, worst
 from results.criteria.measures import HostRates, MoveMeasures
 from results.criteria.words import rate
-from results.manifest import Manifest, Move
 from results.report.page import Figure
 from results.report.render import inline, template
 

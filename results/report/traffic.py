@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from results.contract.manifest import LiveLoad, Manifest, Move
+from results.contract.verdict import Direction
 from results.criteria.live_measures import ClientView
 from results.criteria.measures import HostRates, MoveMeasures
 from results.criteria.model import binding_ends, expected_of
 from results.criteria.words import rate, size
-from results.manifest import LiveLoad, Manifest, Move
-from results.verdict import Direction
 
 NOTHING = "\N{EN DASH}"
 PART_WORDS = {"before": "Before", "during": "During", "after": "After"}

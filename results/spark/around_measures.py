@@ -4,13 +4,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from results.contract.manifest import Move
+from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.burden import Burden, NicUse
 from results.criteria.live_measures import KINDS, PARTS, ClientView, Isr, Shrinks, Stuck
 from results.criteria.measures import NicRate
 from results.criteria.rests import Rests
-from results.manifest import Move
 from results.spark import around_sql
-from results.verdict import DIRECTIONS, Direction
 
 Row = dict[str, Any]
 Rows = dict[tuple[Any, ...], Row]

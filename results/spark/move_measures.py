@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from results.contract.manifest import Flow, Manifest, Move
+from results.contract.verdict import DIRECTIONS, Direction
 from results.criteria.measures import (
     Conservation,
     Control,
@@ -23,11 +25,9 @@ from results.criteria.measures import (
     Steady,
     Window,
 )
-from results.manifest import Flow, Manifest, Move
 from results.spark import around_measures, move_sql
 from results.spark.move_series import CLOCK, GAUGES, SERIES
 from results.spark.phase_sql import SPANS
-from results.verdict import DIRECTIONS, Direction
 
 SIDES: tuple[Side, ...] = ("leader", "follower")
 Row = dict[str, Any]

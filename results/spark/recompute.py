@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
+from results.contract.manifest import Manifest
+from results.contract.store import Store, StoreError
 from results.criteria.registry import Judgement, UnknownExperimentError, judge, rules_for
-from results.manifest import Manifest
 from results.spark.move_measures import measure_moves
 from results.spark.relocation_measures import measure_relocations
 from results.spark.sources import views
 from results.spark.step_measures import measure_stepped
-from results.store import Store, StoreError
 
 
 @dataclass(frozen=True, slots=True)

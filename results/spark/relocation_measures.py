@@ -6,16 +6,16 @@ from dataclasses import replace
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from results.contract.manifest import Manifest
+from results.contract.relocation import Relocation
+from results.contract.verdict import DIRECTIONS
 from results.criteria.burden import Burden, NicUse
 from results.criteria.measures import MoveMeasures
 from results.criteria.relocated import P99_BACK, P99_WINDOW_S, NicBytes, RelocationMeasures, Requests
 from results.criteria.relocation_measures import DEVICE_READ, LOAD_WINDOW_S, REQUESTS, never_started
-from results.manifest import Manifest
-from results.relocation import Relocation
 from results.spark import around_measures, around_sql, move_sql, relocation_sql
 from results.spark.move_measures import machine_load, rows_by
 from results.spark.move_series import GAUGES
-from results.verdict import DIRECTIONS
 
 Row = around_measures.Row
 Rows = around_measures.Rows

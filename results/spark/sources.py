@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from results.files import LocalFiles
-from results.manifest import FileKind, Flow, Manifest, Move
-from results.store import Store
-from results.tables import to_parquet
+from results.contract.files import LocalFiles
+from results.contract.manifest import FileKind, Flow, Manifest, Move
+from results.contract.store import Store
+from results.contract.tables import to_parquet
 
 _RUN = "regexp_extract(_metadata.file_path, 'runs/([^/]+)/[^/]*$', 1) AS run_id"
 

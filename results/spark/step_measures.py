@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from results.contract.manifest import Manifest
+from results.contract.steps import asked
 from results.criteria.measures import MoveMeasures
 from results.criteria.step_measures import DESCRIBED, LISTED, state_of, without_move
 from results.criteria.steps_seen import Found, Polled, StepMeasures
-from results.manifest import Manifest
 from results.spark import step_sql
-from results.steps import asked
 
 _INTS = pa.list_(pa.int32())
 _WANTED = pa.schema(

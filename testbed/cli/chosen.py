@@ -10,7 +10,7 @@ from testbed.errors import UsageError
 from testbed.units import UnitError, parse_duration
 
 if TYPE_CHECKING:
-    from results.manifest import Manifest
+    from results.contract.manifest import Manifest
 
 VERDICTS = ("pass", "fail", "inconclusive")
 

@@ -4,10 +4,10 @@ import argparse
 from datetime import timedelta
 from pathlib import Path
 
-from results.archive import ArchiveError, Imported, export_runs, import_runs
-from results.compaction import compact
-from results.retention import Rule, retain
-from results.store import Store, StoreError
+from results.contract.archive import ArchiveError, Imported, export_runs, import_runs
+from results.contract.compaction import compact
+from results.contract.retention import Rule, retain
+from results.contract.store import Store, StoreError
 from testbed.cli.chosen import Choice, parse_age
 from testbed.errors import TestbedError, UsageError
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from results.compaction import locked
+from results.contract.compaction import locked
+from results.contract.store import Store, StoreError
 from results.nights import state, told
 from results.nights.night import Night, night
 from results.nights.scenarios import EXIT, TONIGHT, Scenario, scenarios, worst
 from results.series.history import Acknowledged
-from results.store import Store, StoreError
 from testbed.cli.show import document, require_writable, table, write
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import reports_dir

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
+from results.contract.manifest import Manifest
+from results.contract.retention import protected_runs, set_aside
+from results.contract.store import NoRunError, Store, StoreError
 from results.criteria import judge
 from results.criteria.changed import changes
 from results.criteria.left_out import left_out, left_out_lines
-from results.manifest import Manifest
 from results.nights import parts, state
-from results.retention import protected_runs, set_aside
-from results.store import NoRunError, Store, StoreError
 from testbed.cli.chosen import Choice
 from testbed.cli.show import document, table
 from testbed.cli.verdicts import criteria_document, criterion_lines

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from results.contract.schema import Criterion
 from results.criteria.left_out import left_out_lines
-from results.schema import Criterion
 from testbed.cli.show import document
 from testbed.experiments.figures import Figure
 from testbed.experiments.runner import Finished

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from results.schema import Event, Sample
+from results.contract.schema import Event, Sample
 from testbed.experiments.scene import Scene
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.bursts import seconds_in_bursts

@@ -6,7 +6,7 @@ It knows the plan and the limits, and nothing of who carries them out or what wa
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from results.batching import BatchingSeen, Limits
+from results.contract.batching import BatchingSeen, Limits
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.progress import TraceEntry

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from results.manifest import Differences, Done, Flow, InForce
+from results.contract.manifest import Differences, Done, Flow, InForce
 from testbed.experiments.experiment import Context
 from testbed.experiments.mover import SAMPLE_S, Batches, Carried, MoveSetup, Transferred, put_back
 from testbed.experiments.scene import Group, Scene, flows, plan

@@ -3,8 +3,8 @@
 import re
 import time
 
-from results.manifest import Differences, Done, InForce
-from results.schema import Sample
+from results.contract.manifest import Differences, Done, InForce
+from results.contract.schema import Sample
 from testbed.experiments.mover import SAMPLE_S, Mover, Transferred, put_back
 from testbed.faults.catalogue.broker_term import BrokerTerm
 from testbed.kafka.errors import KafkaError, UnreachableError

@@ -1,6 +1,6 @@
 """A consumer from the beginning while data moves: the page cache forgets first, and who read what is counted."""
 
-from results.relocation import ColdRead
+from results.contract.relocation import ColdRead
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context
 from testbed.experiments.mover import MoveSetup

@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from results.store import RunData, Store, StoreError
+from results.contract.store import RunData, Store, StoreError
 from testbed.errors import TestbedError
 from testbed.owner import Owner
 from testbed.paths import state_dir

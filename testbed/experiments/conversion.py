@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from results.schema import Sample
+from results.contract.schema import Sample
 from testbed.experiments.experiment import Context
 from testbed.kafka.admin import Admin
 from testbed.probes.recorder import now_us

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from results.manifest import Facts, Move, NicMeasurement, Relocation, StepsRecord
+from results.contract.manifest import Facts, Move, NicMeasurement, Relocation, StepsRecord
 from testbed.discover import discovered
 from testbed.errors import UsageError
 from testbed.kafka.capabilities import Capability, of_software, require

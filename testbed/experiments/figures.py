@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from results.contract.manifest import Manifest
 from results.criteria import MoveMeasures
 from results.criteria.estimates import estimate
-from results.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """A move on storage that brokers share, with the steps of each partition's handover timed beside it."""
 
-from results.handover import HandoverSeen
-from results.live import LiveLoad
-from results.manifest import Records
+from results.contract.handover import HandoverSeen
+from results.contract.live import LiveLoad
+from results.contract.manifest import Records
 from testbed.experiments.mover import Transferred, preloaded
 from testbed.experiments.relocate import Relocator
 from testbed.experiments.scene import plan

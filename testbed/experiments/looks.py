@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from results.schema import Sample
+from results.contract.schema import Sample
 from testbed.experiments.scene import Scene
 from testbed.kafka.types import AdminApi
 from testbed.probes.recorder import Recorder, now_us

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from results.manifest import Facts, Move
+from results.contract.manifest import Facts, Move
 from testbed.experiments.accounts import inbound_rates, instant, predicted_seconds, quotas
 from testbed.experiments.experiment import Context, Outcome
 from testbed.experiments.mover import DEFAULT_RESPONSE_BYTES, Mover, MoveSetup

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from results.batching import BatchingSeen
-from results.manifest import Differences, Done, Fetch, Flow, InForce, LiveLoad, NicMeasurement, Records
-from results.relocation import Storage
-from results.schema import Sample
+from results.contract.batching import BatchingSeen
+from results.contract.manifest import Differences, Done, Fetch, Flow, InForce, LiveLoad, NicMeasurement, Records
+from results.contract.relocation import Storage
+from results.contract.schema import Sample
 from testbed.errors import TestbedError
 from testbed.experiments.conversion import calibrate
 from testbed.experiments.during import During

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from results.manifest import Load, Machine, Manifest, TopologyRecord, Versions
-from results.schema import Sample
+from results.contract.manifest import Load, Machine, Manifest, TopologyRecord, Versions
+from results.contract.schema import Sample
 from testbed import __version__
 from testbed.experiments.experiment import Outcome, Value
 from testbed.probes.machine import MACHINE, fingerprint

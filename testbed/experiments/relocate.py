@@ -5,10 +5,10 @@ import time
 from collections.abc import Callable
 from typing import Self
 
-from results.handover import HandoverSeen
-from results.live import LiveLoad
-from results.manifest import Differences, Done, Facts, InForce, NicMeasurement
-from results.relocation import ColdRead, Relocation, Sent
+from results.contract.handover import HandoverSeen
+from results.contract.live import LiveLoad
+from results.contract.manifest import Differences, Done, Facts, InForce, NicMeasurement
+from results.contract.relocation import ColdRead, Relocation, Sent
 from testbed.experiments.experiment import Context, Outcome
 from testbed.experiments.load import ALONE_S
 from testbed.experiments.mover import Mover, MoveSetup, Transferred

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from results.contract.manifest import Manifest
+from results.contract.store import Store
 from results.criteria import Judgement, judge
 from results.criteria.changed import changes
-from results.manifest import Manifest
 from results.report import render
-from results.store import Store
 from testbed.experiments.commits import noted
 from testbed.paths import data_dir
 

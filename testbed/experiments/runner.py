@@ -10,13 +10,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from results.contract.manifest import new_run_id
+from results.contract.schema import Criterion, Verdict, events_table, samples_table
+from results.contract.store import RunData, Store
 from results.criteria import Judgement, judge
 from results.criteria.left_out import LeftOut, left_out
-from results.manifest import new_run_id
-from results.schema import Criterion, Verdict, events_table, samples_table
 from results.spark.recompute import recompute
 from results.spark.session import session
-from results.store import RunData, Store
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.commits import commit
 from testbed.experiments.experiment import (

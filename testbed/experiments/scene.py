@@ -7,7 +7,7 @@ who copies from whom, and what each broker's quota has to carry.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from results.move import Expected, Fetchers, Flow, FlowKind
+from results.contract.move import Expected, Fetchers, Flow, FlowKind
 from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.reassignment.model import Copy, Share
 from testbed.reassignment.plan import Plan, kip73_move_seconds, move_ratio

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from results.manifest import Facts
-from results.steps import ACCEPTED, LINGER_US, Expectation, StepRecord, StepsRecord
+from results.contract.manifest import Facts
+from results.contract.steps import ACCEPTED, LINGER_US, Expectation, StepRecord, StepsRecord
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context, Outcome
 from testbed.experiments.steps import Expect, Replicas, Step, answer_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from results.steps import ACCEPTED, Wanted, When, numbers
+from results.contract.steps import ACCEPTED, Wanted, When, numbers
 from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.faults.catalogue.controller_failover import active_controller
 from testbed.kafka.errors import KafkaError, PartitionErrors
@@ -32,7 +32,7 @@ class Act(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """One state of one partition; see `results.steps.Expectation`."""
+    """One state of one partition; see `results.contract.steps.Expectation`."""
 
     name: str
     when: When

@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from results.relocation import LOCAL_MOST, STORAGES, Storage
+from results.contract.relocation import LOCAL_MOST, STORAGES, Storage
 from testbed.errors import UsageError
 from testbed.experiments.experiment import Parameter, Value, one_of
 from testbed.experiments.scene import Scene

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from results.contract.schema import Event, Sample
+from results.contract.steps import State
 from results.criteria.step_measures import DESCRIBED, LISTED, LOG, state_of
-from results.schema import Event, Sample
-from results.steps import State
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError

@@ -2,9 +2,9 @@
 
 from dataclasses import astuple
 
-from results.batching import BatchingSeen
-from results.batching import Limits as SeenLimits
-from results.schema import Sample
+from results.contract.batching import BatchingSeen
+from results.contract.batching import Limits as SeenLimits
+from results.contract.schema import Sample
 from testbed.experiments.batch_watch import BatchWatch
 from testbed.experiments.looks import DRIVER
 from testbed.experiments.mover import Mover, Transferred

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from results.handover import HandoverSeen
+from results.contract.handover import HandoverSeen
 from testbed.handover.probe import Probe
 from testbed.handover.watch import HandoverWatch, moved
 from testbed.kafka.capabilities import of_software

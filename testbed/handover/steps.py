@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from results.handover import STEPS, PartitionHandover, Step, StepSeen
+from results.contract.handover import STEPS, PartitionHandover, Step, StepSeen
 from testbed.handover.lines import Kind, Mark
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.trace.metadata_log import Registration

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from results.handover import HandoverSeen
+from results.contract.handover import HandoverSeen
 from testbed.errors import TestbedError
 from testbed.handover.lines import Mark as Said
 from testbed.handover.lines import marks

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from results.schema import Event, Records, Sample
+from results.contract.schema import Event, Records, Sample
 
 US = 1_000_000
 GAP_S = 3.0

@@ -2,14 +2,14 @@
 
 from collections.abc import Collection, Sequence
 
+from results.contract.logs import HostLog
+from results.contract.manifest import NicMeasurement
+from results.contract.schema import Criterion, events_table, samples_table
 from results.criteria.frame import not_judged
 from results.criteria.ground_judgement import machine_idle, nics_as_declared
 from results.criteria.load_measures import machine_load
 from results.criteria.log_judgement import judge_logs
 from results.criteria.series import RunSeries
-from results.logs import HostLog
-from results.manifest import NicMeasurement
-from results.schema import Criterion, events_table, samples_table
 from testbed.incidents.actions.broker import Restart
 from testbed.incidents.actions.fault import InjectFault
 from testbed.incidents.actions.move import Move

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from results.contract.schema import Criterion
 from results.criteria.frame import criterion
-from results.schema import Criterion
 from testbed.incidents.engine import Played
 from testbed.incidents.evidence import US, Evidence
 from testbed.incidents.model import Incident

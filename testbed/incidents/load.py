@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from results.schema import Sample
+from results.contract.schema import Sample
 from testbed.incidents.evidence import DRIVER
 from testbed.incidents.model import Load
 from testbed.workload import written as places

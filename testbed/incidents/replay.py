@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from results.manifest import Facts, IncidentRecord, new_run_id
-from results.schema import Criterion, Verdict, events_table, overall, samples_table
-from results.store import RunData, Store
+from results.contract.manifest import Facts, IncidentRecord, new_run_id
+from results.contract.schema import Criterion, Verdict, events_table, overall, samples_table
+from results.contract.store import RunData, Store
 from testbed.errors import UsageError
 from testbed.experiments.commits import commit
 from testbed.experiments.experiment import Outcome

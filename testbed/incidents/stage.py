@@ -1,8 +1,8 @@
 """One replay on a testbed: what is there before, who watches, who acts, and everything put back after."""
 
-from results.logs import HostLog
-from results.manifest import NicMeasurement
-from results.schema import Records
+from results.contract.logs import HostLog
+from results.contract.manifest import NicMeasurement
+from results.contract.schema import Records
 from testbed.errors import TestbedError
 from testbed.hosts.namespace import NamespaceShell
 from testbed.incidents.engine import Played, RealClock, play

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from results.schema import Sample
+from results.contract.schema import Sample
 from testbed.hosts.host import Shell
 from testbed.incidents.evidence import DRIVER
 from testbed.incidents.trigger import Observations

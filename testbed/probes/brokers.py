@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from results.manifest import NicMeasurement
+from results.contract.manifest import NicMeasurement
 from testbed.hosts import Host as Reached
 from testbed.kafka.properties import DATA_DIR
 from testbed.network.measure import LinkRate

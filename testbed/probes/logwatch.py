@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from results.logs import LEVELS, HostLog, LogFinding
+from results.contract.logs import LEVELS, HostLog, LogFinding
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.kafka.node import LOG

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from results.schema import Sample
+from results.contract.schema import Sample
 from testbed.probes.recorder import now_us
 from testbed.wait import WaitTimeout, wait_for
 

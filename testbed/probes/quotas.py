@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from results.schema import Sample
+from results.contract.schema import Sample
 from testbed.kafka.types import AdminApi
 from testbed.probes.recorder import now_us
 from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES

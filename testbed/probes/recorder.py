@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from results.schema import Event, Sample
+from results.contract.schema import Event, Sample
 from testbed.errors import TestbedError
 from testbed.hosts import Host, Process
 from testbed.wait import wait_for

@@ -4,9 +4,9 @@ import contextlib
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-from results.canaries import canary_bytes, path_of, put_canaries, to_bytes
-from results.catalogue import StoreError
-from results.store import Store
+from results.contract.canaries import canary_bytes, path_of, put_canaries, to_bytes
+from results.contract.catalogue import StoreError
+from results.contract.store import Store
 from testbed.runner.series import Ran, SoFar
 
 

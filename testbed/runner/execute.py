@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from results.verdict import Verdict
+from results.contract.verdict import Verdict
 from testbed.errors import TestbedError
 from testbed.runner.journal import Journal
 from testbed.runner.limits import TOLD_UNFINISHED, out_of_time

@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from results.contract.store import Store
 from results.nights import state as states
 from results.nights.state import State
 from results.nights.values import scenario_id
 from results.series.decision import Rule
-from results.store import Store
 from testbed.errors import UsageError
 from testbed.runner.journal import opened
 from testbed.runner.limits import NIGHTLY

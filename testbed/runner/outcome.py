@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from results.compare import Comparison, Finding, Pair, Rule, Tally, Verdict, find_measure, judge_all, moved, worst
 from results.compare.tally import ANY
-from results.verdict import Verdict as RunVerdict
+from results.contract.verdict import Verdict as RunVerdict
 from testbed.runner.chosen import default_measures
 from testbed.runner.series import Canary, Ran, Series, SoFar
 from testbed.runner.variant import UPGRADE

@@ -9,8 +9,8 @@ from results.compare.judgement import Verdict, worst_of
 from results.compare.qualification import Cell, Qualification, Row, Said, judge_cells, never_kept
 from results.compare.qualified import as_junit
 from results.compare.told import line
+from results.contract.store import Store, StoreError
 from results.report.qualification import Ground, render_qualification
-from results.store import Store, StoreError
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import reports_dir
 from testbed.runner.journal import opened

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from results.compare import Rule, find_measure
+from results.contract.store import Store, StoreError
 from results.spark.session import session
-from results.store import Store, StoreError
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import default_store, write_report
 from testbed.experiments.runner import confirm

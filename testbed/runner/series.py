@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
-from results.verdict import Verdict
+from results.contract.verdict import Verdict
 from testbed.runner.schedule import Slot, grouped
 from testbed.runner.variant import Variant
 

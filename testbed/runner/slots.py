@@ -6,10 +6,10 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
 from results.compare import values_of
+from results.contract.manifest import Manifest, new_run_id
+from results.contract.store import Store
 from results.criteria import Judgement, judge
 from results.criteria.disturbed import sound
-from results.manifest import Manifest, new_run_id
-from results.store import Store
 from testbed.experiments.runner import run_on
 from testbed.runner.beside import forget, keep, medians
 from testbed.runner.canary import look

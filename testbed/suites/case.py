@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from results.contract.manifest import new_run_id
+from results.contract.store import Store
 from results.criteria import Judgement
 from results.criteria.disturbed import disturbed
-from results.manifest import new_run_id
-from results.store import Store
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import run_on
 from testbed.probes.recorder import Recorder

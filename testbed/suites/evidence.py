@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from results.schema import events_table, samples_table
+from results.contract.schema import events_table, samples_table
 from testbed.errors import TestbedError
 from testbed.hosts import Daemon
 from testbed.probes.recorder import Recorder

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from results.document import DocumentError, decode
-from results.verdict import Verdict
+from results.contract.document import DocumentError, decode
+from results.contract.verdict import Verdict
 from testbed.errors import TestbedError
 
 FILE = "outcome.json"

@@ -9,10 +9,10 @@ from pathlib import Path
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
 from pyspark.errors import PySparkException
 
+from results.contract.store import Store, StoreError
 from results.criteria import Judgement, judge
 from results.report.suite import SuiteCase, SuitePage, render_suite
 from results.spark.session import session as spark_session
-from results.store import Store, StoreError
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import default_store, write_report
 from testbed.experiments.runner import confirm

@@ -6,7 +6,7 @@ from typing import Any
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
 
-from results.document import decode
+from results.contract.document import decode
 from testbed.workload.child import Orders, Reporter, now_us, run
 from testbed.workload.records import read_headers
 from testbed.workload.spec import ConsumerSpec

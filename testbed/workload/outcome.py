@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from results.live import LiveAudit, LiveLoad, LoadProcess
+from results.contract.live import LiveAudit, LiveLoad, LoadProcess
 from testbed.workload.audit import Audit
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
 from testbed.workload.written import Span, Written

@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from results.document import decode
+from results.contract.document import decode
 from testbed.workload.child import Orders, Reporter, now_us, run
 from testbed.workload.outbox import Outbox
 from testbed.workload.records import Payloads, Recipe, identity

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from results.schema import Sample
+from results.contract.schema import Sample
 from testbed.workload.spec import ProducerSpec, Spec
 
 _PRODUCED = {

@@ -21,8 +21,8 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from results.document import encode
-from results.schema import Sample
+from results.contract.document import encode
+from results.contract.schema import Sample
 from testbed.errors import TestbedError
 from testbed.wait import WaitTimeout, wait_until
 from testbed.workload.clock import CLOCK

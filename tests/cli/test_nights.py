@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from results.contract.store import Store
 from results.nights import state
 from results.nights.night import Night
 from results.nights.state import Said, State
@@ -15,7 +16,6 @@ from results.series.decision import Change
 from results.series.history import History, Reported
 from results.spark import session
 from results.spark.session import SparkMissing
-from results.store import Store
 from testbed.cli import nights
 from testbed.cli.main import main
 from tests.nights.made import BEGIN, about_of

@@ -7,13 +7,13 @@ from datetime import timedelta
 import pyarrow.parquet as pq
 import pytest
 
-from results.catalogue import Catalogue
-from results.compaction import compact
+from results.contract.catalogue import Catalogue
+from results.contract.compaction import compact
+from results.contract.retention import Rule, retain
+from results.contract.store import RunData, Store
+from results.contract.verdict import overall
 from results.nights import generate, parts
 from results.nights.generate import Spec
-from results.retention import Rule, retain
-from results.store import RunData, Store
-from results.verdict import overall
 from testbed.cli.main import main
 from testbed.cli.stored import _damaged_files
 from tests.results.many import filled, some_runs

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from results.contract.store import Store
 from results.criteria.disturbed import GROUND
-from results.store import Store
 from testbed.cli.verdicts import EXIT
 from testbed.experiments.reports import default_store
 from testbed.paths import data_dir

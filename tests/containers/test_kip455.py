@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from results.store import Store
+from results.contract.store import Store
 from testbed.experiments.reports import default_store
 from testbed.suites.suite import find_suite
 from tests.containers.conftest import cli

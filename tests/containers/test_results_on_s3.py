@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import pytest
 
-from results.schema import new_run_id
+from results.contract.schema import new_run_id
+from results.contract.store import Store, StoreError
 from results.spark.objects import hadoop_version, s3_settings
 from results.spark.recompute import recompute
 from results.spark.session import session
-from results.store import Store, StoreError
 from testbed.faults import Faults, parse_fault
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed
@@ -101,8 +101,8 @@ def test_spark_reads_it_where_it_lies(location):
 
 DYING = """
 import os, pickle, signal, sys
-from results.files import ObjectFiles
-from results.store import Store
+from results.contract.files import ObjectFiles
+from results.contract.store import Store
 left, real = int(sys.argv[3]), ObjectFiles.put
 def put(self, path, data):
     global left
@@ -151,7 +151,7 @@ def test_killed_before_any_put_a_run_is_whole_or_not_there(tmp_path, location, p
 LARGE = """
 import pickle, sys
 from dataclasses import replace
-from results.store import Store
+from results.contract.store import Store
 data = pickle.load(open(sys.argv[2], "rb"))
 print("writing", flush=True)
 Store.open(sys.argv[1]).commit(replace(data, report_html="x" * 30_000_000))

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from results.store import Store
+from results.contract.store import Store
 from testbed.errors import TestbedError
 from testbed.experiments.reports import default_store
 from testbed.faults import Faults, parse_fault

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from results.store import Store
+from results.contract.store import Store
 from testbed.experiments.reports import default_store
 from testbed.provision import state as states
 from testbed.runner.journal import folder, known, opened

@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from results.contract.store import Store
 from results.criteria.disturbed import GROUND
-from results.store import Store
 from testbed.errors import TestbedError
 from testbed.experiments.reports import default_store
 from testbed.kafka.types import ConfigResource

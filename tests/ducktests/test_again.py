@@ -7,9 +7,9 @@ import pytest
 from ducktests import scenario
 from ducktests.kip73_test import Kip73Test
 from ducktests.verdicts import Failed, Inconclusive
+from results.contract.verdict import Criterion
 from results.criteria.disturbed import disturbed
 from results.criteria.registry import Judgement
-from results.verdict import Criterion
 from testbed.suites.outcome import CaseOutcome
 
 

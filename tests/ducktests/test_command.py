@@ -6,7 +6,7 @@ import json
 import pytest
 from pyspark.errors import PySparkException
 
-from results.store import Store
+from results.contract.store import Store
 from testbed.cli.main import main
 from testbed.errors import TestbedError
 from testbed.suites import run as module

@@ -1,4 +1,4 @@
-from results.schema import Event, Sample
+from results.contract.schema import Event, Sample
 from testbed.experiments.accounts import inbound_rates, quotas
 from testbed.experiments.load import load_specs
 from testbed.experiments.mover import preloaded

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from results.batching import Limits
+from results.contract.batching import Limits
 from testbed.experiments.batch_watch import BatchWatch
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.batching import batch

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from results.manifest import Done
+from results.contract.manifest import Done
 from testbed.experiments import bootstrap, mover
 from testbed.experiments.bootstrap import Bootstrap
 from testbed.experiments.during import During

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from results.manifest import new_run_id
-from results.store import Store
+from results.contract.manifest import new_run_id
+from results.contract.store import Store
 from testbed.experiments.commits import collect_half_runs, noted
 from testbed.paths import state_dir
 from tests.dying import ROOT, killed_at
@@ -16,8 +16,8 @@ RUN_ID = "20261121T214000Z-kip73-two-node-dead00"
 # Dies in the n-th step of writing; the store asks nothing of a run but its id and a verdict that is its criteria's.
 KILLED = """
 from types import SimpleNamespace
-import results.store as store
-from results.schema import EVENTS, SAMPLES
+import results.contract.store as store
+from results.contract.schema import EVENTS, SAMPLES
 from testbed.experiments.commits import commit
 die_writing()
 class Manifest(SimpleNamespace):

@@ -1,6 +1,6 @@
 import pytest
 
-from results.schema import Sample
+from results.contract.schema import Sample
 from testbed.experiments.conversion import conversion_factor
 
 

@@ -12,11 +12,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
 from fakes.kraft_log import KraftLog
 
 import testbed.experiments.stepping as stepping_module
+from results.contract.logs import HostLog
+from results.contract.manifest import Facts
+from results.contract.schema import Event, Sample, events_table, samples_table
+from results.contract.steps import StepsRecord
 from results.criteria import judge
-from results.logs import HostLog
-from results.manifest import Facts
-from results.schema import Event, Sample, events_table, samples_table
-from results.steps import StepsRecord
 from testbed.experiments.stepping import Scenario, Stepping
 from testbed.experiments.steps import KillController, Step, ask, end, still
 from testbed.experiments.trace import differences, log_events

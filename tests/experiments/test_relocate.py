@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from results.relocation import Sent
-from results.schema import Sample
+from results.contract.relocation import Sent
+from results.contract.schema import Sample
 from testbed.experiments.catalogue.s3_reassign import stage
 from testbed.experiments.during import During
 from testbed.experiments.experiment import find_experiment, read_settings

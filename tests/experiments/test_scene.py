@@ -1,6 +1,6 @@
 import pytest
 
-from results.move import Expected, Fetchers
+from results.contract.move import Expected, Fetchers
 from testbed.errors import UsageError
 from testbed.experiments.accounts import predicted_seconds
 from testbed.experiments.experiment import experiments, find_experiment, read_settings

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
 
 from fakes.kraft import Controller, KraftAdmin, Partition
 
-from results.steps import Wanted
+from results.contract.steps import Wanted
 from testbed.experiments.stepping import Scenario, Stepping
 from testbed.experiments.steps import LET_GO, Kill, Start, Step, ask, before, cancel, end, moving, never, still
 from testbed.kafka.types import TopicPartition

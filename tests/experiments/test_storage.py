@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.relocation import LOCAL_MOST
+from results.contract.relocation import LOCAL_MOST
 from testbed.errors import UsageError
 from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.experiments.stages import two_node

@@ -7,7 +7,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
 
 from fakes.kraft import Controller, KraftAdmin
 
-from results.steps import State
+from results.contract.steps import State
 from testbed.experiments.trace import Trace, differences, log_events
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import PartitionState, TopicPartition

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.handover import STEPS
+from results.contract.handover import STEPS
 from testbed.handover.lines import marks
 from testbed.handover.steps import Moved, Probed, handover, handovers, longest_gap_s
 from testbed.kafka.types import TopicPartition

@@ -2,7 +2,7 @@
 
 import pytest
 
-from results.schema import Event, Records, Sample
+from results.contract.schema import Event, Records, Sample
 from testbed.incidents.engine import Acted, Played
 from testbed.incidents.evidence import Evidence, growth_within, highest_rate, percentile
 from testbed.incidents.expectations import parse_expectation

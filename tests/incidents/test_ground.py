@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from results.logs import HostLog, LogFinding
-from results.manifest import NicMeasurement
-from results.schema import Sample, overall
-from results.verdict import Criterion
+from results.contract.logs import HostLog, LogFinding
+from results.contract.manifest import NicMeasurement
+from results.contract.schema import Sample, overall
+from results.contract.verdict import Criterion
 from testbed.incidents.evidence import US, Evidence
 from testbed.incidents.ground import allowed, judge_ground, on_ground
 from testbed.incidents.judgement import as_foretold

@@ -4,13 +4,13 @@ import json
 import re
 from dataclasses import replace
 
+from results.contract.manifest import IncidentRecord, Manifest
+from results.contract.schema import Event, Sample, events_table, samples_table
+from results.contract.store import RunData, Store
+from results.contract.verdict import Criterion, overall
 from results.criteria import judge
-from results.manifest import IncidentRecord, Manifest
 from results.report import render
-from results.schema import Event, Sample, events_table, samples_table
 from results.spark.recompute import recompute
-from results.store import RunData, Store
-from results.verdict import Criterion, overall
 from tests.results.synthetic import synthetic_run
 
 T0 = 1_700_000_000_000_000

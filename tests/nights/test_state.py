@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from results.catalogue import StoreError
-from results.files import LocalFiles
+from results.contract.catalogue import StoreError
+from results.contract.files import LocalFiles
+from results.contract.retention import protected_runs
+from results.contract.store import Store
 from results.nights import state
 from results.nights.state import Said, State
-from results.retention import protected_runs
 from results.series.decision import Change
 from results.series.history import Acknowledged, History, Reported
-from results.store import Store
 from testbed.cli.main import main
 
 CHANGE = Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.001)

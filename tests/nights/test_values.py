@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from results.canaries import canaries, put_canaries
+from results.contract.canaries import canaries, put_canaries
+from results.contract.store import RunData, Store, StoreError
 from results.nights import generate, parts
 from results.nights.generate import Change, Spec
 from results.nights.ingest import rows_of
 from results.nights.summary import summarise, summary_table
 from results.nights.values import SUMMED, VALUES, Value, environment_of, rows
 from results.series.judge import Judge
-from results.store import RunData, Store, StoreError
 from tests.results.judged import commit_judged
 from tests.results.relocated import Told, relocated
 from tests.results.synthetic import Options, synthetic_run

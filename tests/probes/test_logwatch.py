@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from results.contract.logs import HostLog, LogFinding
 from results.criteria.log_judgement import judge_logs
-from results.logs import HostLog, LogFinding
 from testbed.errors import TestbedError
 from testbed.faults.parse import kinds as fault_kinds
 from testbed.hosts import CommandFailed, Result

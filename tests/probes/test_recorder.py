@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from results.schema import Sample
+from results.contract.schema import Sample
 from testbed.errors import TestbedError
 from testbed.probes.recorder import Recorder
 from testbed.wait import WaitTimeout, wait_until

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from results.move import Fetch
+from results.contract.move import Fetch
 from tests.results.synthetic import MIB, PAYLOAD, F
 
 STEP_S = 0.05

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from results.contract.store import RunData
 from results.criteria import judge
-from results.store import RunData
 
 
 def commit_judged(store, manifest, samples, events):

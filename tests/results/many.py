@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow.compute as pc
 
-from results.manifest import new_run_id
-from results.store import RunData, Store
+from results.contract.manifest import new_run_id
+from results.contract.store import RunData, Store
 
 START = datetime(2026, 9, 1, 3, tzinfo=UTC)
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from results.live import LiveAudit, LiveLoad, LoadProcess
-from results.logs import HostLog
-from results.schema import (
+from results.contract.live import LiveAudit, LiveLoad, LoadProcess
+from results.contract.logs import HostLog
+from results.contract.schema import (
     Event,
     Expected,
     Fetchers,

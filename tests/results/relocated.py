@@ -3,11 +3,11 @@
 from dataclasses import dataclass, replace
 from functools import cache
 
-from results.live import LiveAudit, LiveLoad, LoadProcess
-from results.logs import HostLog
-from results.manifest import Differences, Done, Facts, NicMeasurement, Records, new_run_id
-from results.relocation import ColdRead, Relocation, Sent
-from results.schema import Event, Sample, events_table, samples_table
+from results.contract.live import LiveAudit, LiveLoad, LoadProcess
+from results.contract.logs import HostLog
+from results.contract.manifest import Differences, Done, Facts, NicMeasurement, Records, new_run_id
+from results.contract.relocation import ColdRead, Relocation, Sent
+from results.contract.schema import Event, Sample, events_table, samples_table
 from tests.results.synthetic import EPOCH, synthetic_run
 
 ZERO = round(EPOCH.timestamp() * 1e6)

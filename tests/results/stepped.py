@@ -3,10 +3,10 @@
 from dataclasses import replace
 from functools import cache
 
-from results.logs import HostLog
-from results.manifest import Facts, new_run_id
-from results.schema import Event, Sample, events_table, samples_table
-from results.steps import Expectation, StepRecord, StepsRecord, Wanted
+from results.contract.logs import HostLog
+from results.contract.manifest import Facts, new_run_id
+from results.contract.schema import Event, Sample, events_table, samples_table
+from results.contract.steps import Expectation, StepRecord, StepsRecord, Wanted
 from tests.results.synthetic import EPOCH, synthetic_run
 
 TOPIC = "kip455"

@@ -11,9 +11,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pyarrow as pa
 
-from results.criteria import Judgement, judge
-from results.logs import HostLog
-from results.schema import (
+from results.contract.logs import HostLog
+from results.contract.schema import (
     Differences,
     Done,
     Event,
@@ -34,7 +33,8 @@ from results.schema import (
     new_run_id,
     samples_table,
 )
-from results.store import RunData
+from results.contract.store import RunData
+from results.criteria import Judgement, judge
 
 EPOCH = datetime(2026, 11, 21, 18, 15, 8, 250_000, tzinfo=UTC)
 MIB = 1 << 20

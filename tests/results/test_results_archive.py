@@ -12,11 +12,11 @@ from datetime import timedelta
 import pyarrow.compute as pc
 import pytest
 
-from results.archive import ArchiveError, _write, export_runs, import_runs
-from results.canaries import canaries, put_canaries
-from results.compaction import compact
-from results.retention import Rule, retain, set_aside
-from results.store import Store, StoreError
+from results.contract.archive import ArchiveError, _write, export_runs, import_runs
+from results.contract.canaries import canaries, put_canaries
+from results.contract.compaction import compact
+from results.contract.retention import Rule, retain, set_aside
+from results.contract.store import Store, StoreError
 from tests.dying import killed_at
 from tests.results.many import contents, filled, some_runs
 
@@ -128,7 +128,7 @@ def test_a_run_that_goes_while_an_archive_is_written_is_left_out_of_all_of_it(tm
         targets.append(target)
         return _write(store, target, texts, beside)
 
-    monkeypatch.setattr("results.archive._write", meanwhile)
+    monkeypatch.setattr("results.contract.archive._write", meanwhile)
     written, problems = export_runs(source, source.runs(), tmp_path / "a.tar")
     assert len(targets) == 2
     assert (written, problems) == ([first, *rest], [f"no run {gone} in {source.location}"])
@@ -330,9 +330,9 @@ def test_a_run_that_was_set_aside_comes_back_with_a_good_copy(tmp_path, source):
 
 
 KILLED = """
-import results.files
-from results.archive import import_runs
-from results.store import Store
+import results.contract.files
+from results.contract.archive import import_runs
+from results.contract.store import Store
 die_writing()
 import_runs(Store.open(sys.argv[1]), Path(sys.argv[2]))
 """

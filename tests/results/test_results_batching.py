@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from results.batching import BatchingSeen, Limits
+from results.contract.batching import BatchingSeen, Limits
+from results.contract.document import decode, encode
 from results.criteria import judge
 from results.criteria.batching_judgement import judge_batching, judge_fetching, judge_in_sync
-from results.document import decode, encode
 from tests.results.moves import simulate
 from tests.results.scenes import one_to_two, two_node
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from results.compare import find_measure, measures, relocation, values_of
+from results.contract.schema import Sample, samples_table
+from results.contract.store import RunData, Store
 from results.criteria import judge
-from results.schema import Sample, samples_table
 from results.spark.recompute import recompute
-from results.store import RunData, Store
 from tests.results.moves import simulate
 from tests.results.scenes import one_to_two, two_node
 

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
+from results.contract.verdict import Criterion, overall
 from results.criteria import judge
 from results.criteria.changed import changes
 from results.report import render
-from results.verdict import Criterion, overall
 from tests.results.synthetic import synthetic_run
 from tests.results.test_results_report import Page
 

@@ -12,6 +12,7 @@ import numpy as np
 import pyspark
 import pytest
 
+from results.contract.store import Store
 from results.nights import generate
 from results.nights.generate import Change, Spec
 from results.nights.state import load, save
@@ -19,7 +20,6 @@ from results.series import simulate
 from results.series.block import Block
 from results.series.learned import Learned
 from results.series.shuffle import learn
-from results.store import Store
 from tests.results.many import filled, some_runs
 from tests.results.synthetic import synthetic_run
 

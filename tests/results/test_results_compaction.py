@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from results.compaction import LOOK_S, compact, locked
-from results.files import LocalFiles, ObjectFiles
-from results.schema import SAMPLES
+from results.contract.compaction import LOOK_S, compact, locked
+from results.contract.files import LocalFiles, ObjectFiles
+from results.contract.schema import SAMPLES
+from results.contract.store import Store, StoreError
+from results.contract.tables import same
 from results.spark.sources import _local
-from results.store import Store, StoreError
-from results.tables import same
 from tests.dying import killed_at
 from tests.results.many import contents, filled, some_runs
 
@@ -316,7 +316,7 @@ def test_who_waits_has_the_lock_as_soon_as_it_is_free(tmp_path, make, monkeypatc
         if len(slept) == 3:
             held.close()
 
-    monkeypatch.setattr("results.compaction.time.sleep", sleep)
+    monkeypatch.setattr("results.contract.compaction.time.sleep", sleep)
     with locked(Store(store.files, store.location), timedelta(minutes=10)):
         assert slept == [LOOK_S] * 3
         with pytest.raises(StoreError, match="try again when that is done"), locked(store):
@@ -350,9 +350,9 @@ def test_a_run_without_samples_is_packed(tmp_path, data):
 
 KILLED = """
 from datetime import timedelta
-import results.files
-from results.compaction import compact
-from results.store import Store
+import results.contract.files
+from results.contract.compaction import compact
+from results.contract.store import Store
 die_writing()
 die_removing()
 compact(Store.open(sys.argv[1]), grace=timedelta(0))

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pyarrow.compute as pc
 import pytest
 
+from results.contract.logs import HostLog, LogFinding
+from results.contract.schema import Differences, Done, Facts, Fetchers, Records
 from results.criteria import UnknownExperimentError, judge, register
-from results.logs import HostLog, LogFinding
-from results.schema import Differences, Done, Facts, Fetchers, Records
 
 RATES = {"throttled-window", "steady-mean", "control-unthrottled", "broker-rate-agrees", "nic-conservation"}
 

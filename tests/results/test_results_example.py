@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 import results
-from results.archive import import_runs
-from results.canaries import canaries
+from results.contract.archive import import_runs
+from results.contract.canaries import canaries
+from results.contract.store import Store
 from results.nights.night import night
 from results.nights.scenarios import scenarios
-from results.store import Store
 from testbed.suites.suite import find_suite
 
 EXAMPLE = Path(results.__file__).parent / "example"

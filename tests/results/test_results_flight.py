@@ -2,11 +2,11 @@
 
 import pytest
 
+from results.contract.schema import Sample, samples_table
 from results.criteria import judge
 from results.criteria.series import RunSeries
 from results.report.flight import HEIGHT, LEFT, WIDTH, flights
 from results.report.render import render
-from results.schema import Sample, samples_table
 from tests.results.moves import simulate
 from tests.results.scenes import one_to_two
 from tests.results.test_results_burden import WHERE

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.store import Store, StoreError
+from results.contract.store import Store, StoreError
 
 pytestmark = pytest.mark.containers
 

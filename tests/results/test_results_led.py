@@ -2,10 +2,10 @@
 
 import pytest
 
+from results.contract.schema import Sample, samples_table
+from results.contract.store import Store
 from results.criteria import judge
-from results.schema import Sample, samples_table
 from results.spark.recompute import recompute
-from results.store import Store
 from tests.results.judged import commit_judged
 from tests.results.moves import simulate
 from tests.results.scenes import two_node

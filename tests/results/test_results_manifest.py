@@ -3,8 +3,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from results.criteria import judge
-from results.schema import (
+from results.contract.schema import (
     CRITERIA,
     SAMPLES,
     Criterion,
@@ -19,6 +18,7 @@ from results.schema import (
     overall,
     samples_table,
 )
+from results.criteria import judge
 
 
 def criterion(verdict="pass", observed=1.0, **changes):

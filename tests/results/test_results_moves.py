@@ -7,15 +7,15 @@ import pyarrow.compute as pc
 import pytest
 
 from results.compare.measures import values_of
+from results.contract.live import LiveLoad
+from results.contract.schema import Event, Expected, Manifest, NicMeasurement, events_table
 from results.criteria import judge
 from results.criteria.bounds import bound_of
 from results.criteria.estimates import estimate
 from results.criteria.measures import Window
 from results.criteria.rate_judgement import judge_controls
 from results.criteria.window_judgement import judge_settled, judge_windows
-from results.live import LiveLoad
 from results.report.page import _figures, figures
-from results.schema import Event, Expected, Manifest, NicMeasurement, events_table
 from tests.results.moves import _us, simulate
 from tests.results.scenes import bounce, live_change, mixed, one_to_two, stuck, two_node, two_to_one
 from tests.results.synthetic import MIB

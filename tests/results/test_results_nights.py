@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from results.catalogue import StoreError
+from results.contract.catalogue import StoreError
+from results.contract.retention import set_aside
+from results.contract.store import Store
 from results.nights import generate, parts, state
 from results.nights.advance import night_of
 from results.nights.bench import Sizes, bench, summaries
@@ -19,14 +21,12 @@ from results.nights.points import points
 from results.nights.scenarios import scenarios, worst
 from results.nights.values import VALUES
 from results.report.nights import render_nights
-from results.retention import set_aside
 from results.series import simulate
 from results.series.block import Block
 from results.series.history import Acknowledged
 from results.series.judge import Judge
 from results.series.learned import Learned
 from results.series.shuffle import learn
-from results.store import Store
 from tests.results.many import filled, some_runs
 from tests.results.synthetic import synthetic_run
 from tests.results.test_results_report import Page

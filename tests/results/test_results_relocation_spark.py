@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from results.contract.store import Store
 from results.spark.recompute import recompute
-from results.store import Store
 from tests.results.judged import commit_judged
 from tests.results.relocated import COLD, STREAMS, TIERED, Told, relocated
 from tests.results.test_results_spark import differences

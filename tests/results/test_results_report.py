@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from results.logs import HostLog, LogFinding
+from results.contract.logs import HostLog, LogFinding
 from results.report import render
 from results.report.page import answer, question, tidy
 from results.report.render import embedded

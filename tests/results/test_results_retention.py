@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from results.compaction import compact
-from results.retention import Rule, leaving, retain, set_aside
+from results.contract.compaction import compact
+from results.contract.retention import Rule, leaving, retain, set_aside
+from results.contract.store import NoRunError, Store, StoreError
 from results.series.decision import Change
 from results.series.history import History, Reported
-from results.store import NoRunError, Store, StoreError
 from tests.results.many import START, contents, filled, some_runs
 
 NOW = timedelta(0)

@@ -7,11 +7,11 @@ import pyarrow.compute as pc
 import pytest
 from pyarrow import fs
 
-from results.files import ObjectFiles
-from results.schema import Fetchers, Flow, NicMeasurement, Sample, samples_table
+from results.contract.files import ObjectFiles
+from results.contract.schema import Fetchers, Flow, NicMeasurement, Sample, samples_table
+from results.contract.store import Store, StoreError
 from results.spark.recompute import recompute
 from results.spark.sources import views
-from results.store import Store, StoreError
 from tests.results.judged import commit_judged
 from tests.results.moves import simulate
 from tests.results.scenes import bounce, live_change, mixed, one_to_two, stuck, two_node, two_to_one

@@ -5,10 +5,10 @@ import re
 
 import pytest
 
+from results.contract.manifest import Manifest
+from results.contract.steps import State, Wanted
 from results.criteria import judge
-from results.manifest import Manifest
 from results.report import render
-from results.steps import State, Wanted
 from tests.results.stepped import LOGGED, POLLED, STEP, VARIANTS, log, stepped, us
 
 

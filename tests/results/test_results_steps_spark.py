@@ -2,8 +2,8 @@
 
 import pytest
 
+from results.contract.store import Store
 from results.spark.recompute import recompute
-from results.store import Store
 from tests.results.judged import commit_judged
 from tests.results.stepped import VARIANTS, stepped
 from tests.results.test_results_spark import differences

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyarrow import fs
 
-from results.files import LocalFiles, ObjectFiles
-from results.schema import EVENTS, SAMPLES, new_run_id
-from results.store import RunData, Store, StoreError
+from results.contract.files import LocalFiles, ObjectFiles
+from results.contract.schema import EVENTS, SAMPLES, new_run_id
+from results.contract.store import RunData, Store, StoreError
 from tests.dying import killed_at
 
 
@@ -187,9 +187,9 @@ def test_the_steps_above_are_all_there_are(tmp_path, data):
 
 
 KILLED = """
-from results.store import RunData, Store
-from results.schema import Manifest, SAMPLES, EVENTS
-import results.files
+from results.contract.store import RunData, Store
+from results.contract.schema import Manifest, SAMPLES, EVENTS
+import results.contract.files
 die_writing()
 manifest = Manifest.from_json(Path(sys.argv[2]).read_text())
 Store.open(sys.argv[1]).commit(RunData(manifest, SAMPLES.empty_table(), EVENTS.empty_table(), []))

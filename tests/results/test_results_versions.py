@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from results.archive import export_runs, import_runs
-from results.compaction import compact
+from results.contract.archive import export_runs, import_runs
+from results.contract.compaction import compact
+from results.contract.schema import EVENTS, SAMPLES, SCHEMA_VERSION
+from results.contract.store import Store
+from results.contract.upgrade import UnknownSchemaError, upgraded
 from results.criteria import judge
-from results.schema import EVENTS, SAMPLES, SCHEMA_VERSION
-from results.store import Store
-from results.upgrade import UnknownSchemaError, upgraded
 from tests.results.many import contents
 
 FIXTURES = Path(__file__).parent / "fixtures"

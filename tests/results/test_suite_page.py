@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from results.contract.move import Expected
 from results.criteria import judge
 from results.criteria.live_measures import ClientView
-from results.move import Expected
 from results.report.suite import SuiteCase, SuitePage, answer, produce_p99, render_suite, share_of_quota, time_to_move
 from tests.results.synthetic import synthetic_run
 from tests.results.test_results_report import Page

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from results.canaries import canaries
+from results.contract.canaries import canaries
+from results.contract.store import Store
 from results.nights.night import Night
 from results.nights.state import Said, State
 from results.nights.values import scenario_id
-from results.store import Store
 from testbed.cli import nights
 from testbed.cli.main import main
 from testbed.errors import TestbedError, UsageError

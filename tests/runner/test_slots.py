@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from results.canaries import canaries
-from results.store import Store
+from results.contract.canaries import canaries
+from results.contract.store import Store
 from testbed.errors import TestbedError
 from testbed.runner import slots as module
 from testbed.runner.execute import Measured

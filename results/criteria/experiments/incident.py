@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from results.contract.manifest import Manifest
+from results.contract.verdict import Criterion
 from results.criteria.measures import MachineLoad, MoveMeasures
 from results.criteria.registry import register_family
-from results.manifest import Manifest
-from results.verdict import Criterion
 
 
 def measure_nothing(_manifest: Manifest, _samples: Any, _events: Any) -> MoveMeasures:

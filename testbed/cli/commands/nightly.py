@@ -42,7 +42,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from results.store import StoreError
+    from results.contract.store import StoreError
     from testbed.cli.nights import tell_night
     from testbed.cli.show import Steps, require_writable
     from testbed.errors import TestbedError

@@ -116,7 +116,7 @@ def _run(args: argparse.Namespace) -> int:
         from testbed.cli import histories
 
         return histories.changes(args)
-    from results.catalogue import NoRunError, StoreError
+    from results.contract.catalogue import NoRunError, StoreError
     from testbed.errors import TestbedError
 
     try:

@@ -3,7 +3,7 @@
 Broker 5 is down meanwhile, so that this state lasts until it has been seen. A second cancellation finds nothing.
 """
 
-from results.steps import Wanted
+from results.contract.steps import Wanted
 from testbed.experiments.kip455 import experiment
 from testbed.experiments.steps import Kill, Start, Step, ask, before, cancel, end, moving, seen, still
 

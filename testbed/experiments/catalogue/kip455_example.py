@@ -1,6 +1,6 @@
 """KIP-455's own example: [1, 2, 3] to [4, 3, 2], replicas, ISR, adding and removing ones at each step."""
 
-from results.steps import Wanted
+from results.contract.steps import Wanted
 from testbed.experiments.kip455 import experiment
 from testbed.experiments.steps import LET_GO, Step, ask, before, end, moving, never, still
 

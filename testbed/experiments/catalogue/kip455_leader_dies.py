@@ -1,6 +1,6 @@
 """The leader, which is to leave, dies while its partition moves: another leads, and the move ends without it."""
 
-from results.steps import Wanted
+from results.contract.steps import Wanted
 from testbed.experiments.kip455 import experiment
 from testbed.experiments.steps import LET_GO, Kill, Start, Step, ask, before, end, moving, still
 

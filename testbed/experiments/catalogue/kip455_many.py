@@ -3,7 +3,7 @@
 A request has 1,000 at most. The first and the last of each are looked at; that all of them were taken is the answer.
 """
 
-from results.steps import Wanted
+from results.contract.steps import Wanted
 from testbed.experiments.kip455 import experiment
 from testbed.experiments.steps import Ask, DeleteTopic, Expect, Kill, Start, Step, before, cancel, end, moving, still
 

@@ -4,7 +4,7 @@ What was adding stays so when the new target adds nothing, and what is adding mu
 takes a cancellation to end it.
 """
 
-from results.steps import Wanted
+from results.contract.steps import Wanted
 from testbed.experiments.kip455 import experiment
 from testbed.experiments.steps import Step, ask, before, cancel, end, moving, never, still
 

@@ -4,7 +4,7 @@ That is what the KIP says. In KRaft the first move's replica, 4, has become one 
 it the original replicas are asked for.
 """
 
-from results.steps import Wanted
+from results.contract.steps import Wanted
 from testbed.experiments.kip455 import experiment
 from testbed.experiments.steps import LET_GO, Step, ask, before, cancel, end, moving, still
 

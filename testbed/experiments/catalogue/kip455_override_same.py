@@ -1,6 +1,6 @@
 """The same target is asked for again while its move is under way: nothing changes."""
 
-from results.steps import Wanted
+from results.contract.steps import Wanted
 from testbed.experiments.kip455 import experiment
 from testbed.experiments.steps import LET_GO, Step, ask, before, end, moving, never, still
 

@@ -1,6 +1,6 @@
 """After a move that its leader survives the old leader still leads; the preferred one does once it is elected."""
 
-from results.steps import Wanted
+from results.contract.steps import Wanted
 from testbed.experiments.kip455 import experiment
 from testbed.experiments.steps import LET_GO, Elect, Step, ask, before, end, moving, still
 

@@ -1,6 +1,6 @@
 """The replication factor goes up, [1, 2] to [1, 2, 3], and down, to [3] alone: what only loses is done at once."""
 
-from results.steps import Wanted
+from results.contract.steps import Wanted
 from testbed.experiments.kip455 import experiment
 from testbed.experiments.steps import LET_GO, Step, ask, before, end, moving, never, still
 

@@ -4,7 +4,7 @@ There each row was written by itself: all in sync, a leader of the target, the o
 KRaft the change of the ISR that brings in the last adding replica is the end as well, in one record.
 """
 
-from results.steps import Wanted
+from results.contract.steps import Wanted
 from testbed.experiments.kip455 import experiment
 from testbed.experiments.steps import LET_GO, Step, ask, before, end, moving, never, still
 

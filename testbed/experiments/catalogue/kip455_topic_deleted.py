@@ -1,6 +1,6 @@
 """A topic is deleted while one of its partitions moves: the move is gone with it."""
 
-from results.steps import Wanted
+from results.contract.steps import Wanted
 from testbed.experiments.kip455 import experiment
 from testbed.experiments.steps import DeleteTopic, Step, ask, before, cancel, end, moving, still
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import ClassVar, Protocol
 
-from results.schema import Criterion
+from results.contract.schema import Criterion
 from testbed.incidents.evidence import Evidence
 from testbed.incidents.phrases import Phrase, found_in, read
 

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from results.contract.schema import Criterion, Event, Verdict
 from results.criteria.frame import criterion
-from results.schema import Criterion, Event, Verdict
 from testbed.incidents.evidence import US, Evidence
 from testbed.incidents.words import DURATION, NAME, format_time, optional_topic
 from testbed.units import parse_duration

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from results.contract.schema import Criterion, Verdict
 from results.criteria.frame import criterion
-from results.schema import Criterion, Verdict
 from testbed.incidents.evidence import DRIVER, Evidence, percentile
 from testbed.incidents.words import DURATION, PERCENT, format_percent, format_time, parse_percent
 from testbed.units import parse_duration

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from results.contract.schema import Criterion, Verdict
 from results.criteria.frame import criterion
-from results.schema import Criterion, Verdict
 from testbed.incidents.evidence import DRIVER, Evidence
 from testbed.incidents.words import NAME, NUMBER, optional_topic
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from results.files import Files
-from results.packs import INDEX, PACK_FILES, Index, IndexDamagedError, Pack, PackFile, rebuilt
+from results.contract.files import Files
+from results.contract.packs import INDEX, PACK_FILES, Index, IndexDamagedError, Pack, PackFile, rebuilt
 
 KEPT_PACKS = 8
 _ANEW = "`testbed results compact` writes it anew"

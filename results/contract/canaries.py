@@ -7,8 +7,8 @@ import json
 import math
 from collections.abc import Mapping
 
-from results.catalogue import StoreError
-from results.store import Store
+from results.contract.catalogue import StoreError
+from results.contract.store import Store
 
 FOLDER = "canaries"
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from results.manifest import (
+from results.contract.manifest import (
     SCHEMA_VERSION,
     Differences,
     Done,
@@ -33,7 +33,7 @@ from results.manifest import (
     Versions,
     new_run_id,
 )
-from results.verdict import DIRECTIONS, VERDICTS, Criterion, Direction, Verdict, overall
+from results.contract.verdict import DIRECTIONS, VERDICTS, Criterion, Direction, Verdict, overall
 
 __all__ = [
     "CRITERIA",

@@ -19,13 +19,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from results.canaries import FOLDER, canary_bytes, parse, path_of
-from results.catalogue import StoreError, difference
-from results.compaction import locked
-from results.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
-from results.schema import TableError
-from results.store import SCHEMAS, Store, entry_of
-from results.tables import from_parquet, same, to_parquet
+from results.contract.canaries import FOLDER, canary_bytes, parse, path_of
+from results.contract.catalogue import StoreError, difference
+from results.contract.compaction import locked
+from results.contract.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
+from results.contract.schema import TableError
+from results.contract.store import SCHEMAS, Store, entry_of
+from results.contract.tables import from_parquet, same, to_parquet
 
 HEAD = "archive.json"
 ARCHIVE_SCHEMA = 1

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from results.verdict import Direction
+from results.contract.verdict import Direction
 
 Storage = Literal["disk", "tiered", "automq"]
 STORAGES: tuple[Storage, ...] = ("disk", "tiered", "automq")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from results.schema import TableError, conform
+from results.contract.schema import TableError, conform
 
 RUN_ID = pa.field("run_id", pa.string(), nullable=False)
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from results.batching import BatchingSeen
-from results.document import DocumentError, decode, encode
-from results.handover import HandoverSeen
-from results.live import LiveAudit, LiveLoad, LoadProcess
-from results.logs import HostLog
-from results.move import Expected, Fetch, Fetchers, Flow, FlowKind, Move
-from results.relocation import Relocation
-from results.steps import StepsRecord
-from results.upgrade import UnknownSchemaError, upgraded
-from results.verdict import Criterion, Direction, Verdict
+from results.contract.batching import BatchingSeen
+from results.contract.document import DocumentError, decode, encode
+from results.contract.handover import HandoverSeen
+from results.contract.live import LiveAudit, LiveLoad, LoadProcess
+from results.contract.logs import HostLog
+from results.contract.move import Expected, Fetch, Fetchers, Flow, FlowKind, Move
+from results.contract.relocation import Relocation
+from results.contract.steps import StepsRecord
+from results.contract.upgrade import UnknownSchemaError, upgraded
+from results.contract.verdict import Criterion, Direction, Verdict
 
 __all__ = [
     "RUN_ID",
@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 2
-"""What is written. Every version from 1 on is read; `results/upgrade.py` says what each one changed."""
+"""What is written. Every version from 1 on is read; `results/contract/upgrade.py` says what each one changed."""
 RUN_ID = re.compile(r"^\d{8}T\d{6}Z-[a-z0-9]+(-[a-z0-9]+)*-[a-z0-9]{6}$")
 
 FileKind = Literal["samples", "events", "criteria", "report"]

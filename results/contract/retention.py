@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 
-from results.catalogue import StoreError
-from results.compaction import GRACE, locked, stamp, sweep, switch, without
-from results.manifest import Manifest
+from results.contract.catalogue import StoreError
+from results.contract.compaction import GRACE, locked, stamp, sweep, switch, without
+from results.contract.manifest import Manifest
+from results.contract.store import Store
 from results.series.history import History, Reported, unsealed
-from results.store import Store
 
 HISTORIES = "histories"
 """Folder of a store with what was reported of its series: files `*.json`, a `History` in each line but the first (see

@@ -21,8 +21,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from results.document import DocumentError, decode, encode
-from results.files import Files
+from results.contract.document import DocumentError, decode, encode
+from results.contract.files import Files
 
 INDEX = "index/index.json"
 PACK_SCHEMA = 1

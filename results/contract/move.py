@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from results.verdict import Direction
+from results.contract.verdict import Direction
 
 FlowKind = Literal["throttled", "keepup", "control", "calibration"]
 Fetch = Literal["tuned", "default"]

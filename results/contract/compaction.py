@@ -19,12 +19,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from results.catalogue import StoreError
-from results.document import encode
-from results.manifest import FileKind, Manifest, StoredFile
-from results.packs import PACK_FILES, Pack, PackFile, group_bytes, pack_document
-from results.store import SCHEMAS, Store, entry_of
-from results.tables import same, stored_form
+from results.contract.catalogue import StoreError
+from results.contract.document import encode
+from results.contract.manifest import FileKind, Manifest, StoredFile
+from results.contract.packs import PACK_FILES, Pack, PackFile, group_bytes, pack_document
+from results.contract.store import SCHEMAS, Store, entry_of
+from results.contract.tables import same, stored_form
 
 GRACE = timedelta(hours=24)
 TARGET_BYTES = 128 << 20

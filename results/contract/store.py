@@ -5,7 +5,7 @@
 
 The manifest is written last and makes the run exist; readers list manifests only. That holds on object
 stores, too, where a rename is not atomic. Compaction puts runs together in packs, which exist by an index
-(`results/packs.py`); a run that is there both ways is one run.
+(`results/contract/packs.py`); a run that is there both ways is one run.
 """
 
 import contextlib
@@ -20,14 +20,14 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from results.catalogue import Catalogue, NoRunError, StoreError, difference
-from results.files import Files, LocalFiles, ObjectFiles
-from results.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
-from results.packs import Pack, row_group
-from results.schema import CRITERIA, EVENTS, SAMPLES, TableError, conform, criteria_from_table, criteria_table
-from results.tables import RUN_ID as RUN_COLUMN
-from results.tables import api_form, from_parquet, some, to_parquet
-from results.verdict import Criterion, overall
+from results.contract.catalogue import Catalogue, NoRunError, StoreError, difference
+from results.contract.files import Files, LocalFiles, ObjectFiles
+from results.contract.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
+from results.contract.packs import Pack, row_group
+from results.contract.schema import CRITERIA, EVENTS, SAMPLES, TableError, conform, criteria_from_table, criteria_table
+from results.contract.tables import RUN_ID as RUN_COLUMN
+from results.contract.tables import api_form, from_parquet, some, to_parquet
+from results.contract.verdict import Criterion, overall
 
 __all__ = ["ORPHAN_AGE", "SCHEMAS", "NoRunError", "RunData", "Scan", "Store", "StoreError", "entry_of"]
 
