@@ -1,0 +1,1 @@
+"""Programs for those who develop the testbed; no user needs them."""
