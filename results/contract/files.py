@@ -6,9 +6,7 @@ local file is written aside, synced and renamed; an object appears with its one 
 
 import contextlib
 import errno
-import fcntl
 import os
-import secrets
 import shutil
 import socket
 from collections.abc import Iterator
@@ -19,6 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from pyarrow import fs
+
+from results.contract import durable
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,25 +66,14 @@ class LocalFiles:
     def claim(self, folder: str) -> None:
         """See Files; `mkdir` is what makes the claim exclusive."""
         path = self.root / folder
-        _make_folder(path.parent)
+        durable.make_folder(path.parent)
         path.mkdir()
-        _sync_folder(path.parent)
+        durable.sync(path.parent)
 
     def put(self, path: str, data: bytes) -> None:
-        """See Files; written beside, synced, renamed, and the folder synced."""
-        final = self.root / path
-        _make_folder(final.parent)
-        aside = final.with_name(f".{final.name}.{secrets.token_hex(4)}.tmp")
-        try:
-            with aside.open("xb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-            aside.rename(final)
-        except OSError:
-            aside.unlink(missing_ok=True)
-            raise
-        _sync_folder(final.parent)
+        """See Files."""
+        durable.make_folder((self.root / path).parent)
+        durable.write(self.root / path, data)
 
     def read(self, path: str) -> bytes:
         """See Files."""
@@ -99,9 +88,7 @@ class LocalFiles:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """See Files; a killed holder's lock is gone with it."""
-        _make_folder(self.root)
-        with (self.root / ".lock").open("a") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with durable.lock(self.root / ".lock", wait=False):
             yield
 
     def exists(self, path: str) -> bool:
@@ -207,19 +194,3 @@ def _unless_gone(error: OSError) -> None:
 
 def _who() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
-
-
-def _make_folder(path: Path) -> None:
-    """Make a folder and its parents so that they outlive a power cut."""
-    if not path.is_dir():
-        _make_folder(path.parent)
-        path.mkdir(exist_ok=True)
-        _sync_folder(path.parent)
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

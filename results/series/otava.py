@@ -3,13 +3,13 @@
 Its pins (numpy, scipy) are not ours, so it is asked through a process: series in, change points out, as JSON.
 """
 
-import fcntl
 import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from results.contract import durable
 from results.series.block import MOST_RUNS, Floats
 from results.series.calibrate import Alarms, Tool
 
@@ -32,8 +32,7 @@ def environment(cache: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / f"otava-{VERSION}"
     python = folder / "bin" / "python"
-    with (cache / f"otava-{VERSION}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with durable.lock(cache / f"otava-{VERSION}.lock"):
         if (folder / "ready").exists():
             return python
         shutil.rmtree(folder, ignore_errors=True)

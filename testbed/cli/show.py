@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from results.contract import durable
 from testbed.errors import UsageError
 
 
@@ -51,9 +52,7 @@ def require_writable(*paths: Path | None) -> None:
 def write(path: Path, text: str) -> None:
     """A file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.partial")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    durable.write(path, text)
 
 
 def document(value: Any) -> str:

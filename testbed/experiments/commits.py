@@ -8,6 +8,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from results.contract import durable
 from results.contract.store import RunData, Store, StoreError
 from testbed.errors import TestbedError
 from testbed.owner import Owner
@@ -51,12 +52,13 @@ def collect_half_runs(reports: Path, *, dry_run: bool) -> list[str]:
         if owner is None or owner.alive():
             continue
         what = _half_run(run_id, note.read_text(encoding="utf-8"), dry_run)
-        partial = reports / f"{run_id}.partial"
-        what += ["half a report"] * partial.exists()
+        partial = durable.temporaries(reports / f"{run_id}.html")
+        what += ["half a report"] * bool(partial)
         if what:
             said.append(f"{run_id}: {'would be ' if dry_run else ''}removed: {' and '.join(what)}")
         if not dry_run:
-            partial.unlink(missing_ok=True)
+            for path in partial:
+                path.unlink(missing_ok=True)
             note.unlink()
     return said
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from results.contract import durable
 from results.contract.manifest import Manifest
 from results.contract.store import Store
 from results.criteria import Judgement, judge
@@ -29,8 +30,6 @@ def write_report(store: Store, run: Manifest, judgement: Judgement | None = None
     page = render(run, samples, events, judged.criteria, judged.measures, changed)
     path = reports_dir() / f"{run.run_id}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".partial")
     with noted(run.run_id, store.location):
-        temporary.write_text(page, encoding="utf-8")
-        temporary.replace(path)
+        durable.write(path, page)
     return path

@@ -5,12 +5,12 @@ from the topology and them, so that a fault can be healed by anybody at any time
 """
 
 import json
-import os
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from results.contract import durable
 from testbed.errors import TestbedError
 from testbed.faults.fault import Fault
 from testbed.faults.parse import as_text, notes, parse_fault, with_notes
@@ -85,7 +85,7 @@ class FaultJournal:
         path = self._path(entry.id)
         if path.exists():
             path.replace(path.with_suffix(_HEALED))
-            self._sync_folder()
+            durable.sync(self._folder)
 
     def entries(self) -> tuple[Entry, ...]:
         """Every fault that is not healed, oldest first. Raises `JournalError`."""
@@ -118,16 +118,10 @@ class FaultJournal:
             "healing": entry.healing,
         }
         path = self._path(entry.id)
-        temporary = path.with_suffix(".partial")
         try:
             # Not its parents: the folder of a testbed that has gone must not come back.
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            with temporary.open("w", encoding="utf-8") as file:
-                json.dump(document, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
-            self._sync_folder()
+            durable.write(path, json.dumps(document, indent=1))
         except OSError as error:
             raise JournalError(f"{path}: cannot be written ({error}); is testbed {self._testbed} still up?") from error
 
@@ -144,14 +138,6 @@ class FaultJournal:
                 f"{path}: not a fault of this testbed ({error}); "
                 f"`testbed fault clear {self._testbed}` sets it aside and heals everything"
             ) from error
-
-    def _sync_folder(self) -> None:
-        # A rename is only sure to survive once the folder itself is written.
-        descriptor = os.open(self._folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def active(testbed: str, kind: type[F]) -> tuple[F, ...]:

@@ -1,9 +1,7 @@
 """What is known of each testbed between two commands: one folder each under the state folder."""
 
 import contextlib
-import fcntl
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -11,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from results.contract import durable
 from testbed.errors import TestbedError, UsageError
 from testbed.paths import state_dir
 from testbed.provision.keys import KeyPair, write_private
@@ -78,16 +77,11 @@ def write_key(name: str, key: KeyPair) -> None:
 
 
 def save(state: TestbedState) -> None:
-    """Write the state whole: temporary file, fsync, rename. Raises `TestbedError`, for instance on a full disk."""
+    """Write the state durably and atomically. Raises `TestbedError`, for instance on a full disk."""
     path = folder(state.name) / "state.json"
-    temporary = path.with_suffix(".partial")
     with _writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with temporary.open("w") as file:
-            json.dump(asdict(state), file, indent=1)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        durable.make_folder(path.parent, 0o700)
+        durable.write(path, json.dumps(asdict(state), indent=1))
 
 
 @contextlib.contextmanager
@@ -133,9 +127,9 @@ def lock(name: str, *, wait: bool = False) -> Iterator[None]:
     """
     path = state_dir() / "locks" / f"{name}.lock"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with path.open("w") as file:
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            held.enter_context(durable.lock(path, wait=wait))
         except BlockingIOError as error:
             raise TestbedError(
                 f"another command is changing `{name}` right now (lock {path}); wait for it or stop it"

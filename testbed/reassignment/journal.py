@@ -4,9 +4,7 @@ One file for each throttle, in ``reassign/`` of the state folder. It exists exac
 have to be put back, and names the process that will do so.
 """
 
-import fcntl
 import json
-import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from results.contract import durable
 from testbed.errors import TestbedError
 from testbed.kafka.types import ConfigResource
 from testbed.owner import Owner
@@ -55,15 +54,8 @@ class JournalFolder:
 
     def write(self, journal: Journal) -> None:
         """Write a journal so that it survives a crash of the machine: on return it is on disk, whole."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        target = self.file(journal.id)
-        temporary = target.with_suffix(".tmp")
-        with temporary.open("w", encoding="utf-8") as stream:
-            json.dump({"schema": _SCHEMA, **asdict(journal)}, stream, indent=1)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(target)
-        self._sync_folder()
+        durable.make_folder(self.path, 0o700)
+        durable.write(self.file(journal.id), json.dumps({"schema": _SCHEMA, **asdict(journal)}, indent=1))
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -71,9 +63,8 @@ class JournalFolder:
 
         Not to be entered twice. The lock is the kernel's, and ends with the process that holds it.
         """
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (self.path / "lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        durable.make_folder(self.path, 0o700)
+        with durable.lock(self.path / "lock"):
             yield
 
     def latest(self, journal: Journal) -> Journal:
@@ -90,7 +81,7 @@ class JournalFolder:
         """Remove a journal; one that is not there is not an error (it may never have been written)."""
         self.file(journal_id).unlink(missing_ok=True)
         if self.path.is_dir():
-            self._sync_folder()
+            durable.sync(self.path)
 
     def file(self, journal_id: str) -> Path:
         """Return where a journal lies."""
@@ -114,14 +105,6 @@ class JournalFolder:
         for journal in mine:
             self.remove(journal.id)
         return len(mine)
-
-    def _sync_folder(self) -> None:
-        # A rename or removal is only sure to survive once the folder itself is written.
-        descriptor = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def open_journals(folder: JournalFolder | None = None) -> list[Journal]:

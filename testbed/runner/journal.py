@@ -5,15 +5,14 @@ a kill cut short is the last one and is dropped; damage anywhere else is an erro
 """
 
 import contextlib
-import fcntl
 import json
-import os
 import re
 from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from results.contract import durable
 from testbed.errors import TestbedError, UsageError
 from testbed.paths import state_dir
 from testbed.runner.series import Entry, Series, decode, encode
@@ -57,7 +56,7 @@ def created(series: Series) -> Iterator[Journal]:
     """A new journal, for the `with` block. Raises `TestbedError` when there is one of that id."""
     if not _ID.fullmatch(series.id):
         raise ValueError(f"series id {series.id!r}: expected one like 20261121T200000Z-sweep-0a1b2c")
-    folder().mkdir(mode=0o700, parents=True, exist_ok=True)
+    durable.make_folder(folder(), 0o700)
     path = folder() / f"{series.id}.jsonl"
     try:
         file = FileIO(path, "x+")
@@ -66,7 +65,7 @@ def created(series: Series) -> Iterator[Journal]:
     with file:
         _lock(file, series.id)
         _write(file, {"schema": SCHEMA, "series": series.document()}, path)
-        _sync_folder()
+        durable.sync(folder())
         yield Journal(path, file, series, [])
 
 
@@ -115,29 +114,15 @@ def _parse(lines: list[bytes], path: Path) -> tuple[Series, list[Entry]]:
 
 
 def _write(file: FileIO, document: dict[str, Any], path: Path) -> None:
-    left = json.dumps(document, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-    end = file.tell()
+    line = json.dumps(document, separators=(",", ":"), allow_nan=False).encode() + b"\n"
     try:
-        while left:
-            left = left[file.write(left) :]
-        os.fsync(file.fileno())
+        durable.append(file, line)
     except OSError as error:
-        # Half a line must not become the beginning of the next one.
-        file.truncate(end)
-        file.seek(end)
         raise TestbedError(f"{path} cannot be written: {error}; make room, then go on with --resume") from error
 
 
 def _lock(file: FileIO, series_id: str) -> None:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        durable.lock_descriptor(file.fileno(), wait=False)
     except BlockingIOError as error:
         raise TestbedError(f"another command works on series {series_id} right now; wait for it or stop it") from error
-
-
-def _sync_folder() -> None:
-    descriptor = os.open(folder(), os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

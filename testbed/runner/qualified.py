@@ -9,6 +9,7 @@ from results.compare.judgement import Verdict, worst_of
 from results.compare.qualification import Cell, Qualification, Row, Said, judge_cells, never_kept
 from results.compare.qualified import as_junit
 from results.compare.told import line
+from results.contract import durable
 from results.contract.store import Store, StoreError
 from results.report.qualification import Ground, render_qualification
 from testbed.errors import TestbedError, UsageError
@@ -184,6 +185,4 @@ def ground(found: Qualification) -> Ground | None:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.partial")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    durable.write(path, text)

@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 
 from results.compare import find_measure
+from results.contract import durable
 from results.report.sweep import Combination, SweepPage, render_sweep
 from testbed.experiments.reports import reports_dir
 from testbed.runner.comparisons import DOOR, comparisons
@@ -79,7 +80,5 @@ def write_sweep(result: Result) -> Path:
     """Write the page; returns where it is."""
     path = reports_dir() / f"{result.series.id}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".partial")
-    temporary.write_text(render_sweep(sweep_page(result)), encoding="utf-8")
-    temporary.replace(path)
+    durable.write(path, render_sweep(sweep_page(result)))
     return path

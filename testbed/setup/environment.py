@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from results.contract import durable
 from testbed.paths import cache_dir, state_dir
 from testbed.setup import registry
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.java import find_java
-from testbed.software.locks import held
 
 LOG = logging.getLogger(__name__)
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -60,7 +60,7 @@ def environment(checkout: Path = CHECKOUT) -> Environment:
 
 def make(wanted: Environment) -> None:
     """Make the environment if it is not complete; waits for another process that is making it."""
-    with held(wanted.folder.with_name(f".{wanted.folder.name}.lock")):
+    with durable.lock(wanted.folder.with_name(f".{wanted.folder.name}.lock")):
         if wanted.complete:
             return
         if wanted.folder.exists():

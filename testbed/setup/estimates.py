@@ -1,10 +1,10 @@
 """How long each step took last time on this machine, so that the next estimate is its own."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from results.contract import durable
 from testbed.paths import cache_dir
 
 
@@ -26,9 +26,7 @@ def remember(durations_s: Mapping[str, float]) -> None:
     path = _file()
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {**measured(), **{name: round(seconds, 1) for name, seconds in durations_s.items()}}
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(document, indent=1, sort_keys=True), encoding="utf-8")
-    temporary.replace(path)
+    durable.write(path, json.dumps(document, indent=1, sort_keys=True))
 
 
 def longest_chain_s(needs: Mapping[str, tuple[str, ...]], left_s: Mapping[str, float]) -> float:

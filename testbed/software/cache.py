@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from results.contract import durable
 from testbed.paths import cache_dir
 from testbed.software.errors import SoftwareError
-from testbed.software.locks import held
 
 LOG = logging.getLogger(__name__)
 RECORD = ".artefact.json"
@@ -49,7 +49,7 @@ def artefact(
     final = _place(name, key, root)
     if final.is_dir() and not _damage(final):
         return final
-    with held(final.parent / f".{key}.lock"):
+    with durable.lock(final.parent / f".{key}.lock"):
         _remove_leftovers(final)
         if final.is_dir():
             damage = _damage(final)
@@ -72,7 +72,7 @@ def artefact(
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise
-        _fsync(final.parent)
+        durable.sync(final.parent)
     return final
 
 
@@ -119,23 +119,12 @@ def _seal(folder: Path) -> None:
     for path in _files(folder):
         record = FileRecord(sha256_of(path), path.stat().st_size)
         records[str(path.relative_to(folder))] = asdict(record)
-        _fsync(path)
+        durable.sync(path)
     if not records:
         raise SoftwareError(f"{folder}: nothing was built")
-    with (folder / RECORD).open("w", encoding="utf-8") as stream:
-        json.dump(records, stream, indent=1, sort_keys=True)
-        stream.flush()
-        os.fsync(stream.fileno())
+    durable.write(folder / RECORD, json.dumps(records, indent=1, sort_keys=True))
     for path in (folder, *(p for p in folder.rglob("*") if p.is_dir())):
-        _fsync(path)
-
-
-def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        durable.sync(path)
 
 
 def _record(folder: Path) -> dict[str, FileRecord]:

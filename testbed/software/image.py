@@ -9,11 +9,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from results.contract import durable
 from testbed.paths import cache_dir, state_dir
 from testbed.software.apt_sources import host_sources
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.engine import Engine, EngineError, Trouble
-from testbed.software.locks import held
 from testbed.software.packages import contents_digest
 
 LOG = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ def node_image(engine: Engine | None = None) -> ImageRef:
     found = local_image(engine)
     if found is not None and found.tag == wanted_tag():
         return found
-    with held(cache_dir() / ".node-image.lock"):
+    with durable.lock(cache_dir() / ".node-image.lock"):
         configured = os.environ.get(CONFIGURED)
         if configured and engine.find_image(configured) is None:
             try:

@@ -9,10 +9,10 @@ from pathlib import Path
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
+from results.contract import durable
 from testbed.paths import cache_dir, state_dir
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.errors import SoftwareError
-from testbed.software.locks import held
 
 # By its full name, so that it is the same one everywhere, and that Maven says why when it cannot be had.
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
@@ -60,7 +60,7 @@ def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: 
         raise CommandError("mvn is not installed; on Debian: apt-get install maven")
     log = state_dir() / "logs" / "maven.log"
     # Maven's local repository is not made for two writers at once.
-    with held(cache_dir() / ".maven.lock"), tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
+    with durable.lock(cache_dir() / ".maven.lock"), tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
         project = Path(folder) / "pom.xml"
         project.write_text(pom(dependencies), encoding="utf-8")
         try:
@@ -103,7 +103,7 @@ def known_versions(group: str, name: str) -> tuple[str, ...]:
         project = Path(folder) / "pom.xml"
         project.write_text(pom([Coordinates(group, name, "(,0]")]), encoding="utf-8")
         try:
-            with held(cache_dir() / ".maven.lock"):
+            with durable.lock(cache_dir() / ".maven.lock"):
                 run_logged(["mvn", "-B", "-q", "-f", project, f"{PLUGIN}:resolve"], log, timeout_s=60)
         except CommandError:
             pass  # it must fail, since no version lies in that range; the metadata is there by then

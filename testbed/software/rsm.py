@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from results.contract import durable
 from testbed.paths import cache_dir, state_dir
 from testbed.software.cache import artefact, digests, existing, sha256_of
 from testbed.software.commands import CommandError, run_logged
 from testbed.software.errors import SoftwareError
 from testbed.software.implementers import implementers
 from testbed.software.jvm import Mount
-from testbed.software.locks import held
 from testbed.software.maven import NotInRegistry, missing_artifacts
 
 SOURCES = Path(__file__).parents[1] / "tiered" / "java"
@@ -87,7 +87,7 @@ def run_maven(
         project = Path(folder) / "java"
         shutil.copytree(SOURCES, project, ignore=shutil.ignore_patterns("target"))
         # Maven's local repository is not made for two writers at once.
-        with held(cache_dir() / ".maven.lock"):
+        with durable.lock(cache_dir() / ".maven.lock"):
             try:
                 run_logged(
                     ["mvn", "-B", "-q", "-Dstyle.color=never", "-f", project / "pom.xml", *arguments],

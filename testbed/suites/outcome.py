@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
+from results.contract import durable
 from results.contract.document import DocumentError, decode
 from results.contract.verdict import Verdict
 from testbed.errors import TestbedError
@@ -41,9 +42,7 @@ class CaseOutcome:
     def write(self, folder: Path) -> None:
         """Leave it in `folder`, whole."""
         folder.mkdir(parents=True, exist_ok=True)
-        temporary = folder / f"{FILE}.partial"
-        temporary.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
-        temporary.replace(folder / FILE)
+        durable.write(folder / FILE, json.dumps(asdict(self), indent=1) + "\n")
 
     @staticmethod
     def read(path: Path) -> "CaseOutcome":

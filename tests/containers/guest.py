@@ -15,9 +15,9 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from results.contract import durable
 from testbed.paths import cache_dir
 from testbed.setup.debian import install, which
-from testbed.software.locks import held
 
 KERNEL = "linux-image-cloud-amd64"
 PROGRAMS = {
@@ -72,7 +72,7 @@ class Guest:
         if missing:
             install(tuple(dict.fromkeys(missing)))
         folder = cache_dir() / "guest"
-        with held(cache_dir() / ".guest.lock"):
+        with durable.lock(cache_dir() / ".guest.lock"):
             if not (folder / "complete").exists():
                 _fetch(folder)
         return cls(folder, which("qemu-system-x86_64") or "qemu-system-x86_64")

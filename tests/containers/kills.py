@@ -129,7 +129,7 @@ def everything(mark: str = "") -> Counter[str]:
     whole = {path.stem for path in store.glob("manifests/*.json")}
     found.update(f"half run {path.name}" for path in store.glob("runs/*") if path.name not in whole)
     found.update(f"half file {path.name}" for path in store.rglob("*.tmp"))
-    found.update(f"half report {path.name}" for path in (data_dir() / "reports").glob("*.partial"))
+    found.update(f"half report {path.name}" for path in (data_dir() / "reports").glob("*.tmp"))
     return found
 
 

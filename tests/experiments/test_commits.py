@@ -71,8 +71,8 @@ def test_half_a_report_goes_and_its_run_stays(tmp_path):
     )
     root = tmp_path / "store"
     Store.open(root).files.put(f"manifests/{RUN_ID}.json", b"{}")
-    (tmp_path / f"{RUN_ID}.partial").write_text("<html>")
+    (tmp_path / f".{RUN_ID}.html.0a1b2c3d.tmp").write_text("<html>")
     subprocess.run([sys.executable, "-c", code, RUN_ID, str(root)], cwd=ROOT, check=False)
     assert collect_half_runs(tmp_path, dry_run=False) == [f"{RUN_ID}: removed: half a report"]
     assert files(root) == [f"manifests/{RUN_ID}.json"]
-    assert not (tmp_path / f"{RUN_ID}.partial").exists()
+    assert files(tmp_path) == [f"store/manifests/{RUN_ID}.json"]

@@ -1,6 +1,7 @@
 """`up` on a disk that is full: a clear error, and nothing half made."""
 
 import errno
+import os
 from types import SimpleNamespace
 
 import docker.errors
@@ -132,7 +133,7 @@ def test_a_state_folder_without_space_is_told_and_leaves_nothing(use, monkeypatc
     def full(_descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(states.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(TestbedError, match=r"state.json cannot be written: No space left on device; make room there"):
         facade.Testbed.up(find("three-brokers"), name="full")
     assert (api.made, api.nets) == ({}, {})

@@ -82,7 +82,9 @@ def test_the_journal_is_on_disk_before_the_first_change(
     (files, ids) = at_first_change[0]
     assert len(ids) == 1
     # The file under its temporary name, then the folder with its final one.
-    assert files == [str(journals.path / f"{ids[0]}.tmp"), str(journals.path)]
+    temporary, folder = map(Path, files[-2:])
+    assert temporary.parent == journals.path and temporary.match(f".{ids[0]}.json.*.tmp")
+    assert folder == journals.path
     journal = journals.read(ids[0])
     assert journal.cluster_id == "fake-cluster"
     assert journal.bootstrap == "fake:9092"

@@ -5,13 +5,13 @@ A folder for each in ``moves/`` of the state folder. What has been done is not w
 """
 
 import json
-import os
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from results.contract import durable
 from testbed.errors import TestbedError
 from testbed.owner import Owner
 from testbed.paths import state_dir
@@ -118,9 +118,10 @@ class JobFolder:
     def remove(self, job_id: str) -> None:
         """Remove a job that has ended; one that is not there is not an error."""
         folder = self.path / job_id
-        (folder / "job.json").unlink(missing_ok=True)
-        (folder / "control.json").unlink(missing_ok=True)
         if folder.is_dir():
+            for path in (folder / "job.json", folder / "control.json"):  # the job first: it makes the other one count
+                for each in (path, *durable.temporaries(path)):
+                    each.unlink(missing_ok=True)
             folder.rmdir()
 
     def ids(self) -> list[str]:
@@ -157,10 +158,5 @@ class JobFolder:
 
 
 def _write(path: Path, document: Mapping[str, Any]) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}.tmp")
-    with temporary.open("w", encoding="utf-8") as stream:
-        json.dump(document, stream, indent=1)
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)
+    durable.make_folder(path.parent, 0o700)
+    durable.write(path, json.dumps(document, indent=1))

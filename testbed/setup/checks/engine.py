@@ -5,12 +5,12 @@ import subprocess
 import time
 from pathlib import Path
 
+from results.contract import durable
 from testbed.paths import cache_dir, state_dir
 from testbed.setup.debian import which
 from testbed.setup.finding import CannotFix, Check, Finding
 from testbed.software.commands import CommandError, run_logged, tail
 from testbed.software.engine import Engine, EngineError, Trouble
-from testbed.software.locks import held
 
 SYSTEMD = Path("/run/systemd/system")
 START_TIMEOUT_S = 60.0
@@ -37,7 +37,7 @@ class ContainerEngine(Check):
 
     def fix(self) -> None:
         """Start it, and wait until it answers."""
-        with held(cache_dir() / ".engine.lock"):
+        with durable.lock(cache_dir() / ".engine.lock"):
             try:
                 Engine.from_environment().ping()
             except EngineError as error:

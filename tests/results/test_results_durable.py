@@ -1,0 +1,74 @@
+"""Durable files: whole or absent after a kill, locks that end with their holder."""
+
+import os
+import subprocess
+import sys
+from io import FileIO
+
+import pytest
+
+from results.contract import durable
+from tests.dying import ROOT, killed_at
+
+WRITER = """
+from results.contract import durable
+die_writing()
+durable.write(Path(sys.argv[1]), "new")
+"""
+
+
+def test_a_kill_leaves_the_old_file_or_the_new_one(tmp_path):
+    path = tmp_path / "journal.json"
+    found = []
+    for step in range(4):
+        path.write_text("old")
+        done = killed_at(step, WRITER, path)
+        found.append((done.returncode, path.read_text()))
+        for left in durable.temporaries(path):
+            left.unlink()
+    assert found == [(-9, "old"), (-9, "old"), (-9, "new"), (0, "new")]
+    assert [p.name for p in tmp_path.iterdir()] == ["journal.json"]
+
+
+def test_an_error_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
+    path = tmp_path / "journal.json"
+    durable.write(path, "old")
+
+    def full(_descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        durable.write(path, b"new")
+    monkeypatch.undo()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_line_that_cannot_be_appended_leaves_nothing_of_it(tmp_path, monkeypatch):
+    with FileIO(tmp_path / "log", "x+") as stream:
+        durable.append(stream, b"one\n")
+        monkeypatch.setattr(os, "fsync", lambda _descriptor: (_ for _ in ()).throw(OSError(28, "full")))
+        with pytest.raises(OSError, match="full"):
+            durable.append(stream, b"two\n")
+        monkeypatch.undo()
+        durable.append(stream, b"three\n")
+    assert (tmp_path / "log").read_bytes() == b"one\nthree\n"
+
+
+def test_a_lock_is_exclusive_and_ends_with_its_holder(tmp_path):
+    path = tmp_path / "some" / "lock"
+    with durable.lock(path), pytest.raises(BlockingIOError), durable.lock(path, wait=False):
+        pass
+    code = (
+        "import os, sys\nfrom pathlib import Path\nfrom results.contract import durable\n"
+        "with durable.lock(Path(sys.argv[1])): os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, path], cwd=ROOT, check=False).returncode == -9
+    with durable.lock(path, wait=False):
+        pass
+
+
+def test_it_needs_the_standard_library_alone():
+    code = "import sys; sys.path.insert(0, '.'); import results.contract.durable"
+    assert subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=ROOT, check=False).returncode == 0
