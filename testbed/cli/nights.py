@@ -1,4 +1,4 @@
-"""`testbed results judge|ack|calibrate|bench|page`: what the nights of a store say."""
+"""`testbed results judge|ack`: judge the series of a store night by night, and acknowledge changes."""
 
 import argparse
 import getpass
@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from results.nights import state, told
 from results.nights.night import Night, night
 from results.nights.scenarios import EXIT, TONIGHT, Scenario, scenarios, worst
 from results.series.history import Acknowledged
-from testbed.cli.show import document, require_writable, table, write
+from testbed.cli.show import document, require_writable, write
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import reports_dir
 from testbed.meant import did_you_mean
@@ -158,67 +158,4 @@ def ack(store: Store, args: argparse.Namespace) -> int:
     for own, one in done:
         effect = f"{one.change.effect:+.1%} " if one.change.effect is not None else ""
         print(f"acknowledged: {own.experiment} {own.metric} [{own.series}] {effect}since {one.first_bad}")
-    return 0
-
-
-def calibrate(args: argparse.Namespace) -> int:
-    """Measure the judge on series whose truth is known, Otava beside it where it can be had."""
-    from results.series.calibrate import FULL, NAME, QUICK, Power, Quiet, Tool
-    from results.series.calibrate import calibrate as rows_of
-    from results.series.otava import OtavaMissing, environment, otava
-    from results.series.table import as_json, markdown
-    from testbed.paths import cache_dir
-
-    beside: list[Tool] = []
-    missing = "left out: --no-otava" if args.no_otava else None
-    if missing is None:
-        try:
-            beside = [otava(environment(cache_dir() / "otava"))]
-        except OtavaMissing as error:
-            missing = str(error)
-    rows: list[Quiet | Power] = []
-    profile = FULL if args.profile == "full" else QUICK
-    try:
-        for row in rows_of(profile, args.seed, beside):
-            rows.append(row)
-            print(f"{row.tool}: {row.family}, {row.series} series", file=sys.stderr, flush=True)
-    except OtavaMissing as error:
-        raise TestbedError(f"Otava failed on the series it was given: {error}; --no-otava measures without") from error
-    if args.json:
-        print(
-            document(
-                {"profile": profile.name, "seed": args.seed, "otava": missing or "measured", "rows": as_json(rows)}
-            )
-        )
-    else:
-        print(markdown(rows))
-        if missing is not None:
-            print(f"\nOtava is not beside it: {missing}")
-    broken = [row for row in as_json(rows) if "broken" in (row.get("promise"), row.get("position_promise"))]
-    return 1 if any(row["tool"].startswith(NAME) for row in broken) else 0
-
-
-def bench(args: argparse.Namespace) -> int:
-    """Measure the store and Spark on stores made for it; 0 when every step did what it should."""
-    from results.nights.bench import Sizes
-    from results.nights.bench import bench as timings
-
-    try:
-        scales = [float(word) for word in args.scale.split(",")]
-    except ValueError as error:
-        raise UsageError(f"--scale {args.scale}: expected factors, as 1,3,10") from error
-    if min(scales) <= 0 or min(args.rows, args.series, args.runs) < 1:
-        raise UsageError("--scale, --rows, --series and --runs are above 0")
-    found = []
-    with spark_of(args) as spark:
-        for timing in timings(spark, scales, Sizes(args.rows, args.series, args.runs), only=args.only):
-            found.append(timing)
-            print(f"{timing.what}: {timing.seconds:.1f} s", file=sys.stderr, flush=True)
-    if args.json:
-        print(document({"master": args.master, "timings": [asdict(timing) for timing in found]}))
-        return 0
-    rows = [
-        (t.what, f"{t.scale:g}", f"{t.amount:,} {t.unit}", f"{t.seconds:.1f}", f"{t.memory / 2**30:.2f}") for t in found
-    ]
-    print(table(("WHAT", "SCALE", "AMOUNT", "SECONDS", "GiB AT MOST"), rows))
     return 0

@@ -1,4 +1,4 @@
-"""`testbed results judge|ack|calibrate|bench`: exit codes, forms, and refusals; Spark itself is tested elsewhere."""
+"""`testbed results judge|ack`: exit codes, forms, and refusals; Spark itself is tested elsewhere."""
 
 import argparse
 import json
@@ -11,7 +11,6 @@ from results.contract.store import Store
 from results.nights import state
 from results.nights.night import Night
 from results.nights.state import Said, State
-from results.series.calibrate import Profile
 from results.series.decision import Change
 from results.series.history import History, Reported
 from results.spark import session
@@ -127,20 +126,3 @@ def test_ack_needs_a_reason_and_a_change(tmp_path, capsys):
     assert main(["results", "ack", "s1", "--reason", "known", *where]) == 64
     with store.files.lock():
         assert main(["results", "ack", "s1", "--reason", "known", *where]) == 70
-
-
-def test_calibrate_prints_its_table_and_says_when_otava_is_missing(monkeypatch, capsys):
-    tiny = Profile("quick", ((100, 1, 12),), ("gaussian",), 10, (40,), ("gaussian",), ())
-    monkeypatch.setattr("results.series.calibrate.QUICK", tiny)
-    code = main(["results", "calibrate", "--no-otava"])
-    out = capsys.readouterr().out
-    assert "| testbed | gaussian | 100 |" in out
-    assert "Otava is not beside it: left out" in out
-    assert main(["results", "calibrate", "--no-otava", "--json"]) == code
-    document = json.loads(capsys.readouterr().out)
-    assert [row["measure"] for row in document["rows"]] == ["false-alarms"]
-
-
-@pytest.mark.parametrize("words", [["--scale", "much"], ["--scale", "0"], ["--rows", "0"], ["--series", "-3"]])
-def test_bench_refuses_sizes_that_are_none(words):
-    assert main(["results", "bench", *words]) == 64

@@ -12,12 +12,13 @@ from results.contract.compaction import compact
 from results.contract.retention import Rule, retain
 from results.contract.store import RunData, Store
 from results.contract.verdict import overall
-from results.nights import generate, parts
-from results.nights.generate import Spec
+from results.nights import parts
 from testbed.cli.main import main
 from testbed.cli.stored import _damaged_files
 from tests.results.many import filled, some_runs
 from tests.results.synthetic import synthetic_run
+from tools import generate
+from tools.generate import Spec
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from results.nights.advance import DAY_US, Runs
 from results.series.block import Block
 from results.series.learned import Learned
 from results.series.shuffle import learn
-from results.series.simulate import store
 from tests.nights.made import BEGIN, about_of
+from tools.simulation import store
 
 
 @pytest.fixture(scope="session")

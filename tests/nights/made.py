@@ -1,7 +1,7 @@
 """What the tests of nights are made of."""
 
-from results.nights.generate import START
 from results.nights.night import About
+from tools.generate import START
 
 BEGIN = round(START.timestamp()) * 1_000_000
 """When their nights begin, in microseconds."""

@@ -10,8 +10,8 @@ from results.series.block import Block
 from results.series.judge import Judge
 from results.series.learned import Learned, again, due
 from results.series.replay import replay
-from results.series.simulate import store
 from tests.nights.made import BEGIN
+from tools.simulation import store
 
 NIGHTS, SERIES = 60, 40
 

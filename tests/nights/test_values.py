@@ -9,8 +9,7 @@ import pytest
 
 from results.contract.canaries import canaries, put_canaries
 from results.contract.store import RunData, Store, StoreError
-from results.nights import generate, parts
-from results.nights.generate import Change, Spec
+from results.nights import parts
 from results.nights.ingest import rows_of
 from results.nights.summary import summarise, summary_table
 from results.nights.values import SUMMED, VALUES, Value, environment_of, rows
@@ -18,6 +17,8 @@ from results.series.judge import Judge
 from tests.results.judged import commit_judged
 from tests.results.relocated import Told, relocated
 from tests.results.synthetic import Options, synthetic_run
+from tools import generate
+from tools.generate import Change, Spec
 
 
 @pytest.fixture(scope="module")

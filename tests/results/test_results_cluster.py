@@ -13,15 +13,15 @@ import pyspark
 import pytest
 
 from results.contract.store import Store
-from results.nights import generate
-from results.nights.generate import Change, Spec
 from results.nights.state import load, save
-from results.series import simulate
 from results.series.block import Block
 from results.series.learned import Learned
 from results.series.shuffle import learn
 from tests.results.many import filled, some_runs
 from tests.results.synthetic import synthetic_run
+from tools import generate
+from tools import simulation as simulate
+from tools.generate import Change, Spec
 
 pytestmark = [pytest.mark.spark, pytest.mark.nightly]
 HOME = Path(pyspark.__file__).parent

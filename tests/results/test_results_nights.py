@@ -11,17 +11,14 @@ from pyspark.errors import PySparkException
 from results.contract.catalogue import StoreError
 from results.contract.retention import set_aside
 from results.contract.store import Store
-from results.nights import generate, parts, state
+from results.nights import parts, state
 from results.nights.advance import night_of
-from results.nights.bench import Sizes, bench, summaries
-from results.nights.generate import Change, Spec
 from results.nights.ingest import ingest
 from results.nights.night import look, night
 from results.nights.points import points
 from results.nights.scenarios import scenarios, worst
 from results.nights.values import VALUES
 from results.report.nights import render_nights
-from results.series import simulate
 from results.series.block import Block
 from results.series.history import Acknowledged
 from results.series.judge import Judge
@@ -30,6 +27,10 @@ from results.series.shuffle import learn
 from tests.results.many import filled, some_runs
 from tests.results.synthetic import synthetic_run
 from tests.results.test_results_report import Page
+from tools import generate
+from tools import simulation as simulate
+from tools.bench import Sizes, bench, summaries
+from tools.generate import Change, Spec
 
 pytestmark = pytest.mark.spark
 

@@ -4,7 +4,7 @@ import pytest
 from results.series.block import Block
 from results.series.judge import Judge
 from results.series.shuffle import learn
-from results.series.simulate import store
+from tools.simulation import store
 
 
 @pytest.fixture(scope="session")

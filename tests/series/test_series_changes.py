@@ -11,8 +11,8 @@ import pytest
 from results.series import learned, replay, shuffle
 from results.series.changes import ChangePoint, SeriesChanges, changes
 from results.series.decision import Rule
-from results.series.simulate import store
 from testbed.cli.main import main
+from tools.simulation import store
 
 PAGE = (Path(__file__).parents[2] / "docs" / "series.md").read_text(encoding="utf-8")
 

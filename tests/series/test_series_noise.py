@@ -11,8 +11,8 @@ from results.series.judge import Judge
 from results.series.memory import BIAS_ALWAYS, BIAS_EACH, Memory, memories, pooled
 from results.series.noise import NORMAL, Noise, Spread, Tail, at_least_normal
 from results.series.shuffle import learn, prepare
-from results.series.simulate import store
 from results.series.standard import CLIP, standardise
+from tools.simulation import store
 
 
 def block(family, series, seed=5, nights=60, sigma=0.03):

@@ -67,21 +67,8 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
     ack.add_argument("--reason", metavar="TEXT", required=True, help="why the change is as it is")
     ack.add_argument("--run", metavar="RUN", help="only the change that begins with this run")
     ack.add_argument("--by", metavar="NAME", help="who says so (default: you)")
-    calibrate = actions.add_parser("calibrate", help="measure the judge: false alarms, runs to find a step")
-    calibrate.add_argument("--profile", choices=("quick", "full"), default="quick", help="quick (default), or hours")
-    calibrate.add_argument("--seed", type=int, default=1, help="draws the series (default: 1)")
-    calibrate.add_argument("--no-otava", action="store_true", help="do not measure Apache Otava beside it")
-    calibrate.add_argument("--json", action="store_true", help="JSON on standard output")
-    bench = actions.add_parser("bench", help="measure the store and Spark at sizes of a history's")
-    bench.add_argument("--scale", default="1,3,10", metavar="N,…", help="factors of the sizes (1,3,10)")
-    bench.add_argument("--only", choices=("samples", "history"), help="measure only the samples, or only the history")
-    bench.add_argument("--rows", type=int, default=1_000_000, metavar="N", help="sample rows at factor 1 (1000000)")
-    bench.add_argument("--series", type=int, default=1_000, metavar="N", help="series, at every factor (1000)")
-    bench.add_argument("--runs", type=int, default=100, metavar="N", help="runs of each series at factor 1 (100)")
-    bench.add_argument("--json", action="store_true", help="JSON on standard output")
-    for action in (judge, bench):
-        action.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (local[*])")
-        action.add_argument("--memory", default="2g", metavar="SIZE", help="the JVM's heap, as Spark writes it (2g)")
+    judge.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (local[*])")
+    judge.add_argument("--memory", default="2g", metavar="SIZE", help="the JVM's heap, as Spark writes it (2g)")
     return judge, ack
 
 
@@ -120,7 +107,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.errors import TestbedError
 
     try:
-        return _run_nights(args) if args.action in ("judge", "ack", "calibrate", "bench") else _run_runs(args)
+        return _run_nights(args) if args.action in ("judge", "ack") else _run_runs(args)
     except NoRunError as error:
         raise TestbedError(str(error)) from error
     except StoreError as error:
@@ -163,14 +150,8 @@ def _run_runs(args: argparse.Namespace) -> int:
 def _run_nights(args: argparse.Namespace) -> int:
     from testbed.cli import nights, stored
 
-    match args.action:
-        case "calibrate":
-            return nights.calibrate(args)
-        case "bench":
-            return nights.bench(args)
-        case "ack":
-            return nights.ack(stored.open_store(args.store), args)
-    return nights.judge(stored.open_store(args.store), args)
+    store = stored.open_store(args.store)
+    return nights.ack(store, args) if args.action == "ack" else nights.judge(store, args)
 
 
 COMMAND = Command("results", "list, show, verify, carry, compact and judge the runs of a store", _configure, _run)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from results.contract import durable
 from results.series.block import MOST_RUNS, Floats
-from results.series.calibrate import Alarms, Tool
+from tools.calibrate import Alarms, Tool
 
 VERSION = "0.8.0"
 RUNS = 30

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from results.series.calibrate import (
+from tools.calibrate import (
     AFTER,
     FULL,
     QUICK,
@@ -15,15 +15,19 @@ from results.series.calibrate import (
     Profile,
     Quiet,
     Tool,
+    alarm_promise,
+    as_json,
     calibrate,
     false_alarms,
+    markdown,
     ours,
+    position_promise,
     power,
+    runs_promise,
     wilson,
 )
-from results.series.otava import VERSION, OtavaMissing, environment, otava
-from results.series.simulate import FAMILIES, PROMISED, step
-from results.series.table import as_json, kept_position, kept_quiet, kept_runs, markdown
+from tools.otava import VERSION, OtavaMissing, environment, otava
+from tools.simulation import FAMILIES, PROMISED, step
 
 SMALL = Profile("small", ((30, 1, 30),), ("gaussian",), 8, (30,), ("gaussian",), (30,))
 
@@ -55,7 +59,7 @@ def test_a_tool_that_alarms_every_second_night_is_seen_to():
     tool = Tool("noisy", 10, lambda values, first, seed, of: [(n, 0, n) for n in range(first, len(values), 2)])
     found = false_alarms(tool, "gaussian", 5, 2, 29, 1)
     assert (found.nights, found.alarmed, found.alarms, found.share) == (40, 20, 20, 0.5)
-    assert kept_quiet(found) == "broken"
+    assert alarm_promise(found) == "broken"
 
 
 def test_with_three_runs_a_night_nights_are_counted_and_looked_at_after_the_last():
@@ -78,7 +82,7 @@ def test_a_tool_that_finds_everything_after_four_runs_two_runs_off_is_seen_to():
 
     found = power(Tool("late", 10, late), "gaussian", 100, 10 / 3, 20, 40, 1)
     assert (found.trials, found.detected, found.median, found.position[0]) == (40, 40, 4, 0)
-    assert (found.step, kept_runs(found), kept_position(found)) == ("10 %", "broken", "broken")
+    assert (found.step, runs_promise(found), position_promise(found)) == ("10 %", "broken", "broken")
     never = power(Tool("never", 10, lambda *_: []), "gaussian", 100, 10 / 3, 20, 40, 1)
     assert (never.median, never.detected, set(never.found)) == (math.inf, 0, {AFTER + 1})
 

@@ -19,7 +19,7 @@ from results.contract.verdict import Criterion
 from results.nights import parts
 from results.nights.values import VALUES, Value, rows
 from results.series.block import Floats
-from results.series.simulate import FAMILIES
+from tools.simulation import FAMILIES
 
 EXPERIMENT = "generated"
 START = datetime(2024, 1, 1, 2, tzinfo=UTC)

@@ -1,14 +1,21 @@
-"""The judge measured on series whose truth is known: false alarms a night, runs to find a step, where it is said to be.
+"""Calibration of the judge on generated series: false alarms a night, runs until a step is found, its position.
 
-Pure: everything follows from the seed. What another tool does on the same series is measured by the same functions;
-it only has to say, night by night, what it reports.
+    ./run exec python -m tools.calibrate [--profile quick|full] [--seed N] [--no-otava] [--json]
+
+The measurement is pure: everything follows from the seed. Apache Otava is measured on the same series for comparison.
+The exit code is 1 when the judge breaks one of its promises.
 """
 
+import argparse
+import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
+from scipy.stats import binomtest
 
 from results.series.block import Block, Floats
 from results.series.calculator import FEWEST_RUNS
@@ -16,7 +23,8 @@ from results.series.judge import Judge
 from results.series.learned import learning
 from results.series.replay import replay
 from results.series.shuffle import learn
-from results.series.simulate import PROMISED, step, store
+from testbed.paths import cache_dir
+from tools.simulation import PROMISED, step, store
 
 SIGMA = 0.03
 """The noise of one run, as a fraction of the level."""
@@ -152,11 +160,9 @@ STEPS = (5 / 3, 3.0, 10 / 3)
 
 
 def wilson(hits: int, of: int) -> tuple[float, float]:
-    """The 95 % interval of a share."""
-    z2 = 1.96**2
-    middle = (hits + z2 / 2) / (of + z2)
-    half = 1.96 * math.sqrt(hits * (of - hits) / of + z2 / 4) / (of + z2)
-    return (max(0.0, middle - half), min(1.0, middle + half))
+    """Return the 95 % interval of a share."""
+    low, high = binomtest(hits, of).proportion_ci(0.95, "wilson")
+    return float(low), float(high)
 
 
 def ours(judge: Judge | None = None, each: int = 1) -> Tool:
@@ -220,3 +226,144 @@ def calibrate(profile: Profile, seed: int, tools: Sequence[Tool] = ()) -> "Itera
                 for sigmas in STEPS:
                     for tool in every:
                         yield power(tool, family, series, sigmas, before, profile.trials, seed)
+
+
+Promise = Literal["kept", "broken", "open", ""]
+RUNS_ALLOWED = {(100, "5 %"): 7, (100, "10 %"): 3, (1000, "5 %"): 9, (1000, "10 %"): 3}
+"""(series, step) → the median of runs that is promised, for Gaussian noise of 3 %."""
+RIGHT_ALLOWED = {"5 %": 0.70, "9 %": 0.90, "10 %": 0.90}
+"""Step → the share of positions within one run that is promised."""
+
+
+def alarm_promise(row: Quiet) -> Promise:
+    """Whether the promise holds; open: missed, but its interval reaches it. Other families have no promise."""
+    if row.family not in PROMISED:
+        return ""
+    return _promise(row.share <= NIGHTS_ALLOWED, row.interval[1] <= NIGHTS_ALLOWED, row.interval[0] > NIGHTS_ALLOWED)
+
+
+def runs_promise(row: Power) -> Promise:
+    """The same, for the median of runs to find a step; Gaussian noise only."""
+    limit = RUNS_ALLOWED.get((row.series, row.step))
+    if limit is None or row.family != "gaussian":
+        return ""
+    low, high = row.median_interval
+    return _promise(row.median <= limit, high <= limit, low > limit)
+
+
+def position_promise(row: Power) -> Promise:
+    """The same, for the position; Gaussian noise only."""
+    limit = RIGHT_ALLOWED.get(row.step)
+    if limit is None or row.family != "gaussian":
+        return ""
+    right, low, high = row.position
+    return _promise(right >= limit, low >= limit, high < limit)
+
+
+def _promise(measured: bool, surely: bool, surely_not: bool) -> Promise:
+    if surely or (measured and not surely_not):
+        return "kept"
+    return "broken" if surely_not else "open"
+
+
+def as_json(rows: "Sequence[Quiet | Power]") -> list[dict[str, Any]]:
+    """One object a row; a median that was not reached is null."""
+    return [_alarm_row(row) if isinstance(row, Quiet) else _power_row(row) for row in rows]
+
+
+def _alarm_row(row: Quiet) -> dict[str, Any]:
+    return {
+        "measure": "false-alarms",
+        "tool": row.tool,
+        "family": row.family,
+        "series": row.series,
+        "nights": row.nights,
+        "alarmed": row.alarmed,
+        "alarms": row.alarms,
+        "share": row.share,
+        "interval": list(row.interval),
+        "promise": alarm_promise(row) or None,
+    }
+
+
+def _power_row(row: Power) -> dict[str, Any]:
+    return {
+        "measure": "power",
+        "tool": row.tool,
+        "family": row.family,
+        "series": row.series,
+        "step": row.step,
+        "before": row.before,
+        "trials": row.trials,
+        "found": row.detected,
+        "median": row.median if math.isfinite(row.median) else None,
+        "median_interval": list(row.median_interval),
+        "position": list(row.position),
+        "promise": runs_promise(row) or None,
+        "position_promise": position_promise(row) or None,
+    }
+
+
+def markdown(rows: "Sequence[Quiet | Power]") -> str:
+    """Two tables: nights with a false alarm, and steps."""
+    lines = ["| tool | noise | series | nights | with a false alarm | 95 % | |", "|---|---|---|---|---|---|---|"]
+    for row in rows:
+        if isinstance(row, Quiet):
+            low, high = row.interval
+            lines.append(
+                f"| {row.tool} | {row.family} | {row.series} | {row.nights} | {row.share:.1%} | {low:.1%}–{high:.1%} "
+                f"| {alarm_promise(row)} |"
+            )
+    lines += ["", "| tool | noise | series | step | runs before | found | median runs | within ± 1 run | |"]
+    lines.append("|---|---|---|---|---|---|---|---|---|")
+    for row in rows:
+        if isinstance(row, Power):
+            right, low, high = row.position
+            median = f"{row.median:g}" if math.isfinite(row.median) else "–"
+            found = f"{row.detected}/{row.trials}"
+            promise = ", ".join(part for part in (runs_promise(row), position_promise(row)) if part)
+            lines.append(
+                f"| {row.tool} | {row.family} | {row.series} | {row.step} | {row.before} | {found} | {median} "
+                f"| {right:.0%} ({low:.0%}–{high:.0%}) | {promise} |"
+            )
+    return "\n".join(lines)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the calibration, print its tables, and return the exit code."""
+    from tools.otava import OtavaMissing, environment, otava
+
+    parser = argparse.ArgumentParser(prog="tools.calibrate", description="false alarms, and runs to find a step")
+    parser.add_argument("--profile", choices=("quick", "full"), default="quick", help="quick (default), or hours")
+    parser.add_argument("--seed", type=int, default=1, help="draws the series (default: 1)")
+    parser.add_argument("--no-otava", action="store_true", help="do not measure Apache Otava for comparison")
+    parser.add_argument("--json", action="store_true", help="JSON on standard output")
+    args = parser.parse_args(words)
+    others: list[Tool] = []
+    missing = "left out: --no-otava" if args.no_otava else None
+    if missing is None:
+        try:
+            others = [otava(environment(cache_dir() / "otava"))]
+        except OtavaMissing as error:
+            missing = str(error)
+    rows: list[Quiet | Power] = []
+    profile = FULL if args.profile == "full" else QUICK
+    try:
+        for row in calibrate(profile, args.seed, others):
+            rows.append(row)
+            print(f"{row.tool}: {row.family}, {row.series} series", file=sys.stderr, flush=True)
+    except OtavaMissing as error:
+        parser.exit(70, f"Otava failed on a series: {error}; --no-otava measures without it\n")
+    if args.json:
+        document = {"profile": profile.name, "seed": args.seed, "otava": missing or "measured", "rows": as_json(rows)}
+        print(json.dumps(document, indent=2))
+    else:
+        print(markdown(rows))
+        if missing is not None:
+            print(f"\nOtava was not measured: {missing}")
+    broken = [row for row in as_json(rows) if "broken" in (row.get("promise"), row.get("position_promise"))]
+    return 1 if any(row["tool"].startswith(NAME) for row in broken) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,8 +1,17 @@
-"""How long a history takes, at several sizes, on stores that are generated for it."""
+"""Timings of the store and of Spark at several sizes, on generated stores.
 
+./run exec python -m tools.bench [--only samples|history] [--scale 1,3,10] [--rows N] [--series N] [--runs N]
+"""
+
+import argparse
+import json
+import os
+import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -12,13 +21,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from results.contract.compaction import locked
 from results.contract.store import Store
-from results.nights import generate
-from results.nights.generate import Spec
 from results.nights.ingest import ingest
-from results.nights.memory import peak
 from results.nights.night import night
 from results.nights.state import NOISE
 from results.nights.summary import READ, SUMMARY, summary_table
+from results.spark.session import session
+from testbed.cli.show import table
+from tools import generate
+from tools.generate import Spec
 
 METRICS, SECONDS = 20, 1000
 """Of each generated run: 20 metrics, sampled once a second."""
@@ -145,3 +155,100 @@ def _timed(what: str, scale: float, amount: int, unit: str, work: Callable[[], N
         work()
         seconds = time.perf_counter() - begun
     return Timing(what, scale, amount, unit, seconds, seen.bytes)
+
+
+EVERY_S = 0.5
+
+
+class PeakMemory:
+    """`bytes` is the most memory so far of this process and its descendants: proportional set sizes, from /proc."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def look(self) -> None:
+        """Read it once."""
+        self.bytes = max(self.bytes, sum(_held(pid) for pid in family(os.getpid())))
+
+
+@contextmanager
+def peak() -> Iterator[PeakMemory]:
+    """Read it every half second over the block, and at its ends."""
+    seen, done = PeakMemory(), threading.Event()
+
+    def watch() -> None:
+        while not done.wait(EVERY_S):
+            seen.look()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    seen.look()
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        watcher.join()
+        seen.look()
+
+
+def family(root: int) -> list[int]:
+    """The process and all its descendants."""
+    parents: dict[int, list[int]] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
+                continue
+            parents.setdefault(int(words[1]), []).append(int(entry.name))
+    found = [root]
+    for pid in found:
+        found += parents.get(pid, [])
+    return found
+
+
+def _held(pid: int) -> int:
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except (FileNotFoundError, ProcessLookupError, PermissionError):  # it ended meanwhile, or is another user's
+        return 0
+    return 0
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the measurements and print a table; return 0 when every step did what it should."""
+    parser = argparse.ArgumentParser(prog="tools.bench", description="timings of the store and of Spark")
+    parser.add_argument("--scale", default="1,3,10", metavar="N,…", help="factors of the sizes (1,3,10)")
+    parser.add_argument("--only", choices=("samples", "history"), help="measure only the samples, or only the history")
+    parser.add_argument("--rows", type=int, default=1_000_000, metavar="N", help="sample rows at factor 1 (1000000)")
+    parser.add_argument("--series", type=int, default=1_000, metavar="N", help="series, at every factor (1000)")
+    parser.add_argument("--runs", type=int, default=100, metavar="N", help="runs of each series at factor 1 (100)")
+    parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (local[*])")
+    parser.add_argument("--memory", default="2g", metavar="SIZE", help="the JVM's heap, as Spark writes it (2g)")
+    parser.add_argument("--json", action="store_true", help="JSON on standard output")
+    args = parser.parse_args(words)
+    try:
+        scales = [float(word) for word in args.scale.split(",")]
+    except ValueError as error:
+        parser.error(f"--scale {args.scale}: expected factors, as 1,3,10: {error}")
+    if min(scales) <= 0 or min(args.rows, args.series, args.runs) < 1:
+        parser.error("--scale, --rows, --series and --runs are above 0")
+    found = []
+    with session(args.master, args.memory) as spark:
+        for timing in bench(spark, scales, Sizes(args.rows, args.series, args.runs), only=args.only):
+            found.append(timing)
+            print(f"{timing.what}: {timing.seconds:.1f} s", file=sys.stderr, flush=True)
+    if args.json:
+        print(json.dumps({"master": args.master, "timings": [asdict(timing) for timing in found]}, indent=2))
+        return 0
+    rows = [
+        (t.what, f"{t.scale:g}", f"{t.amount:,} {t.unit}", f"{t.seconds:.1f}", f"{t.memory / 2**30:.2f}") for t in found
+    ]
+    print(table(("WHAT", "SCALE", "AMOUNT", "SECONDS", "GiB AT MOST"), rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
