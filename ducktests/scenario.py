@@ -1,8 +1,9 @@
-"""A test that runs one case of a suite, and what its verdict means to ducktape."""
+"""ducktape tests of a suite: a method for each experiment, generated from the catalogue, and its verdict."""
 
 import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import ClassVar, TypeVar
 
 from ducktests.dying import die_with_parent
 from ducktests.framework import Context, Test, parametrized, results_folder
@@ -10,6 +11,7 @@ from ducktests.services import KafkaService
 from ducktests.verdicts import Failed, Inconclusive
 from results.contract.store import Store
 from testbed.errors import TestbedError
+from testbed.experiments.experiment import find_experiment
 from testbed.experiments.reports import default_store
 from testbed.suites.case import CaseRun
 from testbed.suites.outcome import FILE, CaseOutcome
@@ -17,24 +19,45 @@ from testbed.suites.suite import Case, Suite, chosen_cases, chosen_profile, find
 from testbed.suites.telling import tell
 from testbed.topology.find import find
 
+_TestClass = TypeVar("_TestClass", bound="type[ScenarioTest]")
 
-def scenario(suite: str, *experiments: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a test for each case of `suite`, in the chosen profile, that is one of `experiments`."""
-    cases = [case for case in chosen_cases(find_suite(suite)) if case.experiment in experiments]
-    return parametrized([({"case": case.name}, *_nodes(case)) for case in cases])
+
+def scenario_tests(test_class: _TestClass) -> _TestClass:
+    """Give a test class a method for each experiment of its suite, parametrized with the chosen profile's cases.
+
+    The method of the experiment `kip73-two-node` in the suite `kip73` is `test_two_node`.
+    """
+    suite = find_suite(test_class.suite)
+    chosen = chosen_cases(suite)
+    for name in dict.fromkeys(case.experiment for cases in suite.profiles.values() for case in cases):
+        values = [({"case": case.name}, *_nodes(case)) for case in chosen if case.experiment == name]
+        method = parametrized(values)(_test_method(test_class, name))
+        setattr(test_class, method.__name__, method)
+    return test_class
+
+
+def _test_method(test_class: "type[ScenarioTest]", experiment: str) -> Callable[..., None]:
+    def run_case(self: ScenarioTest, case: str) -> None:
+        self.check(case)
+
+    run_case.__name__ = "test_" + experiment.removeprefix(f"{test_class.suite}-").replace("-", "_")
+    run_case.__qualname__ = f"{test_class.__qualname__}.{run_case.__name__}"
+    run_case.__module__ = test_class.__module__
+    run_case.__doc__ = find_experiment(experiment).summary
+    return run_case
 
 
 @functools.cache
 def _nodes(case: Case) -> tuple[int, str]:
-    """How many hosts a case has, and of which topology. Raises `UsageError` for a case that cannot be run."""
+    """Return the number of hosts of a case and their topology. Raises `UsageError` when the case cannot run."""
     topology = case.resolve(chosen_profile()).topology.name
     return len(find(topology).hosts), topology
 
 
 class ScenarioTest(Test):
-    """Runs cases of the suite that `suite` names."""
+    """Run cases of one suite."""
 
-    suite: str
+    suite: ClassVar[str]
     __test__ = False
 
     def __init__(self, test_context: Context) -> None:

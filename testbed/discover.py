@@ -1,20 +1,39 @@
-"""Catalogues: packages in which every module has one thing, found because the module is there."""
+"""Catalogues: packages in which every module declares entries, found because the module is there."""
 
 import importlib
 import pkgutil
+from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 
 def discovered(package: str, name: str) -> dict[str, Any]:
-    """What each module of a package calls `name`, by the module's own name, in their order.
+    """Return what each module of a package calls `name`, by the module's own name, in their order.
 
     Raises `TypeError` naming a module that has nothing of that name.
     """
-    home = importlib.import_module(package)
     found = {}
-    for each in sorted(each.name for each in pkgutil.iter_modules(home.__path__)):
-        module = importlib.import_module(f"{package}.{each}")
+    for module in _modules(package):
         if not hasattr(module, name):
             raise TypeError(f"{module.__name__} has no {name}: every module of {package} must have one")
-        found[each] = getattr(module, name)
+        found[module.__name__.rpartition(".")[2]] = getattr(module, name)
     return found
+
+
+def discovered_all(package: str, one: str, several: str) -> list[Any]:
+    """Return what the modules of a package declare: each has one entry, called `one`, or a sequence, `several`.
+
+    Raises `TypeError` naming a module that has neither.
+    """
+    found: list[Any] = []
+    for module in _modules(package):
+        if not hasattr(module, one) and not hasattr(module, several):
+            raise TypeError(f"{module.__name__} has neither {one} nor {several}: every module of {package} must")
+        found += [getattr(module, one)] if hasattr(module, one) else getattr(module, several)
+    return found
+
+
+def _modules(package: str) -> Iterator[ModuleType]:
+    home = importlib.import_module(package)
+    for each in sorted(each.name for each in pkgutil.iter_modules(home.__path__)):
+        yield importlib.import_module(f"{package}.{each}")

@@ -1,10 +1,10 @@
 """What an experiment is, how experiments are found, and how their parameters are read."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from results.contract.manifest import Facts, Move, NicMeasurement, Relocation, StepsRecord
-from testbed.discover import discovered
+from testbed.discover import discovered_all
 from testbed.errors import UsageError
 from testbed.kafka.capabilities import Capability, of_software, require
 from testbed.meant import did_you_mean
@@ -58,6 +58,30 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class SuiteScenario:
+    """One scenario of a suite: the experiment with fixed settings, in some profiles."""
+
+    suite: str
+    profiles: Sequence[str]
+    name: str
+    order: int
+    """Position in the suite: scenarios with a lower number run first, equal numbers in the order of declaration."""
+    settings: tuple[str, ...] = ()
+    """`NAME=VALUE` each, over the defaults of the experiment's profile."""
+    topology: str | None = None
+    """A ready topology, instead of the experiment's own."""
+    limit_s: float | None = None
+    """Seconds until the scenario is stopped and has failed; None for the suites' default."""
+
+    def over(self, parameter: str, *values: str) -> "tuple[SuiteScenario, ...]":
+        """Return one scenario for each value of a parameter: `NAME-VALUE`, with the value as its first setting."""
+        return tuple(
+            replace(self, name=f"{self.name}-{value}", settings=(f"{parameter}={value}", *self.settings))
+            for value in values
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Experiment:
     """Parameters and steps; the judgement of the same name is in `results.criteria`."""
 
@@ -77,6 +101,8 @@ class Experiment:
     """What the software must be able to do for the experiment to mean anything."""
     suits: Callable[[Topology, Mapping[str, Value]], None] = lambda _topology, _settings: None
     """Raises `UsageError` when the topology cannot host it with these settings."""
+    suites: Sequence[SuiteScenario] = ()
+    """Its scenarios in suites."""
 
     def fits(self, topology: Topology, settings: Mapping[str, Value]) -> None:
         """Raise `UsageError` when a topology cannot host the experiment, `LacksCapability` when its software cannot."""
@@ -87,8 +113,8 @@ class Experiment:
 
 
 def experiments() -> dict[str, Experiment]:
-    """Every experiment by name: each module of the catalogue has one, called EXPERIMENT."""
-    return {each.name: each for each in discovered("testbed.experiments.catalogue", "EXPERIMENT").values()}
+    """Return every experiment by name: a module of the catalogue has one, EXPERIMENT, or several, EXPERIMENTS."""
+    return {each.name: each for each in discovered_all("testbed.experiments.catalogue", "EXPERIMENT", "EXPERIMENTS")}
 
 
 def find_experiment(name: str) -> Experiment:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from testbed.experiments.during import During
-from testbed.experiments.experiment import Context, Experiment, Outcome, Parameter, Value, whole
+from testbed.experiments.experiment import Context, Experiment, Outcome, Parameter, SuiteScenario, Value, whole
 from testbed.experiments.kip73 import Hosts, Settings, check_brokers, inbound, number, side
 from testbed.experiments.mover import MoveSetup
 from testbed.experiments.relocate import MakeRelocator, Relocator, run_relocation
@@ -50,6 +50,7 @@ def storage_experiment(
     stage: Callable[[Settings, Hosts], Scene],
     make: Callable[[Settings], MakeRelocator] = lambda _settings: Relocator,
     profiles: Mapping[str, Mapping[str, str]],
+    suites: Sequence[SuiteScenario] = (),
 ) -> Experiment:
     """An experiment from its scene; `stage` gets the settings and the brokers' hosts."""
 
@@ -74,4 +75,6 @@ def storage_experiment(
         )
         return run_relocation(context, setup, make(context.settings))
 
-    return Experiment(name, summary, topology, tuple(parameters), profiles, overlay, check, run, suits=suits)
+    return Experiment(
+        name, summary, topology, tuple(parameters), profiles, overlay, check, run, suits=suits, suites=suites
+    )

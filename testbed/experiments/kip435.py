@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from testbed.experiments.during import During
-from testbed.experiments.experiment import Experiment, Parameter, whole
+from testbed.experiments.experiment import Experiment, Parameter, SuiteScenario, whole
 from testbed.experiments.kip73 import (
     Hosts,
     Settings,
@@ -65,6 +65,7 @@ def whole_scenario(
     profiles: Mapping[str, Mapping[str, str]],
     stage: Callable[[Settings, Hosts], Scene] = whole_move,
     during: Callable[[Settings, Hosts], During] = nothing_else,
+    suites: Sequence[SuiteScenario] = (),
 ) -> Experiment:
     """An experiment on twice as many brokers as a partition has replicas; its steps are watched in every mode."""
     defaults = {"partitions": str(PARTITIONS), "reassignment-batch-size": "5"}
@@ -85,4 +86,5 @@ def whole_scenario(
         during=during,
         profiles=profiles,
         make=Watched,
+        suites=suites,
     )

@@ -9,7 +9,7 @@ from testbed.errors import UsageError
 from testbed.experiments.accounts import sent_at
 from testbed.experiments.batched import Batched
 from testbed.experiments.during import During
-from testbed.experiments.experiment import Context, Experiment, Outcome, Parameter, Value, one_of, whole
+from testbed.experiments.experiment import Context, Experiment, Outcome, Parameter, SuiteScenario, Value, one_of, whole
 from testbed.experiments.move import MakeMover, run_move
 from testbed.experiments.mover import Mover, MoveSetup
 from testbed.experiments.scene import Group, Scene, copies
@@ -35,6 +35,8 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 STEPS = ("replicas", "reassignment-batch-size", "leaders")
 """What says how large steps are: R, P, L."""
 RELEASE = {"preload": "120s"}
+BRIEF = ("fetch=default", "rate=5MB/s", "preload=26s", "partitions=20")
+"""Settings of a short scenario: two bursts of Kafka's own fetch settings suffice, and its run is small to keep."""
 LIGHT = {"rate": "3MB/s", "inbound": "500kB/s"}
 
 
@@ -179,6 +181,7 @@ def scenario(
     profiles: Mapping[str, Mapping[str, str]] | None = None,
     make: MakeMover = Mover,
     nic_bound: bool = False,
+    suites: Sequence[SuiteScenario] = (),
 ) -> Experiment:
     """An experiment from its scene.
 
@@ -224,4 +227,5 @@ def scenario(
         run=run,
         needs=NEEDS,
         suits=suits,
+        suites=suites,
     )

@@ -1,6 +1,8 @@
 """Suites: every case can be run, and is run by exactly one ducktape test."""
 
 import importlib
+import json
+from pathlib import Path
 
 import pytest
 
@@ -60,7 +62,18 @@ def test_each_case_has_one_ducktape_test_with_the_hosts_it_needs(monkeypatch, na
 def test_all_scenarios_of_the_plan_are_in_ci(monkeypatch):
     tests = {test for _case, test, *_rest in marked(monkeypatch)}
     assert tests == {name for name in vars(kip73.Kip73Test) if name.startswith("test")}
-    assert len(tests) == 11
+    assert len(tests) == 13
+
+
+@pytest.mark.parametrize(("name", "profile"), PROFILES)
+def test_the_cases_of_each_suite_and_profile_are_those_written_down(name, profile):
+    written = json.loads((Path(__file__).parent / "suite_scenarios.json").read_text(encoding="utf-8"))
+    assert {suite: list(profiles) for suite, profiles in written.items()} == {
+        suite.name: list(suite.profiles) for suite in suites().values()
+    }
+    cases = find_suite(name).cases(profile)
+    found = [[each.name, each.experiment, list(each.settings), each.topology, each.limit_s] for each in cases]
+    assert found == written[name][profile]
 
 
 def test_tests_are_made_for_the_cases_named_only(monkeypatch):

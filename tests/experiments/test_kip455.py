@@ -4,7 +4,7 @@ import pytest
 
 from testbed.errors import UsageError
 from testbed.experiments.experiment import experiments, find_experiment
-from testbed.experiments.steps import Ask, Step, answer_of, ask, cancel, moving, still
+from testbed.experiments.kip455_actions import Reassign, ScenarioStep, answer_of, cancel, moving, reassign, still
 from testbed.kafka.errors import KafkaError, ReassignmentError
 from testbed.kafka.types import TopicPartition
 from testbed.topology.find import find
@@ -24,7 +24,7 @@ def test_every_step_has_a_name_of_its_own_and_asks_prove_something(name):
     assert len({step.name for step in steps}) == len(steps)
     for step in steps:
         assert len({expect.name for expect in step.expect}) == len(step.expect)
-        if isinstance(step.act, Ask) and step.answer == "accepted":
+        if isinstance(step.action, Reassign) and step.answer == "accepted":
             assert any(expect.when == "before" for expect in step.expect), step.name
             assert any(expect.when == "end" for expect in step.expect), step.name
         if any(expect.when == "never" for expect in step.expect):
@@ -45,13 +45,13 @@ def test_a_failover_needs_controllers_of_their_own():
 
 
 def test_acts_and_states_are_told_in_words():
-    assert str(ask(4, 2, 3)) == "partition 0: to [4, 2, 3]"
+    assert str(reassign(4, 2, 3)) == "partition 0: to [4, 2, 3]"
     assert str(cancel(0, 2)) == "2 partitions: cancel"
     under_way = moving(adding=(4,), removing=(1,), staying=(2, 3))
     assert str(under_way) == "replicas {1, 2, 3, 4}, adding {4}, removing {1}, ISR {1, 2, 3}"
     told = "replicas {1, 2}, nothing adding, nothing removing, replicas [2, 1] in this order, ISR {1, 2}, leader 2"
     assert str(still((2, 1), ordered=True, leaders=(2,))) == told
-    assert Step("a", cancel()).answer == "accepted"
+    assert ScenarioStep("a", cancel()).answer == "accepted"
 
 
 def test_errors_are_answers_by_partition():

@@ -11,15 +11,15 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
 
 from fakes.kraft_log import KraftLog
 
-import testbed.experiments.stepping as stepping_module
+import testbed.experiments.kip455_executor as executor_module
 from results.contract.logs import HostLog
 from results.contract.manifest import Facts
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.contract.steps import StepsRecord
 from results.criteria import judge
-from testbed.experiments.stepping import Scenario, Stepping
-from testbed.experiments.steps import KillController, Step, ask, end, still
-from testbed.experiments.trace import differences, log_events
+from testbed.experiments.kip455_actions import KillController, ScenarioStep, end, reassign, still
+from testbed.experiments.kip455_executor import Kip455Executor, Kip455Scenario
+from testbed.experiments.kip455_trace import differences, log_events
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import Recorder
 from tests.experiments.test_kip455 import NAMES, scenario
@@ -43,7 +43,7 @@ class Faults:
         self.kraft.live.add(self.down.pop())
 
 
-def run(found: Scenario, name="kip455-example"):
+def run(found: Kip455Scenario, name="kip455-example"):
     """Take the steps and judge them; settling times are left out."""
     kraft, recorder = KraftLog(range(1, 7)), Recorder()
     testbed = SimpleNamespace(
@@ -54,20 +54,20 @@ def run(found: Scenario, name="kip455-example"):
     )
     context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None, run_id="x-abc123")
     steps = [replace(step, settle_s=min(step.settle_s, 0.2), timeout_s=2.0) for step in found.steps]
-    with Stepping(context, replace(found, steps=steps, bytes=0)) as stepping:
-        stepping.prepare()
-        records = stepping.walk()
+    with Kip455Executor(context, replace(found, steps=steps, bytes=0)) as executor:
+        executor.prepare()
+        records = executor.walk()
         recorder.stop()
     history = kraft.history()
-    events: list[Event] = [*recorder.events(), *log_events(history, [stepping.topic])]
+    events: list[Event] = [*recorder.events(), *log_events(history, [executor.topic])]
     there = {tp: kraft.partitions([tp.topic])[tp] for tp in kraft.now}
-    assert differences(history, there, [stepping.topic]) == []
+    assert differences(history, there, [executor.topic]) == []
     manifest = replace(
         anything(),
         experiment=name,
         move=None,
         facts=Facts(logs=(HostLog("b1"),)),
-        steps=StepsRecord((stepping.topic,), tuple(records), True),
+        steps=StepsRecord((executor.topic,), tuple(records), True),
     )
     samples = samples_table([Sample(records[0].from_us, "machine", "cpu.busy", 0.1)])
     return judge(manifest, samples, events_table(events)), kraft
@@ -76,7 +76,7 @@ def run(found: Scenario, name="kip455-example"):
 @pytest.fixture(autouse=True)
 def state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(stepping_module, "POLL_S", 0.01)
+    monkeypatch.setattr(executor_module, "POLL_S", 0.01)
 
 
 @pytest.mark.parametrize("name", IN_MEMORY)
@@ -89,13 +89,15 @@ def test_every_step_is_as_the_rules_have_it(name):
 
 def test_the_failover_s_moves_are_as_the_rules_have_it_without_one():
     found = scenario("kip455-override-failover")
-    steps = [step for step in found.steps if not isinstance(step.act, KillController)]
+    steps = [step for step in found.steps if not isinstance(step.action, KillController)]
     judgement, _kraft = run(replace(found, steps=steps), "kip455-override-failover")
     assert {c.verdict for c in judgement.criteria} == {"pass"}
 
 
 def test_another_end_is_found_out():
-    found = Scenario([(1, 2, 3)], [Step("asked", ask(4, 2, 3), (end("done", still((2, 3, 4), ordered=True)),))])
+    found = Kip455Scenario(
+        [(1, 2, 3)], [ScenarioStep("asked", reassign(4, 2, 3), (end("done", still((2, 3, 4), ordered=True)),))]
+    )
     judgement, kraft = run(replace(found, hold_bytes_per_s=None))
     assert [c.name for c in judgement.criteria if c.verdict == "fail"] == ["1-asked.done"]
     assert kraft.now[TopicPartition("kip455-abc123", 0)].replicas == (4, 2, 3)

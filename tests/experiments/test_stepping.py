@@ -12,8 +12,20 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
 from fakes.kraft import Controller, KraftAdmin, Partition
 
 from results.contract.steps import Wanted
-from testbed.experiments.stepping import Scenario, Stepping
-from testbed.experiments.steps import LET_GO, Kill, Start, Step, ask, before, cancel, end, moving, never, still
+from testbed.experiments.kip455_actions import (
+    RELEASE_THROTTLE,
+    KillBroker,
+    ScenarioStep,
+    StartBrokers,
+    before,
+    cancel,
+    end,
+    moving,
+    never,
+    reassign,
+    still,
+)
+from testbed.experiments.kip455_executor import Kip455Executor, Kip455Scenario
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import Recorder
 
@@ -65,9 +77,9 @@ def taken(tmp_path, monkeypatch):
         recorder = Recorder()
         context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None, run_id="x-abc123")
         scenario = {"partitions": [(1, 2, 3)], "bytes": 0, "hold_bytes_per_s": None, **scenario}
-        with Stepping(context, Scenario(steps=steps, **scenario)) as stepping:
-            stepping.prepare()
-            records = stepping.walk()
+        with Kip455Executor(context, Kip455Scenario(steps=steps, **scenario)) as executor:
+            executor.prepare()
+            records = executor.walk()
             recorder.stop()
         return records, controller, admin
 
@@ -77,11 +89,11 @@ def taken(tmp_path, monkeypatch):
 def test_a_move_held_open_by_a_dead_broker_ends_when_it_is_back(taken):
     done = still((4, 2, 3), ordered=True)
     records, controller, _admin = taken(
-        Step("down", Kill(4)),
-        Step("asked", ask(4, 2, 3), (before(still((1, 2, 3))), end("moving", UNDER_WAY))),
-        Step("looked", ask(4, 2, 3), (never("done", done), end("moving", UNDER_WAY)), settle_s=0.3),
-        Step("back", Start(), (end("done", done),)),
-        Step("again", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
+        ScenarioStep("down", KillBroker(4)),
+        ScenarioStep("asked", reassign(4, 2, 3), (before(still((1, 2, 3))), end("moving", UNDER_WAY))),
+        ScenarioStep("looked", reassign(4, 2, 3), (never("done", done), end("moving", UNDER_WAY)), settle_s=0.3),
+        ScenarioStep("back", StartBrokers(), (end("done", done),)),
+        ScenarioStep("again", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
     )
     assert [record.why for record in records] == [""] * 5
     assert [record.answer for record in records] == ["accepted"] * 5  # the fake controller minds nothing
@@ -93,10 +105,10 @@ def test_a_move_held_open_by_a_dead_broker_ends_when_it_is_back(taken):
 
 def test_after_a_step_that_does_not_end_none_is_taken_and_all_is_put_back(taken):
     records, controller, admin = taken(
-        Step("down", Kill(4)),
-        Step("asked", ask(4, 2, 3), (end("done", still((4, 2, 3))),), timeout_s=0.4),
-        Step("next", ask(5, 2, 3), (end("done", still((5, 2, 3))),)),
-        Step("last", Start()),
+        ScenarioStep("down", KillBroker(4)),
+        ScenarioStep("asked", reassign(4, 2, 3), (end("done", still((4, 2, 3))),), timeout_s=0.4),
+        ScenarioStep("next", reassign(5, 2, 3), (end("done", still((5, 2, 3))),)),
+        ScenarioStep("last", StartBrokers()),
     )
     assert records[1].why.startswith("after 0.4 s: partition 0 is replicas [4, 2, 3, 1], adding [4], removing [1]")
     assert [(r.from_us, r.why) for r in records[2:]] == [(None, "asked did not come to its end")] * 2
@@ -108,7 +120,7 @@ def test_after_a_step_that_does_not_end_none_is_taken_and_all_is_put_back(taken)
 
 def test_the_throttle_is_on_every_replica_and_all_brokers_and_is_put_back(taken):
     records, _controller, admin = taken(
-        Step("asked", LET_GO, (end("there", Wanted(replicas=(1, 2, 3))),)),
+        ScenarioStep("asked", RELEASE_THROTTLE, (end("there", Wanted(replicas=(1, 2, 3))),)),
         hold_bytes_per_s=50_000,
         doomed=(4,),
     )
@@ -123,5 +135,5 @@ def test_the_throttle_is_on_every_replica_and_all_brokers_and_is_put_back(taken)
 
 
 def test_a_refusal_is_the_answer(taken):
-    records, _controller, _admin = taken(Step("asked", ask(4, partition=7)))
+    records, _controller, _admin = taken(ScenarioStep("asked", reassign(4, partition=7)))
     assert records[0].answer == "UNKNOWN_TOPIC_OR_PARTITION for 7"

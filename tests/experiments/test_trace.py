@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
 from fakes.kraft import Controller, KraftAdmin
 
 from results.contract.steps import State
-from testbed.experiments.trace import Trace, differences, log_events
+from testbed.experiments.kip455_trace import Trace, differences, log_events
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.probes.recorder import Recorder, now_us

@@ -1,1 +1,1 @@
-"""The experiments; each module here is one."""
+"""The experiments: a module declares EXPERIMENT, or several EXPERIMENTS."""

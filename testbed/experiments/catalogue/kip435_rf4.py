@@ -8,8 +8,8 @@ Fetch settings are Kafka's own: no rate is judged, and eight brokers' fetches th
 """
 
 from testbed.experiments.during import During, LiveChange
-from testbed.experiments.experiment import Parameter
-from testbed.experiments.kip73 import Hosts, Settings, number
+from testbed.experiments.experiment import Parameter, SuiteScenario
+from testbed.experiments.kip73 import MODES, Hosts, Settings, number
 from testbed.experiments.kip435 import led_by_one, whole_scenario
 from testbed.units import parse_byte_rate, parse_duration
 
@@ -41,4 +41,8 @@ EXPERIMENT = whole_scenario(
     profiles={"release": {"preload": "90s", "phase": "30s"}},
     stage=led_by_one,
     during=_during,
+    suites=(
+        *SuiteScenario("kip435", ("ci",), "rf4", 6).over("mode", "unbatched", "batched"),
+        *SuiteScenario("kip435", ("release",), "rf4", 14, limit_s=1800.0).over("mode", *MODES),
+    ),
 )

@@ -6,8 +6,19 @@ anew. Every replica of the topic is listed (`*`), the rates are set as the defau
 """
 
 from testbed.experiments.bootstrap import Bootstrap
-from testbed.experiments.experiment import Parameter, one_of
-from testbed.experiments.kip73 import CONTROL_BYTES, STEPS, Hosts, Settings, lasting, number, parameters, scenario, side
+from testbed.experiments.experiment import Parameter, SuiteScenario, one_of
+from testbed.experiments.kip73 import (
+    BRIEF,
+    CONTROL_BYTES,
+    STEPS,
+    Hosts,
+    Settings,
+    lasting,
+    number,
+    parameters,
+    scenario,
+    side,
+)
 from testbed.experiments.scene import Group, Scene
 
 
@@ -31,4 +42,9 @@ EXPERIMENT = scenario(
     ),
     stage=_stage,
     make=Bootstrap,
+    suites=(
+        SuiteScenario("kip73", ("ci",), "bootstrap", 12, ("rate=4MB/s",)),
+        *SuiteScenario("kip73", ("release",), "bootstrap", 11, limit_s=1200.0).over("fetch", "tuned", "default"),
+        SuiteScenario("brief", ("ci",), "bootstrap", 5, BRIEF),
+    ),
 )

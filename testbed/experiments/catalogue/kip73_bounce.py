@@ -6,8 +6,8 @@ follows when the one before serves and is in sync, and `pause` has passed. Windo
 """
 
 from testbed.experiments.during import Bounce, During
-from testbed.experiments.experiment import Parameter
-from testbed.experiments.kip73 import Hosts, Settings, inbound, number, parameters, scenario
+from testbed.experiments.experiment import Parameter, SuiteScenario
+from testbed.experiments.kip73 import MODES, Hosts, Settings, inbound, number, parameters, scenario
 from testbed.experiments.stages import one_of_two
 from testbed.units import parse_duration
 
@@ -30,4 +30,10 @@ EXPERIMENT = scenario(
     stage=one_of_two,
     during=_during,
     profiles={"release": {"preload": "210s", "pause": "40s"}},
+    suites=(
+        SuiteScenario("kip73", ("ci",), "bounce", 5),
+        *SuiteScenario("kip73", ("release",), "bounce", 6, limit_s=1200.0).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip435", ("ci",), "bounce", 5).over("mode", "incremental"),
+        *SuiteScenario("kip435", ("release",), "bounce", 10, limit_s=1800.0).over("mode", *MODES),
+    ),
 )

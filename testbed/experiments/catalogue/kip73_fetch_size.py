@@ -7,8 +7,8 @@ well below that (`response=1MiB`) it does not.
 
 from collections.abc import Mapping
 
-from testbed.experiments.experiment import Parameter, Value
-from testbed.experiments.kip73 import Hosts, Settings, lasting, number, parameters, scenario, side
+from testbed.experiments.experiment import Parameter, SuiteScenario, Value
+from testbed.experiments.kip73 import MODES, Hosts, Settings, lasting, number, parameters, scenario, side
 from testbed.experiments.scene import Group, Scene
 from testbed.units import parse_size
 
@@ -36,4 +36,9 @@ EXPERIMENT = scenario(
     stage=_stage,
     properties=_properties,
     profiles={"release": {"preload": "120s"}},
+    suites=(
+        SuiteScenario("kip73", ("ci",), "fetch-size", 14),
+        *SuiteScenario("kip73", ("release",), "fetch-size", 13, limit_s=1200.0).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip435", ("release",), "fetch-size", 12, limit_s=1800.0).over("mode", *MODES),
+    ),
 )

@@ -11,8 +11,8 @@ takes three windows, and the readings at their edges.
 """
 
 from testbed.experiments.during import During, LiveChange
-from testbed.experiments.experiment import Parameter
-from testbed.experiments.kip73 import Hosts, Settings, number, parameters, scenario, scene
+from testbed.experiments.experiment import Parameter, SuiteScenario
+from testbed.experiments.kip73 import MODES, Hosts, Settings, number, parameters, scenario, scene
 from testbed.experiments.scene import Group, Scene
 from testbed.units import parse_byte_rate, parse_duration
 
@@ -43,4 +43,11 @@ EXPERIMENT = scenario(
     stage=_stage,
     during=_during,
     profiles={"release": {"phase": "60s"}},
+    suites=(
+        SuiteScenario("kip73", ("smoke",), "live-change", 2),
+        SuiteScenario("kip73", ("ci",), "live-change", 9),
+        *SuiteScenario("kip73", ("release",), "live-change", 8, limit_s=1200.0).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip435", ("ci",), "live-change", 4).over("mode", "batched"),
+        *SuiteScenario("kip435", ("release",), "live-change", 7, limit_s=1800.0).over("mode", *MODES),
+    ),
 )

@@ -10,8 +10,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from testbed.errors import UsageError
-from testbed.experiments.experiment import Parameter, Value
-from testbed.experiments.kip73 import Hosts, Settings, inbound, lasting, number, parameters, scenario, scene, side
+from testbed.experiments.experiment import Parameter, SuiteScenario, Value
+from testbed.experiments.kip73 import (
+    MODES,
+    Hosts,
+    Settings,
+    inbound,
+    lasting,
+    number,
+    parameters,
+    scenario,
+    scene,
+    side,
+)
 from testbed.experiments.scene import Group, Scene
 from testbed.units import format_duration, parse_byte_rate, parse_duration, parse_size
 
@@ -57,4 +68,9 @@ EXPERIMENT = scenario(
     stage=_stage,
     properties=_properties,
     profiles={"release": {"preload": "120s"}},
+    suites=(
+        SuiteScenario("kip73", ("ci",), "mixed-volume", 10),
+        *SuiteScenario("kip73", ("release",), "mixed-volume", 9, limit_s=1200.0).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip435", ("release",), "mixed-volume", 8, limit_s=1800.0).over("mode", *MODES),
+    ),
 )

@@ -6,8 +6,8 @@ shape. There is no control: unlisted partitions would share the NIC with the lis
 
 from testbed.errors import UsageError
 from testbed.experiments.during import During, SlowNic
-from testbed.experiments.experiment import Parameter
-from testbed.experiments.kip73 import Hosts, Settings, lasting, number, parameters, scenario, scene
+from testbed.experiments.experiment import Parameter, SuiteScenario
+from testbed.experiments.kip73 import MODES, Hosts, Settings, lasting, number, parameters, scenario, scene
 from testbed.experiments.scene import Group, Scene
 from testbed.network.shape import payload_bytes_per_s
 from testbed.units import format_bit_rate, format_byte_rate, parse_bit_rate
@@ -41,4 +41,9 @@ EXPERIMENT = scenario(
     during=_during,
     nic_bound=True,
     profiles={"release": {"preload": "120s"}},
+    suites=(
+        SuiteScenario("kip73", ("ci",), "nic-bound", 13, ("nic=48mbit", "rate=24MB/s")),
+        *SuiteScenario("kip73", ("release",), "nic-bound", 12, limit_s=1200.0).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip435", ("release",), "nic-bound", 11, limit_s=1800.0).over("mode", *MODES),
+    ),
 )

@@ -4,7 +4,8 @@ All partitions are led by A; half move (A, B) → (C, B), half (A, C) → (B, C)
 all of it, B and C receive half each, and A's quota binds.
 """
 
-from testbed.experiments.kip73 import parameters, scenario, stored
+from testbed.experiments.experiment import SuiteScenario
+from testbed.experiments.kip73 import MODES, parameters, scenario, stored
 from testbed.experiments.stages import one_to_two
 
 EXPERIMENT = scenario(
@@ -13,4 +14,9 @@ EXPERIMENT = scenario(
     brokers=3,
     parameters=parameters(stored(), rate="6MB/s", preload="62s"),
     stage=one_to_two,
+    suites=(
+        SuiteScenario("kip73", ("ci",), "one-to-two", 1, ("rate=4MB/s",)),
+        *SuiteScenario("kip73", ("release",), "one-to-two", 2, limit_s=1200.0).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip435", ("release",), "one-to-two", 3, limit_s=1800.0).over("mode", *MODES),
+    ),
 )

@@ -4,7 +4,8 @@ A's quota also records what its followers in sync fetch: quota − 2 × inbound 
 bursts (docs/kip73.md), how much is written decides in which of them the move ends: `inbound` is low for that reason.
 """
 
-from testbed.experiments.kip73 import LIGHT, RELEASE, inbound, parameters, scenario
+from testbed.experiments.experiment import SuiteScenario
+from testbed.experiments.kip73 import LIGHT, MODES, RELEASE, inbound, parameters, scenario
 from testbed.experiments.stages import one_to_two
 
 EXPERIMENT = scenario(
@@ -14,4 +15,14 @@ EXPERIMENT = scenario(
     parameters=parameters(inbound("1MB/s"), rate="6MB/s", preload="62s"),
     stage=one_to_two,
     profiles={"smoke": LIGHT, "release": RELEASE},
+    suites=(
+        SuiteScenario("kip73", ("ci",), "one-to-two-produce", 2, ("rate=3MB/s", "inbound=500kB/s")),
+        *SuiteScenario("kip73", ("release",), "one-to-two-produce", 3, limit_s=1200.0).over(
+            "fetch", "tuned", "default"
+        ),
+        *SuiteScenario("kip435", ("ci",), "one-to-two-produce", 2, ("rate=5MB/s", "inbound=1MB/s")).over(
+            "mode", *MODES
+        ),
+        *SuiteScenario("kip435", ("release",), "one-to-two-produce", 4, limit_s=1800.0).over("mode", *MODES),
+    ),
 )

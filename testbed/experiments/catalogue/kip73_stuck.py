@@ -7,8 +7,8 @@ or somewhat less: a raised throttle lets bursts through, and the move is to end 
 
 from testbed.errors import UsageError
 from testbed.experiments.during import During, Stuck
-from testbed.experiments.experiment import Parameter
-from testbed.experiments.kip73 import Hosts, Settings, inbound, lasting, number, parameters, scenario, scene
+from testbed.experiments.experiment import Parameter, SuiteScenario
+from testbed.experiments.kip73 import MODES, Hosts, Settings, inbound, lasting, number, parameters, scenario, scene
 from testbed.experiments.load import ALONE_S, WARM_LOOK_S
 from testbed.experiments.scene import Group, Scene
 from testbed.reassignment.changing import BURST_BYTES_PER_S, bytes_after_a_raise
@@ -53,4 +53,9 @@ EXPERIMENT = scenario(
     stage=_stage,
     during=_during,
     profiles={"release": {"preload": "120s", "patience": "60s"}},
+    suites=(
+        SuiteScenario("kip73", ("ci",), "stuck", 11, ("raised=8MB/s",)),
+        *SuiteScenario("kip73", ("release",), "stuck", 10, limit_s=1200.0).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip435", ("release",), "stuck", 9, limit_s=1800.0).over("mode", *MODES),
+    ),
 )

@@ -6,7 +6,8 @@ go the same way without a throttle: *calibration* before the move, to learn how 
 of log, and *control* together with it, to show that only the listed replicas are held back.
 """
 
-from testbed.experiments.kip73 import add, parameters, scenario, stored
+from testbed.experiments.experiment import SuiteScenario
+from testbed.experiments.kip73 import BRIEF, MODES, add, parameters, scenario, stored
 from testbed.experiments.stages import two_node
 
 EXPERIMENT = scenario(
@@ -15,4 +16,35 @@ EXPERIMENT = scenario(
     brokers=2,
     parameters=parameters(add(), stored()),
     stage=two_node,
+    suites=(
+        SuiteScenario("kip73", ("smoke",), "two-node", 3),
+        SuiteScenario("kip73", ("ci",), "two-node", 6, ("rate=4MB/s",)),
+        SuiteScenario("kip73", ("ci",), "two-node-default-fetch", 6, ("rate=4MB/s", "fetch=default")),
+        *(
+            SuiteScenario(
+                "kip73",
+                ("release",),
+                f"two-node-{rate}-{fetch}",
+                1,
+                (f"rate={rate}MB/s", f"fetch={fetch}"),
+                limit_s=1200.0,
+            )
+            for rate in (2, 5, 10, 20)
+            for fetch in ("tuned", "default")
+        ),
+        *(
+            SuiteScenario(
+                "kip73", ("release",), f"two-node-add-{fetch}", 1, ("add=yes", f"fetch={fetch}"), limit_s=1200.0
+            )
+            for fetch in ("tuned", "default")
+        ),
+        *SuiteScenario("kip435", ("smoke",), "two-node", 1, ("rate=5MB/s", "preload=20s")).over(
+            "mode", "batched", "incremental"
+        ),
+        *SuiteScenario("kip435", ("ci",), "two-node", 1, ("rate=5MB/s",)).over("mode", *MODES),
+        *SuiteScenario("kip435", ("release",), "two-node", 1, limit_s=1800.0).over("mode", *MODES),
+        SuiteScenario("brief", ("ci",), "move", 1, BRIEF),
+        SuiteScenario("brief", ("ci",), "add", 2, (*BRIEF, "add=yes")),
+        SuiteScenario("brief", ("ci",), "batched", 3, (*BRIEF, "mode=batched", "reassignment-batch-size=10")),
+    ),
 )

@@ -3,7 +3,8 @@
 What is left for catching up is quota − inbound, on both brokers: with r = 1 there is no follower in sync.
 """
 
-from testbed.experiments.kip73 import LIGHT, RELEASE, add, inbound, parameters, scenario
+from testbed.experiments.experiment import SuiteScenario
+from testbed.experiments.kip73 import BRIEF, LIGHT, MODES, RELEASE, add, inbound, parameters, scenario
 from testbed.experiments.stages import two_node
 
 EXPERIMENT = scenario(
@@ -13,4 +14,10 @@ EXPERIMENT = scenario(
     parameters=parameters(inbound(), add()),
     stage=two_node,
     profiles={"smoke": LIGHT, "release": RELEASE},
+    suites=(
+        SuiteScenario("kip73", ("ci",), "two-node-produce", 8, ("rate=3MB/s", "inbound=500kB/s")),
+        *SuiteScenario("kip73", ("release",), "two-node-produce", 7, limit_s=1200.0).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip435", ("release",), "two-node-produce", 2, limit_s=1800.0).over("mode", *MODES),
+        SuiteScenario("brief", ("ci",), "under-load", 4, (*BRIEF, "inbound=500kB/s")),
+    ),
 )

@@ -4,7 +4,8 @@ Half of the partitions move (A, B) → (C, B), led by A, half (B, A) → (C, A),
 half each: the receiver's quota binds, not the senders'.
 """
 
-from testbed.experiments.kip73 import parameters, scenario, stored
+from testbed.experiments.experiment import SuiteScenario
+from testbed.experiments.kip73 import MODES, parameters, scenario, stored
 from testbed.experiments.stages import two_to_one
 
 EXPERIMENT = scenario(
@@ -13,4 +14,9 @@ EXPERIMENT = scenario(
     brokers=3,
     parameters=parameters(stored(), rate="6MB/s"),
     stage=two_to_one,
+    suites=(
+        SuiteScenario("kip73", ("ci",), "two-to-one", 3, ("rate=4MB/s",)),
+        *SuiteScenario("kip73", ("release",), "two-to-one", 4, limit_s=1200.0).over("fetch", "tuned", "default"),
+        *SuiteScenario("kip435", ("release",), "two-to-one", 5, limit_s=1800.0).over("mode", *MODES),
+    ),
 )

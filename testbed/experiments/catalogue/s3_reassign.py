@@ -5,6 +5,7 @@ All partitions move from A to B under load and without a throttle, on shaped NIC
 the article's formula, log size ÷ NIC. `testbed run s3-compare` makes them side by side.
 """
 
+from testbed.experiments.experiment import SuiteScenario
 from testbed.experiments.handed import HandedOver
 from testbed.experiments.kept import parameters, scene, storage_experiment
 from testbed.experiments.kip73 import Hosts, Settings, number
@@ -30,4 +31,9 @@ EXPERIMENT = storage_experiment(
     stage=stage,
     make=lambda settings: HandedOver if storage_of(settings) == "automq" else Relocator,
     profiles={"smoke": {"size": "150MB", "partitions": "4"}, "release": {"size": "3GB", "partitions": "100"}},
+    suites=(
+        SuiteScenario(
+            "brief", ("ci",), "unthrottled", 6, ("storage=disk", "size=500MB", "partitions=20"), topology="two-brokers"
+        ),
+    ),
 )

@@ -1,1 +1,1 @@
-"""The suites; each module here is one."""
+"""The suites; each module declares SUITE. Its scenarios are declared by the experiments."""

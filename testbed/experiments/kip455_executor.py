@@ -1,22 +1,28 @@
-"""Taking steps on a running testbed: a topic filled, moves held open by a low throttle, all put back at the end."""
+"""Execute a KIP-455 scenario on a testbed: fill its topic, take its steps under a low throttle, undo everything.
+
+Expected states follow the rules of KRaft's controller (`PartitionReassignmentReplicas` and `PartitionChangeBuilder` in
+`org.apache.kafka.controller`). `kip` in a step says where the KIP's text differs; docs/kip455.md has the table.
+"""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from results.contract.manifest import Facts
 from results.contract.steps import ACCEPTED, LINGER_US, Expectation, StepRecord, StepsRecord
-from testbed.errors import TestbedError
-from testbed.experiments.experiment import Context, Outcome
-from testbed.experiments.steps import Expect, Replicas, Step, answer_of
-from testbed.experiments.trace import POLL_S, Trace
+from testbed.errors import TestbedError, UsageError
+from testbed.experiments.experiment import Context, Experiment, Outcome, SuiteScenario, Value
+from testbed.experiments.kip455_actions import ExpectedState, Replicas, ScenarioStep, answer_of
+from testbed.experiments.kip455_trace import POLL_S, Trace
 from testbed.faults.fault import Fault
 from testbed.hosts import Shell
 from testbed.kafka.admin import Admin
+from testbed.kafka.capabilities import ON_DISK
 from testbed.kafka.errors import KafkaError
+from testbed.kafka.properties import FETCH_TUNED
 from testbed.kafka.types import TopicPartition
 from testbed.probes.allowlist import during, new_replicas
 from testbed.probes.logwatch import LogWatch
@@ -24,6 +30,7 @@ from testbed.probes.machine import cpu_probe
 from testbed.probes.recorder import now_us
 from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.throttle import Throttle
+from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.fill import Fill
 from testbed.workload.preload import preload
@@ -31,29 +38,30 @@ from testbed.workload.records import Recipe
 
 RECORD_BYTES = 4096
 TRACE_TIMEOUT_S = 3.0
+SIX, DEDICATED = "six-brokers", "controllers"
 _LOOK_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
-    """A topic, what is done to it, and what is to be seen.
+class Kip455Scenario:
+    """A topic and the steps on it.
 
-    `partitions` are the replicas of each, the leader first, each with `bytes` in it. `hold_bytes_per_s` is the
-    throttle, of all replicas, that is in force at the start; None: none. `doomed` are the brokers that will be down
-    while the throttle is changed: it is not waited for on them.
+    `partitions` are the replicas of each partition, the leader first; each partition has `bytes`. `hold_bytes_per_s` is
+    the throttle of all replicas at the start, None for no throttle. `doomed` are the brokers that are down while the
+    throttle changes: the executor does not wait for the new rate on them.
     """
 
     partitions: Sequence[Replicas]
-    steps: Sequence[Step]
+    steps: Sequence[ScenarioStep]
     bytes: int = 4_000_000
     hold_bytes_per_s: int | None = 50_000
     doomed: tuple[int, ...] = ()
 
 
-class Stepping:
-    """One scenario on a testbed, as a context: what it did to the testbed is undone at the block's end."""
+class Kip455Executor:
+    """Execute one scenario on a testbed. As a context it undoes every change to the testbed at the block's end."""
 
-    def __init__(self, context: Context, scenario: Scenario) -> None:
+    def __init__(self, context: Context, scenario: Kip455Scenario) -> None:
         self.testbed, self.recorder, self._scenario = context.testbed, context.recorder, scenario
         self._progress = context.progress
         token = context.run_id[-6:]
@@ -63,7 +71,7 @@ class Stepping:
         self._stack = ExitStack()
         self._faults: list[int] = []
         self.kinds: set[str] = set()
-        """The kinds of faults that were put in."""
+        """The kinds of the injected faults."""
 
     def __enter__(self) -> Self:
         self.admin: Admin = self._stack.enter_context(self.testbed.admin())
@@ -89,23 +97,23 @@ class Stepping:
             for each_failure in failed:
                 error.add_note(str(each_failure))
 
-    # ---- for acts
+    # ---- for actions
 
     def tp(self, partition: int) -> TopicPartition:
-        """A partition of the scenario's topic."""
+        """Return a partition of the scenario's topic."""
         return TopicPartition(self.topic, partition)
 
     def host(self, broker: int) -> str:
-        """A broker's host."""
+        """Return the host of a broker."""
         return self._hosts[broker]
 
     def fault(self, fault: Fault) -> None:
-        """Put a fault in, until `heal`."""
+        """Inject a fault; it stays until `heal`."""
         self.kinds.add(fault.kind)
         self._faults.append(self.testbed.faults.add(fault))
 
     def heal(self) -> None:
-        """Heal all faults that were put in, and wait until every broker serves."""
+        """Heal all injected faults and wait until every broker serves."""
         while self._faults:
             self.testbed.faults.clear(self._faults[-1])
             self._faults.pop()
@@ -113,7 +121,7 @@ class Stepping:
     # ---- the run
 
     def prepare(self) -> None:
-        """Make the topic, fill it, and begin to trace it; at last the throttle."""
+        """Create and fill the topic, set the throttle, and start the trace."""
         replicas = dict(enumerate(self._scenario.partitions))
         self.admin.create_topic(self.topic, replicas)
         records = self._scenario.bytes // RECORD_BYTES
@@ -127,7 +135,7 @@ class Stepping:
         self.recorder.poll("trace", POLL_S, self.trace.look)
 
     def walk(self) -> list[StepRecord]:
-        """Take every step in order; those after one that did not come to its end are not taken."""
+        """Take all steps in order and return their records. Steps after one that did not end are not taken."""
         taken: list[StepRecord] = []
         _next_batch()
         for step in self._scenario.steps:
@@ -135,18 +143,18 @@ class Stepping:
             if open_ends:
                 expectations = tuple(map(self._expectation, step.expect))
                 why = f"{open_ends[0]} did not come to its end"
-                taken.append(StepRecord(step.name, str(step.act), None, None, "", step.answer, expectations, why))
+                taken.append(StepRecord(step.name, str(step.action), None, None, "", step.answer, expectations, why))
             else:
                 taken.append(self._take(step))
         return taken
 
-    def _take(self, step: Step) -> StepRecord:
-        self._progress(f"{step.name}: {step.act}")
+    def _take(self, step: ScenarioStep) -> StepRecord:
+        self._progress(f"{step.name}: {step.action}")
         with self.recorder.step(step.name):
             begun_us, begun_s = now_us(), time.monotonic()
             answer, why = ACCEPTED, ""
             try:
-                step.act.do(self)
+                step.action.do(self)
             except KafkaError as error:
                 answer = answer_of(error)
                 self.recorder.event("note", f"answer to {step.name}", {"error": str(error)[:500]})
@@ -164,7 +172,7 @@ class Stepping:
             _next_batch()
         return StepRecord(
             step.name,
-            str(step.act),
+            str(step.action),
             begun_us,
             ended_us,
             answer,
@@ -173,7 +181,7 @@ class Stepping:
             why,
         )
 
-    def _missing(self, step: Step, begun_us: int, begun_s: float) -> list[str]:
+    def _missing(self, step: ScenarioStep, begun_us: int, begun_s: float) -> list[str]:
         missing = []
         for expect in step.expect:
             if expect.when == "end":
@@ -185,11 +193,11 @@ class Stepping:
             missing.append(f"{left_s:.1f} s of its time are left")
         return missing
 
-    def _expectation(self, expect: Expect) -> Expectation:
+    def _expectation(self, expect: ExpectedState) -> Expectation:
         return Expectation(expect.name, expect.when, self.topic, expect.partition, expect.wanted, expect.kip)
 
     def settle(self) -> None:
-        """Put everything back before the log is read: no fault, no move, no throttle."""
+        """Undo all changes before the log is read: no fault, no move, no throttle."""
         self.heal()
         self._cancel()
         self.throttle.restore()
@@ -200,34 +208,73 @@ class Stepping:
             self.admin.alter_reassignments(dict.fromkeys(running))
 
 
-def run_steps(context: Context, scenario: Scenario) -> Outcome:
-    """Take a scenario's steps and read the log: what did not succeed is told of its step, not an exception."""
+def run_scenario(context: Context, scenario: Kip455Scenario) -> Outcome:
+    """Take a scenario's steps, read the log and return the result. The record of a step says why it failed."""
     recorder = context.recorder
-    with Stepping(context, scenario) as stepping:
+    with Kip455Executor(context, scenario) as executor:
         watch = LogWatch(context.testbed)
         watch.start()
         recorder.poll("cpu", 1.0, cpu_probe())
         with recorder.step("prepare"):
-            stepping.prepare()
-        steps = stepping.walk()
+            executor.prepare()
+        steps = executor.walk()
         with recorder.step("settle"):
-            stepping.settle()
+            executor.settle()
         recorder.stop()
         context.measured()
-        compared = stepping.trace.finish(_readable(context))
-        watch.allow(new_replicas([stepping.topic], context.testbed.state.kafka), *during(frozenset(stepping.kinds)))
+        compared = executor.trace.finish(_readable(context))
+        watch.allow(new_replicas([executor.topic], context.testbed.state.kafka), *during(frozenset(executor.kinds)))
         logs = watch.logs()
-    record = StepsRecord((stepping.topic,), tuple(steps), compared.equal, compared.differences, compared.problem)
+    record = StepsRecord((executor.topic,), tuple(steps), compared.equal, compared.differences, compared.problem)
     return Outcome(facts=Facts(logs=logs), steps=record)
 
 
 def _next_batch() -> None:
-    """Wait until what is done next cannot be found in a batch of the log that was begun by now."""
+    """Wait until the controller writes later changes to a new batch of the log."""
     since = now_us()
     wait_for(now_us, lambda us: us > since + 2 * LINGER_US, 1.0, 0.01, "the controller's next batch")
 
 
 def _readable(context: Context) -> list[Shell]:
-    """The hosts that have the metadata log, controllers first."""
+    """Return the hosts that have the metadata log, controllers first."""
     names = [host.name for host in (*context.testbed.topology.controllers, *context.testbed.topology.brokers)]
     return [context.testbed.hosts[name] for name in dict.fromkeys(names)]
+
+
+def kip455_experiment(
+    name: str,
+    summary: str,
+    *,
+    order: int,
+    smoke: bool = False,
+    brokers: int = 6,
+    dedicated: bool = False,
+    topology: str = SIX,
+    **scenario: Any,
+) -> Experiment:
+    """Return the experiment of a scenario; `scenario` are the fields of `Kip455Scenario`.
+
+    It needs brokers with the ids 1 to `brokers`; with `dedicated` also three controllers that are no brokers. `order`
+    is its position in the suite kip455; with `smoke` it is in the profile smoke, too.
+    """
+    built = Kip455Scenario(**scenario)
+
+    def overlay(_settings: Mapping[str, Value]) -> Mapping[str, str]:
+        return FETCH_TUNED
+
+    def check(found: Topology) -> None:
+        there = {host.node_id for host in found.brokers}
+        if not set(range(1, brokers + 1)) <= there:
+            raise UsageError(f"{name} needs brokers 1 to {brokers}, as in {topology}; {found.name} has other ones")
+        own = [host for host in found.controllers if host.node_id not in there]
+        if dedicated and len(own) < 3:
+            raise UsageError(
+                f"{name} needs three controllers that are no brokers, as in {topology}; {found.name} has {len(own)}"
+            )
+
+    def run(context: Context) -> Outcome:
+        return run_scenario(context, built)
+
+    profiles = ("smoke", "ci", "release") if smoke else ("ci", "release")
+    scenarios = (SuiteScenario("kip455", profiles, name.removeprefix("kip455-"), order),)
+    return Experiment(name, summary, topology, (), {}, overlay, check, run, ON_DISK, suites=scenarios)

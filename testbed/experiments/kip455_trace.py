@@ -1,4 +1,4 @@
-"""What partitions go through, recorded in a run: as clients are told, by polling, and exactly, from the metadata log.
+"""The states of partitions over time, recorded in a run: by polling clients, and exactly from the metadata log.
 
 Events: `trace.described` (DescribeTopics) and `trace.listed` (ListPartitionReassignments), each when it differs from
 before; `trace.log`, a record of the controller's log, at the time at which the controller wrote it.
@@ -31,8 +31,8 @@ Detail = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """The log's last states against DescribeTopics; `equal` is None, and `problem` says why, when it is not known."""
+class TraceComparison:
+    """The log's last states compared with DescribeTopics. `equal` is None when unknown; `problem` says why."""
 
     equal: bool | None
     differences: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class Compared:
 
 
 class Trace:
-    """The trace of some topics' partitions; `look` is to be called regularly, `finish` once at the end."""
+    """Record the trace of some topics' partitions: call `look` regularly, and `finish` once at the end."""
 
     def __init__(self, recorder: Recorder, admin: AdminApi, topics: Sequence[str]) -> None:
         self._recorder, self._admin, self._topics = recorder, admin, tuple(topics)
@@ -49,7 +49,7 @@ class Trace:
         self._seen: dict[TopicPartition, tuple[int, State]] = {}
 
     def look(self) -> list[Sample]:
-        """Ask once, and note what is new. Raises `KafkaError`."""
+        """Ask once and record every change as an event. Raises `KafkaError`."""
         asked = now_us()
         # What is listed comes first: a move that is not listed any more is then described as done, or as it was.
         listed = self._admin.reassignments(self._topics)
@@ -65,27 +65,27 @@ class Trace:
             for tp in sorted({*known, *described}):
                 told = (_described(described.get(tp)), _listed(listed.get(tp), gone=tp not in described))
                 for kind, detail in zip((DESCRIBED, LISTED), told, strict=True):
-                    self._note(kind, tp, detail)
+                    self._record(kind, tp, detail)
                 self._seen[tp] = asked, state_of(told[0] | {k: told[1].get(k) for k in ("adding", "removing")})
         return []
 
     def latest(self, tp: TopicPartition, since_us: int) -> State | None:
-        """A partition as it was told by a look that began after `since_us`; None while there is none."""
+        """Return the state of a partition by a poll that began after `since_us`; None without such a poll."""
         with self._lock:
             asked, state = self._seen.get(tp, (0, None))
         return state if asked > since_us else None
 
-    def finish(self, hosts: Iterable[Shell]) -> Compared:
-        """Read the metadata log on the first of `hosts` that can be read, note its records, compare its end."""
+    def finish(self, hosts: Iterable[Shell]) -> TraceComparison:
+        """Read the metadata log on the first readable host, record its changes, and compare its last states."""
         problems = []
         for host in hosts:
             try:
                 return self._finish(host)
             except TestbedError as error:
                 problems.append(f"the log could not be read on a host: …{str(error)[-_SHOWN:]}")
-        return Compared(None, problem="; ".join(problems) or "there is no host to read the log on")
+        return TraceComparison(None, problem="; ".join(problems) or "there is no host to read the log on")
 
-    def _finish(self, host: Shell) -> Compared:
+    def _finish(self, host: Shell) -> TraceComparison:
         for _reading in range(_READINGS):
             history = read_history(host)
             there = self._described_now()
@@ -93,7 +93,7 @@ class Trace:
             if not different:
                 break
         self._recorder.add_events(log_events(history, self._topics))
-        return Compared(not different, tuple(different))
+        return TraceComparison(not different, tuple(different))
 
     def _described_now(self) -> dict[TopicPartition, PartitionState]:
         found: dict[TopicPartition, PartitionState] = {}
@@ -107,7 +107,7 @@ class Trace:
                     ) from error
         return found
 
-    def _note(self, kind: str, tp: TopicPartition, detail: Detail) -> None:
+    def _record(self, kind: str, tp: TopicPartition, detail: Detail) -> None:
         if self._last.get((kind, tp)) != detail:
             self._last[kind, tp] = detail
             self._recorder.event(kind, str(tp), {"topic": tp.topic, "partition": tp.partition, **detail})

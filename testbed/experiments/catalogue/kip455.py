@@ -1,0 +1,324 @@
+"""KIP-455's scenarios of single moves: a table of experiments on one topic each, step by step.
+
+What each step expects is what KRaft does; `kip` says where the KIP's text differs. See docs/kip455.md.
+"""
+
+from results.contract.steps import Wanted
+from testbed.experiments.kip455_actions import (
+    RELEASE_THROTTLE,
+    AddPartitions,
+    DeleteTopic,
+    ElectPreferredLeader,
+    ExpectedState,
+    KillBroker,
+    NoAction,
+    Reassign,
+    ReassignUnknownTopic,
+    ScenarioStep,
+    StartBrokers,
+    before,
+    cancel,
+    end,
+    moving,
+    never,
+    reassign,
+    still,
+)
+from testbed.experiments.kip455_executor import kip455_experiment
+
+_EXCHANGE = moving(adding=(4,), removing=(1,), staying=(2, 3))
+_STILL_123 = still((1, 2, 3), ordered=True, leaders=(1,))
+_ROWS_OLD, _ROWS_NEW = (1, 2, 3), (4, 5, 6)
+_ROWS_SECOND = moving(_ROWS_NEW, _ROWS_OLD)
+_FACTOR_UP = moving(adding=(3,), removing=(), staying=(1, 2))
+_PREFERRED_UNDER_WAY = moving(adding=(4,), removing=(3,), staying=(1, 2))
+_PREFERRED_DONE = still((4, 1, 2), ordered=True, leaders=(1,))
+_PARTITION_ADDED = still((4, 5, 6, 1), ordered=True, leaders=(4,))
+_ERRORS_REFUSED = "INVALID_REPLICA_ASSIGNMENT for 0"
+_ERRORS_UNTOUCHED = (before(_STILL_123), end("untouched", _STILL_123))
+_TARGET_DEAD_WAITS = moving(adding=(6,), removing=(3,), staying=(1, 2))
+_TARGET_DEAD_DONE = still((1, 2, 6), ordered=True, leaders=(1,))
+_LEADER_DIES_UNDER_WAY = moving(adding=(1,), removing=(4,), staying=(5, 6))
+_LEADER_DIES_WITHOUT = moving(adding=(1,), removing=(4,), staying=(5, 6), isr=(5, 6))
+_MANY_COUNT = 2000
+_MANY_CHECKED = (0, 999, 1000, 1999)
+_MANY_WAITS = moving(adding=(4,), removing=(1,))
+_MANY_TO_FOUR = Reassign(dict.fromkeys(range(_MANY_COUNT), (4,)))
+
+
+def _many_all(name: str, wanted: Wanted) -> tuple[ExpectedState, ...]:
+    return tuple(end(f"{name}-{partition}", wanted, partition) for partition in _MANY_CHECKED)
+
+
+EXPERIMENTS = (
+    # KIP-455's own example: [1, 2, 3] to [4, 3, 2], replicas, ISR, adding and removing ones at each step.
+    kip455_experiment(
+        "kip455-example",
+        "KIP-455's own example: one replica is exchanged",
+        order=1,
+        smoke=True,
+        partitions=[(1, 2, 3)],
+        steps=[
+            ScenarioStep(
+                "asked",
+                reassign(4, 3, 2),
+                (
+                    before(still((1, 2, 3), ordered=True, leaders=(1,))),
+                    end("moving", _EXCHANGE, kip="R: [1, 4, 3, 2], I: [1, 2, 3], AR: [4], RR: [1]"),
+                    end("merged", Wanted(order=(4, 3, 2, 1), leaders=(1,)), kip="R: [1, 4, 3, 2]"),
+                ),
+            ),
+            ScenarioStep(
+                "let-go",
+                RELEASE_THROTTLE,
+                (
+                    before(_EXCHANGE),
+                    never(
+                        "in-sync-and-listed",
+                        Wanted(adding=(4,), in_sync=(4,)),
+                        kip="a state of its own: R: [1, 4, 3, 2], I: [1, 2, 3, 4], AR: [4], RR: [1]",
+                    ),
+                    end("done", still((4, 3, 2), ordered=True, leaders=(4,)), kip="R: [4, 3, 2], I: [2, 3, 4]"),
+                ),
+            ),
+        ],
+    ),
+    # The six rows of ZooKeeper's controller for {1, 2, 3} to {4, 5, 6}: which of them KRaft still shows. There each row
+    # was written by itself: all in sync, a leader of the target, the old replicas out of the ISR, the end. In KRaft the
+    # change of the ISR that brings in the last adding replica is the end as well, in one record.
+    kip455_experiment(
+        "kip455-rows",
+        "the six rows of {1, 2, 3} to {4, 5, 6}: which of them are still seen",
+        order=3,
+        smoke=True,
+        partitions=[_ROWS_OLD],
+        steps=[
+            ScenarioStep(
+                "asked",
+                reassign(*_ROWS_NEW),
+                (
+                    before(still(_ROWS_OLD, ordered=True, leaders=(1,))),
+                    end("row-2", _ROWS_SECOND),
+                    end("row-2-order", Wanted(order=(*_ROWS_NEW, *_ROWS_OLD), leaders=(1,))),
+                ),
+            ),
+            ScenarioStep(
+                "let-go",
+                RELEASE_THROTTLE,
+                (
+                    before(_ROWS_SECOND),
+                    never(
+                        "row-3",
+                        Wanted(adding=_ROWS_NEW, isr=(*_ROWS_OLD, *_ROWS_NEW)),
+                        kip="all six in sync, AR and RR still listed",
+                    ),
+                    never("row-4", Wanted(adding=_ROWS_NEW, leaders=(4,)), kip="4 leads, AR and RR still listed"),
+                    never(
+                        "row-5",
+                        Wanted(adding=_ROWS_NEW, isr=_ROWS_NEW),
+                        kip="the old ones out of the ISR, AR and RR still listed",
+                    ),
+                    end("row-6", still(_ROWS_NEW, ordered=True, leaders=(4,))),
+                ),
+            ),
+        ],
+    ),
+    # The replication factor goes up, [1, 2] to [1, 2, 3], and down, to [3] alone: what only loses is done at once.
+    kip455_experiment(
+        "kip455-replication-factor",
+        "the replication factor goes up, and down",
+        order=9,
+        brokers=3,
+        partitions=[(1, 2)],
+        steps=[
+            ScenarioStep("up", reassign(1, 2, 3), (before(still((1, 2), leaders=(1,))), end("moving", _FACTOR_UP))),
+            ScenarioStep("let-go", RELEASE_THROTTLE, (before(_FACTOR_UP), end("done", _STILL_123))),
+            ScenarioStep(
+                "down",
+                reassign(3),
+                (
+                    before(_STILL_123),
+                    never("removing", Wanted(removing=(1, 2)), kip="a step of its own: AR [], RR [1, 2]"),
+                    end("done", still((3,), leaders=(3,))),
+                ),
+            ),
+        ],
+    ),
+    # After a move that its leader survives the old leader still leads; the preferred one does once it is elected.
+    kip455_experiment(
+        "kip455-preferred-leader",
+        "the preferred leader is elected after a move",
+        order=10,
+        partitions=[(1, 2, 3)],
+        steps=[
+            ScenarioStep(
+                "asked",
+                reassign(4, 1, 2),
+                (before(still((1, 2, 3), leaders=(1,))), end("moving", _PREFERRED_UNDER_WAY)),
+            ),
+            ScenarioStep("let-go", RELEASE_THROTTLE, (before(_PREFERRED_UNDER_WAY), end("done", _PREFERRED_DONE))),
+            ScenarioStep(
+                "elected",
+                ElectPreferredLeader(),
+                (before(_PREFERRED_DONE), end("leads", Wanted(order=(4, 1, 2), leaders=(4,)))),
+            ),
+        ],
+    ),
+    # Partitions are added to a topic while one of its partitions moves: neither disturbs the other. But the moving
+    # partition counts for as many replicas as it has in between: new ones must have as many.
+    kip455_experiment(
+        "kip455-partitions-added",
+        "partitions are added to a topic while it moves",
+        order=11,
+        partitions=[(1, 2, 3)],
+        steps=[
+            ScenarioStep(
+                "asked", reassign(4, 2, 3), (before(still((1, 2, 3), leaders=(1,))), end("moving", _EXCHANGE))
+            ),
+            ScenarioStep(
+                "as-many-as-before",
+                AddPartitions([(4, 5, 6)]),
+                (before(_EXCHANGE), end("moving-on", _EXCHANGE)),
+                "INVALID_REPLICA_ASSIGNMENT",
+            ),
+            ScenarioStep(
+                "as-many-as-now",
+                AddPartitions([(4, 5, 6, 1)]),
+                (before(_EXCHANGE), end("moving-on", _EXCHANGE), end("new", _PARTITION_ADDED, 1)),
+            ),
+            ScenarioStep(
+                "let-go",
+                RELEASE_THROTTLE,
+                (
+                    before(_EXCHANGE),
+                    end("done", still((4, 2, 3), ordered=True, leaders=(4,))),
+                    end("new", _PARTITION_ADDED, 1),
+                ),
+            ),
+        ],
+    ),
+    # A topic is deleted while one of its partitions moves: the move is gone with it.
+    kip455_experiment(
+        "kip455-topic-deleted",
+        "a topic is deleted while it moves",
+        order=12,
+        partitions=[(1, 2, 3)],
+        steps=[
+            ScenarioStep(
+                "asked", reassign(4, 2, 3), (before(still((1, 2, 3), leaders=(1,))), end("moving", _EXCHANGE))
+            ),
+            ScenarioStep("deleted", DeleteTopic(), (before(_EXCHANGE), end("gone", Wanted(gone=True)))),
+            ScenarioStep("nothing-left", cancel(), answer="UNKNOWN_TOPIC_OR_PARTITION for 0"),
+        ],
+    ),
+    # What is refused, partition by partition, by the protocol's names; what is not refused is taken all the same.
+    kip455_experiment(
+        "kip455-errors",
+        "what is refused, partition by partition",
+        order=13,
+        partitions=[(1, 2, 3), (1, 2, 3)],
+        steps=[
+            ScenarioStep("nothing-to-cancel", cancel(), _ERRORS_UNTOUCHED, "NO_REASSIGNMENT_IN_PROGRESS for 0"),
+            ScenarioStep("no-such-broker", reassign(99, 2, 3), _ERRORS_UNTOUCHED, _ERRORS_REFUSED),
+            ScenarioStep("negative", reassign(-1, 2, 3), _ERRORS_UNTOUCHED, _ERRORS_REFUSED),
+            ScenarioStep("twice-the-same", reassign(2, 2, 3), _ERRORS_UNTOUCHED, _ERRORS_REFUSED),
+            ScenarioStep(
+                "no-such-topic", ReassignUnknownTopic(), _ERRORS_UNTOUCHED, "UNKNOWN_TOPIC_OR_PARTITION for 0"
+            ),
+            ScenarioStep(
+                "one-of-three",
+                Reassign({0: (4, 2, 3), 1: (99,), 7: (1,)}),
+                (
+                    before(_STILL_123),
+                    end("moving", _EXCHANGE),
+                    never("one-not-moving", _EXCHANGE, 1),
+                    end("one-untouched", _STILL_123, 1),
+                ),
+                "INVALID_REPLICA_ASSIGNMENT for 1; UNKNOWN_TOPIC_OR_PARTITION for 7",
+            ),
+        ],
+    ),
+    # A target broker is down when the move is asked for: it is accepted, waits, and ends when the broker is back.
+    kip455_experiment(
+        "kip455-target-dead",
+        "a target broker is down, then back",
+        order=14,
+        partitions=[(1, 2, 3)],
+        hold_bytes_per_s=None,
+        steps=[
+            ScenarioStep("six-down", KillBroker(6)),
+            ScenarioStep(
+                "asked", reassign(1, 2, 6), (before(still((1, 2, 3), leaders=(1,))), end("waits", _TARGET_DEAD_WAITS))
+            ),
+            ScenarioStep(
+                "still-waits",
+                NoAction(),
+                (before(_TARGET_DEAD_WAITS), never("done", _TARGET_DEAD_DONE), end("waits", _TARGET_DEAD_WAITS)),
+                settle_s=3.0,
+            ),
+            ScenarioStep(
+                "six-back", StartBrokers(), (before(_TARGET_DEAD_WAITS), end("done", _TARGET_DEAD_DONE)), timeout_s=60.0
+            ),
+        ],
+    ),
+    # The leader, which is to leave, dies while its partition moves: another leads, and the move ends without it.
+    kip455_experiment(
+        "kip455-leader-dies",
+        "the leader dies while its partition moves",
+        order=15,
+        partitions=[(4, 5, 6)],
+        bytes=6_000_000,
+        doomed=(4,),
+        steps=[
+            ScenarioStep(
+                "asked",
+                reassign(1, 5, 6),
+                (before(still((4, 5, 6), leaders=(4,))), end("moving", _LEADER_DIES_UNDER_WAY)),
+            ),
+            ScenarioStep(
+                "leader-down",
+                KillBroker(4),
+                (
+                    before(_LEADER_DIES_UNDER_WAY),
+                    end("moving-on", _LEADER_DIES_WITHOUT),
+                    end("another-leads", Wanted(leaders=(5, 6))),
+                ),
+                timeout_s=40.0,
+            ),
+            ScenarioStep(
+                "let-go",
+                RELEASE_THROTTLE,
+                (before(_LEADER_DIES_WITHOUT), end("done", still((1, 5, 6), ordered=True, leaders=(5, 6)))),
+            ),
+            ScenarioStep("leader-back", StartBrokers()),
+        ],
+    ),
+    # 2,000 partitions at once: asked for, listed and cancelled while their target is down, and moved when it is back. A
+    # request has 1,000 at most. The first and the last of each are looked at; that all of them were taken is the
+    # answer.
+    kip455_experiment(
+        "kip455-many",
+        "2,000 partitions at once: asked for, listed, cancelled, moved",
+        order=16,
+        partitions=[(1,)] * _MANY_COUNT,
+        bytes=0,
+        hold_bytes_per_s=None,
+        steps=[
+            ScenarioStep("four-down", KillBroker(4)),
+            ScenarioStep(
+                "asked", _MANY_TO_FOUR, (before(still((1,))), *_many_all("waits", _MANY_WAITS)), timeout_s=60.0
+            ),
+            ScenarioStep(
+                "cancelled",
+                cancel(*range(_MANY_COUNT)),
+                (before(_MANY_WAITS), *_many_all("back", still((1,)))),
+                timeout_s=60.0,
+            ),
+            ScenarioStep("four-back", StartBrokers()),
+            ScenarioStep(
+                "asked-again", _MANY_TO_FOUR, (before(still((1,))), *_many_all("moved", still((4,)))), timeout_s=120.0
+            ),
+            ScenarioStep("deleted", DeleteTopic(), (end("gone", Wanted(gone=True)),)),
+        ],
+    ),
+)

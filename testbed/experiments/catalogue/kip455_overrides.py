@@ -1,0 +1,244 @@
+"""KIP-455's scenarios of moves that are cancelled or given another target: a table, as in `kip455.py`."""
+
+from results.contract.steps import Wanted
+from testbed.experiments.kip455_actions import (
+    RELEASE_THROTTLE,
+    KillBroker,
+    KillController,
+    ScenarioStep,
+    StartBrokers,
+    before,
+    cancel,
+    end,
+    moving,
+    never,
+    reassign,
+    seen,
+    still,
+)
+from testbed.experiments.kip455_executor import DEDICATED, kip455_experiment
+
+_EXCHANGE = moving(adding=(4,), removing=(1,), staying=(2, 3))
+_STILL_123 = still((1, 2, 3), ordered=True, leaders=(1,))
+_OVERRIDDEN = moving(adding=(5,), removing=(1, 4), staying=(2, 3), isr=(1, 2, 3))
+_ADDED, _REMOVED, _STAYS = (4, 5), (1, 2), (3,)
+_FOUR_IN_SYNC = moving(_ADDED, _REMOVED, _STAYS, isr=(1, 2, 3, 4))
+_OVERLAPPING_FIRST = moving(adding=(4, 5), removing=(1, 2), staying=(3,))
+_OVERLAPPING_SECOND = moving(adding=(6,), removing=(1, 2, 5), staying=(3, 4), isr=(1, 2, 3))
+_FOUR_ADDED = Wanted(replicas=(1, 2, 3, 4), adding=(), removing=(), isr=(1, 2, 3))
+_ADDING_AND_REMOVING = Wanted(replicas=(1, 2, 3, 4), adding=(4,), removing=(4,), isr=(1, 2, 3))
+_FAILOVER_FIRST = moving(adding=(2,), removing=(1,))
+_FAILOVER_SECOND = moving(adding=(3,), removing=(1, 2), isr=(1,))
+
+EXPERIMENTS = (
+    # KIP-455's example of a cancellation: [1, 2, 3] to [3, 4, 5], cancelled when 4 is in sync and 5 is not. Broker 5 is
+    # down meanwhile, so that this state lasts until it has been seen. A second cancellation finds nothing.
+    kip455_experiment(
+        "kip455-cancel",
+        "KIP-455's example of a cancellation, with one of two adding replicas in sync",
+        order=2,
+        smoke=True,
+        partitions=[(1, 2, 3)],
+        hold_bytes_per_s=None,
+        steps=[
+            ScenarioStep("five-down", KillBroker(5)),
+            ScenarioStep(
+                "asked",
+                reassign(3, 4, 5),
+                (
+                    before(still((1, 2, 3), ordered=True, leaders=(1,))),
+                    seen(
+                        "moving",
+                        moving(_ADDED, _REMOVED, _STAYS),
+                        kip="I: [1, 2, 3], AR: [4, 5], RR: [1, 2]",
+                    ),
+                    end("four-in-sync", _FOUR_IN_SYNC, kip="I: [1, 2, 3, 4], AR: [4, 5], RR: [1, 2]"),
+                ),
+            ),
+            ScenarioStep(
+                "cancelled",
+                cancel(),
+                (
+                    before(_FOUR_IN_SYNC),
+                    end("back", still((1, 2, 3), leaders=(1,)), kip="R: [1, 2, 3], I: [1, 2, 3], AR: [], RR: []"),
+                    end("order", Wanted(order=(3, 1, 2)), kip="R: [1, 2, 3]; the order is not guaranteed"),
+                ),
+            ),
+            ScenarioStep("again", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
+            ScenarioStep("five-back", StartBrokers()),
+        ],
+    ),
+    # A move is given another target before its adding replica is in sync: [1, 2, 3] to [4, 2, 3], then to [5, 2, 3].
+    kip455_experiment(
+        "kip455-override",
+        "another target before the adding replica is in sync",
+        order=4,
+        partitions=[(1, 2, 3)],
+        steps=[
+            ScenarioStep(
+                "asked", reassign(4, 2, 3), (before(still((1, 2, 3), leaders=(1,))), end("moving", _EXCHANGE))
+            ),
+            ScenarioStep(
+                "overridden",
+                reassign(5, 2, 3),
+                (
+                    before(_EXCHANGE),
+                    end("moving", _OVERRIDDEN, kip="4 leaves R at once: R {1, 2, 3, 5}, AR {5}, RR {1}"),
+                ),
+            ),
+            ScenarioStep(
+                "let-go",
+                RELEASE_THROTTLE,
+                (before(_OVERRIDDEN), end("done", still((5, 2, 3), ordered=True, leaders=(5,)))),
+            ),
+        ],
+    ),
+    # Another target that shares an adding replica with the first: [1, 2, 3] to [4, 5, 3], then to [4, 6, 3].
+    kip455_experiment(
+        "kip455-override-overlapping",
+        "another target that shares an adding replica with the first",
+        order=5,
+        partitions=[(1, 2, 3)],
+        steps=[
+            ScenarioStep(
+                "asked",
+                reassign(4, 5, 3),
+                (before(still((1, 2, 3), leaders=(1,))), end("moving", _OVERLAPPING_FIRST)),
+            ),
+            ScenarioStep(
+                "overridden",
+                reassign(4, 6, 3),
+                (
+                    before(_OVERLAPPING_FIRST),
+                    end(
+                        "moving",
+                        _OVERLAPPING_SECOND,
+                        kip="4 is adding still, 5 leaves at once: AR {4, 6}, RR {1, 2}",
+                    ),
+                ),
+            ),
+            ScenarioStep(
+                "let-go",
+                RELEASE_THROTTLE,
+                (before(_OVERLAPPING_SECOND), end("done", still((4, 6, 3), ordered=True, leaders=(4,)))),
+            ),
+        ],
+    ),
+    # An overridden move is cancelled: [1, 2, 3] to [4, 2, 3], to [5, 2, 3], and back to where it came from. That is
+    # what the KIP says. In KRaft the first move's replica, 4, has become one of those that there were. To be rid of it
+    # the original replicas are asked for.
+    kip455_experiment(
+        "kip455-override-cancelled",
+        "a move is overridden, then cancelled",
+        order=6,
+        partitions=[(1, 2, 3)],
+        steps=[
+            ScenarioStep(
+                "asked", reassign(4, 2, 3), (before(still((1, 2, 3), leaders=(1,))), end("moving", _EXCHANGE))
+            ),
+            ScenarioStep("overridden", reassign(5, 2, 3), (before(_EXCHANGE), end("moving", _OVERRIDDEN))),
+            ScenarioStep(
+                "cancelled",
+                cancel(),
+                (
+                    before(_OVERRIDDEN),
+                    end(
+                        "four-stays",
+                        _FOUR_ADDED,
+                        kip="the replica set prior to the reassignment, {1, 2, 3}",
+                    ),
+                ),
+            ),
+            ScenarioStep(
+                "let-go",
+                RELEASE_THROTTLE,
+                (before(_FOUR_ADDED), end("four-in-sync", still((1, 2, 3, 4)))),
+            ),
+            ScenarioStep(
+                "back", reassign(1, 2, 3), (before(still((1, 2, 3, 4))), end("done", still((1, 2, 3), ordered=True)))
+            ),
+        ],
+    ),
+    # A move is given its own origin as its target. That is no cancellation: its new replica is adding and removing
+    # then. What was adding stays so when the new target adds nothing, and what is adding must come into sync before a
+    # move ends. It takes a cancellation to end it.
+    kip455_experiment(
+        "kip455-override-back",
+        "a move is overridden with the replicas it came from",
+        order=7,
+        partitions=[(1, 2, 3)],
+        steps=[
+            ScenarioStep(
+                "asked", reassign(4, 2, 3), (before(still((1, 2, 3), leaders=(1,))), end("moving", _EXCHANGE))
+            ),
+            ScenarioStep(
+                "back",
+                reassign(1, 2, 3),
+                (
+                    before(_EXCHANGE),
+                    never("done", _STILL_123, kip="a new move, with AR [] and RR []: done at once"),
+                    end("adding-and-removing", _ADDING_AND_REMOVING),
+                ),
+                settle_s=2.0,
+            ),
+            ScenarioStep("cancelled", cancel(), (before(_ADDING_AND_REMOVING), end("done", _STILL_123))),
+            ScenarioStep("nothing-left", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
+        ],
+    ),
+    # The same target is asked for again while its move is under way: nothing changes.
+    kip455_experiment(
+        "kip455-override-same",
+        "the same target again",
+        order=8,
+        partitions=[(1, 2, 3)],
+        steps=[
+            ScenarioStep(
+                "asked", reassign(4, 2, 3), (before(still((1, 2, 3), leaders=(1,))), end("moving", _EXCHANGE))
+            ),
+            ScenarioStep(
+                "again",
+                reassign(4, 2, 3),
+                (
+                    before(_EXCHANGE),
+                    never("not-moving", Wanted(adding=()), kip="the move is cancelled, and begun anew"),
+                    end("moving", _EXCHANGE),
+                ),
+                settle_s=1.0,
+            ),
+            ScenarioStep(
+                "let-go",
+                RELEASE_THROTTLE,
+                (before(_EXCHANGE), end("done", still((4, 2, 3), ordered=True, leaders=(4,)))),
+            ),
+        ],
+    ),
+    # A move is overridden while no controller is active: the next one to be elected takes it. The controllers are nodes
+    # of their own: no replica goes down with the one that is killed.
+    kip455_experiment(
+        "kip455-override-failover",
+        "another target during a failover of the controller",
+        order=17,
+        brokers=3,
+        dedicated=True,
+        topology=DEDICATED,
+        partitions=[(1,)],
+        bytes=8_000_000,
+        steps=[
+            ScenarioStep("asked", reassign(2), (before(still((1,))), end("moving", _FAILOVER_FIRST))),
+            ScenarioStep("controller-down", KillController()),
+            ScenarioStep(
+                "overridden",
+                reassign(3),
+                (
+                    before(_FAILOVER_FIRST),
+                    end("moving", _FAILOVER_SECOND, kip="2 leaves R at once: R {1, 3}, AR {3}, RR {1}"),
+                ),
+                timeout_s=40.0,
+            ),
+            ScenarioStep("controller-back", StartBrokers()),
+            ScenarioStep(
+                "let-go", RELEASE_THROTTLE, (before(_FAILOVER_SECOND), end("done", still((3,), leaders=(3,))))
+            ),
+        ],
+    ),
+)
