@@ -10,7 +10,7 @@ from testbed.faults.catalogue.broker_term import BrokerTerm
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.properties import DATA_DIR
 from testbed.kafka.types import TopicPartition
-from testbed.probes.allowlist import Allowance, during, new_replicas
+from testbed.probes.logwatch import Allowance, during, new_replicas
 from testbed.probes.recorder import now_us
 from testbed.reassignment.changes import ThrottleError
 from testbed.reassignment.driver import Driver, DriverError

@@ -24,8 +24,7 @@ from testbed.kafka.capabilities import ON_DISK
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.properties import FETCH_TUNED
 from testbed.kafka.types import TopicPartition
-from testbed.probes.allowlist import during, new_replicas
-from testbed.probes.logwatch import LogWatch
+from testbed.probes.logwatch import LogWatch, during, new_replicas
 from testbed.probes.machine import cpu_probe
 from testbed.probes.recorder import now_us
 from testbed.reassignment.journal import JournalFolder

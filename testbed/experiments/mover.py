@@ -23,11 +23,9 @@ from testbed.kafka.capabilities import of_software
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import TopicPartition
 from testbed.network.measure import settled
-from testbed.probes.allowlist import Allowance, during, new_replicas
-from testbed.probes.brokers import nic_measurements, watch_brokers
+from testbed.probes.brokers import nic_measurements, quota_samples, watch_brokers, watch_stores
+from testbed.probes.logwatch import Allowance, during, new_replicas
 from testbed.probes.machine import cpu_probe
-from testbed.probes.quotas import quota_samples
-from testbed.probes.stores import watch_stores
 from testbed.reassignment.batching.batch import Limits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.changes import ThrottleError
@@ -37,8 +35,8 @@ from testbed.reassignment.model import Share, shares
 from testbed.reassignment.progress import Poll
 from testbed.reassignment.restore import Restored, RestoreError
 from testbed.reassignment.throttle import Throttle
-from testbed.tiered.local import wait_local
 from testbed.tiered.remote import RemoteLog
+from testbed.tiered.topics import wait_local
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.preload import Audit, Fill, audit, preload
 

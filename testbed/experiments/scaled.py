@@ -10,7 +10,7 @@ from testbed.experiments.relocate import Relocator
 from testbed.experiments.scene import Scene
 from testbed.faults.catalogue.broker_term import BrokerTerm
 from testbed.kafka.admin import Admin
-from testbed.probes.allowlist import Allowance, during
+from testbed.probes.logwatch import Allowance, during
 from testbed.probes.recorder import Recorder
 from testbed.workload.outcome import WorkloadResult
 from testbed.workload.spec import ProducerSpec

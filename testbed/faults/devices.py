@@ -6,7 +6,7 @@ from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, Any
 
 from testbed.faults.cuts import Program, cut_lines, devices_with_filters, parse_programs, uncut_lines
-from testbed.hosts.namespace import NamespaceShell
+from testbed.hosts.host import NamespaceShell
 from testbed.network.apply import apply, read_shape
 from testbed.network.fabric import Script
 from testbed.network.shape import Shape, tc_lines_for

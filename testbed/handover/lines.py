@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from testbed.kafka.types import TopicPartition
-from testbed.probes.loglines import Entry
+from testbed.probes.logwatch import LogEntry
 
 Kind = Literal["transition", "deleting", "stream-closed", "closed", "meta-opened", "meta-loaded", "loaded", "recovered"]
 
@@ -55,7 +55,7 @@ class Batch:
     ms: int
 
 
-def marks(host: str, entries: Iterable[Entry]) -> Iterator[Mark]:
+def marks(host: str, entries: Iterable[LogEntry]) -> Iterator[Mark]:
     """The marks in a host's log, in its order."""
     for entry in entries:
         mark = _mark(host, entry.ts_us, entry.message)
@@ -63,7 +63,7 @@ def marks(host: str, entries: Iterable[Entry]) -> Iterator[Mark]:
             yield mark
 
 
-def batches(host: str, entries: Iterable[Entry]) -> Iterator[Batch]:
+def batches(host: str, entries: Iterable[LogEntry]) -> Iterator[Batch]:
     """The sums that a broker tells of each change of the metadata."""
     for entry in entries:
         if found := _ALL.search(entry.message):

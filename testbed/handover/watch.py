@@ -9,8 +9,7 @@ from testbed.handover.lines import marks
 from testbed.handover.probe import Probe
 from testbed.handover.steps import Moved, handovers
 from testbed.hosts import Shell
-from testbed.probes.loglines import entries
-from testbed.probes.logwatch import Mark, mark_end, read_since
+from testbed.probes.logwatch import LogPosition, entries, mark_end, read_since
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.plan import Move
 from testbed.reassignment.trace.decode import read_history
@@ -37,7 +36,7 @@ class HandoverWatch:
         readable = [host.name for host in (*topology.controllers, *topology.brokers)]
         self._readable = [self._hosts[name] for name in dict.fromkeys(readable)]
         self._software = ", ".join(sorted(set(testbed.state.kafka.values())))
-        self._marks: dict[str, Mark] = {}
+        self._marks: dict[str, LogPosition] = {}
 
     def start(self) -> None:
         """Note where each broker's log ends."""
@@ -68,7 +67,7 @@ class HandoverWatch:
         said: list[Said] = []
         problems: list[str] = []
         for name, host in self._hosts.items():
-            mark = self._marks.get(name, Mark(0, "the watch was not started"))
+            mark = self._marks.get(name, LogPosition(0, "the watch was not started"))
             if mark.problem is not None:
                 problems.append(f"{name}: {mark.problem}")
                 continue

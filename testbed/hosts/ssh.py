@@ -12,7 +12,7 @@ from pathlib import Path
 import paramiko
 
 from testbed.errors import TestbedError
-from testbed.hosts.host import CommandFailed, Result
+from testbed.hosts.host import CommandFailed, CommandResult
 
 _TIMED_OUT = 124  # as timeout(1) says it
 
@@ -127,7 +127,7 @@ class SshHost:
         timeout_s: float = 60.0,
         check: bool = True,
         stdin: bytes = b"",
-    ) -> Result:
+    ) -> CommandResult:
         """See `Host.run`."""
         text = _as_shell(command)
         started = time.monotonic()
@@ -162,7 +162,9 @@ class SshHost:
         stderr = err.getvalue().decode(errors="replace")
         if timed_out:
             stderr += f"\n(stopped: not done after {timeout_s:g} s)"
-        result = Result(text, status, out.getvalue().decode(errors="replace"), stderr, time.monotonic() - started)
+        result = CommandResult(
+            text, status, out.getvalue().decode(errors="replace"), stderr, time.monotonic() - started
+        )
         if timed_out or (check and status != 0):
             raise CommandFailed(self._name, result)
         return result

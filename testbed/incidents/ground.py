@@ -16,7 +16,7 @@ from testbed.incidents.actions.move import Move
 from testbed.incidents.evidence import Evidence
 from testbed.incidents.expectations import kinds
 from testbed.incidents.model import Incident
-from testbed.probes.allowlist import Allowance, during, new_replicas
+from testbed.probes.logwatch import Allowance, during, new_replicas
 
 WINDOW_S = 11.0
 """Of the machine's load: the quota's window, as in experiments."""

@@ -4,7 +4,7 @@ from results.contract.logs import HostLog
 from results.contract.manifest import NicMeasurement
 from results.contract.schema import Records
 from testbed.errors import TestbedError
-from testbed.hosts.namespace import NamespaceShell
+from testbed.hosts.host import NamespaceShell
 from testbed.incidents.engine import Played, RealClock, play
 from testbed.incidents.ground import allowed
 from testbed.incidents.load import OpenLoop, Written
@@ -16,11 +16,10 @@ from testbed.incidents.watch import LOOK_S, Watch, quota_look, uplink_look
 from testbed.kafka.admin import Admin
 from testbed.network.fabric import shaped_devices
 from testbed.network.measure import settled
-from testbed.probes.brokers import nic_measurements, watch_brokers
+from testbed.probes.brokers import nic_measurements, watch_brokers, watch_stores
 from testbed.probes.logwatch import LogWatch
 from testbed.probes.machine import cpu_probe
 from testbed.probes.recorder import Poller, Recorder, now_us
-from testbed.probes.stores import watch_stores
 from testbed.provision.testbed import Progress, Testbed
 from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
 from testbed.reassignment.journal import JournalFolder

@@ -10,7 +10,7 @@ from testbed.incidents.evidence import DRIVER
 from testbed.incidents.trigger import Observations
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
-from testbed.probes.quotas import quota_samples
+from testbed.probes.brokers import quota_samples
 from testbed.probes.recorder import Recorder, now_us
 from testbed.reassignment.old_logs import left_behind
 from testbed.reassignment.plan import Move

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from testbed.errors import TestbedError
 from testbed.network.addresses import AddressPlan
-from testbed.objectstore.credentials import FILE as CREDENTIALS
+from testbed.objectstore.server import CREDENTIALS_FILE as CREDENTIALS
 from testbed.objectstore.server import endpoints
 from testbed.objectstore.store import REGION, TIERED
 from testbed.software.rsm import CLASS_PROPERTY, TARGET, RemoteStorageManager

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from testbed.network.addresses import AddressPlan
-from testbed.objectstore.credentials import FILE as CREDENTIALS
+from testbed.objectstore.server import CREDENTIALS_FILE as CREDENTIALS
 from testbed.objectstore.server import endpoints
 from testbed.objectstore.store import AUTOMQ_DATA, AUTOMQ_OPS, REGION
 from testbed.topology.model import Topology

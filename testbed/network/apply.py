@@ -1,13 +1,21 @@
-"""Running what was rendered, in the network namespace of a process. Needs root on the engine's machine."""
+"""The fabric of a testbed in the kernel: made, read back, and compared with the declared one.
+
+Needs root on the engine's machine.
+"""
 
 import json
+import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.network.fabric import Script
-from testbed.network.shape import Shape, class_show_command, parse_shape, qdisc_show_command
+from testbed.hosts.host import NamespaceShell
+from testbed.network.addresses import AddressPlan
+from testbed.network.fabric import CORE, DRIVER, Script, driver_device, port, shaped_devices, wire
+from testbed.network.shape import Shape, class_show_command, compare, parse_shape, qdisc_show_command
+from testbed.topology.model import Topology
 
 
 class NetworkError(TestbedError):
@@ -73,3 +81,100 @@ def devices_with_alias(prefix: str) -> dict[str, str]:
     return {
         str(link["ifname"]): str(link["ifalias"]) for link in links if str(link.get("ifalias", "")).startswith(prefix)
     }
+
+
+FABRIC, MACHINE = "", "<machine>"
+"""In place of a host's name; no host can have these."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEnd:
+    """One end of a link, or a switch: `what` in words, the `device`, and the host it is on (or the two above)."""
+
+    what: str
+    host: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLink:
+    """An end that was taken down, or is not there."""
+
+    end: LinkEnd
+    state: str
+
+    def __str__(self) -> str:
+        where = {FABRIC: "in the fabric", MACHINE: "on this machine"}.get(self.end.host, f"on {self.end.host}")
+        return f"{self.end.what} is {self.state} ({self.end.device} {where})"
+
+
+def link_ends(testbed: str, topology: Topology) -> tuple[LinkEnd, ...]:
+    """Every end of every link of a testbed of this name, and its switches. Pure."""
+    found = [LinkEnd("the core", FABRIC, CORE)]
+    found += [LinkEnd("this machine's link", *at) for at in ((FABRIC, DRIVER), (MACHINE, driver_device(testbed)))]
+    for number, rack in enumerate(topology.racks):
+        found.append(LinkEnd(f"the switch of rack {rack}", FABRIC, f"rack{number}"))
+        found += [LinkEnd(f"rack {rack}'s uplink", FABRIC, device) for device in (f"up{number}", f"dn{number}")]
+    for number, host in enumerate(topology.hosts):
+        for index, nic in enumerate(host.nics):
+            found.append(LinkEnd(f"{host.name} {nic.name}", host.name, nic.name))
+            found.append(LinkEnd(f"the switch's end of {host.name} {nic.name}", FABRIC, port(number, index)))
+    return tuple(found)
+
+
+def compare_links(
+    testbed: str, topology: Topology, links: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> tuple[BrokenLink, ...]:
+    """Which ends are down or gone, given what `ip -j link show` says on each host, in the fabric, on the machine. Pure.
+
+    Of what is not among `links` nothing is said. A link that is up but has no carrier is down at its other end.
+    """
+    found = []
+    for end in link_ends(testbed, topology):
+        if end.host in links:
+            there = [link for link in links[end.host] if link["ifname"] == end.device]
+            if not there:
+                found.append(BrokenLink(end, "gone"))
+            elif "UP" not in there[0]["flags"]:
+                found.append(BrokenLink(end, "down"))
+    return tuple(found)
+
+
+def broken_links(testbed: str, topology: Topology, pids: Mapping[str, int]) -> tuple[BrokenLink, ...]:
+    """Which ends of links are down or gone, as the kernel has them. Needs root; raises `TestbedError`.
+
+    `pids` has a process of each host that runs, and of the fabric (under its name here, ``FABRIC``).
+    """
+    links = {}
+    for place, pid in {**pids, MACHINE: os.getpid()}.items():
+        links[place] = json.loads(NamespaceShell(place or "the fabric", pid).run(["ip", "-j", "link", "show"]).stdout)
+    return compare_links(testbed, topology, links)
+
+
+def make_fabric(
+    name: str, topology: Topology, plan: AddressPlan, fabric_pid: int, host_pids: Mapping[str, int]
+) -> None:
+    """Bridges, links, addresses and shaping, read back and compared. Raises `TestbedError` on any difference."""
+    wiring = wire(name, topology, plan, host_pids, os.getpid())
+    apply(wiring.fabric, fabric_pid)
+    for host, script in wiring.hosts.items():
+        apply(script, host_pids[host])
+    apply(wiring.machine)
+    problems = shaping_differences(topology, fabric_pid, host_pids)
+    if problems:
+        raise TestbedError("the kernel did not take the declared shaping:\n  " + "\n  ".join(problems))
+
+
+def shaping_differences(topology: Topology, fabric_pid: int | None, host_pids: Mapping[str, int]) -> list[str]:
+    """Where the shaping in force differs from the declared one, in words; empty when it is as declared.
+
+    What does not run (None; a host that is not among `host_pids`) differs.
+    """
+    found = []
+    for each in shaped_devices(topology):
+        pid = fabric_pid if each.host is None else host_pids.get(each.host)
+        if pid is None:
+            found.append(f"{each.what}: {each.host or 'the fabric'} does not run")
+        else:
+            found += [f"{each.what}: {difference}" for difference in compare(each.shape, read_shape(each.device, pid))]
+    return found

@@ -1,21 +1,27 @@
-"""Measuring NICs: what one really carries, each way, before anything is judged with it."""
+"""Measuring NICs and uplinks: what each carries, each way, before anything is judged with it.
+
+All NICs of a rack fill its uplink together. The sum of the flows' rates is not the uplink's rate: flows do not begin
+and end together, and one that is alone for 80 ms of 2 s has the whole uplink then (sums of 1.04 were measured). So the
+flows outlast the measurement, and frames are counted where they leave the uplink while all flows go on."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from testbed.errors import TestbedError
-from testbed.hosts import CommandFailed, Result, Shell
+from testbed.hosts import CommandFailed, CommandResult, Shell
 from testbed.network.addresses import AddressPlan
+from testbed.network.fabric import CORE, port
 from testbed.network.shape import FRAME_BYTES, payload_bytes_per_s
 from testbed.topology.links import Link
 from testbed.topology.model import Host, Topology
 from testbed.wait import wait_for
 
 Direction = Literal["transmit", "receive"]
-End = tuple[str, str, Direction]
+LinkDirection = tuple[str, str, Direction]
 """One link in one direction: place, device, direction."""
 PORT = 5201
 FABRIC = "<fabric>"
@@ -55,7 +61,7 @@ class LinkRate:
     unsure_s: float = 0.0
 
     @property
-    def end(self) -> End:
+    def end(self) -> LinkDirection:
         """Which link it is, and which way."""
         return self.place, self.device, self.direction
 
@@ -83,7 +89,7 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FlowEnd:
     """Where one end of a flow is. Bound to the device: some addresses are reached by no route."""
 
     shell: Shell
@@ -164,7 +170,7 @@ def measure(
     plan: AddressPlan,
     hosts: Mapping[str, Shell],
     fabric: Shell,
-    only: Collection[End] | None = None,
+    only: Collection[LinkDirection] | None = None,
 ) -> tuple[LinkRate, ...]:
     """Measure every NIC each way (of `only`, when given), one transfer at a time, 2 s each (longer below 600 kbit/s).
 
@@ -183,8 +189,8 @@ def measure(
         if len(place) == 1:
             (name,) = place
             rack = topology.racks.index(topology.host(name).rack)
-            place[FABRIC] = Place(fabric, str(plan.fabric_in_rack(rack)), f"rack{rack}")
-        flow = Sending(transfer.seconds, transfer.before_s, transfer.offered_bps)
+            place[FABRIC] = FlowEnd(fabric, str(plan.fabric_in_rack(rack)), f"rack{rack}")
+        flow = FlowSettings(transfer.seconds, transfer.before_s, transfer.offered_bps)
         rate = _transfer(place[transfer.source], place[transfer.target], flow)
         rates |= {(host, transfer.nic, direction): (rate, transfer.seconds) for host, direction in transfer.measures}
     found = []
@@ -200,17 +206,19 @@ def measure(
     return tuple(found)
 
 
-def _ends(topology: Topology, transfer: Transfer) -> set[End]:
+def _ends(topology: Topology, transfer: Transfer) -> set[LinkDirection]:
     return {(host, topology.host(host).nics[transfer.nic].name, direction) for host, direction in transfer.measures}
 
 
-def settled(take: Callable[[Collection[End] | None], Sequence[LinkRate]], tries: int = TRIES) -> tuple[LinkRate, ...]:
+def settled(
+    take: Callable[[Collection[LinkDirection] | None], Sequence[LinkRate]], tries: int = TRIES
+) -> tuple[LinkRate, ...]:
     """What `take` measures: every link at first (None), then those that are off, again and again while any is.
 
     A busy machine makes a link read low, or a transfer fail, for some seconds. One that is shaped otherwise than
     declared reads off every time. Raises `TestbedError` when no measurement came to its end.
     """
-    found: dict[End, LinkRate] = {}
+    found: dict[LinkDirection, LinkRate] = {}
     failed: TestbedError | None = None
     for _ in range(tries):
         off = {end for end, rate in found.items() if not rate.as_declared}
@@ -232,16 +240,16 @@ def carried(
 ) -> float:
     """Payload bytes per second that pass from one host to another on their NICs of this number, over 2 s."""
     ends = [host_place(topology.host(name), nic, plan, hosts) for name in (source, target)]
-    return _transfer(ends[0], ends[1], Sending(MEASURE_S))
+    return _transfer(ends[0], ends[1], FlowSettings(MEASURE_S))
 
 
-def host_place(host: Host, nic: int, plan: AddressPlan, hosts: Mapping[str, Shell]) -> Place:
+def host_place(host: Host, nic: int, plan: AddressPlan, hosts: Mapping[str, Shell]) -> FlowEnd:
     """A host's NIC of this number."""
-    return Place(hosts[host.name], str(plan.data_ip(host.name, nic)), host.nics[nic].name)
+    return FlowEnd(hosts[host.name], str(plan.data_ip(host.name, nic)), host.nics[nic].name)
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class FlowSettings:
     """How long is sent: `seconds`, after `before_s` that iperf3 leaves out; TCP, or datagrams at `offered_bps`."""
 
     seconds: float
@@ -250,7 +258,7 @@ class Sending:
 
 
 @contextmanager
-def receiver(target: Place, port: int) -> Iterator[None]:
+def receiver(target: FlowEnd, port: int) -> Iterator[None]:
     """Who takes one flow at `target`, within the block; at its end the flow, if it goes on, is cut off."""
     pid_file = f"/run/iperf3-{port}.pid"
     server = ["iperf3", "-s", "-1", "-D", "-B", target.address, "--bind-dev", target.device]
@@ -264,7 +272,7 @@ def receiver(target: Place, port: int) -> Iterator[None]:
         target.shell.run(gone, check=False)
 
 
-def send(source: Place, target: Place, port: int, flow: Sending) -> Result:
+def send(source: FlowEnd, target: FlowEnd, port: int, flow: FlowSettings) -> CommandResult:
     """A flow to the receiver at `target`: iperf3's result, which is JSON, and says so when it failed."""
     client = ["iperf3", "-c", target.address, "-B", source.address, "--bind-dev", source.device, "-p", str(port)]
     client += ["-t", f"{flow.seconds:g}", "-O", str(flow.before_s), "-J", "--connect-timeout", "2000"]
@@ -280,7 +288,7 @@ def send(source: Place, target: Place, port: int, flow: Sending) -> Result:
     )
 
 
-def _transfer(source: Place, target: Place, flow: Sending) -> float:
+def _transfer(source: FlowEnd, target: FlowEnd, flow: FlowSettings) -> float:
     """Payload bytes per second from `source` to `target`, as the receiver counted them (those TCP would have had)."""
     with receiver(target, PORT):
         result = send(source, target, PORT, flow)
@@ -291,3 +299,165 @@ def _transfer(source: Place, target: Place, flow: Sending) -> float:
     except (KeyError, ValueError) as error:
         raise TestbedError(f"{source.shell.name}: iperf3's answer was not understood: {error}") from error
     return received * (DATAGRAM_FRAME_BYTES / FRAME_BYTES if flow.offered_bps else 1)
+
+
+BEGUN_BYTES = 16 * 1024
+"""A flow that has carried so much has begun: by far more than iperf3's two ends tell each other before."""
+BEGIN_S = 10.0
+OUTLAST_S = 5.0
+"""How much longer a flow may go on than it takes; it is ended once the uplink has been measured."""
+
+# Runs in the fabric as it is: waits until so much has passed at each place and for what is not measured, then reads the
+# counter twice, each time between two looks at the clock.
+_COUNT = """
+import json, sys, time
+first, (device, way), begin_s, before_s, seconds = json.loads(sys.argv[1])
+def count(device, way):
+    with open("/sys/class/net/%s/statistics/%s_bytes" % (device, way)) as file:
+        return int(file.read())
+def look():
+    before = time.monotonic()
+    return before, count(device, way), time.monotonic()
+needed = [(at, way, count(at, way) + size) for at, way, size in first]
+deadline = time.monotonic() + begin_s
+while True:
+    idle = [at for at, way, size in needed if count(at, way) < size]
+    if not idle or time.monotonic() > deadline:
+        break
+    time.sleep(0.01)
+looks = []
+if not idle:
+    time.sleep(before_s)
+    looks.append(look())
+    time.sleep(seconds)
+    looks.append(look())
+print(json.dumps({"idle": idle, "looks": looks}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ByteCount:
+    """Bytes of frames in so many seconds, give or take `unsure_s`: each reading lies between two looks at the clock."""
+
+    bytes: int
+    seconds: float
+    unsure_s: float
+
+    @classmethod
+    def between(cls, first: Sequence[float], last: Sequence[float]) -> "ByteCount":
+        """From two readings: the clock before, the counter, the clock after."""
+        seconds = (last[0] + last[2] - first[0] - first[2]) / 2
+        return cls(int(last[1] - first[1]), seconds, (first[2] - first[0] + last[2] - last[0]) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class UplinkFlow:
+    """One NIC's part in filling an uplink: TCP, or datagrams offered at `offered_bps` (0: TCP).
+
+    `at` is the switch's end of its link, `nic` its number on the host, `rate_bps` what it carries.
+    """
+
+    host: Host
+    nic: int
+    at: str
+    rate_bps: int
+    offered_bps: int
+
+
+def highest_ratio(rate_bps: int, burst_bytes: int, seconds: float, unsure_s: float = 0.0) -> float:
+    """The most that a link at `rate_bps` can read over `seconds`, as a share of its rate. Pure.
+
+    A full bucket passes at once, and the frame that empties it passes whole; the time is known to `unsure_s`.
+    """
+    return 1 + unsure_s / seconds + 8 * (burst_bytes + FRAME_BYTES) / (rate_bps * seconds)
+
+
+def uplink_flows(topology: Topology, rack: str, direction: Direction) -> tuple[UplinkFlow, ...]:
+    """Who fills a rack's uplink, and how: every NIC in the rack, datagrams in shares as the NICs are. Pure."""
+    uplink, sends = topology.uplinks[rack], direction == "transmit"
+    nics = [
+        (host, index, nic, port(number, index))
+        for number, host in enumerate(topology.hosts)
+        for index, nic in enumerate(host.nics)
+        if host.rack == rack
+    ]
+    rates = [nic.tx_bps if sends else nic.rx_bps for _host, _index, nic, _at in nics]
+    part = min(1.0, (uplink.tx_bps if sends else uplink.rx_bps) / sum(rates)) if rates else 0.0
+    return tuple(
+        UplinkFlow(host, index, at, rate, offered_bps(part * rate, nic, uplink))
+        for (host, index, nic, at), rate in zip(nics, rates, strict=True)
+    )
+
+
+def measure_uplinks(
+    topology: Topology, plan: AddressPlan, hosts: Mapping[str, Shell], fabric: Shell
+) -> tuple[LinkRate, ...]:
+    """Measure every shaped uplink each way: all NICs of its rack against the core switch at once.
+
+    2 s each, longer below 600 kbit/s. A rack without hosts is left out. Raises `TestbedError` when an uplink could not
+    be measured.
+    """
+    core = FlowEnd(fabric, str(plan.fabric), CORE)
+    found = []
+    for rack, uplink in topology.uplinks.items():
+        ways: tuple[tuple[Direction, int], ...] = (("transmit", uplink.tx_bps), ("receive", uplink.rx_bps))
+        for direction, declared in ways:
+            filling = uplink_flows(topology, rack, direction)
+            if not filling:
+                continue
+            places = [host_place(flow.host, flow.nic, plan, hosts) for flow in filling]
+            side = next(side for side in uplink.sides if side.name == ("tx" if direction == "transmit" else "rx"))
+            reach = min(declared, sum(flow.rate_bps for flow in filling))
+            counting = _UplinkCount(topology.racks.index(rack), direction, reach, side.burst_bytes)
+            counted = _count(counting, filling, places, core)
+            rate = payload_bytes_per_s(8 * counted.bytes / counted.seconds)
+            ratio = rate / payload_bytes_per_s(declared)
+            place = f"rack {rack}"
+            found.append(
+                LinkRate(place, "uplink", direction, declared, rate, ratio, counted.seconds, reach, counted.unsure_s)
+            )
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _UplinkCount:
+    """What is counted of which rack's uplink, at which rate it is filled, and how much may pass it at once."""
+
+    rack: int
+    direction: Direction
+    rate_bps: int
+    burst_bytes: int
+
+
+def _count(
+    counting: _UplinkCount, filling: Sequence[UplinkFlow], places: Sequence[FlowEnd], core: FlowEnd
+) -> ByteCount:
+    """What left the uplink's far end while all flows went on and its bucket was empty."""
+    sends = counting.direction == "transmit"
+    # A host's port receives what the host sends; the far end of what leaves the rack is in the core.
+    far_end = f"{'dn' if sends else 'up'}{counting.rack}"
+    first: list[tuple[str, str, int]] = [(flow.at, "rx" if sends else "tx", BEGUN_BYTES) for flow in filling]
+    first.append((far_end, "rx", counting.burst_bytes + BEGUN_BYTES * len(filling)))
+    begin_s = BEGIN_S + 8 * first[-1][-1] / counting.rate_bps
+    seconds = measure_s(counting.rate_bps)
+    with ExitStack() as stack:
+        # Left last: once the receivers are gone, so are the senders.
+        pool = stack.enter_context(ThreadPoolExecutor(max_workers=len(filling)))
+        sending = []
+        for number, (flow, place) in enumerate(zip(filling, places, strict=True), PORT):
+            source, target = (place, core) if sends else (core, place)
+            stack.enter_context(receiver(target, number))
+            going_on = FlowSettings(begin_s + BEFORE_S + seconds + OUTLAST_S, offered_bps=flow.offered_bps)
+            sending.append(pool.submit(send, source, target, number, going_on))
+        words = ["python3", "-c", _COUNT, json.dumps([first, (far_end, "rx"), begin_s, BEFORE_S, seconds])]
+        told = json.loads(core.shell.run(words, timeout_s=begin_s + BEFORE_S + seconds + 30).stdout)
+        for flow, future in zip(filling, sending, strict=True):
+            if future.done():
+                said = future.result()
+                raise TestbedError(
+                    f"{flow.host.name}: its flow over the uplink {far_end} ended before it was measured: "
+                    f"{said.stdout.strip()[-500:]} {said.stderr.strip()[-500:]}"
+                )
+        if told["idle"]:
+            raise TestbedError(f"{far_end}: after {begin_s:.0f} s too little had passed at {', '.join(told['idle'])}")
+    return ByteCount.between(*told["looks"])

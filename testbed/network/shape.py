@@ -1,13 +1,6 @@
-"""How a NIC is shaped: the lines for `tc`, what the kernel says of it afterwards, and where the two differ.
-Pure.
+"""Shaping of one device: what `tc` is asked for, what it reports of itself, and where the two differ. Pure.
 
-HTB with one class that everything falls into (`default 10`), its ceiling equal to its rate, over a byte FIFO
-of about 30 ms. Measured on veth pairs with segmentation offload off, 100 mbit to 1 gbit, both ways, one and
-four streams: payload / `payload_bytes_per_s` = 0.997 to 1.001, no second above 1.002, no 50 ms above 1.04.
-
-Where delay or loss is declared, netem stands between class and FIFO: a frame is lost or delayed first, then waits
-in the FIFO (netem's child) for its turn at the rate. So the queue is as long as without delay, counted in bytes.
-"""
+A device has an HTB class with a byte queue; netem adds delay, jitter and loss."""
 
 import math
 import re
@@ -17,9 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.network.impairment import compare_impairment, netem_limit_packets, netem_words, parse_netem
 from testbed.topology.links import UNIMPAIRED, Impairment, Side
-from testbed.units import format_bit_rate, format_size
+from testbed.units import format_bit_rate, format_duration, format_share, format_size
 
 QUANTUM_BYTES = 1514
 """What HTB gives a class at its turn: one full Ethernet frame. With one class it decides nothing, but unset
@@ -285,3 +277,61 @@ def _bytes(text: str) -> int:
     if match is None:
         raise ShapeError(f"tc printed the size {text!r}; iproute2 6.1 prints such as 50Kb")
     return int(float(match[1]) * _BINARY[match[2]])
+
+
+SMALLEST_FRAME_BYTES = 64
+_QUIET: Mapping[str, Any] = {"ecn": False, "gap": 0}
+"""What netem reports of itself besides, when nothing else was asked of it."""
+
+
+def netem_limit_packets(impairment: Impairment, rate_bps: int, queue_bytes: int) -> int:
+    """How many frames netem must hold so that none is dropped for being under way: those of the delay, and the queue.
+
+    netem counts frames, not bytes; all may be as small as Ethernet allows.
+    """
+    longest_us = impairment.delay_us + impairment.jitter_us
+    held_bytes = rate_bps * longest_us // 8_000_000 + queue_bytes
+    return max(1000, -(-held_bytes // SMALLEST_FRAME_BYTES))
+
+
+def netem_words(impairment: Impairment, limit_packets: int) -> str:
+    """The discipline as `tc` reads it."""
+    words = [f"netem limit {limit_packets}"]
+    if impairment.delay_us:
+        words.append(f"delay {impairment.delay_us}us")
+        if impairment.jitter_us:
+            words.append(f"{impairment.jitter_us}us")
+    if impairment.loss_ppm:
+        words.append(f"loss {format_share(impairment.loss_ppm)}")
+    return " ".join(words)
+
+
+def parse_netem(options: Mapping[str, Any]) -> tuple[int, Impairment, tuple[str, ...]]:
+    """Its limit in frames, what it does, and what it does beyond that, from `options` of `tc -j qdisc show`."""
+    delay, loss = options.get("delay", {}), options.get("loss-random", {})
+    known = {"limit", "delay", "loss-random", "seed", *_QUIET}
+    beyond = [f"netem's {name}" for name in options if name not in known]
+    beyond += [f"netem's {name} {options[name]}" for name, quiet in _QUIET.items() if options.get(name, quiet) != quiet]
+    beyond += [
+        f"netem's correlation of {what}" for what, of in (("delay", delay), ("loss", loss)) if of.get("correlation")
+    ]
+    impairment = Impairment(
+        delay_us=round(float(delay.get("delay", 0)) * 1e6),
+        jitter_us=round(float(delay.get("jitter", 0)) * 1e6),
+        loss_ppm=round(float(loss.get("loss", 0)) * 1e6),
+    )
+    return int(options.get("limit", 0)), impairment, tuple(beyond)
+
+
+def compare_impairment(expected: Impairment, actual: Impairment) -> list[str]:
+    """Where the two differ, in words. Times may differ by the kernel's tick, which is less than a microsecond."""
+    found = []
+    for name, want, have in (
+        ("delay", expected.delay_us, actual.delay_us),
+        ("jitter", expected.jitter_us, actual.jitter_us),
+    ):
+        if abs(want - have) > 1 or (have == 0) != (want == 0):
+            found.append(f"{name} is {format_duration(have / 1e6)}; declared is {format_duration(want / 1e6)}")
+    if expected.loss_ppm != actual.loss_ppm:
+        found.append(f"loss is {format_share(actual.loss_ppm)}; declared is {format_share(expected.loss_ppm)}")
+    return found

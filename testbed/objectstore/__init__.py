@@ -1,6 +1,6 @@
 """The object store of a testbed: real MinIO servers on hosts of their own, behind their own shaped NICs."""
 
-from testbed.objectstore.credentials import Credentials
+from testbed.objectstore.server import Credentials
 from testbed.objectstore.store import BUCKETS, ObjectStore
 
 __all__ = ["BUCKETS", "Credentials", "ObjectStore"]

@@ -1,12 +1,41 @@
-"""One MinIO server on a host: its files, its command, its process. Everything but `Server` is pure."""
+"""One MinIO server on a host: its credentials, its files, its command, its process. Everything but `Server` is pure."""
 
+import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from testbed.hosts import Daemon, Host
 from testbed.network.addresses import AddressPlan
-from testbed.objectstore.credentials import FILE as CREDENTIALS
-from testbed.objectstore.credentials import Credentials
 from testbed.topology.model import Topology
+
+CREDENTIALS_FILE = "/etc/testbed/s3/credentials"
+"""On every host that serves or uses the store."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The one user of a store. Its representation has neither part."""
+
+    access_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+
+    @classmethod
+    def generate(cls) -> "Credentials":
+        """New ones."""
+        return cls(secrets.token_hex(10), secrets.token_hex(20))
+
+    @classmethod
+    def parse(cls, text: str) -> "Credentials":
+        """The inverse of `text`. Raises ValueError, which does not repeat what was found."""
+        found = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+        if not (found.get("access_key") and found.get("secret_key")):
+            raise ValueError("expected the lines access_key=… and secret_key=…")
+        return cls(found["access_key"], found["secret_key"])
+
+    def text(self) -> str:
+        """Two lines, as they lie on hosts."""
+        return f"access_key={self.access_key}\nsecret_key={self.secret_key}\n"
+
 
 PORT = 9000
 DATA_DIR = "/var/lib/minio"
@@ -62,7 +91,7 @@ def server_files(credentials: Credentials) -> dict[str, bytes]:
 
 def user_files(credentials: Credentials) -> Mapping[str, bytes]:
     """Path → content of what a host needs that uses the store; private."""
-    return {CREDENTIALS: credentials.text().encode()}
+    return {CREDENTIALS_FILE: credentials.text().encode()}
 
 
 class Server(Daemon):

@@ -7,11 +7,10 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.hosts import Host
+from testbed.hosts.host import in_parallel
 from testbed.network.addresses import AddressPlan
 from testbed.objectstore import server
-from testbed.objectstore.credentials import Credentials
-from testbed.objectstore.server import PORT, Server
-from testbed.provision.parallel import each
+from testbed.objectstore.server import PORT, Credentials, Server
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
 
@@ -83,7 +82,7 @@ class ObjectStore:
     def start(self, *, timeout_s: float = START_S, progress: Progress = lambda _text: None) -> None:
         """Start every server that does not run, wait until all are ready, and make the buckets."""
         begun = time.monotonic()
-        each(self.names, lambda host: self.server(host).start())
+        in_parallel(self.names, lambda host: self.server(host).start())
         self.wait_ready(timeout_s=timeout_s)
         self.make_buckets()
         progress(f"object store ready after {time.monotonic() - begun:.1f} s")

@@ -1,12 +1,17 @@
-"""What is sampled of every broker, and on which of its NICs: the one that replicas are copied on."""
+"""What is sampled of brokers and object stores: NICs, logs, metrics, and the replication quota in force."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from results.contract.manifest import NicMeasurement
+from results.contract.schema import Sample
 from testbed.hosts import Host as Reached
 from testbed.kafka.properties import DATA_DIR
+from testbed.kafka.types import AdminApi
 from testbed.network.measure import LinkRate
-from testbed.probes.recorder import Recorder
+from testbed.objectstore.server import PORT
+from testbed.probes.recorder import Recorder, now_us
+from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
+from testbed.reassignment.lag import unlisted_replicas
 from testbed.software.jvm import AGENT_PORT
 from testbed.topology.links import Nic, NicUse
 from testbed.topology.model import Host, Topology
@@ -51,3 +56,41 @@ def nic_measurements(topology: Topology, rates: Iterable[LinkRate]) -> tuple[Nic
         for rate in rates
         if (rate.place, rate.device) in sampled
     )
+
+
+def watch_stores(recorder: Recorder, topology: Topology, hosts: Mapping[str, Reached]) -> None:
+    """Start the agent on every host of the object store; on none, where the topology has none."""
+    for store in topology.objectstores:
+        recorder.watch_host(
+            hosts[store.name],
+            topics=[],
+            devices=[nic.name for nic in store.nics],
+            log_dir=None,
+            jmx_port=None,
+            s3_port=PORT,
+        )
+
+
+Lists = Mapping[str, Mapping[str, str]]
+"""Topic → key → value, as a throttle has them."""
+_KEYS = {"leader": (LEADER_RATE, LEADER_REPLICAS), "follower": (FOLLOWER_RATE, FOLLOWER_REPLICAS)}
+
+
+def quota_samples(admin: AdminApi, host: str, broker: int, lists: Lists | None = None) -> list[Sample]:
+    """Which quota a broker has in force (-1: none), and how many replicas of `lists` its lists lack, as it says itself.
+
+    Without `lists` only the quota. A sample's time is when it was asked for. Raises `KafkaError`.
+    """
+    asked, configs = now_us(), admin.broker_configs(broker, RATES)
+    there = admin.topics_configs(sorted(lists), [key for _rate, key in _KEYS.values()], broker) if lists else {}
+    found = []
+    for side, (rate_key, list_key) in _KEYS.items():
+        rate = configs.in_force(rate_key)
+        found.append(Sample(asked, host, f"quota.{side}.rate", -1.0 if rate is None else float(rate)))
+        if lists is None:
+            continue
+        lacking = sum(
+            unlisted_replicas(keys.get(list_key), there.get(topic, {}).get(list_key)) for topic, keys in lists.items()
+        )
+        found.append(Sample(asked, host, f"quota.{side}.unlisted", float(lacking)))
+    return found

@@ -1,18 +1,297 @@
-"""Watches the brokers' logs: whatever they say at WARN or above, and nothing explains, is told."""
+"""The brokers' logs: their entries, the allowances that explain some, and whatever else is at WARN or above."""
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
+from typing import Any, Protocol
 
 from results.contract.logs import LEVELS, HostLog, LogFinding
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.kafka.node import LOG
-from testbed.probes.allowlist import Allowance, shipped, unexplained
-from testbed.probes.loglines import Entry, entries
-from testbed.provision.testbed import Testbed
+from testbed.topology import TopologyError
+from testbed.topology.locate import Located, locate
+from testbed.topology.problems import Path, Problem
 from testbed.units import format_size
+
+Release = tuple[int, int, int]
+
+_HEAD = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\] (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) (.*)")
+_LOGGER = re.compile(r"(.*) \(([A-Za-z_][\w.$-]*)\)")
+_JVM = (
+    (
+        "FATAL",
+        re.compile(r"Exception in thread \"|Exception: \S+ thrown from|Terminating due to |# A fatal error has been"),
+    ),
+    ("WARN", re.compile(r"OpenJDK .* VM warning: ")),
+)
+JVM = "jvm"
+"""The logger of what the JVM said."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One entry: the message without its logger, and the lines of the stack trace below it.
+
+    `ts_us` is µs since the epoch; for what the JVM said, which carries no time, that of the entry before it.
+    """
+
+    ts_us: int
+    level: str
+    logger: str
+    message: str
+    trace: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> str:
+        """The message, and what was thrown, if anything."""
+        return f"{self.message}: {self.trace[0]}" if self.trace else self.message
+
+
+def entries(text: str) -> Iterator[LogEntry]:
+    """The entries of a piece of a log. Lines before the first head belong to an entry before the piece."""
+    lines: list[str] = []
+    ts_us, level = 0, ""
+    for line in text.splitlines():
+        head = _HEAD.fullmatch(line)
+        jvm = None if head else next((known for known, begins in _JVM if begins.match(line)), None)
+        if not head and not jvm:
+            lines.append(line)
+            continue
+        if level:
+            yield _entry(ts_us, level, lines)
+        if head:
+            ts_us, level, lines = _us(head[1]), head[2], [head[3]]
+        else:
+            level, lines = str(jvm), [f"{line} ({JVM})"]
+    if level:
+        yield _entry(ts_us, level, lines)
+
+
+def _entry(ts_us: int, level: str, lines: list[str]) -> LogEntry:
+    """The message ends with the first line that ends with a logger's name."""
+    for index, line in enumerate(lines):
+        if found := _LOGGER.fullmatch(line):
+            message = "\n".join([*lines[:index], found[1]])
+            return LogEntry(ts_us, level, found[2], message, tuple(lines[index + 1 :]))
+    return LogEntry(ts_us, level, "", lines[0], tuple(lines[1:]))
+
+
+def _us(text: str) -> int:
+    """Hosts keep UTC, as the node image does."""
+    moment = datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1_000_000)
+
+
+FILE = "log-allowlist.yaml"
+_FIELDS = ("logger", "pattern", "why", "levels", "thrown", "before", "during", "since", "until")
+_TEXTS = ("logger", "pattern", "why", "thrown", "before")
+_PATTERNS = ("pattern", "thrown", "before")
+_OPTIONAL = ("thrown", "before")
+BEFORE_US = 1_000_000
+"""How much earlier the same thread says why at most: the two lines are neighbours in its code."""
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_WRAPPER = re.compile(r"java\.util\.concurrent\.CompletionException: ")
+"""Around what a controller threw while it was writing, if somebody else had begun to wait for that; says nothing."""
+_ANYTHING = "Anything at all, for instance 12 of b1-c2."
+
+
+class AllowListError(TestbedError):
+    """An allow-list cannot be used; one line per mistake, each with its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """Entries of `logger` at `levels` whose whole message matches `pattern` are harmless, and `why` says why.
+
+    `thrown` is what the first line of the stack trace below it must match, too, a CompletionException around it left
+    out. `before` is what the same logger must have said just before; groups that have a name in both must be the same
+    there. `during` are the kinds of faults (put in on purpose) that it belongs to: without one of them it is not
+    allowed. `since` and `until` are the first and the last Kafka release that says so; `hosts` are those it is allowed
+    on (None: all of them).
+    """
+
+    logger: str
+    pattern: re.Pattern[str]
+    why: str
+    levels: tuple[str, ...] = ("WARN",)
+    since: Release | None = None
+    until: Release | None = None
+    hosts: frozenset[str] | None = None
+    thrown: re.Pattern[str] | None = None
+    before: re.Pattern[str] | None = None
+    during: frozenset[str] = frozenset()
+
+    def explains(self, entry: LogEntry, host: str, version: str, earlier: Sequence[LogEntry] = ()) -> bool:
+        """Whether it explains this entry of a host that runs Kafka `version`, `earlier` the ones just before it."""
+        return (
+            entry.level in self.levels
+            and entry.logger == self.logger
+            and (self.hosts is None or host in self.hosts)
+            and self._applies(version)
+            and (said := self.pattern.fullmatch(entry.message)) is not None
+            and (
+                self.thrown is None or self.thrown.fullmatch(_WRAPPER.sub("", "".join(entry.trace[:1]), 1)) is not None
+            )
+            and (self.before is None or self._was_told(self.before, said, earlier))
+        )
+
+    def _was_told(self, before: re.Pattern[str], said: re.Match[str], earlier: Sequence[LogEntry]) -> bool:
+        found = (before.fullmatch(entry.message) for entry in earlier if entry.logger == self.logger)
+        return any(told is not None and all(told[name] == said[name] for name in before.groupindex) for told in found)
+
+    def _applies(self, version: str) -> bool:
+        release = _release(version)
+        if release is None:  # a build that is no release is taken for newer than all of them
+            return self.until is None
+        return (self.since is None or self.since <= release) and (self.until is None or release <= self.until)
+
+
+def new_replicas(topics: Collection[str], hosts: Collection[str]) -> Allowance:
+    """For a reassignment of `topics` that makes replicas on `hosts`.
+
+    A broker that is given a replica of a topic that exists says at ERROR that it should have had it (KAFKA-20118).
+    For any other topic or broker the same line may tell of a replica that was lost.
+    """
+    names = "|".join(re.escape(topic) for topic in sorted(topics))
+    return Allowance(
+        logger="state.change.logger",
+        pattern=re.compile(
+            rf"\[Broker id=\d+\] Expected partition (?:{names})-\d+ with topic id [\w-]{{22}} to exist, "
+            r"but it was missing\. Creating\.\.\."
+        ),
+        why="the replica is new on this broker because the experiment moves it there",
+        levels=("ERROR",),
+        hosts=frozenset(hosts),
+    )
+
+
+def shipped() -> tuple[Allowance, ...]:
+    """The allow-list that comes with the testbed: what is harmless whatever happens."""
+    return tuple(allowance for allowance in _shipped() if not allowance.during)
+
+
+def during(faults: Collection[str]) -> tuple[Allowance, ...]:
+    """What brokers may say, beside that, while faults of these kinds are put in on purpose."""
+    return tuple(allowance for allowance in _shipped() if not allowance.during.isdisjoint(faults))
+
+
+@cache
+def _shipped() -> tuple[Allowance, ...]:
+    return loads(resources.files("testbed.probes").joinpath(FILE).read_text(encoding="utf-8"), FILE)
+
+
+def loads(text: str, source: str) -> tuple[Allowance, ...]:
+    """The allowances of a YAML list. Raises `AllowListError` with every mistake, its line and its column."""
+    try:
+        located = locate(text, source)
+    except TopologyError as error:
+        raise AllowListError(str(error)) from error
+    problems = list(located.problems)
+    found = []
+    if not isinstance(located.values, list):
+        problems.append(located.problem((), "expected a list of entries, each with logger, pattern and why"))
+    for index, value in enumerate(located.values if isinstance(located.values, list) else ()):
+        wrong = _problems(located, (index,), value)
+        problems += wrong
+        if not wrong:
+            found.append(_allowance(value))
+    if problems:
+        raise AllowListError("\n".join(map(str, problems)))
+    return tuple(found)
+
+
+def _allowance(value: dict[str, Any]) -> Allowance:
+    return Allowance(
+        logger=value["logger"],
+        pattern=re.compile(value["pattern"]),
+        why=" ".join(value["why"].split()),
+        levels=tuple(value.get("levels", ("WARN",))),
+        since=_release(value.get("since", "")),
+        until=_release(value.get("until", "")),
+        thrown=re.compile(value["thrown"]) if "thrown" in value else None,
+        before=re.compile(value["before"]) if "before" in value else None,
+        during=frozenset(value.get("during", ())),
+    )
+
+
+def _problems(located: Located, path: Path, value: Any) -> list[Problem]:
+    if not isinstance(value, dict):
+        return [located.problem(path, "expected an entry with logger, pattern and why")]
+    found = [
+        located.problem((*path, name), f"unknown field; known: {', '.join(_FIELDS)}", at_key=True)
+        for name in value
+        if name not in _FIELDS
+    ]
+    for name in _TEXTS:
+        if name not in value:
+            if name not in _OPTIONAL:
+                found.append(located.problem(path, f"{name} is missing: every entry says what is allowed, and why"))
+        elif not isinstance(value[name], str) or not value[name].strip():
+            found.append(located.problem((*path, name), "expected text"))
+        elif name in _PATTERNS and (wrong := _wrong_pattern(value[name])):
+            found.append(located.problem((*path, name), wrong))
+    if not found and "before" in value and (wrong := _unnamed(value["before"], value["pattern"])):
+        found.append(located.problem((*path, "before"), wrong))
+    kinds = value.get("during", ["a fault"])
+    if not isinstance(kinds, list) or not kinds or any(not isinstance(kind, str) for kind in kinds):
+        found.append(located.problem((*path, "during"), "expected a list of kinds of faults"))
+    levels = value.get("levels", ["WARN"])
+    if not isinstance(levels, list) or not levels or any(level not in LEVELS for level in levels):
+        found.append(located.problem((*path, "levels"), f"expected a list of {', '.join(LEVELS)}"))
+    bounds = [name for name in ("since", "until") if name in value]
+    wrong_bounds = [name for name in bounds if not isinstance(value[name], str) or not _VERSION.fullmatch(value[name])]
+    found += [
+        located.problem((*path, name), "expected a Kafka release with three numbers, such as 4.3.1")
+        for name in wrong_bounds
+    ]
+    return found
+
+
+def _wrong_pattern(pattern: str) -> str | None:
+    try:
+        compiled = re.compile(pattern)
+    except re.error as error:
+        return f"not a regular expression: {error}"
+    if compiled.fullmatch(_ANYTHING):
+        return "it matches anything; a pattern is as narrow as it can be"
+    return None
+
+
+def _unnamed(before: str, pattern: str) -> str | None:
+    named = re.compile(before).groupindex
+    lacking = [name for name in named if name not in re.compile(pattern).groupindex]
+    if not named:
+        return "it has no named group: nothing says that both lines are about the same thing"
+    return f"pattern has no group named {', '.join(lacking)}" if lacking else None
+
+
+def _release(version: str) -> Release | None:
+    found = _VERSION.match(version)  # a build of a release has more after it: 4.3.1+0123456789ab
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def unexplained(found: Sequence[LogEntry], host: str, version: str, allowances: Sequence[Allowance]) -> list[LogEntry]:
+    """The entries at WARN or above that no allowance explains, of a piece of a log in its order."""
+    left = []
+    for number, entry in enumerate(found):
+        if entry.level in LEVELS:
+            earlier = _just_before(found, number)
+            if not any(allowed.explains(entry, host, version, earlier) for allowed in allowances):
+                left.append(entry)
+    return left
+
+
+def _just_before(found: Sequence[LogEntry], number: int) -> list[LogEntry]:
+    begin = number
+    while begin > 0 and found[begin - 1].ts_us >= found[number].ts_us - BEFORE_US:
+        begin -= 1
+    return list(found[begin:number])
+
 
 MOST_BYTES = 64_000_000
 """Read of one host's log at most. Tiered, a broker says some 2 kB of each segment: this is for thirty thousand."""
@@ -22,11 +301,23 @@ _VARYING = re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])|\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class LogPosition:
     """Where a host's log ended at the start; or why that is not known."""
 
     offset: int
     problem: str | None = None
+
+
+class LoggedCluster(Protocol):
+    """The part of a testbed that a watch of its logs needs."""
+
+    @property
+    def hosts(self) -> Mapping[str, Shell]:
+        """Every host by its name."""
+
+    @property
+    def kafka_versions(self) -> Mapping[str, str]:
+        """Host → the version of Kafka that it runs now."""
 
 
 class LogWatch:
@@ -35,12 +326,12 @@ class LogWatch:
     `allowances` are for what an experiment does on purpose, beside those that ship with the testbed.
     """
 
-    def __init__(self, testbed: Testbed, allowances: Sequence[Allowance] = ()) -> None:
-        self._hosts: dict[str, Shell] = {name: testbed.hosts[name] for name in testbed.state.kafka}
-        self._testbed = testbed
-        self._versions = dict(testbed.state.kafka)
+    def __init__(self, cluster: LoggedCluster, allowances: Sequence[Allowance] = ()) -> None:
+        self._versions = dict(cluster.kafka_versions)
+        self._hosts = {name: cluster.hosts[name] for name in self._versions}
+        self._cluster = cluster
         self._allowances = [*shipped(), *allowances]
-        self._marks: dict[str, Mark] = {}
+        self._marks: dict[str, LogPosition] = {}
 
     def start(self) -> None:
         """From here on lines count. A host that cannot be asked now is told of at the end."""
@@ -63,7 +354,7 @@ class LogWatch:
         return tuple(finding for log in logs for finding in log.findings)
 
     def _log(self, name: str) -> HostLog:
-        mark = self._marks.get(name, Mark(0, "the watch was not started"))
+        mark = self._marks.get(name, LogPosition(0, "the watch was not started"))
         if mark.problem is not None:
             return HostLog(name, mark.problem)
         try:
@@ -72,20 +363,21 @@ class LogWatch:
             return HostLog(name, f"the log could not be read: {error}")
         left = list(entries(text))
         # After an upgrade a log has what both releases say: the one that was there, and the one that is there now.
-        for version in dict.fromkeys((self._versions[name], self._testbed.state.kafka.get(name, self._versions[name]))):
+        first = self._versions[name]
+        for version in dict.fromkeys((first, self._cluster.kafka_versions.get(name, first))):
             left = unexplained(left, name, version, self._allowances)
         found = kinds(name, left)
         return HostLog(name, problem, found[:MOST_KINDS], max(0, len(found) - MOST_KINDS))
 
 
-def mark_end(host: Shell) -> Mark:
+def mark_end(host: Shell) -> LogPosition:
     """Where a host's log ends now. Raises nothing: why that cannot be seen is in the mark."""
     # Before Kafka's first start there is no log: then all of it will count.
     size = f"if [ -e {shlex.quote(LOG)} ]; then stat -c %s {shlex.quote(LOG)}; else echo 0; fi"
     try:
-        return Mark(int(host.run(size).stdout))
+        return LogPosition(int(host.run(size).stdout))
     except (TestbedError, ValueError) as error:
-        return Mark(0, f"where the log ended at the start could not be seen: {error}")
+        return LogPosition(0, f"where the log ended at the start could not be seen: {error}")
 
 
 def read_since(host: Shell, offset: int, most_bytes: int = MOST_BYTES) -> tuple[str, str | None]:
@@ -109,7 +401,7 @@ def read_since(host: Shell, offset: int, most_bytes: int = MOST_BYTES) -> tuple[
     return whole, None
 
 
-def kinds(host: str, found: Sequence[Entry]) -> tuple[LogFinding, ...]:
+def kinds(host: str, found: Sequence[LogEntry]) -> tuple[LogFinding, ...]:
     """Entries that differ in numbers and ids at most are one finding, the most severe first. Pure."""
     merged: dict[tuple[str, str, str], LogFinding] = {}
     for entry in found:

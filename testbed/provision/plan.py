@@ -8,7 +8,7 @@ from testbed.kafka.node import node_files
 from testbed.kafka.properties import DATA_DIR, server_properties
 from testbed.network.addresses import AddressPlan
 from testbed.objectstore import server
-from testbed.objectstore.credentials import Credentials
+from testbed.objectstore.server import Credentials
 from testbed.probes.recorder import AGENT_PATH
 from testbed.provision.containers import Spec
 from testbed.provision.disks import DiskMount

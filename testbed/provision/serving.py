@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from testbed.errors import TestbedError
+from testbed.hosts.host import in_parallel
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.properties import CONTROLLER_PORT, server_properties
 from testbed.owner import Owner
 from testbed.provision import state as states
-from testbed.provision.parallel import each
 from testbed.provision.shared_store import require_as_declared, require_buckets
 from testbed.topology.model import Host
 from testbed.wait import wait_for
@@ -33,7 +33,7 @@ def start_kafka(testbed: "Testbed", *, timeout_s: float | None, progress: "Progr
     shared = Capability.SHARED_STORAGE in of_software(testbed.topology)
     if shared:
         require_buckets(testbed)
-    each(_nodes(testbed), lambda host: testbed.node(host).start())
+    in_parallel(_nodes(testbed), lambda host: testbed.node(host).start())
     begun = time.monotonic()
     allowed = [testbed.software.kafka(version).start_s for version in set(testbed.state.kafka.values())]
     wait_serving(testbed, timeout_s=max(allowed) if timeout_s is None else timeout_s)
@@ -99,8 +99,8 @@ def reconfigure(testbed: "Testbed", overlay: Mapping[str, str], progress: "Progr
     for host in kafka:
         configure(testbed, host)
     # Brokers first: a controlled shutdown needs the controller.
-    each([h.name for h in kafka if not h.is_controller], lambda host: testbed.node(host).stop())
-    each([h.name for h in kafka if h.is_controller], lambda host: testbed.node(host).stop())
+    in_parallel([h.name for h in kafka if not h.is_controller], lambda host: testbed.node(host).stop())
+    in_parallel([h.name for h in kafka if h.is_controller], lambda host: testbed.node(host).stop())
     testbed.start_kafka(progress=progress)
     testbed.state = replace(testbed.state, restarting="")
     states.save(testbed.state)

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from testbed.errors import TestbedError
+from testbed.hosts.host import in_parallel
 from testbed.kafka.properties import server_properties
 from testbed.kafka.shared_storage import BALANCER, ONE_REPLICA, SHARED_STORAGE_KEY
 from testbed.objectstore.store import AUTOMQ_DATA, AUTOMQ_OPS
-from testbed.provision.parallel import each
 
 if TYPE_CHECKING:
     from testbed.provision.testbed import Progress, Testbed
@@ -53,7 +53,7 @@ def require_as_declared(testbed: "Testbed", progress: "Progress") -> None:
     def ask(host: str) -> None:
         found[host] = _differences(testbed, host)
 
-    each([host.name for host in testbed.topology.brokers], ask)
+    in_parallel([host.name for host in testbed.topology.brokers], ask)
     silent = sorted({key for _wrong, unknown in found.values() for key in unknown})
     if silent:
         progress(f"the brokers do not tell {', '.join(silent)}: not checked")

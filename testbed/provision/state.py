@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from results.contract import durable
 from testbed.errors import TestbedError, UsageError
+from testbed.objectstore.server import Credentials
 from testbed.paths import state_dir
 from testbed.provision.keys import KeyPair, write_private
 
@@ -74,6 +75,30 @@ def write_key(name: str, key: KeyPair) -> None:
     with _writing(private_key_path(name)):
         folder(name).mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(private_key_path(name), key.private)
+
+
+def credentials_path(name: str) -> Path:
+    """The file with the credentials of the testbed's object store."""
+    return folder(name) / "s3-credentials"
+
+
+def write_credentials(name: str, credentials: Credentials) -> None:
+    """Put the object store's credentials into the testbed's folder, readable by its owner only. Raises as `save`."""
+    with _writing(credentials_path(name)):
+        write_private(credentials_path(name), credentials.text().encode())
+
+
+def load_credentials(name: str) -> Credentials:
+    """The credentials of a testbed's object store. Raises `TestbedError` when they are missing or damaged."""
+    path = credentials_path(name)
+    try:
+        return Credentials.parse(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise TestbedError(
+            f"{path}, with which testbed {name}'s object store is used, cannot be read: {why}; "
+            f"`testbed down {name}` and `testbed up` make it again"
+        ) from error
 
 
 def save(state: TestbedState) -> None:

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from testbed.errors import TestbedError
-from testbed.network.links import FABRIC, Fallen, fallen
+from testbed.network.apply import FABRIC, BrokenLink, broken_links, shaping_differences
 from testbed.provision.ended import why_not_whole
 from testbed.provision.reach import ssh_hosts
-from testbed.provision.shaping import differences
 from testbed.provision.testbed import Testbed
 from testbed.topology.links import Link
 from testbed.topology.model import Host, Role
@@ -37,7 +36,7 @@ class Seen:
     unfenced: frozenset[int] = frozenset()
     """Node ids of the brokers that serve."""
     shaping: tuple[str, ...] = ()
-    links: tuple[Fallen, ...] = ()
+    links: tuple[BrokenLink, ...] = ()
     faults: "tuple[Entry, ...]" = ()
     problems: tuple[str, ...] = ()
     """What could not be looked at, and why."""
@@ -64,11 +63,11 @@ def look(testbed: Testbed) -> Seen:
         # Brokers that nobody answers for are told as fenced.
         unfenced = frozenset(broker.id for broker in admin.cluster().brokers)
     shaping: list[str] = []
-    links: tuple[Fallen, ...] = ()
+    links: tuple[BrokenLink, ...] = ()
     faults: tuple[Entry, ...] = ()
     try:
-        links = fallen(testbed.name, testbed.topology, pids)
-        shaping = differences(testbed.topology, pids.get(FABRIC), {host: pids[host] for host in pids if host})
+        links = broken_links(testbed.name, testbed.topology, pids)
+        shaping = shaping_differences(testbed.topology, pids.get(FABRIC), {host: pids[host] for host in pids if host})
     except TestbedError as error:
         problems.append(f"the network could not be read: {error}")
     try:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Self
 
 from testbed.errors import TestbedError
 from testbed.hosts import Daemon, SshHost
-from testbed.hosts.namespace import NamespaceShell
+from testbed.hosts.host import NamespaceShell, in_parallel
 from testbed.kafka.admin import Admin
 from testbed.kafka.node import Node
 from testbed.kafka.properties import bootstrap_servers
 from testbed.network.addresses import AddressPlan
-from testbed.network.measure import End, LinkRate, measure
-from testbed.network.uplinks import measure_uplinks
-from testbed.objectstore import ObjectStore, credentials
+from testbed.network.apply import make_fabric, shaping_differences
+from testbed.network.measure import LinkDirection, LinkRate, measure, measure_uplinks
+from testbed.objectstore import ObjectStore
 from testbed.owner import Owner
 from testbed.provision import serving
 from testbed.provision import state as states
@@ -26,12 +26,10 @@ from testbed.provision.cpus import lifted, require_as_declared
 from testbed.provision.disks import make_disk
 from testbed.provision.ended import NotWhole, explained, why_not_whole
 from testbed.provision.labels import Labels
-from testbed.provision.parallel import each
 from testbed.provision.plan import Identity, host_spec
 from testbed.provision.reach import ssh_hosts
 from testbed.provision.remove import remove
 from testbed.provision.requirements import require
-from testbed.provision.shaping import differences, make_fabric
 from testbed.provision.software import SoftwareSet
 from testbed.provision.state import NO_SLOT, TestbedState
 from testbed.topology import Topology, load_document
@@ -149,7 +147,7 @@ class Testbed:
             states.save(state)
             states.write_key(name, identity.login)
             if identity.store is not None:
-                credentials.save(name, identity.store)
+                states.write_credentials(name, identity.store)
             testbed = cls(state, engine, software)
             testbed._made_here = True
             with explained(engine, state, "what was made is removed; bring it up again"):
@@ -209,7 +207,7 @@ class Testbed:
                 host_spec(host, self.topology, plan, identity, image, labels, software, overlay, disk, minio)
             )
 
-        each(self.hosts, make)
+        in_parallel(self.hosts, make)
         fabric, pids = self.pids()
         require_as_declared(self.topology.hosts, pids)
         make_fabric(self.state.name, self.topology, self.plan, fabric, pids)
@@ -232,6 +230,11 @@ class Testbed:
         """The image, and Kafkas by name."""
         return self._software
 
+    @property
+    def kafka_versions(self) -> Mapping[str, str]:
+        """Host → the version of Kafka that it runs now."""
+        return self.state.kafka
+
     def pids(self) -> tuple[int, dict[str, int]]:
         """A process of the fabric and one of each host, as the machine numbers them."""
         found = self.engine.containers(self.state.name)
@@ -239,7 +242,7 @@ class Testbed:
         return pids.pop(""), pids
 
     def measure_nics(
-        self, only: Collection[End] | None = None, *, topology: Topology | None = None
+        self, only: Collection[LinkDirection] | None = None, *, topology: Topology | None = None
     ) -> tuple[LinkRate, ...]:
         """Measure every NIC each way (or `only` these); 2 s for each transfer, one at a time.
 
@@ -264,7 +267,7 @@ class Testbed:
     def shaping_differences(self) -> list[str]:
         """Where the kernel's shaping differs from the declared one; empty when it does not."""
         fabric, pids = self.pids()
-        return differences(self.topology, fabric, pids)
+        return shaping_differences(self.topology, fabric, pids)
 
     def node(self, host: str) -> Node:
         """The Kafka node of a host."""
@@ -278,7 +281,7 @@ class Testbed:
         """The object store. Raises `TestbedError` where the topology has none."""
         if not self.topology.objectstores:
             raise TestbedError(f"{self.topology.name} has no object store: no host has the role objectstore")
-        return ObjectStore(self.topology, self.plan, self.hosts, credentials.load(self.name))
+        return ObjectStore(self.topology, self.plan, self.hosts, states.load_credentials(self.name))
 
     def daemon(self, host: str) -> Daemon | None:
         """The server that runs on a host, Kafka's or the object store's; None on one for load."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from testbed.errors import TestbedError
+from testbed.hosts.host import in_parallel
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.properties import DATA_DIR
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
-from testbed.provision.parallel import each
 from testbed.provision.remove import remove
 from testbed.provision.shared_store import empty_buckets
 from testbed.provision.testbed import Testbed
@@ -102,7 +102,7 @@ class Grounds:
 
     def close(self) -> None:
         """Remove all; the first failure is raised after all have been tried."""
-        each(list(self._standing), self.drop)
+        in_parallel(list(self._standing), self.drop)
 
     def _changed(self, ground: str) -> str | None:
         """What a run has left otherwise than it found it, so that the next one cannot begin there."""
@@ -135,8 +135,8 @@ def empty(testbed: Testbed) -> None:
     kept = () if shared else FORMATTED
     nodes = [host for host in testbed.topology.hosts if host.node_id is not None]
     # Killed: a controlled shutdown takes seconds to put in order what is removed next.
-    each([host.name for host in nodes], lambda name: testbed.node(name).kill())
-    each([host.name for host in nodes], lambda name: testbed.hosts[name].run(wipe(DATA_DIR, kept), timeout_s=60))
+    in_parallel([host.name for host in nodes], lambda name: testbed.node(name).kill())
+    in_parallel([host.name for host in nodes], lambda name: testbed.hosts[name].run(wipe(DATA_DIR, kept), timeout_s=60))
     if testbed.topology.objectstores:
         empty_buckets(testbed)
 

@@ -3,19 +3,15 @@
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from testbed.errors import TestbedError
 from testbed.kafka.remote_storage import METADATA_TOPIC
-from testbed.objectstore.store import TIERED, StoreError
-from testbed.tiered.objects import Account, account
-from testbed.tiered.segments import Segment, SegmentId, State, replay
+from testbed.objectstore.store import TIERED, ObjectStore, StoreError
+from testbed.tiered.segments import Segment, SegmentId, SegmentState, StoreAccount, account, replay
 from testbed.wait import wait_for
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 _AT_ONCE = 2000
 
@@ -58,7 +54,7 @@ class RemoteLog:
         """Partition → bytes of its segments that are in the store, a segment that was copied twice counted once."""
         largest: dict[tuple[int, int], int] = {}
         for each in self.segments(topic):
-            if each.state is State.COPIED:
+            if each.state is SegmentState.COPIED:
                 place = (each.of.partition, each.end_offset)
                 largest[place] = max(largest.get(place, 0), each.bytes)
         total: dict[int, int] = {}
@@ -111,12 +107,12 @@ class RemoteLog:
         return ends
 
 
-def stored(testbed: "Testbed") -> list[tuple[str, int]]:
+def stored(store: ObjectStore) -> list[tuple[str, int]]:
     """Key and size in bytes of every object in the bucket of the remote log. Raises `TestbedError`."""
     # Imported here: it takes a third of a second, which only who talks to a store shall wait for.
     from botocore.exceptions import BotoCoreError, ClientError
 
-    client = testbed.objectstore.client()
+    client = store.client()
     try:
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=TIERED)
         return [(str(each["Key"]), int(each["Size"])) for page in pages for each in page.get("Contents", ())]
@@ -126,6 +122,6 @@ def stored(testbed: "Testbed") -> list[tuple[str, int]]:
         client.close()
 
 
-def accounted(testbed: "Testbed", remote: RemoteLog) -> Account:
+def accounted(store: ObjectStore, remote: RemoteLog) -> StoreAccount:
     """The store held against the metadata; exact when nothing is copied or deleted meanwhile."""
-    return account(remote.segments(), stored(testbed))
+    return account(remote.segments(), stored(store))

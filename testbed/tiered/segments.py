@@ -1,7 +1,10 @@
-"""The remote log's metadata: the records of Kafka's topic for it, and the segments they add up to. Pure."""
+"""The remote log: the segments that Kafka's metadata topic records, and the objects that hold them. Pure.
+
+`testbed/tiered/java/…/Keys.java` makes the keys: `TOPIC-TOPICID/PARTITION/BASEOFFSET-SEGMENTID.KIND`."""
 
 import base64
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
@@ -12,7 +15,7 @@ _FRAME = 1
 _SEGMENT, _UPDATE, _PARTITION_DELETE, _SNAPSHOT = range(4)
 
 
-class State(IntEnum):
+class SegmentState(IntEnum):
     """How far a segment's copy, or its deletion, has come: Kafka's RemoteLogSegmentState."""
 
     COPY_STARTED = 0
@@ -40,18 +43,18 @@ class Segment:
     end_offset: int
     bytes: int
     broker: int
-    state: State
+    state: SegmentState
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class SegmentUpdate:
     """A segment's new state."""
 
     of: SegmentId
-    state: State
+    state: SegmentState
 
 
-def decode(value: bytes) -> Segment | Update | None:
+def decode(value: bytes) -> Segment | SegmentUpdate | None:
     """One record's value; None for those that are about no segment. Raises `TestbedError` for one in another form."""
     try:
         reader = Reader(value)
@@ -66,7 +69,7 @@ def decode(value: bytes) -> Segment | Update | None:
             of = _id(reader)
             reader.skip(4 + 8)  # the broker, the time
             reader.skip(max(0, reader.unsigned() - 1))  # a manager's own metadata
-            return Update(of, State(_int(reader, 1)))
+            return SegmentUpdate(of, SegmentState(_int(reader, 1)))
         if kind in (_PARTITION_DELETE, _SNAPSHOT):
             return None
     except (IndexError, ValueError) as error:
@@ -95,7 +98,7 @@ def _segment(reader: Reader) -> Segment:
     size = _int(reader, 4)
     reader.skip(max(0, reader.unsigned() - 1))
     # What newer releases add comes after it, and is not needed.
-    return Segment(of, start, end, size, broker, State(_int(reader, 1)))
+    return Segment(of, start, end, size, broker, SegmentState(_int(reader, 1)))
 
 
 def _id(reader: Reader) -> SegmentId:
@@ -121,3 +124,76 @@ def _tags(reader: Reader) -> None:
     for _ in range(reader.unsigned()):
         reader.unsigned()
         reader.skip(reader.unsigned())
+
+
+LOG = "log"
+KINDS = (LOG, "index", "timeindex", "txnindex", "snapshot", "epochs")
+_ID_PATTERN = r"[A-Za-z0-9_-]{22}"
+_KEY = re.compile(
+    rf"(?P<topic>[^/]+)-(?P<topic_id>{_ID_PATTERN})/(?P<partition>\d+)/(?P<offset>\d{{20}})-(?P<id>{_ID_PATTERN})\.(?P<kind>[a-z]+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """One object of a segment, and its size."""
+
+    of: SegmentId
+    start_offset: int
+    kind: str
+    bytes: int
+
+
+def parse_key(key: str, size: int) -> StoredObject | None:
+    """What a key says; None for one that the manager did not make."""
+    found = _KEY.fullmatch(key)
+    if found is None or found["kind"] not in KINDS:
+        return None
+    of = SegmentId(found["topic"], found["topic_id"], int(found["partition"]), found["id"])
+    return StoredObject(of, int(found["offset"]), found["kind"], size)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreAccount:
+    """The store held against the metadata.
+
+    `segments` are copied, and whole in the store; `bytes` are those of their logs, `objects` all that the segments
+    have. `orphans` lie in the store and nothing refers to them for reading: of a copy that was begun and not ended (a
+    broker was killed), of a deletion that was, or unknown. `missing` are copied, says the metadata, and their log is
+    not there, or not whole: that is lost data. `foreign` objects are not the manager's.
+    """
+
+    segments: int
+    bytes: int
+    objects: int
+    orphans: Mapping[SegmentId, int]
+    """Copy → its objects' bytes."""
+    missing: tuple[Segment, ...]
+    foreign: int = 0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.segments} segments ({self.bytes:,} bytes in {self.objects} objects), {len(self.orphans)} orphaned "
+            f"copies ({sum(self.orphans.values()):,} bytes), {len(self.missing)} missing"
+        )
+
+
+def account(segments: Iterable[Segment], listed: Iterable[tuple[str, int]]) -> StoreAccount:
+    """Hold what was `listed` (key, size) against the metadata's `segments`; both of about the same moment."""
+    copied = {segment.of: segment for segment in segments if segment.state is SegmentState.COPIED}
+    logs: dict[SegmentId, int] = {}
+    orphans: dict[SegmentId, int] = {}
+    objects = foreign = 0
+    for key, size in listed:
+        found = parse_key(key, size)
+        if found is None:
+            foreign += 1
+        elif found.of in copied:
+            objects += 1
+            if found.kind == LOG:
+                logs[found.of] = size
+        else:
+            orphans[found.of] = orphans.get(found.of, 0) + size
+    missing = tuple(segment for of, segment in sorted(copied.items()) if logs.get(of) != segment.bytes)
+    whole = copied.keys() - {segment.of for segment in missing}
+    return StoreAccount(len(whole), sum(logs[of] for of in whole), objects, orphans, missing, foreign)

@@ -1,7 +1,13 @@
-"""What makes a topic tiered: its own settings. Pure."""
+"""Tiered topics: their settings, and how much of one still lies on the brokers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from testbed.errors import UsageError
+from testbed.kafka.admin import Admin
+from testbed.tiered.remote import RemoteLog
 from testbed.units import format_size
+from testbed.wait import wait_for
 
 LEAST_SEGMENT, LARGEST_SEGMENT = 1 << 20, 1 << 30
 LOCAL_SHARE = 0.10
@@ -40,3 +46,55 @@ def largest_local(segment_bytes: int, local_bytes: int) -> int:
     Kafka deletes from the oldest on, and keeps the one without which fewer than `local_bytes` would be left.
     """
     return local_bytes + segment_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TopicBytes:
+    """A topic's bytes on the brokers and in the store.
+
+    `replicas` has the local log of each (partition, broker); `remote` each partition's bytes in the store.
+    """
+
+    replicas: Mapping[tuple[int, int], int]
+    remote: Mapping[int, int]
+
+    @property
+    def share(self) -> float:
+        """The largest share that any replica has on its broker, of all its partition's bytes.
+
+        What is in the store counts as all of them: the share is rather too large, by what is not uploaded yet.
+        """
+        shares = [size / max(1, self.remote.get(partition, 0)) for (partition, _b), size in self.replicas.items()]
+        return max(shares, default=float("inf"))
+
+    def __str__(self) -> str:
+        if not self.replicas:
+            return "no broker has a replica of it"
+        (partition, broker), size = max(
+            self.replicas.items(), key=lambda item: item[1] / max(1, self.remote.get(item[0][0], 0))
+        )
+        return (
+            f"partition {partition} has {size:,} bytes on broker {broker} and {self.remote.get(partition, 0):,} in the "
+            f"store ({len(self.replicas)} replicas, {sum(self.replicas.values()):,} bytes on brokers)"
+        )
+
+
+def topic_bytes(admin: Admin, remote: RemoteLog, topic: str) -> TopicBytes:
+    """Look once."""
+    brokers = sorted({broker for state in admin.partitions([topic]).values() for broker in state.replicas})
+    logs = admin.log_dirs(brokers, [topic])
+    sizes = {(tp.partition, broker): log.size_bytes for broker, found in logs.items() for tp, log in found.items()}
+    return TopicBytes(sizes, remote.copied_bytes(topic))
+
+
+def wait_local(
+    admin: Admin, remote: RemoteLog, topic: str, *, share: float = LOCAL_SHARE, timeout_s: float = 60.0
+) -> TopicBytes:
+    """Wait until less than `share` of every replica is on its broker. Raises `WaitTimeout` with what was seen."""
+    return wait_for(
+        lambda: topic_bytes(admin, remote, topic),
+        lambda seen: seen.share < share,
+        timeout_s,
+        0.3,
+        f"the local log of every replica of {topic} to be under {share:.0%} of the whole",
+    )

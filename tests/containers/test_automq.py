@@ -7,7 +7,7 @@ from testbed.handover.run import watched_move
 from testbed.kafka.node import LOG, PROPERTIES
 from testbed.kafka.properties import DATA_DIR
 from testbed.kafka.types import TopicPartition
-from testbed.objectstore.credentials import FILE as CREDENTIALS
+from testbed.objectstore.server import CREDENTIALS_FILE as CREDENTIALS
 from testbed.provision import state as states
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed

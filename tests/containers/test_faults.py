@@ -9,7 +9,7 @@ import time
 import pytest
 
 from testbed.faults import Faults, parse_fault
-from testbed.hosts.namespace import NamespaceShell
+from testbed.hosts.host import NamespaceShell
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.network.measure import carried
 from testbed.provision.cpus import lifted, limit_of

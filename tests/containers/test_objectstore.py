@@ -11,8 +11,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from testbed.faults import Faults, parse_fault
 from testbed.objectstore import BUCKETS
 from testbed.objectstore.server import ENVIRONMENT
+from testbed.probes.brokers import watch_stores
 from testbed.probes.recorder import Recorder
-from testbed.probes.stores import watch_stores
 from testbed.provision import state as states
 from testbed.provision.remove import remove
 from testbed.provision.status import status

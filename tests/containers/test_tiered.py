@@ -7,15 +7,14 @@ from confluent_kafka import Producer
 
 from testbed.faults import Faults, parse_fault
 from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.objectstore import credentials
 from testbed.objectstore.store import TIERED
+from testbed.provision import state as states
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed
 from testbed.software.rsm import run_maven
-from testbed.tiered.local import local, wait_local
 from testbed.tiered.remote import RemoteLog, accounted
-from testbed.tiered.segments import State
-from testbed.tiered.topics import largest_local, tiered_topic
+from testbed.tiered.segments import SegmentState
+from testbed.tiered.topics import largest_local, tiered_topic, topic_bytes, wait_local
 from testbed.topology import load_document
 from testbed.wait import wait_for, wait_until
 from testbed.workload.preload import Fill, audit, preload
@@ -110,7 +109,7 @@ def test_a_topic_leaves_the_brokers_and_is_read_whole(tiered, remote):
     with tiered.admin() as admin:
         seen = wait_local(admin, remote, "far")
     assert max(seen.replicas.values()) <= largest_local(MIB, 1)
-    found = accounted(tiered, remote)
+    found = accounted(tiered.objectstore, remote)
     assert (found.orphans, found.missing, found.foreign) == ({}, (), 0), str(found)
     assert found.segments >= 22
     assert found.bytes == seen.remote[0]
@@ -120,7 +119,7 @@ def test_a_topic_leaves_the_brokers_and_is_read_whole(tiered, remote):
 def test_a_move_copies_only_what_is_local(tiered, remote):
     total = 24 * MIB
     with tiered.admin() as admin:
-        local_bytes = max(local(admin, remote, "far").replicas.values())
+        local_bytes = max(topic_bytes(admin, remote, "far").replicas.values())
         onto = moved(tiered, "far", [1, 3], "b3")
         print(f"moved {total:,} bytes, {local_bytes:,} of them local: the new broker received {onto:,}")
         assert local_bytes < onto < 0.2 * total
@@ -134,7 +133,7 @@ def test_a_move_copies_the_whole_local_log_unless_told_otherwise(tiered, remote)
     fill = filled(tiered, "kept", [1, 2], mib=16, local_bytes=keep)
     with tiered.admin() as admin:
         wait_for(
-            lambda: local(admin, remote, "kept"),
+            lambda: topic_bytes(admin, remote, "kept"),
             lambda seen: (
                 set(seen.replicas) == {(0, 1), (0, 2)}
                 and max(seen.replicas.values()) <= largest_local(MIB, keep)
@@ -160,7 +159,7 @@ def test_every_call_of_the_manager(tiered):
         env={
             "TESTBED_S3_ENDPOINT": tiered.objectstore.endpoint,
             "TESTBED_S3_BUCKET": TIERED,
-            "TESTBED_S3_CREDENTIALS": str(credentials.path(tiered.name)),
+            "TESTBED_S3_CREDENTIALS": str(states.credentials_path(tiered.name)),
         },
     )
 
@@ -189,7 +188,7 @@ def test_a_store_that_is_killed_in_the_middle_loses_nothing(tiered, remote):
     tiered.objectstore.wait_ready()
     with tiered.admin() as admin:
         wait_local(admin, remote, "through")
-    found = accounted(tiered, remote)
+    found = accounted(tiered.objectstore, remote)
     print(f"{copied:,} bytes were copied when the store was killed; now {found}")
     assert found.missing == ()
     whole(tiered, fill)
@@ -201,7 +200,7 @@ def test_a_broker_that_is_killed_while_it_uploads_loses_nothing(tiered, remote):
         # A fault is healed on a testbed that is whole.
         tiered.node("b2").start()
         tiered.wait_serving()
-    begun = {s.of for s in remote.segments("killed") if s.state is State.COPY_STARTED and s.broker == 2}
+    begun = {s.of for s in remote.segments("killed") if s.state is SegmentState.COPY_STARTED and s.broker == 2}
     assert begun, "nothing was under way when it was killed: nothing was tested"
     with tiered.admin() as admin:
         wait_for(
@@ -214,7 +213,7 @@ def test_a_broker_that_is_killed_while_it_uploads_loses_nothing(tiered, remote):
         wait_until(
             lambda: all(len(state.isr) == 2 for state in admin.partitions(["killed"]).values()), 60, 0.2, "full ISRs"
         )
-    found = accounted(tiered, remote)
+    found = accounted(tiered.objectstore, remote)
     print(f"{len(begun)} copies were under way; now {found}")
     assert found.missing == ()
     # What lies there and nobody refers to is of the copies that the killed broker had begun, and of no others.
@@ -232,13 +231,13 @@ def test_ten_thousand_segments(tiered, remote):
         admin.create_topic("many", {p: [p % 3 + 1] for p in range(partitions)}, settings)
         one_by_one(tiered, fill)
         wait_for(
-            lambda: sum(s.state is State.COPIED for s in remote.segments("many")),
+            lambda: sum(s.state is SegmentState.COPIED for s in remote.segments("many")),
             lambda copied: copied >= 10_000,
             1800,
             2,
             "10,000 segments in the store",
         )
-    found = accounted(tiered, remote)
+    found = accounted(tiered.objectstore, remote)
     assert found.missing == ()
     print(found)
     whole(tiered, fill)
@@ -253,7 +252,7 @@ def test_the_same_manager_in_other_releases(own_state, engine, version):
         fill = filled(testbed, "far", [1, 2], mib=24)
         with testbed.admin() as admin, RemoteLog(testbed.bootstrap) as remote:
             wait_local(admin, remote, "far")
-            assert accounted(testbed, remote).missing == ()
+            assert accounted(testbed.objectstore, remote).missing == ()
         whole(testbed, fill)
     finally:
         testbed.close()

@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from testbed.hosts.namespace import NamespaceShell
-from testbed.network.measure import HIGHEST, LOWEST, carried
+from testbed.hosts.host import NamespaceShell
+from testbed.network.measure import HIGHEST, LOWEST, carried, highest_ratio
 from testbed.network.shape import payload_bytes_per_s
-from testbed.network.uplinks import highest_ratio
 from testbed.provision.containers import Engine
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed

@@ -13,7 +13,7 @@ from testbed.experiments.mover import MoveSetup
 from testbed.experiments.scene import Group
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import TopicPartition
-from testbed.probes.loglines import entries
+from testbed.probes.logwatch import entries
 from testbed.reassignment.changes import EVERY_BROKER, LEADER_RATE
 from testbed.reassignment.journal import JournalFolder
 from testbed.topology.find import find

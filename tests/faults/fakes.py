@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from testbed.errors import TestbedError
 from testbed.faults.cuts import program
 from testbed.faults.network import ports_of, shapes
-from testbed.hosts import Result
+from testbed.hosts import CommandResult
 from testbed.network.addresses import AddressPlan
 from testbed.owner import Owner
 from testbed.provision import serving
@@ -107,7 +107,7 @@ class FakeHost:
 
     def run(self, command, *, timeout_s=60.0, check=True, stdin=b""):
         out, status = self._answer(command)
-        return Result(" ".join(command), status, out, "", 0.0)
+        return CommandResult(" ".join(command), status, out, "", 0.0)
 
     def _answer(self, command):
         if command[0] == "ping":

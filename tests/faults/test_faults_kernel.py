@@ -9,9 +9,9 @@ import pytest
 
 from testbed.faults import Faults, network, parse_fault
 from testbed.faults.devices import Devices
-from testbed.hosts.namespace import NamespaceShell
+from testbed.hosts.host import NamespaceShell
+from testbed.network.apply import make_fabric, shaping_differences
 from testbed.network.fabric import driver_device
-from testbed.provision.shaping import differences, make_fabric
 from testbed.topology import loads
 from testbed.wait import wait_until
 from tests.faults.fakes import FakeTestbed
@@ -72,7 +72,7 @@ class Lab(FakeTestbed):
         assert [link["ifname"] for link in links if "UP" not in link["flags"]] == []
         assert "clsact" not in shell.run(["tc", "qdisc", "show"]).stdout
         assert "htb" not in shell.run(["tc", "qdisc", "show", "dev", "up1"]).stdout
-        assert differences(TOPOLOGY, fabric, pids) == []
+        assert shaping_differences(TOPOLOGY, fabric, pids) == []
         return True
 
 
@@ -115,7 +115,7 @@ def test_a_cut_both_ways_and_one_way(lab):
     faults = Faults(lab)
     with faults.injected(parse_fault("nic-cut hosts=b1 peers=b2")):
         assert (lab.reached("b1"), lab.reached("b3")) == ({"b3"}, {"b1", "b2"})
-        assert any("clsact" in difference for difference in differences(TOPOLOGY, *lab.pids()))
+        assert any("clsact" in difference for difference in shaping_differences(TOPOLOGY, *lab.pids()))
         with faults.injected(parse_fault("nic-cut hosts=b1 peers=b3 direction=receive")):
             assert lab.reached("b1") == set()
         assert lab.reached("b1") == {"b3"}
@@ -143,11 +143,11 @@ def test_rates_are_the_lowest_and_then_the_declared_ones(lab):
     faults.add(parse_fault("nic-rate host=b1 rate=50mbit direction=receive"))
     faults.add(parse_fault("uplink-rate rack=r1 rate=50mbit"))
     faults.add(parse_fault("uplink-rate rack=r2 rate=50mbit"))
-    told = "\n".join(differences(TOPOLOGY, *lab.pids()))
+    told = "\n".join(shaping_differences(TOPOLOGY, *lab.pids()))
     assert "b1 data0 transmit: rate is 8kbit; declared is 400mbit" in told
     assert "rack r1 uplink receive: rate is 50mbit; declared is 200mbit" in told
     faults.clear(first)
-    told = "\n".join(differences(TOPOLOGY, *lab.pids()))
+    told = "\n".join(shaping_differences(TOPOLOGY, *lab.pids()))
     assert "b1 data0 transmit: rate" not in told
     assert "b1 data0 receive: rate is 50mbit; declared is 400mbit" in told
     faults.clear()

@@ -13,7 +13,7 @@ from testbed.faults import Faults, parse_fault, stores
 from testbed.faults.leftovers import heal_leftovers
 from testbed.faults.parse import as_text
 from testbed.faults.processes import start
-from testbed.hosts import CommandFailed, Daemon, Result
+from testbed.hosts import CommandFailed, CommandResult, Daemon
 from testbed.objectstore.server import DATA_DIR, PID_FILE
 from testbed.owner import Owner
 from testbed.provision import state as states
@@ -44,7 +44,7 @@ class LocalHost:
         words = [command] if isinstance(command, str) else list(command)
         if words[0] == "df":
             there = self.size(stores.FILLER)
-            return Result("df", 0, f"Avail Size\n{FREE + stores.left_when_full(SIZE) - there} {SIZE}\n", "", 0.0)
+            return CommandResult("df", 0, f"Avail Size\n{FREE + stores.left_when_full(SIZE) - there} {SIZE}\n", "", 0.0)
         local = [word.replace("/var/", f"{self._root}/var/").replace("/run/", f"{self._root}/run/") for word in words]
         done = subprocess.run(
             ["sh", "-c", local[0]] if isinstance(command, str) else local,
@@ -53,7 +53,7 @@ class LocalHost:
             timeout=timeout_s,
             check=False,
         )
-        result = Result(" ".join(words), done.returncode, done.stdout, done.stderr, 0.0)
+        result = CommandResult(" ".join(words), done.returncode, done.stdout, done.stderr, 0.0)
         if check and done.returncode:
             raise CommandFailed(self.name, result)
         return result

@@ -12,8 +12,7 @@ from testbed.incidents.evidence import US, Evidence
 from testbed.incidents.ground import allowed, judge_ground, on_ground
 from testbed.incidents.judgement import as_foretold
 from testbed.incidents.read import loads
-from testbed.probes.allowlist import shipped, unexplained
-from testbed.probes.loglines import entries
+from testbed.probes.logwatch import entries, shipped, unexplained
 from tests.incidents.files import SMALL, small
 
 BROKERS = ("b1", "b2")

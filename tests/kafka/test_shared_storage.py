@@ -10,7 +10,7 @@ from testbed.kafka.node import PROPERTIES, node_files
 from testbed.kafka.properties import server_properties
 from testbed.kafka.shared_storage import with_credentials
 from testbed.network.addresses import AddressPlan
-from testbed.objectstore.credentials import FILE as CREDENTIALS
+from testbed.objectstore.server import CREDENTIALS_FILE as CREDENTIALS
 from testbed.provision.describe import describe
 from testbed.topology import load_document
 

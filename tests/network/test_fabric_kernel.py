@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import pytest
 
 from testbed.network.addresses import AddressPlan
-from testbed.network.apply import apply
+from testbed.network.apply import apply, shaping_differences
 from testbed.network.fabric import wire
 from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.containers import SYSCTLS
-from testbed.provision.shaping import differences
 from testbed.topology import Topology, loads
 from testbed.wait import wait_for
 
@@ -117,16 +116,16 @@ def fabric() -> Iterator[Fabric]:
 
 
 def test_all_shaping_is_read_back_uplinks_and_further_nics_included(fabric: Fabric) -> None:
-    assert differences(fabric.topology, fabric.pids["fabric"], fabric.pids) == []
+    assert shaping_differences(fabric.topology, fabric.pids["fabric"], fabric.pids) == []
     change = ["class", "change", "dev", "dn0", "classid", "1:10", "htb", "rate", "1gbit", "ceil", "1gbit"]
     fabric.run("fabric", "tc", *change, "burst", "16384", "cburst", "16384", "quantum", "1514")
     try:
-        told = differences(fabric.topology, fabric.pids["fabric"], fabric.pids)
+        told = shaping_differences(fabric.topology, fabric.pids["fabric"], fabric.pids)
         assert told[:1] == ["rack left uplink receive: rate is 1gbit; declared is 20mbit"]
     finally:
         change[-3], change[-1] = "20mbit", "20mbit"
         fabric.run("fabric", "tc", *change, "burst", "16384", "cburst", "16384", "quantum", "1514")
-    assert differences(fabric.topology, fabric.pids["fabric"], fabric.pids) == []
+    assert shaping_differences(fabric.topology, fabric.pids["fabric"], fabric.pids) == []
 
 
 def test_each_address_is_answered_by_its_own_nic(fabric: Fabric) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
+from testbed.network.apply import FABRIC, MACHINE, compare_links, link_ends
 from testbed.network.fabric import driver_device
-from testbed.network.links import FABRIC, MACHINE, compare_links, ends
 from testbed.topology import loads
 
 TWO = loads(
@@ -14,7 +14,7 @@ TWO = loads(
 def as_it_should_be():
     """What `ip` says everywhere when all links are up."""
     found = {}
-    for end in ends("t", TWO):
+    for end in link_ends("t", TWO):
         found.setdefault(end.host, []).append({"ifname": end.device, "flags": ["BROADCAST", "UP"]})
     return found
 

@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.hosts import Result
+from testbed.hosts import CommandResult
 from testbed.network.addresses import AddressPlan
-from testbed.network.measure import LinkRate
+from testbed.network.measure import ByteCount, LinkRate, highest_ratio, measure_uplinks, uplink_flows
 from testbed.network.shape import payload_bytes_per_s
-from testbed.network.uplinks import Counted, flows, highest_ratio, measure_uplinks
 from testbed.topology import loads
 from testbed.topology.find import find
 from testbed.topology.links import Nic
@@ -68,13 +67,13 @@ class FakeShell:
         if isinstance(command, str):
             self.world.cut()
         elif command[0] == "python3":
-            return Result("", 0, self.world.count(json.loads(command[-1])), "", 0.0)
+            return CommandResult("", 0, self.world.count(json.loads(command[-1])), "", 0.0)
         elif command[1] == "-c":
             self.world.send()
-            return Result("", 1, "cut off", "", 0.0)
+            return CommandResult("", 1, "cut off", "", 0.0)
         else:
             self.world.receive()
-        return Result("", 0, "", "", 0.0)
+        return CommandResult("", 0, "", "", 0.0)
 
 
 def test_the_most_that_can_be_read_is_the_rate_a_bucket_and_a_frame():
@@ -83,19 +82,19 @@ def test_the_most_that_can_be_read_is_the_rate_a_bucket_and_a_frame():
 
 
 def test_each_reading_lies_between_two_looks_at_the_clock():
-    counted = Counted.between((10.0, 1_000, 10.002), (12.0, 26_000, 12.004))
+    counted = ByteCount.between((10.0, 1_000, 10.002), (12.0, 26_000, 12.004))
     assert (counted.bytes, counted.seconds) == (25_000, pytest.approx(2.001))
     assert counted.unsure_s == pytest.approx(0.003)  # 1.998 s at least, 2.004 s at most
 
 
 def test_every_nic_of_the_rack_takes_part():
-    assert [(f.host.name, f.at, f.rate_bps, f.offered_bps) for f in flows(NARROW, "right", "transmit")] == [
+    assert [(f.host.name, f.at, f.rate_bps, f.offered_bps) for f in uplink_flows(NARROW, "right", "transmit")] == [
         ("b3", "port2", 400_000_000, 0),
         ("b4", "port3", 400_000_000, 0),
     ]
     two = topology("{rate: 1gbit}", "{rate: 100mbit}")
     more = replace(two, hosts=(replace(two.hosts[0], more_nics=(replace(Nic.symmetric(200_000_000), name="repl0"),)),))
-    assert [(f.nic, f.at, f.rate_bps) for f in flows(more, "r1", "receive")] == [
+    assert [(f.nic, f.at, f.rate_bps) for f in uplink_flows(more, "r1", "receive")] == [
         (0, "port0", 100_000_000),
         (1, "port0n1", 200_000_000),
     ]
@@ -103,9 +102,9 @@ def test_every_nic_of_the_rack_takes_part():
 
 def test_datagrams_fill_what_delay_and_loss_would_leave_in_shares_as_the_nics_are():
     far = topology("{rate: 80mbit, delay: 10ms, loss: 50%}", "{rate: 300mbit}", "{rate: 100mbit}")
-    assert [flow.offered_bps for flow in flows(far, "r1", "receive")] == [132_000_000, 44_000_000]
+    assert [flow.offered_bps for flow in uplink_flows(far, "r1", "receive")] == [132_000_000, 44_000_000]
     slow = topology("{rate: 1gbit, delay: 10ms}", "{rate: 300mbit}", "{rate: 100mbit}")
-    assert [flow.offered_bps for flow in flows(slow, "r1", "receive")] == [330_000_000, 110_000_000]
+    assert [flow.offered_bps for flow in uplink_flows(slow, "r1", "receive")] == [330_000_000, 110_000_000]
 
 
 def test_an_uplink_is_judged_by_what_its_hosts_can_send():

@@ -7,8 +7,9 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.network.addresses import AddressPlan
-from testbed.objectstore import Credentials, ObjectStore, credentials, server
+from testbed.objectstore import Credentials, ObjectStore, server
 from testbed.owner import Owner
+from testbed.provision import state as states
 from testbed.provision.disks import DiskMount
 from testbed.provision.labels import Labels
 from testbed.provision.plan import Identity, host_spec
@@ -60,11 +61,11 @@ def test_credentials_are_new_each_time_and_are_not_shown():
 def test_credentials_are_kept_for_their_owner_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     with pytest.raises(TestbedError, match=r"s3-credentials, with which testbed one's object store is used, cannot be"):
-        credentials.load("one")
-    credentials.path("one").parent.mkdir(parents=True)
-    credentials.save("one", KEYS)
-    assert credentials.load("one") == KEYS
-    assert credentials.path("one").stat().st_mode & 0o777 == 0o600
+        states.load_credentials("one")
+    states.credentials_path("one").parent.mkdir(parents=True)
+    states.write_credentials("one", KEYS)
+    assert states.load_credentials("one") == KEYS
+    assert states.credentials_path("one").stat().st_mode & 0o777 == 0o600
 
 
 def specs(found, **more):
@@ -80,13 +81,17 @@ def specs(found, **more):
 def test_who_serves_or_uses_the_store_has_its_credentials_in_private_files(tmp_path):
     identity, found = specs(topology(1), minio=tmp_path / "minio")
     keys = identity.store
-    for name, files in (("b1", {credentials.FILE}), ("s1", {credentials.FILE, server.ENVIRONMENT}), ("l1", set())):
+    for name, files in (
+        ("b1", {server.CREDENTIALS_FILE}),
+        ("s1", {server.CREDENTIALS_FILE, server.ENVIRONMENT}),
+        ("l1", set()),
+    ):
         spec = found[name]
         holding = {path for path, content in spec.files.items() if keys.secret_key.encode() in content}
         assert holding == files <= {*spec.private_files}, name
         said = [*spec.command, *spec.labels.values(), *spec.names, *spec.read_only_mounts]
         assert not any(keys.secret_key in word or keys.access_key in word for word in said)
-    assert found["s1"].files[credentials.FILE] == keys.text().encode()
+    assert found["s1"].files[server.CREDENTIALS_FILE] == keys.text().encode()
     assert found["s1"].read_only_mounts == {str(tmp_path / "minio"): server.BINARY}
     assert server.BINARY not in {*found["b1"].read_only_mounts.values()}
 
@@ -99,7 +104,7 @@ def test_its_disk_is_where_its_objects_are():
 def test_without_an_object_store_there_are_no_credentials():
     identity, found = specs(topology(0))
     assert identity.store is None
-    assert credentials.FILE not in found["b1"].files
+    assert server.CREDENTIALS_FILE not in found["b1"].files
 
 
 class Health(http.server.BaseHTTPRequestHandler):

@@ -8,10 +8,22 @@ from results.contract.logs import HostLog, LogFinding
 from results.criteria.log_judgement import judge_logs
 from testbed.errors import TestbedError
 from testbed.faults.parse import kinds as fault_kinds
-from testbed.hosts import CommandFailed, Result
-from testbed.probes.allowlist import Allowance, AllowListError, during, loads, new_replicas, shipped, unexplained
-from testbed.probes.loglines import Entry, entries
-from testbed.probes.logwatch import MOST_KINDS, LogWatch, kinds, read_since
+from testbed.hosts import CommandFailed, CommandResult
+from testbed.probes.logwatch import (
+    MOST_KINDS,
+    Allowance,
+    AllowListError,
+    LogEntry,
+    LogWatch,
+    during,
+    entries,
+    kinds,
+    loads,
+    new_replicas,
+    read_since,
+    shipped,
+    unexplained,
+)
 
 HEAD = "[2026-11-21 19:39:15,554]"
 MOVED = (
@@ -34,7 +46,7 @@ Exception in thread "main" java.lang.OutOfMemoryError: Java heap space
 
 
 def entry(level="WARN", message="m", logger="a.B", trace=()):
-    return Entry(1, level, logger, message, trace)
+    return LogEntry(1, level, logger, message, trace)
 
 
 class TestLines:
@@ -370,7 +382,7 @@ class FakeHost:
 
     def run(self, command):
         if self.log is None and "else echo 0" not in command:
-            result = Result(command, 1, "", "stat: cannot statx: No such file or directory", 0.0)
+            result = CommandResult(command, 1, "", "stat: cannot statx: No such file or directory", 0.0)
             raise CommandFailed(self.name, result)
         size = len(self.log or b"")
         if "tail" not in command:
@@ -382,7 +394,7 @@ class FakeHost:
 
 def watching(*hosts, allowances=()):
     kafka = {host.name: "4.3.1" for host in hosts}
-    testbed = SimpleNamespace(hosts={host.name: host for host in hosts}, state=SimpleNamespace(kafka=kafka))
+    testbed = SimpleNamespace(hosts={host.name: host for host in hosts}, kafka_versions=kafka)
     return LogWatch(testbed, allowances)
 
 

@@ -1,4 +1,4 @@
-from testbed.probes.stores import watch_stores
+from testbed.probes.brokers import watch_stores
 from testbed.topology import loads
 
 HOSTS = (

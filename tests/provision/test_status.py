@@ -3,7 +3,7 @@ import pytest
 from testbed.faults.journal import Entry
 from testbed.faults.parse import parse_fault
 from testbed.network.addresses import AddressPlan
-from testbed.network.links import End, Fallen
+from testbed.network.apply import BrokenLink, LinkEnd
 from testbed.owner import Owner
 from testbed.provision.status import Seen, describe, remarks, rows
 from testbed.topology import loads
@@ -71,7 +71,7 @@ def entry(number, owner):
             "fault 4: nic-down host=b1, since now, by process 1 (dead: `testbed gc` heals it)",
         ),
         (
-            {"links": (Fallen(End("rack r1's uplink", "", "up0"), "down"),)},
+            {"links": (BrokenLink(LinkEnd("rack r1's uplink", "", "up0"), "down"),)},
             "rack r1's uplink is down (up0 in the fabric)",
         ),
         ({"shaping": ("b1 data0 transmit: not shaped",)}, "shaping differs: b1 data0 transmit: not shaped"),

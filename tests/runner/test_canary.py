@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.hosts.host import Result
+from testbed.hosts.host import CommandResult
 from testbed.runner import canary
 from testbed.runner import transfer as module
 from testbed.runner.canary import cpu_s, ends, ideal_bytes_per_s, memory_s
@@ -35,7 +35,7 @@ class LocalHost:
         done = subprocess.run(
             [sys.executable, *words[1:]], capture_output=True, text=True, timeout=timeout_s, check=True
         )
-        return Result("", done.returncode, done.stdout, done.stderr, 0.0)
+        return CommandResult("", done.returncode, done.stdout, done.stderr, 0.0)
 
     def spawn(self, words):
         return LocalProcess(words)

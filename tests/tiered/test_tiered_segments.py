@@ -3,10 +3,8 @@
 import pytest
 
 from testbed.errors import TestbedError, UsageError
-from testbed.tiered.local import Local
-from testbed.tiered.objects import account, parse
-from testbed.tiered.segments import Segment, SegmentId, State, Update, decode, replay
-from testbed.tiered.topics import tiered_topic
+from testbed.tiered.segments import Segment, SegmentId, SegmentState, SegmentUpdate, account, decode, parse_key, replay
+from testbed.tiered.topics import TopicBytes, tiered_topic
 from tests.tiered import records
 
 TOPIC_ID, ONE, TWO, THREE = (c * 21 + "A" for c in "tabc")
@@ -24,12 +22,14 @@ def key(id, start, kind):
 @pytest.mark.parametrize("more", [{}, {"epochs": ((0, 0), (7, 1200)), "custom": b"abc"}, {"more": b"\x01\x00\x01\x01"}])
 def test_a_segments_record(more):
     of = SegmentId(*WHERE, ONE)
-    assert decode(made(ONE, 1200, 1399, 1 << 20, **more)) == Segment(of, 1200, 1399, 1 << 20, 2, State.COPY_STARTED)
+    assert decode(made(ONE, 1200, 1399, 1 << 20, **more)) == Segment(
+        of, 1200, 1399, 1 << 20, 2, SegmentState.COPY_STARTED
+    )
 
 
 def test_an_updates_record():
     of = SegmentId(*WHERE, ONE)
-    assert decode(records.update(*WHERE, ONE, 1, custom=b"x" * 200)) == Update(of, State.COPIED)
+    assert decode(records.update(*WHERE, ONE, 1, custom=b"x" * 200)) == SegmentUpdate(of, SegmentState.COPIED)
 
 
 @pytest.mark.parametrize(
@@ -51,15 +51,18 @@ def test_replayed():
     known = {}
     replay(known, [made(ONE, 0, 9, 100), made(TWO, 10, 19, 100), records.update(*WHERE, ONE, 1)])
     replay(known, [records.update(*WHERE, THREE, 1)])  # of a segment whose begin was not seen
-    assert {of.id: segment.state for of, segment in known.items()} == {ONE: State.COPIED, TWO: State.COPY_STARTED}
+    assert {of.id: segment.state for of, segment in known.items()} == {
+        ONE: SegmentState.COPIED,
+        TWO: SegmentState.COPY_STARTED,
+    }
 
 
 def test_keys():
-    found = parse(key(ONE, 1200, "timeindex"), 96)
+    found = parse_key(key(ONE, 1200, "timeindex"), 96)
     assert found is not None
     assert (found.of, found.start_offset, found.kind, found.bytes) == (SegmentId(*WHERE, ONE), 1200, "timeindex", 96)
-    assert parse("calls/" + key(ONE, 1200, "log"), 1) is None
-    assert parse(key(ONE, 1200, "tmp"), 1) is None
+    assert parse_key("calls/" + key(ONE, 1200, "log"), 1) is None
+    assert parse_key(key(ONE, 1200, "tmp"), 1) is None
 
 
 def test_the_store_against_the_metadata():
@@ -90,11 +93,11 @@ def test_the_store_against_the_metadata():
 
 
 def test_the_largest_share_of_any_replica_counts():
-    seen = Local({(0, 1): 50, (0, 2): 80, (1, 2): 90}, {0: 1000, 1: 10_000})
+    seen = TopicBytes({(0, 1): 50, (0, 2): 80, (1, 2): 90}, {0: 1000, 1: 10_000})
     assert seen.share == pytest.approx(0.08)
     assert str(seen).startswith("partition 0 has 80 bytes on broker 2 and 1,000 in the store (3 replicas, 220 bytes")
-    assert Local({(0, 1): 5}, {}).share > 1
-    assert Local({}, {0: 9}).share > 1
+    assert TopicBytes({(0, 1): 5}, {}).share > 1
+    assert TopicBytes({}, {0: 9}).share > 1
 
 
 def test_a_tiered_topics_configuration():
