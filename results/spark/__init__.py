@@ -1,1 +1,1 @@
-"""Spark over the store: the same measures by SQL (`session`, then `recompute`), then the same judgement."""
+"""Spark over the store: a session, and runs judged again on its workers by the functions that judge one run."""

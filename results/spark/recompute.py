@@ -1,17 +1,22 @@
-"""Runs of a store judged again: measures by Spark SQL, criteria by the same judgement as when they were recorded."""
+"""Runs of a store judged again on Spark's workers, by the same functions that judge a run when it is recorded."""
 
-from collections.abc import Sequence
+import functools
+import pickle
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
 
 from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
-from results.criteria.registry import Judgement, UnknownExperimentError, judge, rules_for
-from results.spark.move_measures import measure_moves
-from results.spark.relocation_measures import measure_relocations
-from results.spark.sources import views
-from results.spark.step_measures import measure_stepped
+from results.criteria.registry import Judgement, UnknownExperimentError, judge
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_JUDGED = "run_id string, judgement binary, problem string"
+_SCHEMA = pa.schema([("run_id", pa.string()), ("judgement", pa.binary()), ("problem", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,45 +27,63 @@ class Recomputed:
     problems: tuple[str, ...]
 
 
-def recompute(spark: SparkSession, store: Store, run_ids: Sequence[str] | None = None) -> Recomputed:
+def recompute(spark: "SparkSession | None", store: Store, run_ids: Sequence[str] | None = None) -> Recomputed:
     """Judge runs again, all of the store's when no ids are given. Raises StoreError for an id that is not there.
 
-    A corrupt manifest, a file that differs from its digest or an experiment without rules hides no other run.
+    A corrupt manifest, a file that differs from its digest or an experiment without rules hides no other run. Incidents
+    carry their findings in the manifest: `spark` may be None when the runs are incidents only.
     """
     scan = store.scan() if run_ids is None else None
-    found = scan.manifests if scan else tuple(store.manifest(r) for r in run_ids or ())
+    manifests = scan.manifests if scan else tuple(store.manifest(r) for r in run_ids or ())
     problems = list(scan.problems) if scan else []
-    manifests = []
-    for manifest in found:
-        if problem := _problem(store, manifest):
-            problems.append(problem)
+    judgements: dict[str, Judgement] = {}
+    remote = []
+    for manifest in manifests:
+        if manifest.incident is None:
+            remote.append(manifest.run_id)
+        elif isinstance(found := _judged(store, manifest), Judgement):
+            judgements[manifest.run_id] = found
         else:
-            manifests.append(manifest)
-    if not manifests:
-        return Recomputed({}, tuple(problems))
-    # An incident was judged by its file's own sentences: there is nothing to measure again.
-    judgements = {m.run_id: judge(m, None, None) for m in manifests if m.incident is not None}
-    manifests = [m for m in manifests if m.incident is None]
-    if not manifests:
-        return Recomputed(judgements, tuple(problems))
-    with views(spark, store, manifests):
-        moves = [m for m in manifests if m.steps is None and m.relocation is None]
-        measures = measure_moves(spark, moves) if moves else {}
-        measures |= measure_stepped(spark, [m for m in manifests if m.steps is not None])
-        measures |= measure_relocations(spark, [m for m in manifests if m.relocation is not None])
-    judgements |= {
-        m.run_id: Judgement(tuple(rules_for(m.experiment).judge(m, measures[m.run_id])), measures[m.run_id])
-        for m in manifests
-    }
+            problems.append(found)
+    if remote:
+        if spark is None:
+            raise ValueError(f"a Spark session is needed to judge {remote[0]}")
+        tasks = min(spark.sparkContext.defaultParallelism, len(remote))
+        frame = spark.createDataFrame([(run_id,) for run_id in remote], "run_id string")
+        found_rows = frame.repartitionByRange(tasks, "run_id").mapInArrow(
+            functools.partial(_judge_all, store.location), _JUDGED
+        )
+        for row in sorted(found_rows.collect(), key=lambda row: str(row.run_id)):
+            if row.problem is not None:
+                problems.append(row.problem)
+            else:
+                judgements[row.run_id] = pickle.loads(bytes(row.judgement))
     return Recomputed(judgements, tuple(problems))
 
 
-def _problem(store: Store, manifest: Manifest) -> str | None:
+def _judge_all(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Judge each run of the batches on a worker; yield its judgement, or why it could not be judged."""
+    store = Store.open(location)
+    for batch in batches:
+        rows: list[dict[str, Any]] = []
+        for run_id in batch.column("run_id").to_pylist():
+            try:
+                found = _judged(store, store.manifest(run_id))
+            except Exception as error:  # noqa: BLE001 - one damaged run must not hide the others
+                found = f"run {run_id}: {error}" if isinstance(error, StoreError) else f"run {run_id}: {error!r}"
+            if isinstance(found, Judgement):
+                rows.append({"run_id": run_id, "judgement": pickle.dumps(found), "problem": None})
+            else:
+                rows.append({"run_id": run_id, "judgement": None, "problem": found})
+        yield pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)
+
+
+def _judged(store: Store, manifest: Manifest) -> Judgement | str:
+    """Return the run's judgement, or a line that says why it cannot be judged."""
     try:
-        rules_for(manifest.experiment)
         store.verify(manifest.run_id)
-    except (UnknownExperimentError, StoreError) as error:
+        if manifest.incident is not None:
+            return judge(manifest, None, None)
+        return judge(manifest, store.samples(manifest.run_id), store.events(manifest.run_id))
+    except (UnknownExperimentError, StoreError, ValueError) as error:
         return f"run {manifest.run_id}: {error}"
-    if any(each is not None for each in (manifest.incident, manifest.steps, manifest.relocation)):
-        return None
-    return None if manifest.move is not None else f"run {manifest.run_id}: its manifest has no move"

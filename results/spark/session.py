@@ -94,8 +94,6 @@ def _settings(folder: str, memory: str, *, local: bool) -> dict[str, str]:
         # Runs are small: planning again between stages and compiling each of them cost more than they save.
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "false",
-        # Columns that build on each other are resolved one level at a time.
-        "spark.sql.analyzer.maxIterations": "400",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

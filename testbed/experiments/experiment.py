@@ -35,8 +35,6 @@ class Context:
     recorder: Recorder
     progress: Callable[[str], None]
     run_id: str
-    measured: Callable[[], None]
-    """To be called when nothing is measured any more: what would have been load may begin."""
 
     def number(self, name: str) -> float:
         """A setting that is a number."""

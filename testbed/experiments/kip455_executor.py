@@ -220,7 +220,6 @@ def run_scenario(context: Context, scenario: Kip455Scenario) -> Outcome:
         with recorder.step("settle"):
             executor.settle()
         recorder.stop()
-        context.measured()
         compared = executor.trace.finish(_readable(context))
         watch.allow(new_replicas([executor.topic], context.testbed.state.kafka), *during(frozenset(executor.kinds)))
         logs = watch.logs()

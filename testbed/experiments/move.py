@@ -48,7 +48,6 @@ def run_move(context: Context, setup: MoveSetup, make: MakeMover = Mover) -> Out
             recorder.wait_for_all()
             recorder.wait_for_all()
             recorder.stop()
-        context.measured()
         records, live = mover.audit()
         logs = watch.logs()
     missing = setup.during.missing()

@@ -148,7 +148,6 @@ def run_relocation(context: Context, setup: MoveSetup, make: MakeRelocator = Rel
         recorder.wait_for_all()
         recorder.wait_for_all()
         recorder.stop()
-        context.measured()
         records, live = mover.audit()
         logs = watch.logs()
     return Outcome(

@@ -1,14 +1,12 @@
-"""Running one experiment: bring up, run, judge, commit, judge again in Spark from what was committed, report."""
+"""Run one experiment: bring up, run, judge, commit, report; and have Spark judge committed runs again."""
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from results.contract.manifest import new_run_id
 from results.contract.schema import Criterion, Verdict, events_table, samples_table
@@ -16,7 +14,6 @@ from results.contract.store import RunData, Store
 from results.criteria import Judgement, judge
 from results.criteria.left_out import LeftOut, left_out
 from results.spark.recompute import recompute
-from results.spark.session import session
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.commits import commit
 from testbed.experiments.experiment import (
@@ -39,12 +36,18 @@ from testbed.provision.testbed import Testbed
 from testbed.software.source import parse_source
 from testbed.topology.find import find
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What somebody wants run. `on` names a testbed that is up; otherwise one is made, and removed afterwards."""
+    """One run to make. `on` names a testbed that is up; otherwise one is made, and removed afterwards.
+
+    With `confirm` Spark judges the run again, from the store.
+    """
 
     experiment: str
     settings: Sequence[str] = ()
@@ -53,6 +56,7 @@ class Request:
     topology: str | None = None
     kafka: str | None = None
     store: str | None = None
+    confirm: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +83,23 @@ def run(request: Request, progress: Progress) -> Finished:
     settings = read_settings(experiment, request.profile, request.settings)
     store = Store.open(request.store or default_store())
     run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
-    with SparkAhead() as spark:
-        with ExitStack() as stack:
-            testbed = _testbed(request, experiment, settings, run_id, stack, progress)
-            run_on(testbed, experiment, settings, request.profile, run_id, store, progress, measured=spark.start)
-        # The testbed is gone (or left as it was): from here on only the store is looked at.
-        recomputed = confirm(spark.session(), store, [run_id])[run_id]
+    with ExitStack() as stack:
+        testbed = _testbed(request, experiment, settings, run_id, stack, progress)
+        judgement = run_on(testbed, experiment, settings, request.profile, run_id, store, progress)
+    if request.confirm:  # the testbed is gone, or is left as it was
+        from results.spark.session import session  # the import takes a second, and most runs do without
+
+        with session() as spark:
+            judgement = confirm(spark, store, [run_id])[run_id]
         progress("judged again from the store, in Spark: the same verdict")
-        run_manifest = store.manifest(run_id)
-        report = write_report(store, run_manifest, recomputed)
+    run_manifest = store.manifest(run_id)
+    report = write_report(store, run_manifest, judgement)
     return Finished(
         run_id,
         experiment.name,
-        recomputed.verdict,
-        recomputed.criteria,
-        figures(run_manifest, recomputed.measures),
+        judgement.verdict,
+        judgement.criteria,
+        figures(run_manifest, judgement.measures),
         report,
         store.location,
         left_out(run_manifest),
@@ -134,19 +140,18 @@ def run_on(
     store: Store,
     progress: Progress,
     *,
-    measured: Callable[[], None] = lambda: None,
     recorder: Recorder | None = None,
 ) -> Judgement:
     """Run an experiment on a testbed that is ready for it, judge it and commit it; the testbed is left as it is then.
 
-    `measured` is called when what would have been load may begin. Who gives a `recorder` has what was seen also of
-    a run that is never committed. Raises `TestbedError` when there is no run.
+    A caller that gives a `recorder` has its samples also of a run that is never committed. Raises `TestbedError` when
+    there is no run.
     """
     recorder = recorder or Recorder()
     started = datetime.now(UTC)
     try:
         with explained(testbed.engine, testbed.state), guarded(testbed.state):
-            outcome: Outcome = experiment.run(Context(testbed, settings, recorder, progress, run_id, measured))
+            outcome: Outcome = experiment.run(Context(testbed, settings, recorder, progress, run_id))
         if why := why_not_whole(testbed.engine, testbed.state):
             raise NotWhole(testbed.state, why)  # nothing that was seen is about Kafka then
     finally:
@@ -162,8 +167,8 @@ def run_on(
     return judgement
 
 
-def confirm(spark: SparkSession, store: Store, run_ids: Sequence[str]) -> dict[str, Judgement]:
-    """The judgements from the store alone. Raises `TestbedError` when one is not what was recorded with its run."""
+def confirm(spark: "SparkSession", store: Store, run_ids: Sequence[str]) -> dict[str, Judgement]:
+    """Return what Spark judges from the store alone. Raises `TestbedError` when that differs from what was recorded."""
     again = recompute(spark, store, run_ids)
     for run_id in run_ids:
         if run_id not in again.judgements:
@@ -177,30 +182,3 @@ def confirm(spark: SparkSession, store: Store, run_ids: Sequence[str]) -> dict[s
                 f"Spark alone {new}"
             )
     return again.judgements
-
-
-class SparkAhead(AbstractContextManager["SparkAhead"]):
-    """A Spark session that begins to start when the measuring is over, beside what is left to do.
-
-    Never earlier: a starting JVM would be load on the very cores that are being measured.
-    """
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(max_workers=1)
-        self._starting: Future[SparkSession] | None = None
-        self._stack = ExitStack()
-
-    def start(self) -> None:
-        """Begin to start."""
-        if self._starting is None:
-            self._starting = self._pool.submit(lambda: self._stack.enter_context(session()))
-
-    def session(self) -> SparkSession:
-        """The session, as soon as it is there."""
-        self.start()
-        assert self._starting is not None
-        return self._starting.result()
-
-    def __exit__(self, *_error: object) -> None:
-        self._pool.shutdown(wait=True)
-        self._stack.close()

@@ -1,4 +1,4 @@
-"""What a move was to the cluster: NICs, partitions at once, ISRs; numpy's and Spark's figures are the same."""
+"""What a move was to the cluster: NICs, partitions at once, ISRs."""
 
 from dataclasses import replace
 
@@ -6,9 +6,7 @@ import pytest
 
 from results.compare import find_measure, measures, relocation, values_of
 from results.contract.schema import Sample, samples_table
-from results.contract.store import RunData, Store
 from results.criteria import judge
-from results.spark.recompute import recompute
 from tests.results.moves import simulate
 from tests.results.scenes import one_to_two, two_node
 
@@ -75,21 +73,3 @@ def test_measures_that_are_asked_for_are_told_of_a_run_under_load(flapping):
     received = sum(rates.total_bytes for rates in measured.rates if rates.direction == "receive")
     assert values["copied"] == pytest.approx(received / 1e9)
     assert not find_measure("under-min-isr").compared
-
-
-@pytest.mark.spark
-def test_spark_comes_to_the_same(flapping, tmp_path, spark):
-    manifest = replace(flapping.manifest, move=replace(flapping.manifest.move, min_insync=2))
-    samples = listed(flapping, 25.0)
-    expected = judge(manifest, samples, flapping.events)
-    store = Store.open(str(tmp_path))
-    run = replace(manifest, verdict=expected.verdict)
-    store.commit(RunData(run, samples, flapping.events, list(expected.criteria)))
-    [found] = recompute(spark, store).judgements.values()
-    assert found.measures.burden.most_in_flight == 25.0
-    assert found.measures.burden.under_min_isr_s == pytest.approx(expected.measures.burden.under_min_isr_s)
-    assert found.measures.burden.lowest_isr == 1.0
-    for numpy, of_spark in zip(expected.measures.burden.nics, found.measures.burden.nics, strict=True):
-        assert (numpy.host, numpy.direction) == (of_spark.host, of_spark.direction)
-        assert of_spark.mean_bytes_per_s == pytest.approx(numpy.mean_bytes_per_s, rel=1e-9)
-        assert of_spark.peak_bytes_per_s == pytest.approx(numpy.peak_bytes_per_s, rel=1e-9)

@@ -12,7 +12,6 @@ import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +23,6 @@ from results.contract.files import LocalFiles, ObjectFiles
 from results.contract.schema import SAMPLES
 from results.contract.store import Store, StoreError
 from results.contract.tables import same
-from results.spark.sources import _local
 from tests.dying import killed_at
 from tests.results.many import contents, filled, some_runs
 
@@ -422,16 +420,3 @@ def test_a_disk_that_is_full_leaves_everything_as_it_was(tmp_path, data):
             assert hashlib.sha256((tmp_path / file.path).read_bytes()).hexdigest() == file.sha256
     assert json.loads((tmp_path / "index" / "index.json").read_text())["generation"] >= 1
     assert len(names(store, "packs")) == len(store.catalogue.index().packs)
-
-
-def test_spark_gets_a_file_of_its_own_for_a_packed_run(tmp_path, data):
-    """What `views` reads, without a session: the run's id is taken from the path."""
-    store = filled(Store.open(tmp_path / "store"), some_runs(data, 3))
-    run_id = store.runs()[1]
-    for packed in (False, True):
-        manifest = store.manifest(run_id)
-        assert manifest.files[0].packed == packed
-        path = Path(_local(store, manifest, "samples", tmp_path / "copies"))
-        assert path.parts[-3:] == ("runs", run_id, "samples.parquet")
-        assert store.samples(run_id).equals(pq.read_table(path).drop_columns(["run_id"]))
-        compact(store, grace=NOW)

@@ -3,10 +3,7 @@
 import pytest
 
 from results.contract.schema import Sample, samples_table
-from results.contract.store import Store
 from results.criteria import judge
-from results.spark.recompute import recompute
-from tests.results.judged import commit_judged
 from tests.results.moves import simulate
 from tests.results.scenes import two_node
 from tests.results.test_results_burden import WHERE
@@ -46,14 +43,3 @@ def test_the_same_one_seen_again_and_one_that_never_led_change_nothing(run):
     whole = received(run, run.samples)
     assert received(run, with_leaders(run, (0.5, "b1"), (20.0, "b1"))) == whole
     assert received(run, with_leaders(run, (10.0, "b2"), (20.0, "b2"))) == whole
-
-
-@pytest.mark.spark
-def test_spark_counts_the_same(run, tmp_path, spark):
-    samples = with_leaders(run, (0.5, "b1"), (10.0, "b2"), (15.0, "b1"))
-    store = Store.open(str(tmp_path))
-    _, expected = commit_judged(store, run.manifest, samples, run.events)
-    [found] = recompute(spark, store).judgements.values()
-    for numpy, of_spark in zip(expected.measures.rates, found.measures.rates, strict=True):
-        assert of_spark.total_bytes == pytest.approx(numpy.total_bytes, rel=1e-12)
-        assert of_spark.end_s == pytest.approx(numpy.end_s)

@@ -13,6 +13,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--topology", help="a topology to bring up for the run, instead of the experiment's own")
     parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka: a release, or the path of a build")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
+    parser.add_argument("--confirm", action="store_true", help="have Spark judge the run again, from the store")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
     parser.add_argument("--repeats", type=int, metavar="N", help="of a comparison: runs of each variant")
     parser.add_argument("--seed", type=int, help="of a comparison: draws the order of the runs (default: 1)")
@@ -42,6 +43,7 @@ def _run(args: argparse.Namespace) -> int:
         topology=args.topology,
         kafka=args.kafka,
         store=args.store,
+        confirm=args.confirm,
     )
     finished = run(request, Steps())
     print(as_json(finished) if args.json else as_text(finished))
