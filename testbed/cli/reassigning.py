@@ -14,17 +14,16 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import Capability
 from testbed.kafka.running import require_of_running
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.batching.batch import Limits
-from testbed.reassignment.batching.execution import Ended, Execution
-from testbed.reassignment.batching.job import Control, Job, JobFolder
-from testbed.reassignment.batching.look import look, min_insync
-from testbed.reassignment.batching.turn import Mode, Turn, take_turn
-from testbed.reassignment.journal import JournalFolder
+from testbed.reassignment import planners
+from testbed.reassignment.batching.execution import Execution, ExecutionResult
+from testbed.reassignment.batching.job import Job, JobControl, JobFolder
+from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.batching.turn import Mode, Turn, min_insync, read_state, take_turn
+from testbed.reassignment.lag import read_sizes
 from testbed.reassignment.plan import Plan, moves
-from testbed.reassignment.planners import planners
-from testbed.reassignment.planners.placement import Racks, Replicas
+from testbed.reassignment.planners import Racks, Replicas
 from testbed.reassignment.progress import not_placed
-from testbed.reassignment.sizes import read_sizes
+from testbed.throttle.journal import JournalFolder
 from testbed.units import UnitError, parse_byte_rate
 from testbed.wait import wait_for
 
@@ -56,7 +55,7 @@ def plan(args: argparse.Namespace) -> int:
 
 def execute(args: argparse.Namespace) -> int:
     """Carry a plan out, to its end; interrupted, it can be resumed."""
-    wanted, control = _read_plan(args.plan), Control(_limits(args, Limits()), _rate(args.throttle))
+    wanted, control = _read_plan(args.plan), JobControl(_limits(args, BatchLimits()), _rate(args.throttle))
     with admin_of(args) as admin:
         _require_throttles(admin, control.throttle_bytes_per_s)
         assignment, _racks = _assignment(admin, wanted.topics())
@@ -107,7 +106,7 @@ def _run(run: Execution, job: Job, args: argparse.Namespace) -> int:
     return _ended(ended)
 
 
-def _ended(ended: Ended) -> int:
+def _ended(ended: ExecutionResult) -> int:
     for found in ended.restored.interferences:
         print(f"somebody else had changed {found}", file=sys.stderr)
     if not ended.cancelled:
@@ -133,7 +132,7 @@ def status(args: argparse.Namespace) -> int:
         job = _stored(admin, jobs)
         control = jobs.control(job.id)
         topics = job.plan.topics()
-        seen = look(admin, topics, min_insync(admin, topics), job.topic_ids)
+        seen = read_state(admin, topics, min_insync(admin, topics), job.topic_ids)
         turn = take_turn(job.plan, seen, control.limits, job.mode, paused=control.wish == "pause")
     shown = tell.status_document(job, control, turn) if args.json else None
     print(document(shown) if shown is not None else tell.status_text(job, control, turn))
@@ -237,7 +236,7 @@ def _assignment(admin: Admin, topics: list[str] | None) -> tuple[dict[TopicParti
     return {tp: state.replicas for tp, state in admin.partitions(chosen).items()}, racks
 
 
-def _cost(admin: Admin, made: Plan, assignment: dict[TopicPartition, Replicas]) -> planners.Cost:
+def _cost(admin: Admin, made: Plan, assignment: dict[TopicPartition, Replicas]) -> planners.PlanCost:
     brokers = [broker.id for broker in admin.cluster().brokers]
     logs = read_sizes(admin, brokers, made.topics()).logs if made.targets else {}
     sizes: dict[TopicPartition, int] = {}
@@ -261,7 +260,7 @@ def _mode(args: argparse.Namespace) -> Mode:
     return "unbatched" if all(value is None for value in given) else "batched"
 
 
-def _limits(args: argparse.Namespace, before: Limits) -> Limits:
+def _limits(args: argparse.Namespace, before: BatchLimits) -> BatchLimits:
     """The limits given on top of those before; 0 takes one away, as KIP-1335's batch size has it."""
     names = {
         "replicas": args.replicas,

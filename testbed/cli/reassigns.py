@@ -6,16 +6,16 @@ from typing import Any
 
 from testbed.cli.show import table
 from testbed.kafka.types import Reassignment, TopicPartition
-from testbed.reassignment.batching.batch import Limits
-from testbed.reassignment.batching.job import Control, Job
-from testbed.reassignment.batching.turn import Status, Turn
-from testbed.reassignment.planners.planners import Cost
+from testbed.reassignment.batching.job import Job, JobControl
+from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.batching.turn import PartitionStatus, Turn
+from testbed.reassignment.planners import PlanCost
 from testbed.units import format_byte_rate, format_size
 
 _SHOWN = 40
 
 
-def cost_text(cost: Cost) -> str:
+def cost_text(cost: PlanCost) -> str:
     """What a plan will do, in one line."""
     return (
         f"MoveRatio {cost.move_ratio:.3f}: {cost.partitions} of {cost.of} partitions, {cost.replicas} replicas and "
@@ -23,7 +23,7 @@ def cost_text(cost: Cost) -> str:
     )
 
 
-def limits_text(limits: Limits) -> str:
+def limits_text(limits: BatchLimits) -> str:
     """All limits, those that do not bind as well."""
     values = (
         ("replicas of a partition at once", limits.replicas),
@@ -46,7 +46,7 @@ def turn_text(turn: Turn, seconds: float) -> str:
     return f"{seconds:7.1f} s  {states}{why}{gone}"
 
 
-def status_text(job: Job, control: Control, turn: Turn) -> str:
+def status_text(job: Job, control: JobControl, turn: Turn) -> str:
     """A stored reassignment and every partition that has not arrived."""
     alive = f"process {job.owner.pid} carries it out" if job.owner.alive() else "nobody carries it out: `resume` does"
     rate = control.throttle_bytes_per_s
@@ -65,7 +65,7 @@ def status_text(job: Job, control: Control, turn: Turn) -> str:
     return "\n".join([*head, f"{done} of {len(turn.partitions)} partitions have arrived", *shown, *more])
 
 
-def status_document(job: Job, control: Control, turn: Turn) -> dict[str, Any]:
+def status_document(job: Job, control: JobControl, turn: Turn) -> dict[str, Any]:
     """The same for programs: what KIP-435's protocol change would have listed, for every partition."""
     return {
         "id": job.id,
@@ -84,7 +84,7 @@ def status_document(job: Job, control: Control, turn: Turn) -> dict[str, Any]:
     }
 
 
-def _partition(status: Status) -> dict[str, Any]:
+def _partition(status: PartitionStatus) -> dict[str, Any]:
     return {
         "topic": status.tp.topic,
         "partition": status.tp.partition,

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from testbed.cli.show import table
-from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from testbed.reassignment.estimate import Estimate, Line
-from testbed.reassignment.in_force import BrokerState, State
-from testbed.reassignment.model import Share
-from testbed.reassignment.restore import Restored
-from testbed.reassignment.watcher import Look
-from testbed.reassignment.watching import Note, Raise
+from testbed.reassignment.auto_raise import MonitorNote, ThrottleRaise
+from testbed.reassignment.estimate import BrokerEstimate, ThrottleEstimate
+from testbed.reassignment.monitor import MonitorReading
+from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from testbed.throttle.duration import Share
+from testbed.throttle.recovery import Restored
+from testbed.throttle.status import BrokerThrottleStatus, ThrottleStatus
 from testbed.units import format_byte_rate, format_duration, format_size
 
 _SHOWN = 60
 
 
-def estimate_text(estimate: Estimate, nic_known: bool) -> str:
+def estimate_text(estimate: ThrottleEstimate, nic_known: bool) -> str:
     """The throttle, the time, who binds, and KIP-73's own formula beside it."""
     if not estimate.lines:
         return "the plan copies nothing: no throttle is needed"
@@ -54,7 +54,7 @@ def estimate_text(estimate: Estimate, nic_known: bool) -> str:
     )
 
 
-def estimate_document(estimate: Estimate) -> dict[str, Any]:
+def estimate_document(estimate: ThrottleEstimate) -> dict[str, Any]:
     """The same for programs; infinite times are null."""
     observed = estimate.observed
     return {
@@ -80,33 +80,33 @@ def estimate_document(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def told_text(told: Look | Raise | Restored | Note) -> str:
+def told_text(told: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> str:
     """A line or some, as the watching goes on."""
     match told:
-        case Look():
+        case MonitorReading():
             return _look_text(told)
-        case Raise():
+        case ThrottleRaise():
             return f"raised the throttle to {_rate(told.rate_bytes_per_s)} on brokers {_ids(told.brokers)}"
         case Restored():
             return f"put back {len(told.changes)} rates as they were before they were raised"
-        case Note():
+        case MonitorNote():
             return told.text
 
 
-def told_document(told: Look | Raise | Restored | Note) -> dict[str, Any]:
+def told_document(told: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> dict[str, Any]:
     """The same for programs: one document for each."""
     match told:
-        case Look():
+        case MonitorReading():
             return {"event": "look", **_look_document(told)}
-        case Raise():
+        case ThrottleRaise():
             return {"event": "raised", "rate_bytes_per_s": told.rate_bytes_per_s, "brokers": list(told.brokers)}
         case Restored():
             return {"event": "restored", "changes": [[str(c.resource), c.key, c.original] for c in told.changes]}
-        case Note():
+        case MonitorNote():
             return {"event": "note", "text": told.text}
 
 
-def state_text(state: State) -> str:
+def state_text(state: ThrottleStatus) -> str:
     """Every broker with its rates, every topic with its lists, and what to do about what is left behind."""
     rows = [
         (broker.id, "no answer: " + broker.why, "")
@@ -135,7 +135,7 @@ def state_text(state: State) -> str:
     return "\n".join(lines)
 
 
-def state_document(state: State) -> dict[str, Any]:
+def state_document(state: ThrottleStatus) -> dict[str, Any]:
     """The same for programs."""
     return {
         "cluster_id": state.cluster_id,
@@ -158,7 +158,7 @@ def state_document(state: State) -> dict[str, Any]:
     }
 
 
-def _look_text(look: Look) -> str:
+def _look_text(look: MonitorReading) -> str:
     if look.done:
         return f"done: {look.partitions} partitions" if look.partitions else "nothing is being reassigned"
     left = f"{look.partitions_done} of {look.partitions} partitions done, {format_size(look.lag_bytes, 4)} left"
@@ -176,15 +176,14 @@ def _look_text(look: Look) -> str:
         f"never makes progress"
         for share in look.too_low
     ]
-    if look.unlisted:
-        lines.append(
-            f"  {len(look.unlisted)} partitions move without a throttle: {_short(', '.join(map(str, look.unlisted)))}"
-        )
+    if look.unthrottled:
+        named = _short(", ".join(map(str, look.unthrottled)))
+        lines.append(f"  {len(look.unthrottled)} partitions move without a throttle: {named}")
     lines += [f"  broker {broker} gives no answer" for broker in look.silent]
     return "\n".join(lines)
 
 
-def _look_document(look: Look) -> dict[str, Any]:
+def _look_document(look: MonitorReading) -> dict[str, Any]:
     left = look.remaining
     return {
         "done": look.done,
@@ -210,12 +209,12 @@ def _look_document(look: Look) -> dict[str, Any]:
             "grows_by_bytes_per_s": look.stuck.rate_per_s,
         },
         "too_low": [_share(share) for share in look.too_low],
-        "unthrottled": [str(tp) for tp in look.unlisted],
+        "unthrottled": [str(tp) for tp in look.unthrottled],
         "silent": list(look.silent),
     }
 
 
-def _remaining(look: Look) -> str:
+def _remaining(look: MonitorReading) -> str:
     left = look.remaining
     if left is None:
         return "the pace is not known yet"
@@ -224,7 +223,7 @@ def _remaining(look: Look) -> str:
     return f"{_time(left.seconds)} to go ({_time(left.low_s)} to {_time(left.high_s)})"
 
 
-def _binds(line: Line) -> str:
+def _binds(line: BrokerEstimate) -> str:
     if not line.binds:
         return ""
     return "binds (its NIC)" if line.limited_by_nic else "binds"
@@ -239,7 +238,7 @@ def _share(share: Share) -> dict[str, Any]:
     }
 
 
-def _set_rate(broker: BrokerState, key: str) -> str:
+def _set_rate(broker: BrokerThrottleStatus, key: str) -> str:
     rate = broker.rate(key)
     if rate is None:
         return "none"

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from results.contract.schema import Event, Sample
 from testbed.experiments.scene import Scene
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.bursts import seconds_in_bursts
-from testbed.reassignment.changing import BURST_BYTES_PER_S, seconds_changing
-from testbed.reassignment.model import Share
+from testbed.throttle.duration import Share
+from testbed.throttle.quota_window import BURST_BYTES_PER_S, seconds_changing, seconds_in_bursts
 
 _US = 1e6
 

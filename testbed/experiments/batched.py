@@ -13,20 +13,26 @@ from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import now_us
-from testbed.reassignment.batching.batch import Batch
 from testbed.reassignment.batching.execution import Execution, ExecutionError
-from testbed.reassignment.batching.job import Control, Job, JobFolder
-from testbed.reassignment.batching.step import Step, View, next_step
-from testbed.reassignment.batching.timing import Quotas, Sizes, batches_of, carried, finished_s, one_carries_all
+from testbed.reassignment.batching.forecast import (
+    LogBytes,
+    QuotaPhases,
+    batches_of,
+    carried,
+    finished_s,
+    one_carries_all,
+)
+from testbed.reassignment.batching.job import Job, JobControl, JobFolder
+from testbed.reassignment.batching.step import Batch, PartitionView, Step, next_step
 from testbed.reassignment.batching.turn import Turn
-from testbed.reassignment.changes import ThrottleError
-from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
-from testbed.reassignment.journal import JournalFolder
-from testbed.reassignment.model import seconds_over
 from testbed.reassignment.plan import PlanError
 from testbed.reassignment.progress import Poll
-from testbed.reassignment.restore import Restored, RestoreError
-from testbed.reassignment.throttle import Throttle
+from testbed.signals import TerminationGuard, deferred_signals
+from testbed.throttle.configs import ThrottleError
+from testbed.throttle.duration import seconds_over
+from testbed.throttle.journal import JournalFolder
+from testbed.throttle.recovery import Restored, RestoreError
+from testbed.throttle.throttle import Throttle
 from testbed.wait import WaitTimeout, wait_for
 
 TURN_S = 0.5
@@ -67,11 +73,11 @@ class Batched(Watched):
         """See `Mover.flows`: a new preferred leader is elected once it is in sync, and sends to those after it."""
         return (*stepwise(self.scene, self.ids, self.setup.limits.replicas), *_beside(self.scene))
 
-    def carried(self, sizes: Sizes, inbound: Mapping[TopicPartition, float]) -> Carried:
+    def carried(self, sizes: LogBytes, inbound: Mapping[TopicPartition, float]) -> Carried:
         """See `Mover.carried`: each step's copies come from who leads by then."""
         return super().carried(sizes, inbound) if self.no_model else carried(self._batches(), sizes)
 
-    def batches_s(self, sizes: Sizes, quotas: Quotas) -> Batches:
+    def batches_s(self, sizes: LogBytes, quotas: QuotaPhases) -> Batches:
         """See `Mover.batches_s`; slots that are refilled make no batches, but one time for all of it."""
         found = finished_s(self._batches(), sizes, quotas)
         return found if self.setup.mode == "batched" else (seconds_over(carried(self._batches(), sizes), quotas),)
@@ -79,7 +85,7 @@ class Batched(Watched):
     def _batches(self) -> tuple[Batch, ...]:
         return batches_of(self._views(), self.ids.values(), self.setup.limits)
 
-    def _views(self) -> dict[TopicPartition, View]:
+    def _views(self) -> dict[TopicPartition, PartitionView]:
         return {tp: view(group, self.ids, self.scene.min_insync) for group in _moving(self.scene) for tp in group.tps()}
 
     def transfer(self, timeout_s: float) -> Transferred:
@@ -106,7 +112,7 @@ class Batched(Watched):
         rate = self.setup.quota_bytes_per_s
         with self.polling_quotas():
             self.recorder.poll("lag", SAMPLE_S, self.lag_samples)
-            execution.begin(Control(self.setup.limits, rate))
+            execution.begin(JobControl(self.setup.limits, rate))
             self._in_force = InForce(True, time.monotonic() - begun)
             started = time.monotonic()
             told = {"partitions": len(self._job.plan.targets), "throttle_bytes_per_s": rate, "mode": self._job.mode}
@@ -163,10 +169,10 @@ class Batched(Watched):
         return None if self._execution is None else self._execution.throttle
 
 
-def view(group: Group, ids: Mapping[str, int], min_insync: int) -> View:
+def view(group: Group, ids: Mapping[str, int], min_insync: int) -> PartitionView:
     """A group's partitions before the first step: all replicas are in sync."""
     current, target = (tuple(ids[host] for host in hosts) for hosts in (group.current, group.target))
-    return View(current, target, current, min_insync)
+    return PartitionView(current, target, current, min_insync)
 
 
 def stepwise(scene: Scene, ids: Mapping[str, int], replicas: int | None) -> tuple[Flow, ...]:

@@ -12,15 +12,15 @@ from testbed.kafka.properties import DATA_DIR
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import Allowance, during, new_replicas
 from testbed.probes.recorder import now_us
-from testbed.reassignment.changes import ThrottleError
 from testbed.reassignment.driver import Driver, DriverError
-from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
-from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.progress import Poll
-from testbed.reassignment.restore import RestoreError
-from testbed.reassignment.throttle import Throttle
+from testbed.signals import TerminationGuard, deferred_signals
 from testbed.software.format import CHECKPOINT, META, meta_properties, new_id
+from testbed.throttle.configs import ThrottleError
+from testbed.throttle.journal import JournalFolder
+from testbed.throttle.recovery import RestoreError
+from testbed.throttle.throttle import Throttle
 from testbed.wait import WaitTimeout, wait_for
 
 _WHY = (

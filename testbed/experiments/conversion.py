@@ -7,8 +7,8 @@ from testbed.experiments.experiment import Context
 from testbed.kafka.admin import Admin
 from testbed.probes.recorder import now_us
 from testbed.reassignment.driver import Driver
-from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.plan import Plan
+from testbed.throttle.journal import JournalFolder
 
 TIMEOUT_S = 60.0
 

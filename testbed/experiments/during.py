@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from testbed.faults.catalogue.broker_restart import BrokerRestart
 from testbed.faults.catalogue.nic_rate import NicRate
 from testbed.reassignment.progress import Poll
-from testbed.reassignment.watch import Stuck as StuckMove
-from testbed.reassignment.watch import StuckDetector
+from testbed.reassignment.stall import Stall as StuckMove
+from testbed.reassignment.stall import StallDetector
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate
 from testbed.wait import wait_for
@@ -86,7 +86,7 @@ class Stuck(During):
 
     def __init__(self, raised_bytes_per_s: int, patience_s: float) -> None:
         self._raised = self.slowest_bytes_per_s = raised_bytes_per_s
-        self._detector = StuckDetector(patience_s)
+        self._detector = StallDetector(patience_s)
         self._from_s = 0.0
         self._noticed = self._done = False
 

@@ -17,7 +17,7 @@ from testbed.kafka.errors import KafkaError, PartitionErrors
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
-from testbed.reassignment.throttle import Throttle
+from testbed.throttle.throttle import Throttle
 from testbed.units import format_byte_rate
 
 Replicas = Sequence[int]

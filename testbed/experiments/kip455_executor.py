@@ -27,8 +27,8 @@ from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import LogWatch, during, new_replicas
 from testbed.probes.machine import cpu_probe
 from testbed.probes.recorder import now_us
-from testbed.reassignment.journal import JournalFolder
-from testbed.reassignment.throttle import Throttle
+from testbed.throttle.journal import JournalFolder
+from testbed.throttle.throttle import Throttle
 from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.fill import Fill

@@ -17,8 +17,7 @@ from testbed.hosts import Shell
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import Recorder, now_us
-from testbed.reassignment.trace.decode import read_history
-from testbed.reassignment.trace.metadata_log import History, MetadataLogError, Registration
+from testbed.reassignment.metadata_log import MetadataHistory, MetadataLogError, Registration, read_history
 
 POLL_S = 0.15
 _READINGS = 3
@@ -113,7 +112,7 @@ class Trace:
             self._recorder.event(kind, str(tp), {"topic": tp.topic, "partition": tp.partition, **detail})
 
 
-def log_events(history: History, topics: Sequence[str]) -> list[Event]:
+def log_events(history: MetadataHistory, topics: Sequence[str]) -> list[Event]:
     """The log's records of these topics as events. Pure."""
     changes = [(c.offset, c.ts_us, c.tp, _logged(c)) for c in history.changes if c.tp.topic in topics]
     changes += [(r.offset, r.ts_us, r.tp, {"gone": True}) for r in history.removals if r.tp.topic in topics]
@@ -123,7 +122,9 @@ def log_events(history: History, topics: Sequence[str]) -> list[Event]:
     ]
 
 
-def differences(history: History, there: Mapping[TopicPartition, PartitionState], topics: Sequence[str]) -> list[str]:
+def differences(
+    history: MetadataHistory, there: Mapping[TopicPartition, PartitionState], topics: Sequence[str]
+) -> list[str]:
     """Where the log's last states and DescribeTopics differ; empty when they do not. Pure."""
     logged = {tp: state for tp, state in history.now.items() if tp.topic in topics}
     found = []

@@ -16,10 +16,10 @@ from testbed.experiments.scene import Group, Scene, copies
 from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter
 from testbed.kafka.capabilities import Capability
 from testbed.kafka.properties import FETCH_TUNED
-from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
-from testbed.reassignment.bursts import bytes_ending_in_a_burst
-from testbed.reassignment.model import binding, shares
+from testbed.throttle.duration import bottleneck, shares
+from testbed.throttle.quota_window import bytes_ending_in_a_burst
 from testbed.topology.model import Topology
 from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 
@@ -73,7 +73,7 @@ def lasting(scene: Scene, quota_bytes_per_s: float, move_s: float) -> Scene:
     ids = {host: number for number, host in enumerate(hosts)}
     unit = scene.sized(1_000_000_000)
     carried = shares(copies(unit, ids), wildcard=scene.wildcard)
-    bound = binding(carried, quota_bytes_per_s)
+    bound = bottleneck(carried, quota_bytes_per_s)
     unit_s = bound.seconds(quota_bytes_per_s)
     if not math.isfinite(unit_s):
         raise UsageError(
@@ -97,12 +97,12 @@ def limit(text: str) -> Value:
     return 0 if text == "none" else whole(1, 100_000)(text)
 
 
-def limits(settings: Settings) -> Limits:
+def limits(settings: Settings) -> BatchLimits:
     """How large steps may be; of an experiment that knows no steps, no limits."""
     replicas, partitions, leaders = (
         int(number(settings, name)) or None if name in settings else None for name in STEPS
     )
-    return Limits(replicas, partitions, leaders)
+    return BatchLimits(replicas, partitions, leaders)
 
 
 def mode_of(settings: Settings) -> Mode:

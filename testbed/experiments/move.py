@@ -13,8 +13,8 @@ from testbed.kafka.types import TopicPartition
 from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.brokers import sampled_bps
 from testbed.probes.logwatch import LogWatch
-from testbed.reassignment.changing import BURST_BYTES_PER_S, SAMPLE_S, SAMPLES
-from testbed.reassignment.model import seconds, shares
+from testbed.throttle.duration import seconds, shares
+from testbed.throttle.quota_window import BURST_BYTES_PER_S, SAMPLE_S, SAMPLES
 
 MakeMover = Callable[[Context, MoveSetup, Admin], Mover]
 Sizes = dict[TopicPartition, int]

@@ -26,15 +26,15 @@ from testbed.network.measure import settled
 from testbed.probes.brokers import nic_measurements, quota_samples, watch_brokers, watch_stores
 from testbed.probes.logwatch import Allowance, during, new_replicas
 from testbed.probes.machine import cpu_probe
-from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
-from testbed.reassignment.changes import ThrottleError
 from testbed.reassignment.driver import Driver, DriverError
-from testbed.reassignment.journal import JournalFolder
-from testbed.reassignment.model import Share, shares
 from testbed.reassignment.progress import Poll
-from testbed.reassignment.restore import Restored, RestoreError
-from testbed.reassignment.throttle import Throttle
+from testbed.throttle.configs import ThrottleError
+from testbed.throttle.duration import Share, shares
+from testbed.throttle.journal import JournalFolder
+from testbed.throttle.recovery import Restored, RestoreError
+from testbed.throttle.throttle import Throttle
 from testbed.tiered.remote import RemoteLog
 from testbed.tiered.topics import wait_local
 from testbed.wait import WaitTimeout, wait_for
@@ -64,7 +64,7 @@ class MoveSetup:
     during: During
     nic_bound: bool = False
     mode: Mode = "unbatched"
-    limits: Limits = field(default_factory=Limits)
+    limits: BatchLimits = field(default_factory=BatchLimits)
     storage: Storage = "disk"
     local_bytes: int = 0
     """Of tiered logs: how much of all that moves stays on disk, beside the segments that are written to."""

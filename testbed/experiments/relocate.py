@@ -20,8 +20,8 @@ from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import LogWatch
 from testbed.reassignment.driver import Driver, DriverError
-from testbed.reassignment.journal import JournalFolder
-from testbed.reassignment.restore import RestoreError
+from testbed.throttle.journal import JournalFolder
+from testbed.throttle.recovery import RestoreError
 from testbed.wait import WaitTimeout
 
 LOOK_S = 0.1

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from results.contract.move import Expected, Fetchers, Flow, FlowKind
 from testbed.kafka.types import PartitionState, TopicPartition
-from testbed.reassignment.model import Copy, Share
 from testbed.reassignment.plan import Plan, kip73_move_seconds, move_ratio
+from testbed.throttle.duration import Copy, Share
 from testbed.workload.preload import Fill
 from testbed.workload.records import Recipe
 

@@ -10,7 +10,7 @@ from testbed.experiments.looks import DRIVER
 from testbed.experiments.mover import Mover, Transferred
 from testbed.experiments.scene import plan
 from testbed.probes.recorder import Poller, now_us
-from testbed.reassignment.batching.look import min_insync
+from testbed.reassignment.batching.turn import min_insync
 from testbed.reassignment.plan import Plan
 from testbed.wait import WaitTimeout, wait_for
 

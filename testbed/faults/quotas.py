@@ -14,8 +14,8 @@ from testbed.faults.fault import Fault
 from testbed.faults.journal import Entry, FaultJournal
 from testbed.kafka.admin import Admin
 from testbed.kafka.types import AdminApi, ConfigResource
-from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE
-from testbed.reassignment.journal import Journal, JournalFolder, open_journals
+from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
+from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
 from testbed.wait import wait_for
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def second_client(testbed: "Testbed") -> Admin:
     return Admin(testbed.bootstrap, timeout_s=ASK_S, client_id=SECOND_CLIENT)
 
 
-def throttles(testbed: "Testbed") -> list[Journal]:
+def throttles(testbed: "Testbed") -> list[ThrottleJournal]:
     """The throttles that are set in this testbed's cluster, and not put back yet."""
     return [each for each in open_journals(JournalFolder()) if each.cluster_id == testbed.state.cluster_id]
 
@@ -98,7 +98,7 @@ def layers(testbed: "Testbed", healing: QuotaFault | None = None) -> list[Layer]
     return stacked([_layer(entry, testbed) for entry in faults], throttles(testbed))
 
 
-def stacked(faults: Iterable[Layer], journals: Iterable[Journal]) -> list[Layer]:
+def stacked(faults: Iterable[Layer], journals: Iterable[ThrottleJournal]) -> list[Layer]:
     """Faults (oldest first) and throttles in one order, the lowest first. Pure."""
     left = {journal.id: throttle_layer(journal) for journal in journals}
     found: list[Layer] = []
@@ -116,7 +116,7 @@ def _layer(entry: Entry, testbed: "Testbed") -> Layer:
     return Layer(rates, originals, beneath=tuple(fault.beneath), leaving=entry.healing)
 
 
-def throttle_layer(journal: Journal) -> Layer:
+def throttle_layer(journal: ThrottleJournal) -> Layer:
     """What a throttle makes of rates, as its journal has it. Pure."""
     mine = {
         Setting(int(change.resource.name), change.key): change

@@ -12,9 +12,9 @@ from testbed.kafka.capabilities import of_software
 from testbed.probes.recorder import now_us
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.driver import Driver, DriverError
-from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.plan import Plan
-from testbed.reassignment.progress import Timeline
+from testbed.reassignment.progress import MoveProgress
+from testbed.throttle.journal import JournalFolder
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.written import Written
 
@@ -31,7 +31,7 @@ class Watched:
 
     seen: HandoverSeen
     written: tuple[Written, ...]
-    timeline: Timeline | None
+    timeline: MoveProgress | None
     why: str = ""
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from results.contract.handover import STEPS, PartitionHandover, Step, StepSeen
 from testbed.handover.lines import Kind, Mark
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.trace.metadata_log import Registration
+from testbed.reassignment.metadata_log import Registration
 
 ROUNDING_US = 1_000
 """What a log's milliseconds may be below the instant at which something was asked for."""

@@ -9,16 +9,15 @@ from testbed.handover.lines import marks
 from testbed.handover.probe import Probe
 from testbed.handover.steps import Moved, handovers
 from testbed.hosts import Shell
+from testbed.kafka.types import PartitionMove
 from testbed.probes.logwatch import LogPosition, entries, mark_end, read_since
 from testbed.provision.testbed import Testbed
-from testbed.reassignment.plan import Move
-from testbed.reassignment.trace.decode import read_history
-from testbed.reassignment.trace.metadata_log import Registration
+from testbed.reassignment.metadata_log import Registration, read_history
 
 _SHOWN = 300
 
 
-def moved(moves: Iterable[Move], hosts: Mapping[int, str]) -> tuple[Moved, ...]:
+def moved(moves: Iterable[PartitionMove], hosts: Mapping[int, str]) -> tuple[Moved, ...]:
     """The moves of single replicas, by hosts. `hosts`: node id → host. Pure."""
     return tuple(
         Moved(move.tp, hosts[move.removing[0]], hosts[move.target[0]], move.target[0])

@@ -9,10 +9,10 @@ from testbed.faults.parse import parse_fault
 from testbed.incidents.throttling import OperatorThrottle, lists_for, rates_on
 from testbed.incidents.watch import Watch
 from testbed.kafka.admin import Admin
-from testbed.kafka.types import TopicPartition
+from testbed.kafka.types import PartitionMove, TopicPartition
 from testbed.provision.serving import silent
 from testbed.provision.testbed import Testbed
-from testbed.reassignment.plan import Move, Plan, moves
+from testbed.reassignment.plan import Plan, moves
 from testbed.wait import wait_for
 
 IN_FORCE_S, SERVING_S = 30.0, 60.0
@@ -44,7 +44,7 @@ class ClusterOperator:
         todo = moves(Plan(dict.fromkeys(states, target)), states)
         if not todo:
             raise TestbedError(f"move {', '.join(topics)}: every partition is on {', '.join(hosts)} already")
-        by_topic: dict[str, tuple[Move, ...]] = {}
+        by_topic: dict[str, tuple[PartitionMove, ...]] = {}
         for move in todo:
             by_topic[move.tp.topic] = (*by_topic.get(move.tp.topic, ()), move)
         if rate_bytes_per_s is not None:

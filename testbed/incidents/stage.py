@@ -21,8 +21,8 @@ from testbed.probes.logwatch import LogWatch
 from testbed.probes.machine import cpu_probe
 from testbed.probes.recorder import Poller, Recorder, now_us
 from testbed.provision.testbed import Progress, Testbed
-from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
-from testbed.reassignment.journal import JournalFolder
+from testbed.signals import TerminationGuard, deferred_signals
+from testbed.throttle.journal import JournalFolder
 from testbed.workload.preload import Fill, audit, preload
 from testbed.workload.records import Recipe
 

@@ -4,22 +4,22 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from testbed.kafka.errors import KafkaError, UnreachableError
-from testbed.kafka.types import AdminApi, ConfigResource
-from testbed.reassignment.changes import (
+from testbed.kafka.types import AdminApi, ConfigResource, PartitionMove
+from testbed.throttle.configs import (
     EVERY_REPLICA,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
-    Change,
-    Wanted,
+    ConfigChange,
+    ConfigValues,
     merged,
     not_in_force,
+    read_configs,
     throttled_replicas,
 )
-from testbed.reassignment.journal import Journal, JournalFolder
-from testbed.reassignment.plan import Move
-from testbed.reassignment.restore import read_configs, restore
+from testbed.throttle.journal import JournalFolder, ThrottleJournal
+from testbed.throttle.recovery import restore
 from testbed.wait import wait_for
 
 RATES, LISTS = (LEADER_RATE, FOLLOWER_RATE), (LEADER_REPLICAS, FOLLOWER_REPLICAS)
@@ -31,7 +31,9 @@ def rates_on(brokers: Collection[int], rate_bytes_per_s: int) -> dict[ConfigReso
     return {ConfigResource.broker(b): dict.fromkeys(RATES, str(rate_bytes_per_s)) for b in sorted(brokers)}
 
 
-def lists_for(topics: Collection[str], moves: Mapping[str, Sequence[Move]]) -> dict[ConfigResource, dict[str, str]]:
+def lists_for(
+    topics: Collection[str], moves: Mapping[str, Sequence[PartitionMove]]
+) -> dict[ConfigResource, dict[str, str]]:
     """The replicas that move, of topics a move was asked for; every replica of the others."""
     wanted: dict[ConfigResource, dict[str, str]] = {}
     for topic in sorted(topics):
@@ -44,7 +46,7 @@ def lists_for(topics: Collection[str], moves: Mapping[str, Sequence[Move]]) -> d
 class OperatorThrottle:
     """Every change is journaled before it is made, so that `restore`, or `reassign recover`, can take it back.
 
-    Unlike `testbed.reassignment.throttle` it waits for nothing unless asked: operators do not, either.
+    Unlike `testbed.throttle.throttle` it waits for nothing unless asked: operators do not, either.
     """
 
     def __init__(self, admin: AdminApi, journals: JournalFolder, on_event: EventSink) -> None:
@@ -52,9 +54,9 @@ class OperatorThrottle:
         self._originals: dict[ConfigResource, dict[str, str]] = {}
         self._set: dict[tuple[ConfigResource, str], str] = {}
         self._removed: set[tuple[ConfigResource, str]] = set()
-        self._journal: Journal | None = None
+        self._journal: ThrottleJournal | None = None
 
-    def set(self, wanted: Wanted) -> None:
+    def set(self, wanted: ConfigValues) -> None:
         """Set these keys. Raises `KafkaError`."""
         with self._journals.held():
             self._look_up(wanted)
@@ -67,7 +69,7 @@ class OperatorThrottle:
                 self._admin.alter_configs(resource, dict(keys))
         self._on_event("throttle.set", "throttle", {str(r): dict(k) for r, k in wanted.items()})
 
-    def wait_in_force(self, wanted: Wanted, brokers: Collection[int], timeout_s: float) -> None:
+    def wait_in_force(self, wanted: ConfigValues, brokers: Collection[int], timeout_s: float) -> None:
         """Wait until every broker itself shows its rates and all lists; raises `WaitTimeout`."""
 
         def missing() -> list[str]:
@@ -134,16 +136,18 @@ class OperatorThrottle:
             if resource not in self._originals:
                 self._originals[resource] = read_configs(self._admin, resource)
 
-    def _changes(self) -> tuple[Change, ...]:
+    def _changes(self) -> tuple[ConfigChange, ...]:
         return tuple(
-            Change(resource, key, self._originals[resource].get(key), value, removed=(resource, key) in self._removed)
+            ConfigChange(
+                resource, key, self._originals[resource].get(key), value, removed=(resource, key) in self._removed
+            )
             for (resource, key), value in self._set.items()
         )
 
     def _write(self) -> None:
         if self._journal is None:
-            self._journal = Journal.new(self._admin.bootstrap, self._admin.cluster().cluster_id, ())
+            self._journal = ThrottleJournal.new(self._admin.bootstrap, self._admin.cluster().cluster_id, ())
         # The same id: each write takes the place of the one before, whole.
         old = self._journal
-        self._journal = Journal(old.id, old.bootstrap, old.cluster_id, self._changes(), old.owner)
+        self._journal = ThrottleJournal(old.id, old.bootstrap, old.cluster_id, self._changes(), old.owner)
         self._journals.write(self._journal)

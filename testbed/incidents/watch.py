@@ -9,12 +9,10 @@ from testbed.hosts.host import Shell
 from testbed.incidents.evidence import DRIVER
 from testbed.incidents.trigger import Observations
 from testbed.kafka.errors import KafkaError
-from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
+from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassignment, TopicPartition
 from testbed.probes.brokers import quota_samples
 from testbed.probes.recorder import Recorder, now_us
-from testbed.reassignment.old_logs import left_behind
-from testbed.reassignment.plan import Move
-from testbed.reassignment.progress import not_placed
+from testbed.reassignment.progress import left_behind, not_placed
 
 LOOK_S = 0.25
 
@@ -23,7 +21,7 @@ LOOK_S = 0.25
 class Asked:
     """A move that was asked for: its partitions, and how large each was then."""
 
-    moves: tuple[Move, ...]
+    moves: tuple[PartitionMove, ...]
     bytes: Mapping[TopicPartition, float] = field(default_factory=dict)
 
 
@@ -107,7 +105,7 @@ class Watch:
         with self._lock:
             return bool(self._asked.keys() - self._done)
 
-    def ask(self, moves: Mapping[str, tuple[Move, ...]]) -> None:
+    def ask(self, moves: Mapping[str, tuple[PartitionMove, ...]]) -> None:
         """Follow these moves from now on, by topic; to be called just before they are asked for."""
         sized = {
             topic: Asked(each, {move.tp: self.size(move.current[0], move.tp) or 0.0 for move in each})
@@ -123,7 +121,7 @@ class Watch:
         with self._lock:
             self._asked.clear()
 
-    def asked(self) -> dict[str, tuple[Move, ...]]:
+    def asked(self) -> dict[str, tuple[PartitionMove, ...]]:
         """The moves that are followed, by topic."""
         with self._lock:
             return {topic: each.moves for topic, each in self._asked.items()}

@@ -150,3 +150,21 @@ class AdminApi(Protocol):
         self, brokers: Sequence[int], topics: Sequence[str] | None = None
     ) -> dict[int, dict[TopicPartition, ReplicaLog]]:
         """See `Admin.log_dirs`."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMove:
+    """What one partition's reassignment does: which replicas it adds and which it removes."""
+
+    tp: TopicPartition
+    current: tuple[int, ...]
+    target: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+    @classmethod
+    def between(cls, tp: TopicPartition, current: tuple[int, ...], target: tuple[int, ...]) -> "PartitionMove":
+        """Derive the adding and the removing replicas."""
+        adding = tuple(broker for broker in target if broker not in current)
+        removing = tuple(broker for broker in current if broker not in target)
+        return cls(tp, current, target, adding, removing)

@@ -10,9 +10,15 @@ from testbed.kafka.types import AdminApi
 from testbed.network.measure import LinkRate
 from testbed.objectstore.server import PORT
 from testbed.probes.recorder import Recorder, now_us
-from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, RATES
-from testbed.reassignment.lag import unlisted_replicas
 from testbed.software.jvm import AGENT_PORT
+from testbed.throttle.configs import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    RATES,
+    missing_entries,
+)
 from testbed.topology.links import Nic, NicUse
 from testbed.topology.model import Host, Topology
 
@@ -90,7 +96,7 @@ def quota_samples(admin: AdminApi, host: str, broker: int, lists: Lists | None =
         if lists is None:
             continue
         lacking = sum(
-            unlisted_replicas(keys.get(list_key), there.get(topic, {}).get(list_key)) for topic, keys in lists.items()
+            missing_entries(keys.get(list_key), there.get(topic, {}).get(list_key)) for topic, keys in lists.items()
         )
         found.append(Sample(asked, host, f"quota.{side}.unlisted", float(lacking)))
     return found

@@ -10,7 +10,7 @@ from testbed.provision import state as states
 from testbed.provision.containers import Engine, EngineGone, Found
 from testbed.provision.disks import remove_disks
 from testbed.provision.state import TestbedState
-from testbed.reassignment.journal import JournalFolder
+from testbed.throttle.journal import JournalFolder
 from testbed.wait import wait_for
 
 SETTLE_S = 1.0

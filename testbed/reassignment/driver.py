@@ -9,23 +9,24 @@ from types import TracebackType
 from testbed.errors import TestbedError
 from testbed.kafka.capabilities import ON_DISK, Capability, require
 from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
-from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
-from testbed.reassignment.existing import existing_partitions, is_another
-from testbed.reassignment.interrupt import TerminationGuard, deferred_signals
-from testbed.reassignment.journal import JournalFolder
-from testbed.reassignment.old_logs import left_behind
-from testbed.reassignment.plan import Move, Plan, PlanError, moves
+from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassignment, TopicPartition
+from testbed.reassignment.plan import Plan, PlanError, moves
 from testbed.reassignment.progress import (
+    MoveProgress,
     Poll,
-    Timeline,
     TraceEntry,
+    existing_partitions,
     in_flight,
+    is_recreated,
+    left_behind,
     not_led,
     not_placed,
     observed,
 )
-from testbed.reassignment.restore import Restored
-from testbed.reassignment.throttle import EventSink, Throttle
+from testbed.signals import TerminationGuard, deferred_signals
+from testbed.throttle.journal import JournalFolder
+from testbed.throttle.recovery import Restored
+from testbed.throttle.throttle import EventSink, Throttle
 from testbed.wait import wait_for
 
 _SHOWN = 8
@@ -70,7 +71,7 @@ class Driver:
         self._restore_timeout_s = restore_timeout_s
         self._cancel_on_error = cancel_on_error
         self._guard = TerminationGuard()
-        self._moves: tuple[Move, ...] = ()
+        self._moves: tuple[PartitionMove, ...] = ()
         self._topic_ids: dict[str, str] = {}
         self._started_us = 0
         self._started_s = 0.0
@@ -99,7 +100,7 @@ class Driver:
         throttle_bytes_per_s: int | None,
         unthrottled: Collection[TopicPartition] = (),
         wildcard: Collection[str] = (),
-    ) -> tuple[Move, ...]:
+    ) -> tuple[PartitionMove, ...]:
         """Start the plan and return its moves; returns once the controller has accepted every one.
 
         Refused (`DriverError`, `PlanError`; nothing changed) while another reassignment runs, when a target
@@ -132,7 +133,7 @@ class Driver:
         *,
         timeout_s: float,
         interval_s: float = 0.5,
-    ) -> Timeline:
+    ) -> MoveProgress:
         """Look every ``interval_s`` until the move is done, and return what was seen.
 
         Done: none of the partitions is listed as being reassigned, and each one's replicas are its target,
@@ -147,7 +148,7 @@ class Driver:
         """
         if not self._asked:
             raise DriverError("nothing to follow: execute a plan first")
-        seen = _Seen()
+        seen = _Observations()
         deadline = time.monotonic() + timeout_s
         # The deadline is one of this loop's own: a timeout of whatever `on_poll` waits for is not the move's.
         missing = wait_for(
@@ -165,7 +166,7 @@ class Driver:
                 f"topics that were being moved have been deleted: {', '.join(map(seen.told, sorted(seen.gone)))}; "
                 f"what was moved of other topics has arrived"
             )
-        timeline = Timeline(
+        timeline = MoveProgress(
             self._started_us,
             _now_us(),
             time.monotonic() - self._started_s,
@@ -196,7 +197,7 @@ class Driver:
                 f"not of this plan: {', '.join(map(str, unknown[:_SHOWN]))}; execute another one for them"
             )
         states = self._admin.partitions(sorted({tp.topic for tp in targets}))
-        new = {tp: Move.between(tp, states[tp].replicas, tuple(target)) for tp, target in targets.items()}
+        new = {tp: PartitionMove.between(tp, states[tp].replicas, tuple(target)) for tp, target in targets.items()}
         if self.throttle.rate_bytes_per_s is not None:
             self.throttle.extend([move for move in new.values() if move.adding], self._in_force_timeout_s)
         refused: Collection[TopicPartition] = ()
@@ -219,7 +220,7 @@ class Driver:
             self._admin.alter_reassignments(mine)
         return len(mine)
 
-    def _accepted(self, plan: Plan) -> tuple[Move, ...]:
+    def _accepted(self, plan: Plan) -> tuple[PartitionMove, ...]:
         chosen = plan.chosen_folders()
         if chosen:
             named = ", ".join(map(str, chosen[:_SHOWN]))
@@ -242,7 +243,7 @@ class Driver:
             raise DriverError(f"brokers {dead} are targets of the plan but not alive; live are {sorted(live)}")
         return todo
 
-    def _look(self, seen: "_Seen", on_poll: Callable[[Poll], None] | None) -> list[str]:
+    def _look(self, seen: "_Observations", on_poll: Callable[[Poll], None] | None) -> list[str]:
         """Look once, and say what is missing."""
         try:
             listed, states = self._ask()
@@ -283,7 +284,7 @@ class Driver:
 
     def _made_again(self, states: Mapping[TopicPartition, PartitionState]) -> set[str]:
         """The topics whose names are those of this plan, and which are others."""
-        return {tp.topic for tp, state in states.items() if is_another(self._topic_ids.get(tp.topic), state.topic_id)}
+        return {tp.topic for tp, state in states.items() if is_recreated(self._topic_ids.get(tp.topic), state.topic_id)}
 
     def _ask(self) -> tuple[dict[TopicPartition, Reassignment], dict[TopicPartition, PartitionState]]:
         topics = sorted({move.tp.topic for move in self._moves})
@@ -296,7 +297,7 @@ class Driver:
         except KafkaError as error:
             raise DriverError(f"the move cannot be followed: {error}") from error
 
-    def _not_removed(self, there: Sequence[Move]) -> list[str]:
+    def _not_removed(self, there: Sequence[PartitionMove]) -> list[str]:
         try:
             return left_behind(self._admin, there)
         except KafkaError as error:
@@ -325,7 +326,7 @@ class Driver:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Observations:
     """What the looks at one move have shown so far."""
 
     polls: list[Poll] = field(default_factory=list)
@@ -342,7 +343,7 @@ class _Seen:
 
     def add(
         self,
-        moves: Sequence[Move],
+        moves: Sequence[PartitionMove],
         listed: Mapping[TopicPartition, Reassignment],
         states: Mapping[TopicPartition, PartitionState],
         in_flight: int,

@@ -1,6 +1,6 @@
 """Which throttle a move needs, and how long it takes with it. Pure, but for `observe`.
 
-The model (`testbed.reassignment.model`) says how long a move takes under a quota. Here it is turned around: from a
+The model (`testbed.throttle.duration`) says how long a move takes under a quota. Here it is turned around: from a
 deadline or from a share of the NIC to the throttle; and what cannot be is refused, with what can.
 """
 
@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
-from testbed.kafka.types import AdminApi, PartitionState, TopicPartition
-from testbed.reassignment.changes import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS
-from testbed.reassignment.model import Copy, Share, binding, shares, throttle_for
-from testbed.reassignment.plan import Move, Plan, PlanError, kip73_move_seconds, move_ratio, moves
-from testbed.reassignment.sizes import Pauses, Sizes, growth, measure
+from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, TopicPartition
+from testbed.reassignment.lag import LogSizes, PollClock, growth, measure
+from testbed.reassignment.plan import Plan, PlanError, kip73_move_seconds, move_ratio, moves
+from testbed.throttle.configs import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS
+from testbed.throttle.duration import Copy, Share, bottleneck, shares, throttle_for
 from testbed.units import format_byte_rate, format_duration
 
 WIRE = 1.062
@@ -24,7 +24,7 @@ _LUMPY_BELOW = 1_000_000
 _SHOWN = 8
 
 
-class CannotBeMet(TestbedError):
+class InfeasibleError(TestbedError):
     """What was asked for cannot be: ``why``, and what could be (seconds, or a share of the NIC) if anything."""
 
     exit_code = 1
@@ -35,7 +35,7 @@ class CannotBeMet(TestbedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class ClusterLoad:
     """What a plan copies on a cluster, and what the cluster does meanwhile; rates in B/s, by broker."""
 
     copies: tuple[Copy, ...]
@@ -50,7 +50,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BrokerEstimate:
     """One broker in one direction under the throttle; ``room_bytes_per_s`` is what its NIC leaves for it, if known."""
 
     share: Share
@@ -66,20 +66,20 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class ThrottleEstimate:
     """A throttle in B/s and the seconds that the move takes with it: by the model, and at most."""
 
     throttle_bytes_per_s: int
     seconds: float
     at_most_s: float
-    lines: tuple[Line, ...]
+    lines: tuple[BrokerEstimate, ...]
     kip73_seconds: float
-    observed: Observed
+    observed: ClusterLoad
     cautions: tuple[str, ...]
 
 
-def for_deadline(observed: Observed, deadline_s: float, nic_bps: int | None = None) -> Estimate:
-    """Return the lowest throttle that meets the deadline, a tenth of its time kept in hand. Raises `CannotBeMet`.
+def for_deadline(observed: ClusterLoad, deadline_s: float, nic_bps: int | None = None) -> ThrottleEstimate:
+    """Return the lowest throttle that meets the deadline, a tenth of its time kept in hand. Raises `InfeasibleError`.
 
     Without the NIC's rate nothing says that the network can carry it.
     """
@@ -96,18 +96,18 @@ def for_deadline(observed: Observed, deadline_s: float, nic_bps: int | None = No
         )
         if math.isinf(shortest_s):
             incoming = f"{_rate(worst.keepup_bytes_per_s)} of what is written takes all of that"
-            raise CannotBeMet(f"{why}; {incoming}, so it never makes progress", "no deadline can be met")
-        raise CannotBeMet(why, f"{_time(shortest_s)} can", deadline_s=shortest_s)
+            raise InfeasibleError(f"{why}; {incoming}, so it never makes progress", "no deadline can be met")
+        raise InfeasibleError(why, f"{_time(shortest_s)} can", deadline_s=shortest_s)
     return _estimate(observed, found, quota, nic_bps)
 
 
-def for_share(observed: Observed, share: float, nic_bps: int) -> Estimate:
-    """Return the throttle that is this share (0 to 1) of the NIC, headers counted. Raises `CannotBeMet`."""
+def for_share(observed: ClusterLoad, share: float, nic_bps: int) -> ThrottleEstimate:
+    """Return the throttle that is this share (0 to 1) of the NIC, headers counted. Raises `InfeasibleError`."""
     return for_rate(observed, int(share * _carried(nic_bps)), nic_bps)
 
 
-def for_rate(observed: Observed, throttle_bytes_per_s: int, nic_bps: int | None = None) -> Estimate:
-    """Return what a throttle that is given leads to. Raises `CannotBeMet` when the move never ends with it."""
+def for_rate(observed: ClusterLoad, throttle_bytes_per_s: int, nic_bps: int | None = None) -> ThrottleEstimate:
+    """Return what a throttle that is given leads to. Raises `InfeasibleError` when the move never ends with it."""
     found = shares(observed.copies)
     estimate = _estimate(observed, found, throttle_bytes_per_s, nic_bps)
     if math.isinf(estimate.seconds):
@@ -115,7 +115,7 @@ def for_rate(observed: Observed, throttle_bytes_per_s: int, nic_bps: int | None 
     return estimate
 
 
-def observe(admin: AdminApi, plan: Plan, measure_s: float, pauses: Pauses | None = None) -> Observed:
+def observe(admin: AdminApi, plan: Plan, measure_s: float, pauses: PollClock | None = None) -> ClusterLoad:
     """Look at a cluster for so many seconds: what the plan copies, and what is written meanwhile.
 
     Raises `PlanError` when the plan does not fit the cluster, or runs already; `KafkaError`.
@@ -144,8 +144,8 @@ def observe(admin: AdminApi, plan: Plan, measure_s: float, pauses: Pauses | None
 
 
 def observed(
-    todo: tuple[Move, ...], states: Mapping[TopicPartition, PartitionState], readings: tuple[Sizes, ...]
-) -> Observed:
+    todo: tuple[PartitionMove, ...], states: Mapping[TopicPartition, PartitionState], readings: tuple[LogSizes, ...]
+) -> ClusterLoad:
     """Put together what was read of a cluster."""
     last = readings[-1].logs
     led = {tp: state.leader for tp, state in states.items() if state.leader in last}
@@ -162,7 +162,7 @@ def observed(
         in_sync = tuple(broker for broker in state.isr if broker != leader)
         size = last[leader].get(move.tp, 0)
         copies.append(Copy(move.tp, leader, in_sync, move.adding, size, written[move.tp]))
-    return Observed(
+    return ClusterLoad(
         tuple(copies),
         len(states),
         {broker: sum(logs.values()) for broker, logs in last.items()},
@@ -177,13 +177,15 @@ def observed(
     )
 
 
-def _estimate(observed: Observed, found: tuple[Share, ...], quota: int, nic_bps: int | None) -> Estimate:
+def _estimate(observed: ClusterLoad, found: tuple[Share, ...], quota: int, nic_bps: int | None) -> ThrottleEstimate:
     rooms = _rooms(observed, found, nic_bps)
     times = {_key(share): share.seconds(min(quota, rooms.get(_key(share), math.inf))) for share in found}
     slowest = max(times.values(), default=0.0)
     # Of equal ones the model's order decides, as it does among those that never end.
-    binds = binding([share for share in found if times[_key(share)] == slowest], quota) if found else None
-    lines = tuple(Line(share, quota, times[_key(share)], rooms.get(_key(share)), share == binds) for share in found)
+    binds = bottleneck([share for share in found if times[_key(share)] == slowest], quota) if found else None
+    lines = tuple(
+        BrokerEstimate(share, quota, times[_key(share)], rooms.get(_key(share)), share == binds) for share in found
+    )
     cautions = list(observed.cautions)
     if 0 < quota < _LUMPY_BELOW:
         cautions.append(
@@ -194,10 +196,10 @@ def _estimate(observed: Observed, found: tuple[Share, ...], quota: int, nic_bps:
         for line in lines
         if line.limited_by_nic and line.share.bytes
     ]
-    return Estimate(quota, slowest, MARGIN * slowest, lines, _kip73(observed, quota), observed, tuple(cautions))
+    return ThrottleEstimate(quota, slowest, MARGIN * slowest, lines, _kip73(observed, quota), observed, tuple(cautions))
 
 
-def _kip73(observed: Observed, quota: int) -> float:
+def _kip73(observed: ClusterLoad, quota: int) -> float:
     if not observed.copies:
         return 0.0
     brokers = len(observed.log_bytes)
@@ -210,7 +212,7 @@ def _kip73(observed: Observed, quota: int) -> float:
     )
 
 
-def _never(estimate: Estimate, nic_bps: int | None) -> CannotBeMet:
+def _never(estimate: ThrottleEstimate, nic_bps: int | None) -> InfeasibleError:
     worst = next(line for line in estimate.lines if line.binds)
     share = worst.share
     limit = f"its NIC leaves {_rate(worst.room_bytes_per_s or 0)}" if worst.limited_by_nic else "which is the quota"
@@ -221,20 +223,20 @@ def _never(estimate: Estimate, nic_bps: int | None) -> CannotBeMet:
     needed = max(line.share.keepup_bytes_per_s for line in estimate.lines if line.share.bytes)
     instead = f"a throttle must be above {_rate(needed)}"
     if nic_bps is None:
-        return CannotBeMet(why, instead)
+        return InfeasibleError(why, instead)
     lowest = needed / _carried(nic_bps)
     fastest_s = MARGIN * max(
         line.share.seconds(line.room_bytes_per_s or 0) for line in estimate.lines if line.share.bytes
     )
     if math.isinf(fastest_s):
-        return CannotBeMet(why, "with this NIC no throttle is enough")
-    return CannotBeMet(
+        return InfeasibleError(why, "with this NIC no throttle is enough")
+    return InfeasibleError(
         why, f"{instead}, {lowest:.1%} of the NIC; the shortest deadline is {_time(fastest_s)}",
         deadline_s=fastest_s, share=lowest,
     )  # fmt: skip
 
 
-def _rooms(observed: Observed, found: tuple[Share, ...], nic_bps: int | None) -> dict[tuple[int, str], float]:
+def _rooms(observed: ClusterLoad, found: tuple[Share, ...], nic_bps: int | None) -> dict[tuple[int, str], float]:
     """What each NIC leaves for throttled traffic, B/s of logs: its rate less what it carries that is not listed."""
     if nic_bps is None:
         return {}

@@ -1,19 +1,90 @@
-"""What a running move still has to copy, and what passes through each broker for it. Pure."""
+"""What a running move still has to copy, and what passes through each broker for it.
 
-from collections.abc import Iterable, Mapping
+The Admin API has no broker metrics. But a leader's log grows by exactly the bytes that are written to its partition. So
+a rate follows from several readings of the log sizes (DescribeLogDirs), some seconds apart.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
-from testbed.reassignment.changes import EVERY_REPLICA, FOLLOWER_REPLICAS, LEADER_REPLICAS
-from testbed.reassignment.model import Copy, Direction
-from testbed.reassignment.sizes import Sizes
+from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
+from testbed.throttle.duration import Copy, Direction
 
-Way = tuple[int, Direction]
+
+class LogSizes(NamedTuple):
+    """The logs of some brokers: bytes of each replica, and when each broker said so (monotonic seconds)."""
+
+    logs: Mapping[int, Mapping[TopicPartition, int]]
+    at_s: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class PollClock:
+    """The clock, and how to wait; another one in tests."""
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+def read_sizes(
+    admin: AdminApi, brokers: Iterable[int], topics: Sequence[str] | None = None, clock: PollClock | None = None
+) -> LogSizes:
+    """Ask each broker for its logs, of these topics or of all (None). Raises `KafkaError`."""
+    now = (clock or PollClock()).clock
+    logs: dict[int, dict[TopicPartition, int]] = {}
+    at_s: dict[int, float] = {}
+    for broker in brokers:
+        begun_s = now()
+        found = admin.log_dirs([broker], topics)[broker]
+        logs[broker] = {tp: log.size_bytes for tp, log in found.items() if not log.is_future}
+        at_s[broker] = (begun_s + now()) / 2
+    return LogSizes(logs, at_s)
+
+
+def growth(readings: Sequence[LogSizes], broker: int, tp: TopicPartition) -> float:
+    """By how many bytes a second one replica's log grew.
+
+    An interval in which it shrank, because old segments were deleted, does not count; with no other there is no
+    rate to tell, and 0 is returned.
+    """
+    grown, spent_s = 0.0, 0.0
+    for before, after in itertools.pairwise(readings):
+        if tp not in before.logs.get(broker, {}) or tp not in after.logs.get(broker, {}):
+            continue
+        change = after.logs[broker][tp] - before.logs[broker][tp]
+        if change >= 0:
+            grown += change
+            spent_s += after.at_s[broker] - before.at_s[broker]
+    return grown / spent_s if spent_s > 0 else 0.0
+
+
+def measure(
+    admin: AdminApi,
+    brokers: Sequence[int],
+    seconds: float,
+    readings: int = 5,
+    topics: Sequence[str] | None = None,
+    pauses: PollClock | None = None,
+) -> tuple[LogSizes, ...]:
+    """Read the sizes ``readings`` times, evenly over so many seconds. Raises `KafkaError`."""
+    pauses = pauses or PollClock()
+    begun_s = pauses.clock()
+    found = [read_sizes(admin, brokers, topics, pauses)]
+    for number in range(1, readings):
+        pauses.sleep(max(0.0, begun_s + seconds * number / (readings - 1) - pauses.clock()))
+        found.append(read_sizes(admin, brokers, topics, pauses))
+    return tuple(found)
+
+
+BrokerDirection = tuple[int, Direction]
 """One broker in one direction."""
 
 
 @dataclass(frozen=True, slots=True)
-class Moving:
+class MovingPartition:
     """One partition that is being reassigned. ``lacking`` are the adding replicas that are not in sync yet."""
 
     tp: TopicPartition
@@ -24,10 +95,10 @@ class Moving:
 
 def moving(
     listed: Mapping[TopicPartition, Reassignment], states: Mapping[TopicPartition, PartitionState]
-) -> tuple[Moving, ...]:
+) -> tuple[MovingPartition, ...]:
     """Return what is being reassigned, in order; a partition that no longer exists is left out."""
     return tuple(
-        Moving(
+        MovingPartition(
             tp,
             states[tp].leader,
             tuple(broker for broker in states[tp].isr if broker != states[tp].leader),
@@ -38,7 +109,7 @@ def moving(
     )
 
 
-def lag_bytes(moves: Iterable[Moving], sizes: Sizes) -> int:
+def lag_bytes(moves: Iterable[MovingPartition], sizes: LogSizes) -> int:
     """Return what the adding replicas lack, summed; one that is not there yet lacks all that its leader has."""
     total = 0
     for move in moves:
@@ -47,13 +118,13 @@ def lag_bytes(moves: Iterable[Moving], sizes: Sizes) -> int:
     return total
 
 
-def passed(moves: Iterable[Moving], before: Sizes, after: Sizes) -> dict[Way, float]:
+def passed(moves: Iterable[MovingPartition], before: LogSizes, after: LogSizes) -> dict[BrokerDirection, float]:
     """Return the bytes between two readings that the quotas count, by broker and direction.
 
     ``moves`` are those of the earlier reading: a replica that has caught up since has received what it received. The
     leader's quota counts what its followers in sync fetch, too; these receive as much as the leader's log grows by.
     """
-    found: dict[Way, float] = {}
+    found: dict[BrokerDirection, float] = {}
 
     def add(broker: int, direction: Direction, grown: float) -> None:
         found[broker, direction] = found.get((broker, direction), 0.0) + grown
@@ -70,7 +141,9 @@ def passed(moves: Iterable[Moving], before: Sizes, after: Sizes) -> dict[Way, fl
     return found
 
 
-def copies(moves: Iterable[Moving], sizes: Sizes, inbound: Mapping[TopicPartition, float]) -> tuple[Copy, ...]:
+def copies(
+    moves: Iterable[MovingPartition], sizes: LogSizes, inbound: Mapping[TopicPartition, float]
+) -> tuple[Copy, ...]:
     """Return what is left as the model takes it: one copy for each replica that lacks something; ``inbound`` in B/s."""
     found = []
     for move in moves:
@@ -85,43 +158,9 @@ def copies(moves: Iterable[Moving], sizes: Sizes, inbound: Mapping[TopicPartitio
     return tuple(found)
 
 
-def unlisted(
-    listed: Mapping[TopicPartition, Reassignment], lists: Mapping[str, Mapping[str, str]]
-) -> tuple[TopicPartition, ...]:
-    """Return the partitions that move without a throttle: not every replica concerned is in its topic's lists.
-
-    ``lists`` is what is set on each topic.
-    """
-    entries = {
-        topic: (_entries(keys.get(LEADER_REPLICAS)), _entries(keys.get(FOLLOWER_REPLICAS)))
-        for topic, keys in lists.items()
-    }
-    found = []
-    for tp, running in sorted(listed.items()):
-        leaders, followers = entries.get(tp.topic, (set(), set()))
-        existing = [broker for broker in running.replicas if broker not in running.adding]
-        if not (_has(leaders, tp, existing) and _has(followers, tp, running.adding)):
-            found.append(tp)
-    return tuple(found)
-
-
-def unlisted_replicas(wanted: str | None, there: str | None) -> int:
-    """Return how many entries of a topic's wanted list are not in the list that is there."""
-    entries = _entries(there)
-    return 0 if EVERY_REPLICA in entries else len(_entries(wanted) - entries)
-
-
-def _entries(value: str | None) -> set[str]:
-    return {entry.strip() for entry in (value or "").split(",")} - {""}
-
-
-def _has(entries: set[str], tp: TopicPartition, brokers: Iterable[int]) -> bool:
-    return EVERY_REPLICA in entries or {f"{tp.partition}:{broker}" for broker in brokers} <= entries
-
-
-def _size(sizes: Sizes, broker: int | None, tp: TopicPartition) -> int:
+def _size(sizes: LogSizes, broker: int | None, tp: TopicPartition) -> int:
     return 0 if broker is None else sizes.logs.get(broker, {}).get(tp, 0)
 
 
-def _grown(before: Sizes, after: Sizes, broker: int, tp: TopicPartition) -> float:
+def _grown(before: LogSizes, after: LogSizes, broker: int, tp: TopicPartition) -> float:
     return max(0.0, _size(after, broker, tp) - _size(before, broker, tp))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.kafka.types import PartitionState, TopicPartition
+from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
 
 _VERSION = 1
 _ANY_FOLDER = "any"
@@ -74,25 +74,7 @@ class Plan:
         return sorted(tp for tp, dirs in self.log_dirs.items() if any(d != _ANY_FOLDER for d in dirs))
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
-    """What one partition's reassignment does: which replicas it adds and which it removes."""
-
-    tp: TopicPartition
-    current: tuple[int, ...]
-    target: tuple[int, ...]
-    adding: tuple[int, ...]
-    removing: tuple[int, ...]
-
-    @classmethod
-    def between(cls, tp: TopicPartition, current: tuple[int, ...], target: tuple[int, ...]) -> "Move":
-        """Derive the adding and the removing replicas."""
-        adding = tuple(broker for broker in target if broker not in current)
-        removing = tuple(broker for broker in current if broker not in target)
-        return cls(tp, current, target, adding, removing)
-
-
-def moves(plan: Plan, state: Mapping[TopicPartition, PartitionState]) -> tuple[Move, ...]:
+def moves(plan: Plan, state: Mapping[TopicPartition, PartitionState]) -> tuple[PartitionMove, ...]:
     """Return what the plan changes, in order; a mere change of the preferred leader is a change.
 
     Raises `PlanError` naming the partitions that the cluster does not have.
@@ -101,7 +83,7 @@ def moves(plan: Plan, state: Mapping[TopicPartition, PartitionState]) -> tuple[M
     if unknown:
         raise PlanError("plan", [f"partition {tp} does not exist in the cluster" for tp in unknown])
     return tuple(
-        Move.between(tp, state[tp].replicas, target)
+        PartitionMove.between(tp, state[tp].replicas, target)
         for tp, target in sorted(plan.targets.items())
         if state[tp].replicas != target
     )

@@ -1,10 +1,10 @@
-"""How far a move is, judged from what the cluster says. Pure."""
+"""How far a move is, computed from what the cluster reports."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from testbed.kafka.types import PartitionState, Reassignment, ReplicaLog, TopicPartition
-from testbed.reassignment.plan import Move
+from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
+from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassignment, ReplicaLog, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Poll:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class MoveProgress:
     """A finished move: when it was asked for and when it was done (µs since the epoch), and what was seen."""
 
     started_us: int
@@ -40,13 +40,13 @@ class Timeline:
     trace: tuple[TraceEntry, ...]
 
 
-def in_flight(moves: Iterable[Move], listed: Mapping[TopicPartition, Reassignment]) -> int:
+def in_flight(moves: Iterable[PartitionMove], listed: Mapping[TopicPartition, Reassignment]) -> int:
     """Count the moves that are still listed."""
     return sum(move.tp in listed for move in moves)
 
 
 def not_placed(
-    moves: Sequence[Move],
+    moves: Sequence[PartitionMove],
     listed: Mapping[TopicPartition, Reassignment],
     states: Mapping[TopicPartition, PartitionState],
 ) -> list[str]:
@@ -65,7 +65,7 @@ def not_placed(
     return missing
 
 
-def not_led(moves: Sequence[Move], states: Mapping[TopicPartition, PartitionState]) -> list[str]:
+def not_led(moves: Sequence[PartitionMove], states: Mapping[TopicPartition, PartitionState]) -> list[str]:
     """Say for each move that copies nothing what the metadata still lacks: replicas = target, led by its first."""
     missing = []
     for move in moves:
@@ -80,12 +80,12 @@ def not_led(moves: Sequence[Move], states: Mapping[TopicPartition, PartitionStat
     return missing
 
 
-def removing_brokers(moves: Iterable[Move]) -> list[int]:
+def removing_brokers(moves: Iterable[PartitionMove]) -> list[int]:
     """Return the brokers that lose a replica."""
     return sorted({broker for move in moves for broker in move.removing})
 
 
-def not_removed(moves: Iterable[Move], logs: Mapping[int, Mapping[TopicPartition, ReplicaLog]]) -> list[str]:
+def not_removed(moves: Iterable[PartitionMove], logs: Mapping[int, Mapping[TopicPartition, ReplicaLog]]) -> list[str]:
     """Say which old replicas are not seen to be gone: still on a broker, or the broker gave no answer."""
     return [
         f"{move.tp}: the old replica on broker {broker} "
@@ -98,7 +98,7 @@ def not_removed(moves: Iterable[Move], logs: Mapping[int, Mapping[TopicPartition
 
 def observed(
     ts_us: int,
-    moves: Iterable[Move],
+    moves: Iterable[PartitionMove],
     listed: Mapping[TopicPartition, Reassignment],
     states: Mapping[TopicPartition, PartitionState],
 ) -> list[TraceEntry]:
@@ -111,3 +111,36 @@ def observed(
             adding, removing = (running.adding, running.removing) if running else ((), ())
             entries.append(TraceEntry(ts_us, move.tp, state.replicas, adding, removing, state.isr, state.leader))
     return entries
+
+
+def old_logs(admin: AdminApi, moves: Sequence[PartitionMove]) -> dict[int, dict[TopicPartition, ReplicaLog]]:
+    """The logs of the moving topics on each broker that loses one; a broker that does not answer is not there."""
+    topics = sorted({move.tp.topic for move in moves})
+    found: dict[int, dict[TopicPartition, ReplicaLog]] = {}
+    for broker in removing_brokers(moves):
+        try:
+            found |= admin.log_dirs([broker], topics)
+        except UnreachableError:
+            continue  # said by `not_removed`, which names the broker
+    return found
+
+
+def left_behind(admin: AdminApi, moves: Sequence[PartitionMove]) -> list[str]:
+    """Which replicas that are to be removed are not seen to be gone. Raises `KafkaError`."""
+    return not_removed(moves, old_logs(admin, moves))
+
+
+def is_recreated(before: str | None, now: str) -> bool:
+    """Whether a topic's id says that it was deleted and made again; not where one of the two is not known."""
+    return bool(before) and bool(now) and before != now
+
+
+def existing_partitions(admin: AdminApi, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
+    """As `Admin.partitions`; topics that do not exist have none. Raises `KafkaError`."""
+    try:
+        return admin.partitions(topics)
+    except KafkaError as error:
+        if error.name != UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        there = set(admin.topics())
+        return admin.partitions([topic for topic in topics if topic in there])

@@ -12,10 +12,10 @@ from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.properties import secure_protocol, secure_servers, server_properties
 from testbed.kafka.types import TopicPartition
 from testbed.network.addresses import AddressPlan
-from testbed.reassignment.estimate import Observed, for_deadline
-from testbed.reassignment.model import Copy
-from testbed.reassignment.watch import Remaining
-from testbed.reassignment.watcher import BrokerRate, Look
+from testbed.reassignment.estimate import ClusterLoad, for_deadline
+from testbed.reassignment.monitor import BrokerRate, MonitorReading
+from testbed.reassignment.stall import RemainingTime
+from testbed.throttle.duration import Copy
 from testbed.topology.load import loads
 from tests.kafka.certificates import authority
 
@@ -35,7 +35,7 @@ def indented(text):
 def test_its_estimate_is_what_is_printed():
     copies = tuple(Copy(TopicPartition("t", p), 1, (3,), (2,), 660_000_000, 20_000.0) for p in range(100))
     quiet = {1: 2_000_000.0, 2: 4_000_000.0, 3: 2_000_000.0}
-    observed = Observed(copies, 300, dict.fromkeys((1, 2, 3), 132_000_000_000), quiet, quiet, quiet, 10.0)
+    observed = ClusterLoad(copies, 300, dict.fromkeys((1, 2, 3), 132_000_000_000), quiet, quiet, quiet, 10.0)
     told = estimate_text(for_deadline(observed, 7200, 1_000_000_000), nic_known=True)
     assert indented(told.rpartition("\n\n")[0]) in TEXT, told
 
@@ -43,8 +43,8 @@ def test_its_estimate_is_what_is_printed():
 def test_its_look_is_what_is_printed():
     quota = 14_080_000
     rates = (BrokerRate(1, "transmit", 13_950_000, quota), BrokerRate(2, "receive", 11_940_000, quota))
-    remaining = Remaining(4090, 3910, 4290, 10_070_000)
-    look = Look(0, 100, 31, 41_200_000_000, 0, rates, remaining, None, (), (), ())
+    remaining = RemainingTime(4090, 3910, 4290, 10_070_000)
+    look = MonitorReading(0, 100, 31, 41_200_000_000, 0, rates, remaining, None, (), (), ())
     assert indented(told_text(look)) in TEXT, told_text(look)
 
 

@@ -14,9 +14,9 @@ import testbed.kafka.admin
 from testbed.cli.main import main
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.owner import Owner
-from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from testbed.reassignment.journal import Journal, JournalFolder
 from testbed.reassignment.plan import Plan
+from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from testbed.throttle.journal import JournalFolder, ThrottleJournal
 
 MB = 10**6
 T0 = TopicPartition("t", 0)
@@ -174,7 +174,7 @@ def test_clear_needs_a_yes_while_something_moves_or_belongs_to_somebody(cluster,
     assert main(["throttle", "clear", *HERE]) == 64
     assert "1 partitions are being reassigned, and go on unthrottled; with --yes" in capsys.readouterr().err
     cluster.running = {}
-    JournalFolder().write(Journal.new("fake:9092", "fake-cluster", ()))
+    JournalFolder().write(ThrottleJournal.new("fake:9092", "fake-cluster", ()))
     assert main(["throttle", "clear", *HERE]) == 64
     assert f"process {Owner.this_process().pid} has set a throttle, and runs" in capsys.readouterr().err
     assert len(cluster.configs) == 2

@@ -10,17 +10,17 @@ import pytest
 
 from testbed.faults import Faults, parse_fault
 from testbed.hosts.host import NamespaceShell
-from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
 from testbed.network.measure import carried
 from testbed.provision.cpus import lifted, limit_of
 from testbed.provision.remove import remove
 from testbed.provision.status import status
 from testbed.provision.testbed import Testbed
-from testbed.reassignment.changes import RATES
 from testbed.reassignment.driver import Driver
-from testbed.reassignment.journal import JournalFolder
-from testbed.reassignment.plan import Move, Plan
-from testbed.reassignment.throttle import Throttle
+from testbed.reassignment.plan import Plan
+from testbed.throttle.configs import RATES
+from testbed.throttle.journal import JournalFolder
+from testbed.throttle.throttle import Throttle
 from testbed.topology import loads
 from testbed.wait import wait_until
 from testbed.workload.fill import Fill
@@ -206,7 +206,7 @@ def test_quota_alter(up, put):
         admin.alter_configs(ConfigResource.broker(2), {}, [key])
 
 
-MOVE = [Move.between(TopicPartition("layers", 0), (1,), (2,))]
+MOVE = [PartitionMove.between(TopicPartition("layers", 0), (1,), (2,))]
 ORDERS = ["FTft", "FTtf", "TFft", "TFtf"]
 
 

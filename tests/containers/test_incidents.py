@@ -11,7 +11,7 @@ from testbed.experiments.reports import default_store
 from testbed.paths import data_dir
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed
-from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE
+from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
 from testbed.topology.find import find
 from tests.containers.conftest import cli, left_of, measured
 

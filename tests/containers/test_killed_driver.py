@@ -14,11 +14,11 @@ from testbed.experiments.batch_watch import BatchWatch
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import now_us
-from testbed.reassignment.batching.batch import Limits
 from testbed.reassignment.batching.job import JobFolder
-from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from testbed.reassignment.journal import JournalFolder
+from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.plan import Plan
+from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from testbed.throttle.journal import JournalFolder
 from testbed.wait import wait_for
 from tests.containers.conftest import ROOT, cli
 
@@ -145,7 +145,7 @@ def arrived(admin, plan):
     ids=["2", "20"],
 )
 def test_a_driver_killed_at_any_point_is_resumed_and_nothing_is_moved_twice(three, tmp_path, kills, partitions, rate):
-    topic, limits = "killed", Limits(1, 3, 2)
+    topic, limits = "killed", BatchLimits(1, 3, 2)
     plan = Plan({TopicPartition(topic, n): (2, 3) for n in range(partitions)})
     (tmp_path / "plan.json").write_text(plan.to_json())
     steps = ("--replicas", "1", "--reassignment-batch-size", "3", "--leaders", "2")
@@ -185,7 +185,7 @@ def test_limits_and_throttle_changed_while_it_moves_hold_from_the_next_step_on(t
     moved = {TopicPartition(topic, n): (2, 1) for n in range(6, 14)}
     plan = Plan(grown | moved)
     (tmp_path / "plan.json").write_text(plan.to_json())
-    narrow, wide = Limits(1, 2, 1), Limits(2, 6, 3)
+    narrow, wide = BatchLimits(1, 2, 1), BatchLimits(2, 6, 3)
     with filled(three, topic, 14, MB // 2) as admin:
         onlooker = Onlooker(three, plan, narrow, [low])
         onlooker.start()

@@ -26,10 +26,10 @@ from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.batching.job import JobFolder
-from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE
 from testbed.reassignment.driver import Driver
-from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.plan import Plan
+from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
+from testbed.throttle.journal import JournalFolder
 from testbed.topology.find import find
 from testbed.wait import wait_for
 from tests.containers.conftest import ROOT, cli, left_of

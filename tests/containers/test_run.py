@@ -15,7 +15,7 @@ from testbed.provision import state as states
 from testbed.provision.containers import Engine
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed
-from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE
+from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
 from testbed.topology.find import find
 from testbed.wait import wait_for, wait_until
 from tests.containers.conftest import ROOT, cli, left_of, measured

@@ -14,8 +14,8 @@ from testbed.experiments.reports import default_store
 from testbed.kafka.types import ConfigResource
 from testbed.provision import state as states
 from testbed.provision.testbed import Testbed
-from testbed.reassignment.changes import FOLLOWER_RATE
 from testbed.suites.suite import find_suite
+from testbed.throttle.configs import FOLLOWER_RATE
 from testbed.wait import wait_for
 from tests.containers.conftest import ROOT, cli, left_of, measured
 

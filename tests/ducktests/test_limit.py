@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from testbed.reassignment.interrupt import deferred_signals
+from testbed.signals import deferred_signals
 from testbed.suites.limit import STACKS, TimeLimitError, time_limit
 
 

@@ -11,8 +11,8 @@ from testbed.experiments.mover import MoveSetup
 from testbed.experiments.scene import Group, Scene
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.probes.recorder import Recorder
-from testbed.reassignment.batching.batch import Limits
-from testbed.reassignment.journal import open_journals
+from testbed.reassignment.batching.step import BatchLimits
+from testbed.throttle.journal import open_journals
 from tests.fakes.kraft import Controller, KraftAdmin
 
 HOSTS = {f"b{n}": n for n in range(1, 5)}
@@ -49,7 +49,7 @@ def mover(during=None, mode="batched", limits=None, make=Batched):
         bootstrap=["fake:9092"],
     )
     context = SimpleNamespace(testbed=testbed, recorder=recorder, run_id="20260101T000000Z-x-abcdef", progress=print)
-    setup = MoveSetup(scene(), 1000, "tuned", during or During(), mode=mode, limits=limits or Limits(1, 2, 1))
+    setup = MoveSetup(scene(), 1000, "tuned", during or During(), mode=mode, limits=limits or BatchLimits(1, 2, 1))
     token = context.run_id[-6:]
     ids = {TopicPartition(f"moved-{token}", n): (1, 2) for n in range(6)}
     ids |= {TopicPartition(f"{name}-{token}", n): (1,) for name in ("control", "calibration") for n in range(2)}
@@ -175,7 +175,7 @@ def test_what_a_step_adds_is_copied_from_who_leads_by_then():
 
 
 def test_a_move_at_once_is_watched_the_same_way():
-    move, admin, recorder = mover(mode="unbatched", limits=Limits(), make=watched.Watched)
+    move, admin, recorder = mover(mode="unbatched", limits=BatchLimits(), make=watched.Watched)
     moved = move.transfer(30)
     recorder.stop()
     assert moved.done.ok, moved.done.why
@@ -186,7 +186,7 @@ def test_a_move_at_once_is_watched_the_same_way():
 
 
 def model_of(mode, scene, limits=None):
-    move, _admin, recorder = mover(mode=mode, limits=limits or Limits(1, 2, None))
+    move, _admin, recorder = mover(mode=mode, limits=limits or BatchLimits(1, 2, None))
     recorder.stop()
     move.scene = scene.named("abcdef")
     return move

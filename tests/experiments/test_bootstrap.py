@@ -14,8 +14,8 @@ from testbed.experiments.scene import Group
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import entries
-from testbed.reassignment.changes import EVERY_BROKER, LEADER_RATE
-from testbed.reassignment.journal import JournalFolder
+from testbed.throttle.configs import EVERY_BROKER, LEADER_RATE
+from testbed.throttle.journal import JournalFolder
 from testbed.topology.find import find
 from tests.fakes.admin import FakeAdmin
 

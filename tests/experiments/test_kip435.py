@@ -8,8 +8,8 @@ from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.experiments.kip73 import limits, mode_of
 from testbed.experiments.kip435 import led_by_one, whole_move
 from testbed.experiments.scene import copies, flows
-from testbed.reassignment.batching.batch import Limits
-from testbed.reassignment.model import seconds, shares
+from testbed.reassignment.batching.step import BatchLimits
+from testbed.throttle.duration import seconds, shares
 
 HOSTS = tuple("ABCDEFGH")
 EXCHANGE, RF4 = find_experiment("kip435-exchange"), find_experiment("kip435-rf4")
@@ -63,8 +63,8 @@ def test_the_throttle_is_lowered_below_what_replicas_in_sync_take_and_raised_aga
 
 @pytest.mark.parametrize("experiment", [EXCHANGE, RF4], ids=lambda each: each.name)
 def test_r_p_and_l_are_limits_and_none_is_none(experiment):
-    assert limits(settings(experiment)) == Limits(1, 5, None)
+    assert limits(settings(experiment)) == BatchLimits(1, 5, None)
     given = ("mode=incremental", "replicas=none", "reassignment-batch-size=none", "leaders=3")
     chosen = settings(experiment, *given)
-    assert (limits(chosen), mode_of(chosen)) == (Limits(None, None, 3), "incremental")
+    assert (limits(chosen), mode_of(chosen)) == (BatchLimits(None, None, 3), "incremental")
     assert mode_of(settings(experiment)) == "unbatched"

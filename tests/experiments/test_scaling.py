@@ -9,7 +9,7 @@ from testbed.experiments.scaled import leaving
 from testbed.experiments.scaling import joined, left, shared_out
 from testbed.experiments.scene import assignment, plan
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.planners.planners import add, cost, drain
+from testbed.reassignment.planners import add, cost, drain
 
 IDS = {"b1": 1, "b2": 2, "b3": 3, "b4": 4}
 

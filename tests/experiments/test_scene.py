@@ -19,8 +19,8 @@ from testbed.experiments.scene import (
 )
 from testbed.experiments.stages import one_of_two, one_to_two, two_node, two_to_one
 from testbed.kafka.types import PartitionState, TopicPartition
-from testbed.reassignment.model import binding, shares
 from testbed.reassignment.plan import moves
+from testbed.throttle.duration import bottleneck, shares
 
 IDS = {"A": 1, "B": 2, "C": 3}
 TWO, THREE = ("A", "B"), ("A", "B", "C")
@@ -77,7 +77,7 @@ def test_one_to_two_is_led_by_a_and_goes_to_both_others():
         ("C", "receive", 270.25 * MB, 0.0),
         ("A", "transmit", 540.5 * MB, 0.0),
     ]
-    assert binding(carried(found), 10 * MB).broker == 1
+    assert bottleneck(carried(found), 10 * MB).broker == 1
     assert predicted_seconds(found, IDS, carried(found), [(0, 10 * MB)]) == pytest.approx(46 + 0.7 * 5.75)
 
 
@@ -99,7 +99,7 @@ def test_two_to_one_is_led_by_both_and_bound_by_the_receiver():
     assert of_kind(found, "throttled") == [("A", "C", (0, 1)), ("B", "C", (2, 3))]
     assert of_kind(found, "keepup") == [("A", "B", (0, 1)), ("B", "A", (2, 3))]
     assert fetchers(found, 1) == {"A": Fetchers(2, 0), "B": Fetchers(2, 0), "C": Fetchers(0, 2)}
-    share = binding(carried(found), 10 * MB)
+    share = bottleneck(carried(found), 10 * MB)
     assert (share.broker, share.direction, share.bytes) == (3, "receive", 520 * MB)
 
 
@@ -107,13 +107,13 @@ def test_two_to_one_while_producing_leaves_the_receiver_quota_minus_inbound():
     found = two_to_one(PRODUCE, THREE)
     assert ("C", "receive", 364 * MB, 3.0 * MB) in told(found)
     assert ("A", "transmit", 182 * MB, 3.0 * MB) in told(found)
-    assert binding(carried(found), 10 * MB).broker == 3
+    assert bottleneck(carried(found), 10 * MB).broker == 3
 
 
 def test_all_led_by_one_of_two():
     found = one_of_two(PRODUCE, THREE)
     assert of_kind(found, "throttled") == [("A", "C", (0, 1, 2, 3))]
-    share = binding(carried(found), 10 * MB)
+    share = bottleneck(carried(found), 10 * MB)
     assert (share.broker, share.keepup_bytes_per_s, share.in_sync_bytes_per_s) == (1, 6.0 * MB, 3.0 * MB)
 
 

@@ -12,7 +12,7 @@ from testbed.experiments.kip455_trace import Trace, differences, log_events
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.probes.recorder import Recorder, now_us
-from testbed.reassignment.trace.metadata_log import History, Registration, Removal
+from testbed.reassignment.metadata_log import MetadataHistory, Registration, Removal
 
 A = TopicPartition("t", 0)
 
@@ -60,7 +60,7 @@ def test_only_what_changes_is_noted_and_the_latest_look_is_known():
 
 
 def test_the_log_is_noted_at_its_own_times_and_its_removals_too():
-    history = History(
+    history = MetadataHistory(
         (registration(5), registration(7, (4, 2, 3, 1), adding=(4,), removing=(1,))),
         {},
         (Removal(9, 9000, A), Removal(9, 9000, TopicPartition("other", 0))),
@@ -78,16 +78,16 @@ def test_the_log_is_noted_at_its_own_times_and_its_removals_too():
 def test_the_log_s_end_is_held_against_describe_topics():
     now = {A: registration(7)}
     described = PartitionState(A, 1, 0, (1, 2, 3), (1, 2, 3), ())
-    assert differences(History((), now), {A: described}, ["t"]) == []
+    assert differences(MetadataHistory((), now), {A: described}, ["t"]) == []
     other = PartitionState(A, 2, 4, (1, 2, 3), (2, 3), ())
-    assert differences(History((), now), {A: other}, ["t"]) == [
+    assert differences(MetadataHistory((), now), {A: other}, ["t"]) == [
         "t-0: ISR (1, 2, 3) in the log, (2, 3) described",
         "t-0: leader 1 in the log, 2 described",
         "t-0: leader epoch 0 in the log, 4 described",
     ]
-    assert differences(History((), {}), {A: described}, ["t"]) == ["t-0 exists only for DescribeTopics"]
-    assert differences(History((), now), {}, ["t"]) == ["t-0 exists only in the log"]
-    assert differences(History((), {TopicPartition("u", 0): registration(1)}), {}, ["t"]) == []
+    assert differences(MetadataHistory((), {}), {A: described}, ["t"]) == ["t-0 exists only for DescribeTopics"]
+    assert differences(MetadataHistory((), now), {}, ["t"]) == ["t-0 exists only in the log"]
+    assert differences(MetadataHistory((), {TopicPartition("u", 0): registration(1)}), {}, ["t"]) == []
 
 
 class Unreadable:

@@ -11,8 +11,8 @@ from testbed.experiments.mover import Mover, MoveSetup
 from testbed.experiments.scene import Group
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.reassignment.changes import FOLLOWER_REPLICAS, LEADER_REPLICAS
-from testbed.reassignment.journal import JournalFolder
+from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from testbed.throttle.journal import JournalFolder
 from testbed.topology.find import find
 from testbed.wait import WaitTimeout
 from tests.fakes.admin import FakeAdmin

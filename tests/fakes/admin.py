@@ -14,7 +14,7 @@ from testbed.kafka.types import (
     ReplicaLog,
     TopicPartition,
 )
-from testbed.reassignment.changes import EVERY_BROKER
+from testbed.throttle.configs import EVERY_BROKER
 
 Hook = Callable[[str, tuple[object, ...]], None]
 

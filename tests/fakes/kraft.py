@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from testbed.kafka.errors import KafkaError, ReassignmentError
 from testbed.kafka.types import BrokerInfo, Cluster, PartitionState, Reassignment, ReplicaLog, TopicPartition
-from testbed.reassignment.batching.turn import Seen
+from testbed.reassignment.batching.turn import ReassignmentState
 from tests.fakes.admin import FakeAdmin
 
 Replicas = tuple[int, ...]
@@ -81,9 +81,9 @@ class Controller:
                 self.copied.append((tp, came))
                 self._complete(tp)
 
-    def seen(self) -> Seen:
+    def seen(self) -> ReassignmentState:
         """What an Admin client would be told."""
-        return Seen(
+        return ReassignmentState(
             {
                 tp: Reassignment(p.replicas, p.adding, p.removing)
                 for tp, p in self.partitions.items()

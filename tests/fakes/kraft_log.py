@@ -11,8 +11,8 @@ from typing import Any
 
 from testbed.kafka.errors import KafkaError, ReassignmentError
 from testbed.kafka.types import BrokerInfo, Cluster, ConfigResource, PartitionState, Reassignment, TopicPartition
-from testbed.reassignment.changes import EVERY_BROKER, FOLLOWER_RATE
-from testbed.reassignment.trace.metadata_log import History, Registration, Removal
+from testbed.reassignment.metadata_log import MetadataHistory, Registration, Removal
+from testbed.throttle.configs import EVERY_BROKER, FOLLOWER_RATE
 from tests.fakes.admin import FakeAdmin
 
 Replicas = tuple[int, ...]
@@ -31,9 +31,9 @@ class KraftLog(FakeAdmin):
         self.removals: list[Removal] = []
         self._offset = 0
 
-    def history(self) -> History:
+    def history(self) -> MetadataHistory:
         """The log, replayed."""
-        return History(tuple(self.changes), dict(self.now), tuple(self.removals))
+        return MetadataHistory(tuple(self.changes), dict(self.now), tuple(self.removals))
 
     # ---- the controller
 

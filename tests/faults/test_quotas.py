@@ -6,12 +6,11 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.faults import parse_fault, quotas
 from testbed.faults.quotas import Layer, Setting, at_rest, corrections, stacked, wanted
-from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.reassignment.changes import FOLLOWER_RATE, LEADER_RATE, RATES, Change
-from testbed.reassignment.journal import Journal, JournalFolder, open_journals
-from testbed.reassignment.plan import Move
-from testbed.reassignment.recover import Outcome, recover
-from testbed.reassignment.throttle import Throttle
+from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
+from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE, RATES, ConfigChange
+from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
+from testbed.throttle.recovery import RecoveryOutcome, recover
+from testbed.throttle.throttle import Throttle
 from tests.faults.fakes import DEAD, Crash
 
 B1 = ConfigResource.broker(1)
@@ -19,8 +18,8 @@ B1 = ConfigResource.broker(1)
 
 def throttle(value="10000000", original=None):
     """A move's throttle in force on broker 1, journaled as the driver does it."""
-    changes = tuple(Change(B1, key, original, value) for key in (LEADER_RATE, FOLLOWER_RATE))
-    journal = Journal.new("fake:9092", "fake-cluster", changes)
+    changes = tuple(ConfigChange(B1, key, original, value) for key in (LEADER_RATE, FOLLOWER_RATE))
+    journal = ThrottleJournal.new("fake:9092", "fake-cluster", changes)
     JournalFolder().write(journal)
     return journal
 
@@ -107,7 +106,7 @@ def test_only_the_throttle_right_above_a_fault_has_read_what_that_had_set():
     assert corrected(taken, layer("10", "4", throttle="t")) == {}
 
 
-MOVE = [Move.between(TopicPartition("orders", 0), (1,), (2,))]
+MOVE = [PartitionMove.between(TopicPartition("orders", 0), (1,), (2,))]
 SPANS = {
     "FTft": "the throttle is set and ends beneath no fault: the fault is healed in between",
     "FTtf": "the throttle is set and ends while the fault lasts",
@@ -217,5 +216,5 @@ def test_a_throttle_that_a_dead_process_left_over_a_fault_is_recovered_to_what_w
     folder.write(replace(journal, owner=DEAD))
     faults.clear()
     (found,) = recover(lambda _bootstrap: one.cluster, folder)
-    assert found.outcome is Outcome.RESTORED
+    assert found.outcome is RecoveryOutcome.RESTORED
     assert one.cluster.configs == {}

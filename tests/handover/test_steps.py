@@ -7,7 +7,7 @@ from testbed.handover.lines import marks
 from testbed.handover.steps import Moved, Probed, handover, handovers, longest_gap_s
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import entries
-from testbed.reassignment.trace.metadata_log import Registration
+from testbed.reassignment.metadata_log import Registration
 from tests.handover.golden import ARTICLE_SOURCE, ARTICLE_TARGET, ASKED_US, SOURCE, TARGET, UNCLEAN
 
 TP = TopicPartition("orders-v2", 3)

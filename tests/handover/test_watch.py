@@ -5,9 +5,8 @@ import pytest
 from testbed.handover import watch as module
 from testbed.handover.probe import interval_s
 from testbed.handover.watch import HandoverWatch, moved
-from testbed.kafka.types import TopicPartition
-from testbed.reassignment.plan import Move
-from testbed.reassignment.trace.metadata_log import History, MetadataLogError
+from testbed.kafka.types import PartitionMove, TopicPartition
+from testbed.reassignment.metadata_log import MetadataHistory, MetadataLogError
 from tests.handover.golden import ASKED_US, SOURCE, TARGET
 from tests.handover.test_steps import MOVED, NOW, PROBED, TP
 
@@ -36,7 +35,7 @@ def hosts(monkeypatch):
     def history(host):
         if host.name == "b1":
             raise MetadataLogError("the log begins at offset 900")
-        return History(NOW, {TP: NOW[-1]})
+        return MetadataHistory(NOW, {TP: NOW[-1]})
 
     monkeypatch.setattr(module, "read_history", history)
     return found
@@ -83,7 +82,8 @@ def test_without_a_start_and_without_the_controllers_log_nothing_is_known(hosts,
 
 def test_moves_are_told_by_hosts_and_what_only_changes_its_leader_is_none():
     found = moved(
-        [Move.between(TP, (1,), (2,)), Move.between(TopicPartition("t", 0), (1, 2), (2, 1))], {1: "b1", 2: "b2"}
+        [PartitionMove.between(TP, (1,), (2,)), PartitionMove.between(TopicPartition("t", 0), (1, 2), (2, 1))],
+        {1: "b1", 2: "b2"},
     )
     assert found == (MOVED,)
 

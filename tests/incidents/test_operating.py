@@ -5,16 +5,15 @@ import pytest
 from testbed.incidents.throttling import OperatorThrottle, lists_for, rates_on
 from testbed.incidents.watch import Asked, Watch, moved_share, observations
 from testbed.kafka.errors import UnreachableError
-from testbed.kafka.types import ConfigResource, PartitionState, Reassignment, TopicPartition
+from testbed.kafka.types import ConfigResource, PartitionMove, PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import Recorder
-from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from testbed.reassignment.journal import JournalFolder
-from testbed.reassignment.plan import Move
+from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from testbed.throttle.journal import JournalFolder
 from testbed.wait import WaitTimeout
 from tests.fakes.admin import FakeAdmin
 
 TP0, TP1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
-MOVES = {"orders": (Move.between(TP0, (1,), (2,)), Move.between(TP1, (1,), (2,)))}
+MOVES = {"orders": (PartitionMove.between(TP0, (1,), (2,)), PartitionMove.between(TP1, (1,), (2,)))}
 B1, B2, ORDERS = ConfigResource.broker(1), ConfigResource.broker(2), ConfigResource.topic("orders")
 
 

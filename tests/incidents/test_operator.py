@@ -13,8 +13,8 @@ from testbed.incidents.watch import Watch
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.probes.recorder import Recorder
-from testbed.reassignment.changes import FOLLOWER_REPLICAS, LEADER_RATE
-from testbed.reassignment.journal import JournalFolder
+from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_RATE
+from testbed.throttle.journal import JournalFolder
 from testbed.topology.find import find
 from tests.fakes.admin import FakeAdmin
 

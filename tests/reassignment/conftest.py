@@ -8,7 +8,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
 from fakes.admin import FakeAdmin
 
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.journal import JournalFolder
+from testbed.throttle.journal import JournalFolder
 
 
 @pytest.fixture

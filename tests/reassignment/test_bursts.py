@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from testbed.reassignment.bursts import bytes_ending_in_a_burst, seconds_in_bursts
-from testbed.reassignment.model import Share
+from testbed.throttle.duration import Share
+from testbed.throttle.quota_window import bytes_ending_in_a_burst, seconds_in_bursts
 
 MB, MS = 1_000_000, 1000
 

@@ -6,8 +6,10 @@ import pytest
 from fakes.admin import FakeAdmin
 
 from testbed.kafka.errors import UnreachableError
-from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.reassignment.changes import (
+from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
+from testbed.reassignment.driver import Driver
+from testbed.reassignment.plan import Plan
+from testbed.throttle.configs import (
     EVERY_BROKER,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -15,13 +17,11 @@ from testbed.reassignment.changes import (
     LEADER_REPLICAS,
     ThrottleError,
 )
-from testbed.reassignment.driver import Driver
-from testbed.reassignment.journal import JournalFolder, open_journals
-from testbed.reassignment.plan import Move, Plan
-from testbed.reassignment.recover import Outcome, recover
-from testbed.reassignment.throttle import Throttle
+from testbed.throttle.journal import JournalFolder, open_journals
+from testbed.throttle.recovery import RecoveryOutcome, recover
+from testbed.throttle.throttle import Throttle
 
-MOVES = [Move.between(TopicPartition("t", p), (1,), (2,)) for p in range(3)]
+MOVES = [PartitionMove.between(TopicPartition("t", p), (1,), (2,)) for p in range(3)]
 PLAN = Plan({TopicPartition("t", p): (2,) for p in range(3)})
 TOPIC, B1, B2 = ConfigResource.topic("t"), ConfigResource.broker(1), ConfigResource.broker(2)
 BEFORE = {B1: {LEADER_RATE: "77"}, B2: {LEADER_RATE: "2000", FOLLOWER_RATE: "2000"}}
@@ -87,7 +87,7 @@ def test_killed_between_any_two_requests_of_a_change_recover_puts_everything_bac
     [journal] = open_journals(journals)
     journals.write(replace(journal, owner=replace(journal.owner, started_ticks=journal.owner.started_ticks - 1)))
     [outcome] = recover(lambda _bootstrap: admin, journals, timeout_s=0)
-    assert outcome.outcome is Outcome.RESTORED
+    assert outcome.outcome is RecoveryOutcome.RESTORED
     assert "somebody else" not in outcome.detail
     assert admin.configs == BEFORE
     assert journals.ids() == []

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from testbed.reassignment.changing import BURST_BYTES_PER_S, bytes_after_a_raise, seconds_changing
-from testbed.reassignment.model import Share, seconds_over
+from testbed.throttle.duration import Share, seconds_over
+from testbed.throttle.quota_window import BURST_BYTES_PER_S, bytes_after_a_raise, seconds_changing
 from tests.reassignment.test_bursts import MB, MS, Sensor
 
 LINE = BURST_BYTES_PER_S

@@ -10,18 +10,12 @@ from fakes.admin import FakeAdmin
 from testbed.kafka.capabilities import Capability, LacksCapability
 from testbed.kafka.errors import KafkaError, ReassignmentError, UnreachableError
 from testbed.kafka.types import ConfigResource, PartitionState, TopicPartition
-from testbed.reassignment.changes import (
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
-    ThrottleError,
-)
 from testbed.reassignment.driver import Driver, DriverError
-from testbed.reassignment.interrupt import Terminated
-from testbed.reassignment.journal import JournalFolder
 from testbed.reassignment.plan import Plan, PlanError
 from testbed.reassignment.progress import Poll
+from testbed.signals import Terminated
+from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, ThrottleError
+from testbed.throttle.journal import JournalFolder
 from testbed.wait import WaitTimeout
 
 PLAN = Plan({TopicPartition("t", p): (2,) for p in range(3)})

@@ -7,20 +7,20 @@ import pytest
 from fakes.admin import FakeAdmin
 
 from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.reassignment.changes import LEADER_REPLICAS
 from testbed.reassignment.estimate import (
     MARGIN,
     WIRE,
-    CannotBeMet,
-    Observed,
+    ClusterLoad,
+    InfeasibleError,
     for_deadline,
     for_rate,
     for_share,
     observe,
 )
-from testbed.reassignment.model import Copy
+from testbed.reassignment.lag import LogSizes, PollClock, growth
 from testbed.reassignment.plan import Plan, PlanError
-from testbed.reassignment.sizes import Pauses, Sizes, growth
+from testbed.throttle.configs import LEADER_REPLICAS
+from testbed.throttle.duration import Copy
 
 MB = 10**6
 T0, T1, OTHER = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("other", 0)
@@ -31,9 +31,9 @@ def seen(
     received: Mapping[int, float] | None = None,
     sent: Mapping[int, float] | None = None,
     produced: Mapping[int, float] | None = None,
-) -> Observed:
+) -> ClusterLoad:
     quiet = dict.fromkeys((1, 2, 3), 0.0)
-    return Observed(
+    return ClusterLoad(
         copies,
         total_partitions=10,
         log_bytes=dict.fromkeys((1, 2, 3), 2000 * MB),
@@ -71,7 +71,7 @@ def test_a_deadline_that_the_nic_cannot_carry_is_refused_with_the_one_that_it_ca
     carried = 400e6 / 8 / WIRE
     quiet, busy = seen(copy(1000, 0)), seen(copy(1000, 0), received={2: 20 * MB})
     for observed, other in ((quiet, 0), (busy, 20 * MB)):
-        with pytest.raises(CannotBeMet) as caught:
+        with pytest.raises(InfeasibleError) as caught:
             for_deadline(observed, 20, 400_000_000)
         shortest_s = MARGIN * 1000 * MB / (carried - other)
         assert caught.value.deadline_s == pytest.approx(shortest_s)
@@ -80,7 +80,7 @@ def test_a_deadline_that_the_nic_cannot_carry_is_refused_with_the_one_that_it_ca
 
 
 def test_a_nic_that_what_is_written_fills_can_meet_no_deadline() -> None:
-    with pytest.raises(CannotBeMet, match="never makes progress; no deadline can be met") as caught:
+    with pytest.raises(InfeasibleError, match="never makes progress; no deadline can be met") as caught:
         for_deadline(seen(copy(1000, 48)), 3600, 400_000_000)
     assert caught.value.deadline_s is None
 
@@ -92,7 +92,7 @@ def test_a_share_of_the_nic_counts_headers() -> None:
 
 def test_a_share_at_or_under_the_inbound_rate_never_makes_progress_and_the_lowest_that_does_is_named() -> None:
     observed = seen(copy(1000, 10), sent={1: 10 * MB})
-    with pytest.raises(CannotBeMet) as caught:
+    with pytest.raises(InfeasibleError) as caught:
         for_share(observed, 0.1, 1_000_000_000)
     assert "never makes progress: broker 1 (transmit) 20MB/s come in" in caught.value.why
     assert caught.value.share == pytest.approx(20 * 8 * WIRE / 1000)
@@ -134,8 +134,8 @@ class Clock:
         self.now_s += seconds
 
     @property
-    def pauses(self) -> Pauses:
-        return Pauses(lambda: self.now_s, self.sleep)
+    def pauses(self) -> PollClock:
+        return PollClock(lambda: self.now_s, self.sleep)
 
 
 def _cluster(clock: Clock, rates: Mapping[TopicPartition, float]) -> FakeAdmin:
@@ -166,7 +166,7 @@ def test_rates_come_from_readings_of_the_logs_alone() -> None:
 
 def test_an_interval_in_which_old_segments_went_does_not_count() -> None:
     sizes = [100, 110, 60, 70, 80]
-    readings = [Sizes({1: {T0: size * MB}}, {1: float(5 * at)}) for at, size in enumerate(sizes)]
+    readings = [LogSizes({1: {T0: size * MB}}, {1: float(5 * at)}) for at, size in enumerate(sizes)]
     assert growth(readings, 1, T0) == 2 * MB
     assert growth(readings[1:3], 1, T0) == 0
     assert growth(readings, 2, T0) == 0

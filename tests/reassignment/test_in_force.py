@@ -5,15 +5,9 @@ from fakes.admin import FakeAdmin
 
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import BrokerConfigs, ConfigResource, TopicPartition
-from testbed.reassignment.changes import (
-    EVERY_BROKER,
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
-)
-from testbed.reassignment.in_force import ClearError, clear, read_state
-from testbed.reassignment.journal import Journal, JournalFolder
+from testbed.throttle.configs import EVERY_BROKER, FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from testbed.throttle.journal import JournalFolder, ThrottleJournal
+from testbed.throttle.status import ClearError, clear, read_status
 
 ONE, TOPIC = ConfigResource.broker(1), ConfigResource.topic("t")
 
@@ -40,7 +34,7 @@ def throttled() -> WithDefault:
 def test_the_state_has_every_rate_with_its_level_and_every_list(
     throttled: WithDefault, journals: JournalFolder
 ) -> None:
-    state = read_state(throttled, journals)
+    state = read_status(throttled, journals)
     assert [(b.rate(LEADER_RATE), b.rate(FOLLOWER_RATE), dict(b.own), dict(b.default)) for b in state.brokers] == [
         (10, 20, {LEADER_RATE: 10}, {FOLLOWER_RATE: 20}),
         (None, 20, {}, {FOLLOWER_RATE: 20}),
@@ -49,7 +43,7 @@ def test_the_state_has_every_rate_with_its_level_and_every_list(
     assert state.lists == {"t": {LEADER_REPLICAS: "0:1", FOLLOWER_REPLICAS: "0:2"}}
     assert state.left_behind
     throttled.running = {TopicPartition("t", 0): (2,)}
-    assert not read_state(throttled, journals).left_behind
+    assert not read_status(throttled, journals).left_behind
 
 
 def test_a_broker_that_has_not_applied_a_list_or_gives_no_answer_is_named(
@@ -62,19 +56,19 @@ def test_a_broker_that_has_not_applied_a_list_or_gives_no_answer_is_named(
             raise UnreachableError("broker 3", "REQUEST_TIMED_OUT")
 
     throttled.hook = hook
-    one, two, three = read_state(throttled, journals).brokers
+    one, two, three = read_status(throttled, journals).brokers
     assert (one.differs, two.differs, three.differs) == ((), ("t",), ())
     assert (one.why, two.why, three.why) == (None, None, "broker 3: REQUEST_TIMED_OUT")
 
 
 def test_clear_takes_the_throttle_s_keys_and_nothing_else(throttled: WithDefault, journals: JournalFolder) -> None:
-    clear(throttled, read_state(throttled, journals))
+    clear(throttled, read_status(throttled, journals))
     assert throttled.configs == {ONE: {"log.cleaner.threads": "2"}, TOPIC: {"retention.ms": "5"}}
-    assert read_state(throttled, journals).set_now() == {}
+    assert read_status(throttled, journals).set_now() == {}
 
 
 def test_clear_tries_everything_and_says_what_stayed(throttled: WithDefault, journals: JournalFolder) -> None:
-    state = read_state(throttled, journals)
+    state = read_status(throttled, journals)
 
     def hook(call: str, args: tuple[object, ...]) -> None:
         if call == "alter_configs" and args[0] == ONE:
@@ -98,7 +92,7 @@ def test_clear_does_not_claim_what_it_could_not_ask_also_when_nothing_else_is_se
 
     throttled.hook = hook
     with pytest.raises(ClearError) as caught:
-        clear(throttled, read_state(throttled, journals))
+        clear(throttled, read_status(throttled, journals))
     assert str(caught.value).splitlines()[1:] == [
         "  broker 3 could not be asked whether it has a throttle: broker 3: REQUEST_TIMED_OUT; clear again once it "
         "answers",
@@ -112,7 +106,7 @@ def test_brokers_that_are_only_listed_are_named_and_the_rest_is_cleared_all_the_
 ) -> None:
     throttled.configs[TOPIC] = {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "0:2,0:8"}
     with pytest.raises(ClearError, match="broker 8 could not be asked"):
-        clear(throttled, read_state(throttled, journals))
+        clear(throttled, read_status(throttled, journals))
     assert throttled.configs == {ONE: {"log.cleaner.threads": "2"}}
 
 
@@ -126,11 +120,11 @@ def test_a_topic_deleted_between_two_questions_is_asked_for_no_more(
             raise KafkaError("describe topic 'gone'", "UNKNOWN_TOPIC_OR_PARTITION")
 
     throttled.hook = hook
-    assert [broker.why for broker in read_state(throttled, journals).brokers] == [None] * 3
+    assert [broker.why for broker in read_status(throttled, journals).brokers] == [None] * 3
 
 
 def test_the_journals_of_this_cluster_are_part_of_the_state(throttled: WithDefault, journals: JournalFolder) -> None:
-    here, elsewhere = (Journal.new("b:1", cluster, ()) for cluster in ("fake-cluster", "another"))
+    here, elsewhere = (ThrottleJournal.new("b:1", cluster, ()) for cluster in ("fake-cluster", "another"))
     journals.write(here)
     journals.write(elsewhere)
-    assert read_state(throttled, journals).journals == (here,)
+    assert read_status(throttled, journals).journals == (here,)

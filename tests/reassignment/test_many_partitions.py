@@ -8,10 +8,15 @@ import pytest
 
 import testbed.kafka.admin as admin_module
 from testbed.kafka.admin import Admin
-from testbed.kafka.types import ConfigResource, Reassignment, TopicPartition
-from testbed.reassignment.changes import FOLLOWER_REPLICAS, LEADER_REPLICAS, ThrottleError, merged, wanted_configs
-from testbed.reassignment.lag import unlisted
-from testbed.reassignment.plan import Move
+from testbed.kafka.types import ConfigResource, PartitionMove, Reassignment, TopicPartition
+from testbed.throttle.configs import (
+    FOLLOWER_REPLICAS,
+    LEADER_REPLICAS,
+    ThrottleError,
+    merged,
+    unthrottled_partitions,
+    wanted_configs,
+)
 
 MANY = 10_000
 TOPICS = [f"t{n}" for n in range(MANY)]
@@ -50,11 +55,11 @@ def admin(monkeypatch: pytest.MonkeyPatch) -> Admin:
 def listed() -> int:
     running = {TopicPartition("t", n): Reassignment((1, 2), (2,), ()) for n in range(MANY)}
     lists = {LEADER_REPLICAS: ",".join(ENTRIES), FOLLOWER_REPLICAS: ",".join(f"{n}:2" for n in range(MANY))}
-    return MANY - len(unlisted(running, {"t": lists}))
+    return MANY - len(unthrottled_partitions(running, {"t": lists}))
 
 
 def refused_at_the_last() -> int:
-    moves = [Move.between(TopicPartition("t", n), (1,), (2,)) for n in range(MANY)]
+    moves = [PartitionMove.between(TopicPartition("t", n), (1,), (2,)) for n in range(MANY)]
     present = {
         ConfigResource.topic("t"): {LEADER_REPLICAS: ",".join(f"{n}:9" for n in range(MANY - 1)) + f",{MANY - 1}:1"}
     }

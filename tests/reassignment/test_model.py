@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.model import Copy, Share, binding, seconds, seconds_over, shares, throttle_for
+from testbed.throttle.duration import Copy, Share, bottleneck, seconds, seconds_over, shares, throttle_for
 
 MB = 10**6
 
@@ -21,19 +21,19 @@ def test_one_copy_between_two_brokers_is_bytes_over_quota() -> None:
     assert found == (Share(2, "receive", 100 * MB, 0), Share(1, "transmit", 100 * MB, 0))
     assert seconds(found, 10 * MB) == 10
     # Both take as long; the follower's is the one that limits.
-    assert binding(found, 10 * MB).direction == "receive"
+    assert bottleneck(found, 10 * MB).direction == "receive"
 
 
 def test_a_leader_pays_for_its_followers_in_sync_a_follower_for_its_own_copy() -> None:
     found = shares([copy(0, 1, (3,), (2,), 100, 2)])
     assert found == (Share(2, "receive", 100 * MB, 2 * MB), Share(1, "transmit", 100 * MB, 4 * MB, 2 * MB))
     assert seconds(found, 10 * MB) == pytest.approx(100 / 6)
-    assert binding(found, 10 * MB).broker == 1
+    assert bottleneck(found, 10 * MB).broker == 1
 
 
 def test_two_that_send_to_one_are_bound_by_the_one() -> None:
     found = shares([copy(0, 1, (2,), (3,), 100, 1), copy(1, 2, (1,), (3,), 100, 1)])
-    receiver = binding(found, 10 * MB)
+    receiver = bottleneck(found, 10 * MB)
     assert (receiver.broker, receiver.direction, receiver.bytes) == (3, "receive", 200 * MB)
     assert seconds(found, 10 * MB) == 200 / 8
 
@@ -41,14 +41,14 @@ def test_two_that_send_to_one_are_bound_by_the_one() -> None:
 def test_a_quota_at_or_under_the_inbound_rate_never_ends_and_the_worst_is_named() -> None:
     found = shares([copy(0, 1, (3,), (2,), 100, 5)])
     assert seconds(found, 10 * MB) == math.inf
-    assert binding(found, 4 * MB) == Share(1, "transmit", 100 * MB, 10 * MB, 5 * MB)
+    assert bottleneck(found, 4 * MB) == Share(1, "transmit", 100 * MB, 10 * MB, 5 * MB)
 
 
 def test_what_carries_nothing_does_not_bind() -> None:
     assert seconds([Share(1, "transmit", 0, 50 * MB)], MB) == 0
     assert seconds((), MB) == 0
     with pytest.raises(ValueError):
-        binding((), MB)
+        bottleneck((), MB)
 
 
 def test_a_wildcard_lists_followers_on_their_own_side_too() -> None:

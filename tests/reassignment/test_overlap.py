@@ -8,10 +8,13 @@ from fakes.admin import FakeAdmin
 
 from testbed.errors import TestbedError
 from testbed.kafka.errors import KafkaError, UnreachableError
-from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
 from testbed.owner import Owner
-from testbed.reassignment import recover as recover_module
-from testbed.reassignment.changes import (
+from testbed.reassignment.auto_raise import RaisedThrottle
+from testbed.reassignment.driver import Driver
+from testbed.reassignment.plan import Plan
+from testbed.throttle import recovery as recover_module
+from testbed.throttle.configs import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
@@ -21,19 +24,16 @@ from testbed.reassignment.changes import (
     ThrottleError,
     wanted_configs,
 )
-from testbed.reassignment.driver import Driver
-from testbed.reassignment.journal import Journal, JournalFolder, open_journals
-from testbed.reassignment.plan import Move, Plan
-from testbed.reassignment.raising import Raised
-from testbed.reassignment.recover import Outcome, collect_throttles, recover
-from testbed.reassignment.throttle import Throttle
+from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
+from testbed.throttle.recovery import RecoveryOutcome, collect_throttles, recover
+from testbed.throttle.throttle import Throttle
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
-FIRST, SECOND = [Move.between(T0, (1,), (2,))], [Move.between(T1, (1,), (2,))]
+FIRST, SECOND = [PartitionMove.between(T0, (1,), (2,))], [PartitionMove.between(T1, (1,), (2,))]
 TOPIC, B1, B2 = ConfigResource.topic("t"), ConfigResource.broker(1), ConfigResource.broker(2)
 
 
-def killed(journals: JournalFolder) -> Journal:
+def killed(journals: JournalFolder) -> ThrottleJournal:
     """The newest journal that is not dead yet loses its process."""
     [journal] = [each for each in open_journals(journals) if each.owner.alive()]
     dead = replace(journal, owner=replace(journal.owner, started_ticks=journal.owner.started_ticks - 1))
@@ -135,7 +135,7 @@ def test_a_broker_that_cannot_be_given_its_rate_is_told_of_once_and_tried_again(
     events: list[str] = []
     throttle = Throttle(one_dead, journals, lambda kind, name, _detail: events.append(f"{kind} {name}"))
     assert throttle.admit({2}) == ()
-    throttle.set([Move.between(T0, (1, 2), (1, 3))], 1000)
+    throttle.set([PartitionMove.between(T0, (1, 2), (1, 3))], 1000)
     assert [throttle.admit({1, 2, 3}) for _ in range(3)] == [()] * 3
     assert throttle.left_out == (2,)
     back_again(one_dead, journals, [])
@@ -193,7 +193,7 @@ def test_two_that_only_rely_on_what_somebody_set_share_it(admin: FakeAdmin, jour
     admin.assignment[TopicPartition("u", 0)] = (1,)
     first, second = Throttle(admin, journals), Throttle(admin, journals)
     first.set(FIRST, 1000)
-    second.set([Move.between(TopicPartition("u", 0), (1,), (2,))], 1000)
+    second.set([PartitionMove.between(TopicPartition("u", 0), (1,), (2,))], 1000)
     first.restore(0)
     second.restore(0)
     assert admin.configs == there
@@ -202,7 +202,7 @@ def test_two_that_only_rely_on_what_somebody_set_share_it(admin: FakeAdmin, jour
 @pytest.mark.parametrize("recovered_first", [True, False])
 @pytest.mark.parametrize(("moves", "rate"), [(FIRST, 1000), (SECOND, 2000)])
 def test_recovering_a_dead_throttle_leaves_the_one_over_it_alone_and_in_the_end_nothing_stays(
-    admin: FakeAdmin, journals: JournalFolder, moves: list[Move], rate: int, recovered_first: bool
+    admin: FakeAdmin, journals: JournalFolder, moves: list[PartitionMove], rate: int, recovered_first: bool
 ) -> None:
     admin.configs = {B1: {LEADER_RATE: "77"}}
     Throttle(admin, journals).set(FIRST, 1000)
@@ -211,7 +211,7 @@ def test_recovering_a_dead_throttle_leaves_the_one_over_it_alone_and_in_the_end_
     over.set(moves, rate)
     if recovered_first:
         outcomes = {each.outcome for each in recover(lambda _journal: admin, journals, timeout_s=0)}
-        assert outcomes == {Outcome.RESTORED, Outcome.OWNER_ALIVE}
+        assert outcomes == {RecoveryOutcome.RESTORED, RecoveryOutcome.OWNER_ALIVE}
         over.wait_in_force(0)
     assert over.restore(0).interferences == ()
     recover(lambda _journal: admin, journals, timeout_s=0)
@@ -221,20 +221,20 @@ def test_recovering_a_dead_throttle_leaves_the_one_over_it_alone_and_in_the_end_
 def test_a_dead_raise_does_not_re_create_a_throttle_that_was_removed(admin: FakeAdmin, journals: JournalFolder) -> None:
     mover = Throttle(admin, journals)
     mover.set(FIRST, 10)
-    raised = Raised(admin, journals)
+    raised = RaisedThrottle(admin, journals)
     raised.to(15, [1, 2])
     [journal] = [each for each in open_journals(journals) if each.raises]
     journals.write(replace(journal, owner=replace(journal.owner, started_ticks=journal.owner.started_ticks - 1)))
     mover.restore(0)
     [done] = recover(lambda _journal: admin, journals, timeout_s=0)
-    assert done.outcome is Outcome.RESTORED
+    assert done.outcome is RecoveryOutcome.RESTORED
     assert (admin.configs, journals.ids()) == ({}, [])
 
 
 def test_a_dead_raise_over_a_live_throttle_is_put_back_to_it(admin: FakeAdmin, journals: JournalFolder) -> None:
     mover = Throttle(admin, journals)
     mover.set(FIRST, 10)
-    Raised(admin, journals).to(15, [1, 2])
+    RaisedThrottle(admin, journals).to(15, [1, 2])
     [journal] = [each for each in open_journals(journals) if each.raises]
     journals.write(replace(journal, owner=replace(journal.owner, started_ticks=journal.owner.started_ticks - 1)))
     recover(lambda _journal: admin, journals, timeout_s=0)
@@ -246,7 +246,7 @@ def test_a_dead_raise_over_a_live_throttle_is_put_back_to_it(admin: FakeAdmin, j
 def test_a_live_raise_learns_that_the_throttle_beneath_it_is_gone(admin: FakeAdmin, journals: JournalFolder) -> None:
     Throttle(admin, journals).set(FIRST, 10)
     killed(journals)
-    raised = Raised(admin, journals)
+    raised = RaisedThrottle(admin, journals)
     raised.to(15, [1, 2])
     recover(lambda _journal: admin, journals, timeout_s=0)
     assert rates(admin, B1) == {"15"}
@@ -259,12 +259,12 @@ def test_recover_leaves_what_was_adopted_while_it_connected(admin: FakeAdmin, jo
     Throttle(admin, journals).set(FIRST, 1000)
     dead = killed(journals)
 
-    def slowly(_journal: Journal) -> FakeAdmin:
+    def slowly(_journal: ThrottleJournal) -> FakeAdmin:
         Throttle(admin, journals).adopt(dead)
         return admin
 
     [found] = recover(slowly, journals, timeout_s=0)
-    assert found.outcome is Outcome.OWNER_ALIVE
+    assert found.outcome is RecoveryOutcome.OWNER_ALIVE
     assert rates(admin, B1) == {"1000"}
     assert len(journals.ids()) == 1
 
@@ -275,13 +275,13 @@ def test_recover_does_not_put_back_twice_what_another_has_while_it_connected(
     Throttle(admin, journals).set(FIRST, 1000)
     dead = killed(journals)
 
-    def slowly(_journal: Journal) -> FakeAdmin:
+    def slowly(_journal: ThrottleJournal) -> FakeAdmin:
         recover(lambda _journal: admin, journals, timeout_s=0)
         admin.configs = {B1: {LEADER_RATE: "5"}}
         return admin
 
     [found] = recover(slowly, journals, timeout_s=0)
-    assert (found.outcome, found.detail) == (Outcome.RESTORED, "somebody else has put it back meanwhile")
+    assert (found.outcome, found.detail) == (RecoveryOutcome.RESTORED, "somebody else has put it back meanwhile")
     assert admin.configs == {B1: {LEADER_RATE: "5"}}
     with pytest.raises(ThrottleError, match="was put back meanwhile: set it anew"):
         Throttle(admin, journals).adopt(dead)
@@ -291,12 +291,12 @@ def test_forget_does_not_drop_what_was_adopted_while_it_tried(admin: FakeAdmin, 
     Throttle(admin, journals).set(FIRST, 1000)
     dead = killed(journals)
 
-    def gone(_journal: Journal) -> FakeAdmin:
+    def gone(_journal: ThrottleJournal) -> FakeAdmin:
         Throttle(admin, journals).adopt(dead)
         raise UnreachableError("connect", "NO_ANSWER")
 
     [found] = recover(gone, journals, forget=True)
-    assert found.outcome is Outcome.OWNER_ALIVE
+    assert found.outcome is RecoveryOutcome.OWNER_ALIVE
     assert len(journals.ids()) == 1
 
 
@@ -308,7 +308,7 @@ def test_the_journal_names_the_command_config(admin: FakeAdmin, journals: Journa
 def test_gc_names_the_command_config_before_forgetting(
     admin: FakeAdmin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreachable(_journal: Journal) -> FakeAdmin:
+    def unreachable(_journal: ThrottleJournal) -> FakeAdmin:
         raise UnreachableError("connect", "NO_ANSWER")
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -325,7 +325,7 @@ def test_gc_names_the_command_config_before_forgetting(
 def test_a_list_that_kafka_would_refuse_is_refused_before_the_first_change(
     admin: FakeAdmin, journals: JournalFolder
 ) -> None:
-    moves = [Move.between(TopicPartition("t", p), (1, 2, 3), (4, 5, 6)) for p in range(2000)]
+    moves = [PartitionMove.between(TopicPartition("t", p), (1, 2, 3), (4, 5, 6)) for p in range(2000)]
     with pytest.raises(ThrottleError, match=rf"topic t: {LEADER_REPLICAS} would be 38669 bytes, .*Split the plan"):
         Throttle(admin, journals).set(moves, 1000)
     assert (admin.configs, journals.ids()) == ({}, [])
@@ -341,7 +341,7 @@ def test_the_longest_list_that_kafka_takes_is_taken() -> None:
 
 
 def test_the_lists_of_many_topics_are_read_in_one_question(admin: FakeAdmin, journals: JournalFolder) -> None:
-    moves = [Move.between(TopicPartition(f"t{n}", 0), (1,), (2,)) for n in range(50)]
+    moves = [PartitionMove.between(TopicPartition(f"t{n}", 0), (1,), (2,)) for n in range(50)]
     admin.assignment = {move.tp: move.current for move in moves}
     throttle = Throttle(admin, journals)
     throttle.set(moves, 1000)

@@ -5,9 +5,9 @@ from fakes.kraft import Controller, KraftAdmin
 
 from testbed.kafka.errors import ReassignmentError
 from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.reassignment.changes import FOLLOWER_REPLICAS, LEADER_REPLICAS, ThrottleError
 from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.plan import Plan
+from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_REPLICAS, ThrottleError
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -3,8 +3,8 @@ import math
 
 import pytest
 
-from testbed.kafka.types import PartitionState, TopicPartition
-from testbed.reassignment.plan import Move, Plan, PlanError, kip73_move_seconds, move_ratio, moves
+from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
+from testbed.reassignment.plan import Plan, PlanError, kip73_move_seconds, move_ratio, moves
 
 
 def _state(tp: TopicPartition, *replicas: int) -> PartitionState:
@@ -105,8 +105,8 @@ def test_moves_are_what_changes_also_a_mere_reordering() -> None:
     state = {a: _state(a, 1, 2, 3), b: _state(b, 1, 2), c: _state(c, 2)}
     plan = Plan({a: (4, 3, 5), b: (2, 1), c: (2,)})
     assert moves(plan, state) == (
-        Move(a, (1, 2, 3), (4, 3, 5), (4, 5), (1, 2)),
-        Move(b, (1, 2), (2, 1), (), ()),
+        PartitionMove(a, (1, 2, 3), (4, 3, 5), (4, 5), (1, 2)),
+        PartitionMove(b, (1, 2), (2, 1), (), ()),
     )
 
 

@@ -5,8 +5,8 @@ from fakes.admin import FakeAdmin
 
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.reassignment.changes import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Change
-from testbed.reassignment.restore import RestoreError, restore
+from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, ConfigChange
+from testbed.throttle.recovery import RestoreError, restore
 
 TOPICS = 300
 KEYS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
@@ -25,9 +25,9 @@ def throttled() -> FakeAdmin:
     return admin
 
 
-def changes() -> list[Change]:
-    lists = [Change(topic(n), key, None if n % 2 else "9:9", "0:1") for n in range(TOPICS) for key in KEYS]
-    return [*lists, Change(B1, LEADER_RATE, None, "1000")]
+def changes() -> list[ConfigChange]:
+    lists = [ConfigChange(topic(n), key, None if n % 2 else "9:9", "0:1") for n in range(TOPICS) for key in KEYS]
+    return [*lists, ConfigChange(B1, LEADER_RATE, None, "1000")]
 
 
 BEFORE = {topic(n): dict.fromkeys(KEYS, "9:9") for n in range(0, TOPICS, 2)}
@@ -110,7 +110,7 @@ def test_who_may_not_write_has_nothing_to_put_back_where_nothing_was_changed(
             raise KafkaError("alter the configuration of broker 1", "CLUSTER_AUTHORIZATION_FAILED")
 
     throttled.hook = refuse
-    mine = [Change(B1, LEADER_RATE, None, "1000")]
+    mine = [ConfigChange(B1, LEADER_RATE, None, "1000")]
     if not changed:
         assert restore(throttled, mine, 0).interferences == ()
         return

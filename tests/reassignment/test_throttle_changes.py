@@ -1,33 +1,36 @@
 import pytest
 
-from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.reassignment.changes import (
+from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
+from testbed.throttle.configs import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
-    Change,
+    ConfigChange,
     ThrottleError,
     changes,
     merged,
     throttled_replicas,
     wanted_configs,
 )
-from testbed.reassignment.plan import Move
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 TOPIC = ConfigResource.topic("t")
 
 
 def test_lists_existing_replicas_for_leaders_and_adding_ones_for_followers() -> None:
-    moves = [Move.between(T1, (2, 3), (3, 4)), Move.between(T0, (1,), (2,)), Move.between(T0, (1, 2), (2, 1))]
+    moves = [
+        PartitionMove.between(T1, (2, 3), (3, 4)),
+        PartitionMove.between(T0, (1,), (2,)),
+        PartitionMove.between(T0, (1, 2), (2, 1)),
+    ]
     assert throttled_replicas(moves) == {
         "t": {LEADER_REPLICAS: ["0:1", "1:2", "1:3"], FOLLOWER_REPLICAS: ["0:2", "1:4"]}
     }
 
 
 def test_a_move_that_adds_nothing_or_shall_stay_unthrottled_lists_nothing() -> None:
-    moves = [Move.between(T0, (1, 2), (1,)), Move.between(T1, (1,), (2,))]
+    moves = [PartitionMove.between(T0, (1, 2), (1,)), PartitionMove.between(T1, (1,), (2,))]
     assert throttled_replicas(moves, {T1}) == {}
 
 
@@ -49,18 +52,18 @@ def test_only_what_differs_is_changed() -> None:
         TOPIC: {LEADER_REPLICAS: "*", FOLLOWER_REPLICAS: "", "retention.ms": "5"},
         ConfigResource.broker(1): {LEADER_RATE: "1000", FOLLOWER_RATE: "7"},
     }
-    wanted = wanted_configs([Move.between(T0, (1,), (2,))], 1000, [1, 2], present)
+    wanted = wanted_configs([PartitionMove.between(T0, (1,), (2,))], 1000, [1, 2], present)
     assert set(changes(wanted, present)) == {
-        Change(TOPIC, FOLLOWER_REPLICAS, "", "0:2"),
-        Change(ConfigResource.broker(1), FOLLOWER_RATE, "7", "1000"),
-        Change(ConfigResource.broker(2), LEADER_RATE, None, "1000"),
-        Change(ConfigResource.broker(2), FOLLOWER_RATE, None, "1000"),
+        ConfigChange(TOPIC, FOLLOWER_REPLICAS, "", "0:2"),
+        ConfigChange(ConfigResource.broker(1), FOLLOWER_RATE, "7", "1000"),
+        ConfigChange(ConfigResource.broker(2), LEADER_RATE, None, "1000"),
+        ConfigChange(ConfigResource.broker(2), FOLLOWER_RATE, None, "1000"),
     }
 
 
 @pytest.mark.parametrize("there", ["*", "1:1"])
 def test_an_unthrottled_partition_that_is_listed_already_is_refused(there: str) -> None:
-    move = Move.between(T1, (1,), (2,))
+    move = PartitionMove.between(T1, (1,), (2,))
     with pytest.raises(ThrottleError, match=r"topic t has leader.*so t-1 cannot stay unthrottled"):
         wanted_configs([move], 1000, [1], {TOPIC: {LEADER_REPLICAS: there}}, {T1})
 

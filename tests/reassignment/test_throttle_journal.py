@@ -10,23 +10,15 @@ from fakes.admin import FakeAdmin
 
 from testbed.errors import TestbedError
 from testbed.kafka.errors import KafkaError, UnreachableError
-from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
 from testbed.owner import Owner
-from testbed.reassignment import recover as recover_module
-from testbed.reassignment.changes import (
-    FOLLOWER_RATE,
-    FOLLOWER_REPLICAS,
-    LEADER_RATE,
-    LEADER_REPLICAS,
-    ThrottleError,
-)
-from testbed.reassignment.journal import Journal, JournalFolder, open_journals
-from testbed.reassignment.plan import Move
-from testbed.reassignment.recover import Outcome, collect_throttles, recover
-from testbed.reassignment.restore import RestoreError
-from testbed.reassignment.throttle import Throttle
+from testbed.throttle import recovery as recover_module
+from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, ThrottleError
+from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
+from testbed.throttle.recovery import RecoveryOutcome, RestoreError, collect_throttles, recover
+from testbed.throttle.throttle import Throttle
 
-MOVES = [Move.between(TopicPartition("t", p), (1,), (2,)) for p in range(3)]
+MOVES = [PartitionMove.between(TopicPartition("t", p), (1,), (2,)) for p in range(3)]
 TOPIC, B1, B2 = ConfigResource.topic("t"), ConfigResource.broker(1), ConfigResource.broker(2)
 
 
@@ -37,11 +29,11 @@ print(owner.pid, owner.started_ticks)
 """
 
 
-def _dead(journal: Journal) -> Journal:
+def _dead(journal: ThrottleJournal) -> ThrottleJournal:
     return replace(journal, owner=replace(journal.owner, started_ticks=journal.owner.started_ticks - 1))
 
 
-def _left_behind(admin: FakeAdmin, journals: JournalFolder) -> Journal:
+def _left_behind(admin: FakeAdmin, journals: JournalFolder) -> ThrottleJournal:
     """Set a throttle as a process that died afterwards would have."""
     Throttle(admin, journals).set(MOVES, 1000)
     journal = _dead(open_journals(journals)[0])
@@ -212,7 +204,7 @@ def test_recover_restores_what_a_dead_process_left(admin: FakeAdmin, journals: J
     _left_behind(admin, journals)
     admin.running = {TopicPartition("t", 0): (2,)}
     [outcome] = recover(lambda _journal: admin, journals, timeout_s=0)
-    assert outcome.outcome is Outcome.RESTORED
+    assert outcome.outcome is RecoveryOutcome.RESTORED
     assert "6 settings put back" in outcome.detail
     assert "1 partitions are still moving there, now without this throttle" in outcome.detail
     assert admin.configs == {}
@@ -223,7 +215,7 @@ def test_recover_leaves_a_live_owner_alone(admin: FakeAdmin, journals: JournalFo
     Throttle(admin, journals).set(MOVES, 1000)
     for forget in (False, True):
         [outcome] = recover(lambda _journal: admin, journals, forget=forget, timeout_s=0)
-        assert outcome.outcome is Outcome.OWNER_ALIVE
+        assert outcome.outcome is RecoveryOutcome.OWNER_ALIVE
         assert f"process {os.getpid()} is still running" in outcome.detail
     assert admin.configs[B1] == {LEADER_RATE: "1000", FOLLOWER_RATE: "1000"}
     assert len(journals.ids()) == 1
@@ -234,16 +226,16 @@ def test_recover_keeps_the_journal_of_an_unreachable_cluster_unless_told_to_forg
 ) -> None:
     journal = _left_behind(admin, journals)
 
-    def unreachable(journal: Journal) -> FakeAdmin:
+    def unreachable(journal: ThrottleJournal) -> FakeAdmin:
         raise UnreachableError(f"cluster at {journal.bootstrap} within 1 s", "NO_ANSWER")
 
     [outcome] = recover(unreachable, journals)
-    assert outcome.outcome is Outcome.UNREACHABLE
+    assert outcome.outcome is RecoveryOutcome.UNREACHABLE
     assert "the cluster at fake:9092 cannot be reached" in outcome.detail
     assert f"{journals.file(journal.id)} is kept" in outcome.detail
     assert journals.ids() == [journal.id]
     [outcome] = recover(unreachable, journals, forget=True)
-    assert outcome.outcome is Outcome.FORGOTTEN
+    assert outcome.outcome is RecoveryOutcome.FORGOTTEN
     assert "removed without being restored" in outcome.detail
     assert journals.ids() == []
 
@@ -253,7 +245,7 @@ def test_recover_refuses_another_cluster_at_the_same_address(admin: FakeAdmin, j
     admin.cluster_id = "new-one"
     before = {resource: dict(keys) for resource, keys in admin.configs.items()}
     [outcome] = recover(lambda _journal: admin, journals)
-    assert outcome.outcome is Outcome.OTHER_CLUSTER
+    assert outcome.outcome is RecoveryOutcome.OTHER_CLUSTER
     assert "there is now cluster new-one, not fake-cluster" in outcome.detail
     assert admin.configs == before
     assert len(journals.ids()) == 1
@@ -268,7 +260,7 @@ def test_recover_reports_a_restore_that_was_refused(admin: FakeAdmin, journals: 
 
     admin.hook = hook
     [outcome] = recover(lambda _journal: admin, journals, timeout_s=0)
-    assert outcome.outcome is Outcome.FAILED
+    assert outcome.outcome is RecoveryOutcome.FAILED
     assert "CLUSTER_AUTHORIZATION_FAILED" in outcome.detail
     assert len(journals.ids()) == 1
 
@@ -280,9 +272,9 @@ def test_a_file_that_is_no_journal_is_reported_and_does_not_stop_the_others(
     journals.file("0-broken").write_text('{"schema": 9}')
     assert len(open_journals(journals)) == 1
     broken, restored = recover(lambda _journal: admin, journals, timeout_s=0)
-    assert broken.outcome is Outcome.UNREADABLE
+    assert broken.outcome is RecoveryOutcome.UNREADABLE
     assert "0-broken.json: not a journal of this testbed" in broken.detail
-    assert restored.outcome is Outcome.RESTORED
+    assert restored.outcome is RecoveryOutcome.RESTORED
 
 
 @pytest.fixture
@@ -308,7 +300,7 @@ def test_gc_puts_back_the_throttles_of_dead_processes_and_only_says_so_when_dry(
 def test_gc_tells_of_a_throttle_whose_cluster_does_not_answer(
     admin: FakeAdmin, state_journals: JournalFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def unreachable(journal: Journal) -> FakeAdmin:
+    def unreachable(journal: ThrottleJournal) -> FakeAdmin:
         raise UnreachableError("connect", "NO_ANSWER")
 
     _left_behind(admin, state_journals)

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.reassignment.watch import Pace, StuckDetector
+from testbed.reassignment.stall import Pace, StallDetector
 
 MB = 10**6
 
 
 def _first_alarm(lags: list[float], patience_s: float = 10) -> int | None:
-    detector = StuckDetector(patience_s)
+    detector = StallDetector(patience_s)
     return next((second for second, lag in enumerate(lags) if detector.look(second, lag)), None)
 
 
 def test_a_lag_that_stands_still_is_stuck_after_the_patience_and_says_since_when() -> None:
-    detector = StuckDetector(10)
+    detector = StallDetector(10)
     lags = [100 - 5.0 * s for s in range(6)] + [75.0] * 10
     assert [detector.look(s, lag) for s, lag in enumerate(lags[:15])] == [None] * 15
     stuck = detector.look(15, lags[15])
@@ -27,7 +27,7 @@ def test_a_lag_that_stands_still_is_stuck_after_the_patience_and_says_since_when
 
 
 def test_a_lag_that_grows_is_stuck_and_its_growth_is_told() -> None:
-    detector = StuckDetector(10)
+    detector = StallDetector(10)
     found = [detector.look(s, 100 + 3.0 * s) for s in range(12)]
     assert found[:10] == [None] * 10
     assert found[10] is not None and found[10].rate_per_s == 3
@@ -54,13 +54,13 @@ def test_a_sawtooth_that_no_longer_falls_is_an_alarm() -> None:
 
 
 def test_an_alarm_ends_when_the_lag_goes_below_its_lowest() -> None:
-    detector = StuckDetector(2)
+    detector = StallDetector(2)
     told = [detector.look(s, lag) is not None for s, lag in enumerate([9.0, 9, 9, 12, 8, 8, 7])]
     assert told == [False, False, True, True, False, False, False]
 
 
 def test_done_and_restarted_forget_what_was() -> None:
-    detector = StuckDetector(2)
+    detector = StallDetector(2)
     detector.look(0, 5)
     assert detector.look(9, 5, done=True) is None
     assert detector.look(10, 50) is None
@@ -68,12 +68,12 @@ def test_done_and_restarted_forget_what_was() -> None:
     assert detector.look(13, 500) is None
     assert detector.look(15, 500) is not None
     with pytest.raises(ValueError, match="patience of 0 s"):
-        StuckDetector(0)
+        StallDetector(0)
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=1, max_size=60), st.integers(1, 20))
 def test_an_alarm_is_exactly_a_lowest_value_that_is_too_old(lags: list[float], patience: int) -> None:
-    detector = StuckDetector(patience)
+    detector = StallDetector(patience)
     for second, lag in enumerate(lags):
         told = detector.look(second, lag)
         lowest = lags[: second + 1].index(min(lags[: second + 1]))

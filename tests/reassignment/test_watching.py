@@ -10,15 +10,19 @@ from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import ConfigResource, Reassignment, TopicPartition
 from testbed.owner import Owner
-from testbed.reassignment import recover as recovering
-from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from testbed.reassignment.journal import Journal, JournalFolder
-from testbed.reassignment.lag import unlisted
-from testbed.reassignment.raising import Raised, next_rate
-from testbed.reassignment.restore import Restored, RestoreError
-from testbed.reassignment.sizes import Pauses
-from testbed.reassignment.watcher import Look
-from testbed.reassignment.watching import Note, Raise, watch
+from testbed.reassignment.auto_raise import MonitorNote, RaisedThrottle, ThrottleRaise, next_rate, watch
+from testbed.reassignment.lag import PollClock
+from testbed.reassignment.monitor import MonitorReading
+from testbed.throttle import recovery as recovering
+from testbed.throttle.configs import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    unthrottled_partitions,
+)
+from testbed.throttle.journal import JournalFolder, ThrottleJournal
+from testbed.throttle.recovery import Restored, RestoreError
 
 MB = 10**6
 T0 = TopicPartition("t", 0)
@@ -69,22 +73,22 @@ def follow(
     *,
     most: int | None = None,
     once: bool = False,
-    each: Callable[[Look], None] = lambda _look: None,
-) -> list[Look | Raise | Restored | Note]:
-    told: list[Look | Raise | Restored | Note] = []
+    each: Callable[[MonitorReading], None] = lambda _look: None,
+) -> list[MonitorReading | ThrottleRaise | Restored | MonitorNote]:
+    told: list[MonitorReading | ThrottleRaise | Restored | MonitorNote] = []
 
-    def tell(one: Look | Raise | Restored | Note) -> None:
+    def tell(one: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> None:
         told.append(one)
-        if isinstance(one, Look):
+        if isinstance(one, MonitorReading):
             each(one)
 
-    pauses = Pauses(lambda: cluster.now_s, cluster.sleep)
+    pauses = PollClock(lambda: cluster.now_s, cluster.sleep)
     watch(cluster, tell, journals, interval_s=1.0, patience_s=20.0, most_bytes_per_s=most, once=once, pauses=pauses)
     return told
 
 
-def looks(told: list[Look | Raise | Restored | Note]) -> list[Look]:
-    return [one for one in told if isinstance(one, Look)]
+def looks(told: list[MonitorReading | ThrottleRaise | Restored | MonitorNote]) -> list[MonitorReading]:
+    return [one for one in told if isinstance(one, MonitorReading)]
 
 
 def test_progress_rates_and_time_left_of_a_move(journals: JournalFolder) -> None:
@@ -102,7 +106,7 @@ def test_progress_rates_and_time_left_of_a_move(journals: JournalFolder) -> None
     assert at.remaining is not None
     assert at.remaining.seconds == pytest.approx(60 / 8)
     assert at.remaining.low_s <= at.remaining.seconds <= at.remaining.high_s
-    assert (at.stuck, at.too_low, at.unlisted, at.silent) == (None, (), (), ())
+    assert (at.stuck, at.too_low, at.unthrottled, at.silent) == (None, (), (), ())
     assert found[-1].done and found[-1].lag_bytes == 0
     assert [look.remaining for look in found[:22]] == [None] * 22
 
@@ -116,13 +120,13 @@ def test_nothing_that_moves_is_said_at_once(journals: JournalFolder) -> None:
 
 def test_once_tells_one_look_with_rates(journals: JournalFolder) -> None:
     [only] = follow(Cluster(), journals, once=True)
-    assert isinstance(only, Look)
+    assert isinstance(only, MonitorReading)
     assert max(rate.bytes_per_s for rate in only.rates) == 10 * MB
 
 
 def test_what_is_written_at_or_above_the_quota_is_named_before_it_is_stuck(journals: JournalFolder) -> None:
     [only] = follow(Cluster(inbound_mb=6, quota_mb=10), journals, once=True)
-    assert isinstance(only, Look)
+    assert isinstance(only, MonitorReading)
     [share] = only.too_low
     assert (share.broker, share.direction, share.keepup_bytes_per_s) == (1, "transmit", pytest.approx(12 * MB))
 
@@ -131,7 +135,7 @@ def test_a_stuck_move_is_raised_in_steps_up_to_the_most_and_put_back(journals: J
     cluster = Cluster(inbound_mb=6, quota_mb=4)
     seen: list[str] = []
 
-    def each(_look: Look) -> None:
+    def each(_look: MonitorReading) -> None:
         seen.extend(rate for rate in cluster.rates() if rate is not None)
         if journals.ids():
             assert [journals.read(journals.ids()[0]).changes[0].original] == [str(4 * MB)]
@@ -139,8 +143,8 @@ def test_a_stuck_move_is_raised_in_steps_up_to_the_most_and_put_back(journals: J
     told = follow(cluster, journals, most=25 * MB, each=each)
     first_stuck = next(look for look in looks(told) if look.stuck)
     assert first_stuck.stuck is not None and first_stuck.stuck.seconds == 20
-    raised = [one for one in told if isinstance(one, Raise)]
-    assert raised == [Raise(18 * MB, (1, 2))]  # half as much again as the 12 MB/s that come in
+    raised = [one for one in told if isinstance(one, ThrottleRaise)]
+    assert raised == [ThrottleRaise(18 * MB, (1, 2))]  # half as much again as the 12 MB/s that come in
     assert max(map(int, seen)) <= 25 * MB
     assert cluster.rates() == [str(4 * MB)] * 4
     assert journals.ids() == []
@@ -151,14 +155,14 @@ def test_the_most_is_never_exceeded_and_the_end_of_raising_is_said_once(journals
     cluster = Cluster(inbound_mb=50, quota_mb=4)
     highest: list[int] = []
 
-    def each(_look: Look) -> None:
+    def each(_look: MonitorReading) -> None:
         highest.append(max(int(rate) for rate in cluster.rates() if rate is not None))
         if cluster.now_s > 200:
             cluster.running.clear()  # somebody cancels it
 
     told = follow(cluster, journals, most=9 * MB, each=each)
     assert max(highest) == 9 * MB
-    assert [one.text for one in told if isinstance(one, Note)] == [
+    assert [one.text for one in told if isinstance(one, MonitorNote)] == [
         "stuck with the throttle as high as --auto-raise allows"
     ]
     assert cluster.rates() == [str(4 * MB)] * 4
@@ -168,13 +172,13 @@ def test_without_a_throttle_there_is_nothing_to_raise(journals: JournalFolder) -
     cluster = Cluster(inbound_mb=0, quota_mb=None)
     cluster.sleep = lambda seconds: setattr(cluster, "now_s", cluster.now_s + seconds)  # type: ignore[method-assign]
 
-    def each(look: Look) -> None:
+    def each(look: MonitorReading) -> None:
         assert all(rate.quota_bytes_per_s is None for rate in look.rates)
         if cluster.now_s > 40:
             cluster.running.clear()
 
     told = follow(cluster, journals, most=9 * MB, each=each)
-    assert [one.text for one in told if isinstance(one, Note)] == [
+    assert [one.text for one in told if isinstance(one, MonitorNote)] == [
         "stuck, and no throttle is in force where it moves: there is nothing to raise"
     ]
     assert cluster.rates() == [None] * 4
@@ -183,7 +187,7 @@ def test_without_a_throttle_there_is_nothing_to_raise(journals: JournalFolder) -
 def test_what_was_raised_is_put_back_after_an_interrupt(journals: JournalFolder) -> None:
     cluster = Cluster(inbound_mb=6, quota_mb=4)
 
-    def each(_look: Look) -> None:
+    def each(_look: MonitorReading) -> None:
         if cluster.rates()[0] != str(4 * MB):
             raise KeyboardInterrupt
 
@@ -207,7 +211,7 @@ def test_a_silent_broker_and_a_silent_cluster_are_told_and_the_watching_goes_on(
     silent = [look for look in looks(told) if look.silent]
     assert [look.silent for look in silent] == [(2,)] * 3
     assert len({look.lag_bytes for look in silent}) == 1
-    assert [one.text for one in told if isinstance(one, Note)] == ["list reassignments: REQUEST_TIMED_OUT"] * 2
+    assert [one.text for one in told if isinstance(one, MonitorNote)] == ["list reassignments: REQUEST_TIMED_OUT"] * 2
     assert looks(told)[-1].done
     cluster = Cluster()
     cluster.hook = hook
@@ -220,7 +224,7 @@ def test_a_move_that_is_added_is_judged_anew(journals: JournalFolder) -> None:
     cluster = Cluster(inbound_mb=6, quota_mb=4)
     added = TopicPartition("t", 1)
 
-    def each(look: Look) -> None:
+    def each(look: MonitorReading) -> None:
         if cluster.now_s == 15:
             cluster.assignment[added] = (1, 3)
             cluster.running[added] = (2, 3)
@@ -234,7 +238,7 @@ def test_a_move_that_is_added_is_judged_anew(journals: JournalFolder) -> None:
 def test_other_replicas_added_to_the_same_partition_are_judged_anew(journals: JournalFolder) -> None:
     cluster = Cluster(inbound_mb=6, quota_mb=4)
 
-    def each(look: Look) -> None:
+    def each(look: MonitorReading) -> None:
         if cluster.now_s in (15, 30):  # there and back: neither target was under way at the look before
             cluster.running[T0] = (4, 3) if cluster.now_s == 15 else (2, 3)
         assert look.stuck is None or cluster.now_s >= 31 + 20
@@ -257,7 +261,7 @@ def test_other_replicas_added_to_the_same_partition_are_judged_anew(journals: Jo
 )
 def test_partitions_that_move_unthrottled_are_named(lists: Mapping[str, str], named: bool) -> None:
     running = {T0: Reassignment((2, 3, 1), (2,), (1,))}
-    assert unlisted(running, {"t": lists}) == ((T0,) if named else ())
+    assert unthrottled_partitions(running, {"t": lists}) == ((T0,) if named else ())
 
 
 # -- raising -----------------------------------------------------------------------------------------------
@@ -281,7 +285,7 @@ def test_the_next_step(rate: int, needed: float, most: int, expected: int | None
 def test_only_what_is_below_is_raised_and_a_broker_without_a_rate_stays_without(journals: JournalFolder) -> None:
     cluster = Cluster(quota_mb=None)
     cluster.configs[ConfigResource.broker(1)] = {LEADER_RATE: "5", FOLLOWER_RATE: "50"}
-    raised = Raised(cluster, journals)
+    raised = RaisedThrottle(cluster, journals)
     assert raised.to(20, [1, 2, 3]) == (1,)
     assert cluster.rates() == ["20", "50", None, None]
     assert raised.to(20, [1, 2, 3]) == ()
@@ -292,14 +296,14 @@ def test_only_what_is_below_is_raised_and_a_broker_without_a_rate_stays_without(
 
 def test_the_journal_is_on_disk_before_each_raise_and_knows_every_value_as_ours(journals: JournalFolder) -> None:
     cluster = Cluster(quota_mb=1)
-    at_alter: list[Journal] = []
+    at_alter: list[ThrottleJournal] = []
 
     def hook(call: str, _args: tuple[object, ...]) -> None:
         if call == "alter_configs":
             at_alter.append(journals.read(journals.ids()[0]))
 
     cluster.hook = hook
-    raised = Raised(cluster, journals, "/etc/client.properties")
+    raised = RaisedThrottle(cluster, journals, "/etc/client.properties")
     raised.to(2 * MB, [1])
     raised.to(3 * MB, [1])
     last = at_alter[-1]
@@ -311,7 +315,7 @@ def test_the_journal_is_on_disk_before_each_raise_and_knows_every_value_as_ours(
 
 def test_what_somebody_else_has_set_or_removed_since_is_left_as_it_is(journals: JournalFolder) -> None:
     cluster = Cluster(quota_mb=1)
-    raised = Raised(cluster, journals)
+    raised = RaisedThrottle(cluster, journals)
     raised.to(2 * MB, [1, 2])
     cluster.configs[ConfigResource.broker(1)] = {LEADER_RATE: "7"}
     raised.restore()
@@ -325,7 +329,7 @@ def test_what_somebody_else_has_set_or_removed_since_is_left_as_it_is(journals: 
 
 def test_what_cannot_be_put_back_keeps_its_journal(journals: JournalFolder) -> None:
     cluster = Cluster(quota_mb=1)
-    raised = Raised(cluster, journals)
+    raised = RaisedThrottle(cluster, journals)
     raised.to(2 * MB, [1, 2])
 
     def hook(_call: str, args: tuple[object, ...]) -> None:
@@ -352,14 +356,14 @@ def test_recover_connects_as_the_journal_s_file_says_and_keeps_it_when_the_file_
     monkeypatch.setattr(recovering, "Admin", admin)
     monkeypatch.setattr(Owner, "alive", lambda _owner: False)
     file = tmp_path / "client.properties"
-    raised = Raised(cluster, journals, str(file))
+    raised = RaisedThrottle(cluster, journals, str(file))
     raised.to(2 * MB, [1])
     [kept] = recovering.recover(recovering.connect, journals)
-    assert (kept.outcome, made) == (recovering.Outcome.FAILED, [])
+    assert (kept.outcome, made) == (recovering.RecoveryOutcome.FAILED, [])
     assert f"{file}: No such file" in kept.detail
     file.write_text("security.protocol=SSL\n")
     [done] = recovering.recover(recovering.connect, journals)
-    assert done.outcome is recovering.Outcome.RESTORED
+    assert done.outcome is recovering.RecoveryOutcome.RESTORED
     [(bootstrap, security)] = made
     assert bootstrap == "fake:9092" and security is not None and security.protocol == "SSL"
     assert cluster.rates() == [str(MB)] * 4

@@ -17,7 +17,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.provision.collect import collect_garbage, finish_restarts
     from testbed.provision.containers import Engine
     from testbed.provision.testbed import Testbed
-    from testbed.reassignment.recover import collect_throttles
+    from testbed.throttle.recovery import collect_throttles
 
     dry_run: bool = args.dry_run
     engine = Engine()

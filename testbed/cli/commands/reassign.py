@@ -83,8 +83,8 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _recover(args: argparse.Namespace) -> int:
-    from testbed.reassignment.journal import JournalFolder
-    from testbed.reassignment.recover import Outcome, connect, recover
+    from testbed.throttle.journal import JournalFolder
+    from testbed.throttle.recovery import RecoveryOutcome, connect, recover
 
     security = security_of(args)
     found = recover(lambda journal: connect(journal, security), JournalFolder(), forget=args.forget)
@@ -92,7 +92,7 @@ def _recover(args: argparse.Namespace) -> int:
         print(f"{recovery.outcome.value}: {recovery.detail}")
     if not found:
         print("nothing to recover")
-    settled = {Outcome.RESTORED, Outcome.FORGOTTEN, Outcome.OWNER_ALIVE}
+    settled = {RecoveryOutcome.RESTORED, RecoveryOutcome.FORGOTTEN, RecoveryOutcome.OWNER_ALIVE}
     return 0 if all(recovery.outcome in settled for recovery in found) else 1
 
 

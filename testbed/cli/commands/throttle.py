@@ -12,11 +12,11 @@ from testbed.cli.command import Command, Parser
 from testbed.errors import UsageError
 
 if TYPE_CHECKING:
-    from testbed.reassignment.estimate import Estimate, Observed
-    from testbed.reassignment.in_force import State
-    from testbed.reassignment.restore import Restored
-    from testbed.reassignment.watcher import Look
-    from testbed.reassignment.watching import Note, Raise
+    from testbed.reassignment.auto_raise import MonitorNote, ThrottleRaise
+    from testbed.reassignment.estimate import ClusterLoad, ThrottleEstimate
+    from testbed.reassignment.monitor import MonitorReading
+    from testbed.throttle.recovery import Restored
+    from testbed.throttle.status import ThrottleStatus
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +54,7 @@ def _estimate(args: argparse.Namespace) -> int:
     from testbed.cli.throttles import estimate_document, estimate_text
     from testbed.kafka.capabilities import Capability
     from testbed.kafka.running import require_of_running
-    from testbed.reassignment.estimate import CannotBeMet, observe
+    from testbed.reassignment.estimate import InfeasibleError, observe
     from testbed.reassignment.plan import Plan
     from testbed.units import parse_bit_rate, parse_duration
 
@@ -71,7 +71,7 @@ def _estimate(args: argparse.Namespace) -> int:
         observed = observe(admin, plan, measure_s)
     try:
         estimate = goal(observed)
-    except CannotBeMet as refusal:
+    except InfeasibleError as refusal:
         if args.json:
             told = {"possible": False, "why": refusal.why, "instead": refusal.instead}
             print(document(told | {"shortest_seconds": refusal.deadline_s, "lowest_share": refusal.share}))
@@ -82,7 +82,7 @@ def _estimate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _goal(args: argparse.Namespace, nic_bps: int | None) -> Callable[["Observed"], "Estimate"]:
+def _goal(args: argparse.Namespace, nic_bps: int | None) -> Callable[["ClusterLoad"], "ThrottleEstimate"]:
     from testbed.reassignment.estimate import for_deadline, for_rate, for_share
     from testbed.units import parse_byte_rate, parse_duration, parse_share
 
@@ -104,15 +104,15 @@ def _watch(args: argparse.Namespace) -> int:
     from testbed.cli.throttles import told_document, told_text
     from testbed.kafka.capabilities import Capability
     from testbed.kafka.running import require_of_running
-    from testbed.reassignment.journal import JournalFolder
-    from testbed.reassignment.watching import watch
+    from testbed.reassignment.auto_raise import watch
+    from testbed.throttle.journal import JournalFolder
     from testbed.units import parse_byte_rate, parse_duration
 
     most = None if args.auto_raise is None else int(_positive("--auto-raise", args.auto_raise, parse_byte_rate))
     interval_s = _positive("--interval", args.interval, parse_duration)
     patience_s = _positive("--patience", args.patience, parse_duration)
 
-    def tell(told: "Look | Raise | Restored | Note") -> None:
+    def tell(told: "MonitorReading | ThrottleRaise | Restored | MonitorNote") -> None:
         print(json.dumps(told_document(told)) if args.json else told_text(told), flush=True)
 
     with admin_of(args) as admin:
@@ -134,22 +134,22 @@ def _watch(args: argparse.Namespace) -> int:
 def _status(args: argparse.Namespace) -> int:
     from testbed.cli.show import document
     from testbed.cli.throttles import state_document, state_text
-    from testbed.reassignment.in_force import read_state
-    from testbed.reassignment.journal import JournalFolder
+    from testbed.throttle.journal import JournalFolder
+    from testbed.throttle.status import read_status
 
     with admin_of(args) as admin:
-        state = read_state(admin, JournalFolder())
+        state = read_status(admin, JournalFolder())
     print(document(state_document(state)) if args.json else state_text(state))
     return 0
 
 
 def _clear(args: argparse.Namespace) -> int:
     from testbed.cli.show import document
-    from testbed.reassignment.in_force import clear, read_state
-    from testbed.reassignment.journal import JournalFolder
+    from testbed.throttle.journal import JournalFolder
+    from testbed.throttle.status import clear, read_status
 
     with admin_of(args) as admin:
-        state = read_state(admin, JournalFolder())
+        state = read_status(admin, JournalFolder())
         found = {str(resource): keys for resource, keys in state.set_now().items()}
         if found and not args.yes:
             _ask(state)
@@ -165,7 +165,7 @@ def _clear(args: argparse.Namespace) -> int:
     return 0
 
 
-def _ask(state: "State") -> None:
+def _ask(state: "ThrottleStatus") -> None:
     """Ask where somebody may still need the throttle. Raises `UsageError` when the answer is no, or nobody is there."""
     reasons = [f"{len(state.moving)} partitions are being reassigned, and go on unthrottled"] if state.moving else []
     reasons += [

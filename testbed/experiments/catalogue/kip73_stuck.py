@@ -11,7 +11,7 @@ from testbed.experiments.experiment import Parameter, SuiteScenario
 from testbed.experiments.kip73 import MODES, Hosts, Settings, inbound, lasting, number, parameters, scenario, scene
 from testbed.experiments.load import ALONE_S, WARM_LOOK_S
 from testbed.experiments.scene import Group, Scene
-from testbed.reassignment.changing import BURST_BYTES_PER_S, bytes_after_a_raise
+from testbed.throttle.quota_window import BURST_BYTES_PER_S, bytes_after_a_raise
 from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 
 NOTICED_S = 2.3

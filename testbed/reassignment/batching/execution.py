@@ -10,18 +10,25 @@ from testbed.kafka.errors import (
     ReassignmentError,
     UnreachableError,
 )
-from testbed.kafka.types import TopicPartition
+from testbed.kafka.types import PartitionMove, TopicPartition
 from testbed.owner import Owner
-from testbed.reassignment.batching.job import Control, Job, JobError, JobFolder
-from testbed.reassignment.batching.look import StepAdmin, look, min_insync
+from testbed.reassignment.batching.job import Job, JobControl, JobError, JobFolder
 from testbed.reassignment.batching.step import Replicas, check_target
-from testbed.reassignment.batching.turn import Seen, Turn, remaining, take_turn
-from testbed.reassignment.changes import ThrottleError
-from testbed.reassignment.journal import JournalFolder, open_journals
-from testbed.reassignment.old_logs import left_behind
-from testbed.reassignment.plan import Move, Plan, PlanError, moves
-from testbed.reassignment.restore import Restored
-from testbed.reassignment.throttle import EventSink, Throttle
+from testbed.reassignment.batching.turn import (
+    ReassignmentState,
+    StepAdmin,
+    Turn,
+    min_insync,
+    read_state,
+    remaining,
+    take_turn,
+)
+from testbed.reassignment.plan import Plan, PlanError, moves
+from testbed.reassignment.progress import left_behind
+from testbed.throttle.configs import ThrottleError
+from testbed.throttle.journal import JournalFolder, open_journals
+from testbed.throttle.recovery import Restored
+from testbed.throttle.throttle import EventSink, Throttle
 from testbed.wait import wait_for
 
 _IN_FORCE_S = 30.0
@@ -33,7 +40,7 @@ class ExecutionError(TestbedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ExecutionResult:
     """How it ended: `left` is the plan of what was not moved, empty unless it was cancelled."""
 
     cancelled: bool
@@ -65,7 +72,7 @@ class Execution:
         self._wildcard = wildcard
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
         self._throttle = Throttle(admin, journals, self._on_event, command_config=job.command_config)
-        self._control = Control()
+        self._control = JobControl()
         self._min_insync = min_insync(admin, job.plan.topics())
         self._asked: dict[TopicPartition, tuple[Replicas, Replicas]] = {}
         """Partition → its replicas before the step that was asked for last, and that step."""
@@ -77,7 +84,7 @@ class Execution:
         """What holds the move back; its rate is None while nothing does."""
         return self._throttle
 
-    def begin(self, control: Control, *, additional: bool = False) -> None:
+    def begin(self, control: JobControl, *, additional: bool = False) -> None:
         """Store the job and bring its throttle into force.
 
         Raises `ExecutionError` or `PlanError`, and nothing is changed, when a target makes no sense, a partition does
@@ -148,7 +155,7 @@ class Execution:
         *,
         interval_s: float = 0.5,
         timeout_s: float = float("inf"),
-    ) -> Ended:
+    ) -> ExecutionResult:
         """Take turns until all is done, or the job is cancelled; returns after the throttle was put back.
 
         Raises `WaitTimeout`, leaving job and throttle as they are, when it has not ended by then.
@@ -171,7 +178,7 @@ class Execution:
             self._on_event("move.done", "move", {"seconds": round(time.monotonic() - self._begun_s, 3)})
         return last
 
-    def end(self, last: Turn) -> Ended:
+    def end(self, last: Turn) -> ExecutionResult:
         """The second part of `run`: put the throttle back, and remove the job."""
         cancelled = self._control.wish == "cancel"
         left = remaining(self._job.plan, self._settled_look()) if cancelled else Plan({})
@@ -180,7 +187,7 @@ class Execution:
         seconds = time.monotonic() - self._begun_s
         if cancelled:
             self._on_event("move.cancelled", "move", {"seconds": round(seconds, 3)})
-        return Ended(cancelled, left, last, restored, seconds)
+        return ExecutionResult(cancelled, left, last, restored, seconds)
 
     def _turn(self, on_turn: Callable[[Turn], None]) -> Turn | None:
         """One turn; returned when it was the last."""
@@ -207,7 +214,7 @@ class Execution:
             self._on_event("note", "unreachable", {"why": str(error)})
         return None
 
-    def _ask(self, seen: Seen, turn: Turn) -> None:
+    def _ask(self, seen: ReassignmentState, turn: Turn) -> None:
         """Ask for the steps; what the controller refuses is remembered, told, and asked for again."""
         self._on_event("batch.started", "batch", {"partitions": len(turn.start)})
         for tp, step in turn.start.items():
@@ -240,32 +247,32 @@ class Execution:
         else:
             self._set_throttle(self._left_to_move(), rate_bytes_per_s)
 
-    def _cancel(self, seen: Seen) -> None:
+    def _cancel(self, seen: ReassignmentState) -> None:
         mine = {tp: None for tp in self._job.plan.targets if tp in seen.listed}
         if mine:
             self._admin.alter_reassignments(mine)
 
-    def _left_to_move(self) -> list[Move]:
+    def _left_to_move(self) -> list[PartitionMove]:
         """What is not where it shall be, the steps in flight included: those go on adding what they add."""
         seen = self._look()
         found = []
         for tp, target in sorted(remaining(self._job.plan, seen).targets.items()):
             adding = seen.listed[tp].adding if tp in seen.listed else ()
             current = tuple(broker for broker in seen.states[tp].replicas if broker not in adding)
-            found.append(Move.between(tp, current, target))
+            found.append(PartitionMove.between(tp, current, target))
         return found
 
-    def _set_throttle(self, todo: Sequence[Move], rate_bytes_per_s: int | None) -> None:
+    def _set_throttle(self, todo: Sequence[PartitionMove], rate_bytes_per_s: int | None) -> None:
         if rate_bytes_per_s is None or not todo:
             return
         # What was added by one step may lead, and so be copied from, in the next: listed on the leaders' side, too.
-        listed = [Move(m.tp, (*m.current, *m.adding), m.target, m.adding, m.removing) for m in todo]
+        listed = [PartitionMove(m.tp, (*m.current, *m.adding), m.target, m.adding, m.removing) for m in todo]
         live = [broker.id for broker in self._admin.cluster().brokers]
         self._throttle.set(listed, rate_bytes_per_s, live, wildcard=self._wildcard)
         self._throttle.wait_in_force(_IN_FORCE_S)
 
-    def _look(self) -> Seen:
-        seen = look(self._admin, self._job.plan.topics(), self._min_insync, self._job.topic_ids)
+    def _look(self) -> ReassignmentState:
+        seen = read_state(self._admin, self._job.plan.topics(), self._min_insync, self._job.topic_ids)
         # Listed is what the controller says, replicas what any broker has heard: it may still be in a step that ended.
         # Sets, since a cancelled step leaves the old replicas in another order.
         behind = {
@@ -277,7 +284,7 @@ class Execution:
         }
         return replace(seen, behind=behind, refused=self._refused)
 
-    def _settled_look(self) -> Seen:
+    def _settled_look(self) -> ReassignmentState:
         """A look in which nothing is in flight and every broker's metadata is that of the controller."""
         return wait_for(
             self._look,
@@ -287,7 +294,7 @@ class Execution:
             "the cancelled steps to be gone",
         )
 
-    def _old_replicas(self, turn: Turn, seen: Seen) -> list[str]:
+    def _old_replicas(self, turn: Turn, seen: ReassignmentState) -> list[str]:
         """Which replicas of moved partitions are not seen to be gone from brokers that are not theirs.
 
         Where they lay before is not known any more: it may have been any broker.
@@ -295,5 +302,5 @@ class Execution:
         done = [status for status in turn.partitions if status.state == "done"]
         return left_behind(
             self._admin,
-            [Move(s.tp, s.target, s.target, (), tuple(sorted({*seen.live} - {*s.target}))) for s in done],
+            [PartitionMove(s.tp, s.target, s.target, (), tuple(sorted({*seen.live} - {*s.target}))) for s in done],
         )

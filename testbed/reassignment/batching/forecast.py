@@ -1,14 +1,19 @@
-"""A whole plan taken apart in advance, as it goes when every step succeeds. Pure."""
+"""The batches of a whole plan, computed in advance, and how long they take. Pure.
+
+The forecast assumes that every step succeeds, that producers write nothing meanwhile, and that batches follow each
+other without a pause. In a batch the bottleneck decides, as in a move without batches. `docs/throttle-bound.md` says
+how the throttle makes up for pauses.
+"""
 
 import gc
 import heapq
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.batching.batch import Batch, Limits, collect
-from testbed.reassignment.batching.step import Step, View, Waiting, next_step
+from testbed.reassignment.batching.step import Batch, BatchLimits, NoStep, PartitionView, Step, collect, next_step
+from testbed.throttle.duration import Copy, Share, seconds_over, shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +24,7 @@ class Forecast:
     waiting: Mapping[TopicPartition, str]
 
 
-def forecast(views: Mapping[TopicPartition, View], online: Collection[int], limits: Limits) -> Forecast:
+def forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[int], limits: BatchLimits) -> Forecast:
     """Plan every batch until nothing is left to do but to wait. Every replica on an online broker comes into sync.
 
     Takes time in proportion to the number of steps, not to partitions × batches: only what took a step is
@@ -42,7 +47,7 @@ def _no_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _forecast(views: Mapping[TopicPartition, View], online: Collection[int], limits: Limits) -> Forecast:
+def _forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[int], limits: BatchLimits) -> Forecast:
     ordered = sorted(views.items(), key=lambda item: (item[0].topic, item[0].partition))
     names, state = [tp for tp, _view in ordered], [view for _tp, view in ordered]
     brokers = frozenset(online)
@@ -51,7 +56,7 @@ def _forecast(views: Mapping[TopicPartition, View], online: Collection[int], lim
 
     def consider(rank: int) -> None:
         step = next_step(state[rank], brokers, limits.replicas)
-        if isinstance(step, Waiting):
+        if isinstance(step, NoStep):
             waiting[names[rank]] = step.reason
         elif step is not None:
             queue.put(rank, step)
@@ -68,7 +73,7 @@ def _forecast(views: Mapping[TopicPartition, View], online: Collection[int], lim
             _current, target, _isr, least = state[rank]
             replicas = step.replicas
             isr = replicas if brokers.issuperset(replicas) else brokers.intersection(replicas)
-            state[rank] = View(replicas, target, isr, least)
+            state[rank] = PartitionView(replicas, target, isr, least)
             consider(rank)
         batches.append(batch)
     return Forecast(tuple(batches), waiting)
@@ -86,7 +91,7 @@ class _Queue:
         self.steps[rank] = step
         heapq.heappush(self._heaps[step.moves_leader], rank)
 
-    def take(self, limits: Limits) -> tuple[list[int], Batch]:
+    def take(self, limits: BatchLimits) -> tuple[list[int], Batch]:
         """The next batch and its ranks, in its order. Without a cap no more is looked at than it can hold."""
         others, leading = self._heaps
         most = len(self.steps) if limits.partitions is None or limits.per_broker is not None else limits.partitions
@@ -104,3 +109,45 @@ class _Queue:
             else:
                 heapq.heappush(self._heaps[self.steps[rank].moves_leader], rank)
         return taken, batch
+
+
+LogBytes = Mapping[TopicPartition, int]
+QuotaPhases = Sequence[tuple[float, float]]
+"""(seconds, B/s) one after the other; the last for as long as it takes."""
+
+
+def batches_of(
+    views: Mapping[TopicPartition, PartitionView], brokers: Collection[int], limits: BatchLimits
+) -> tuple[Batch, ...]:
+    """The batches of a move in steps, in their order."""
+    return forecast(views, brokers, limits).batches
+
+
+def carried(batches: Sequence[Batch], sizes: LogBytes) -> tuple[Share, ...]:
+    """What each broker has to carry each way in all of these batches; each copy from who leads by then."""
+    return shares(_copies(batches, sizes))
+
+
+def one_carries_all(batches: Sequence[Batch], sizes: LogBytes) -> bool:
+    """Whether everything goes through one broker in one direction: then the order of the steps decides nothing."""
+    found = carried(batches, sizes)
+    total = sum(share.bytes for share in found if share.direction == "receive")
+    return any(share.bytes == total for share in found)
+
+
+def finished_s(batches: Sequence[Batch], sizes: LogBytes, quotas: QuotaPhases) -> tuple[float, ...]:
+    """When everything up to each batch has been copied, seconds; infinite when that never is."""
+    total, found = 0, []
+    for batch in batches:
+        total += max((share.bytes for share in carried([batch], sizes)), default=0)
+        found.append(seconds_over([Share(0, "receive", total, 0.0)], quotas))
+    return tuple(found)
+
+
+def _copies(batches: Sequence[Batch], sizes: LogBytes) -> list[Copy]:
+    return [
+        Copy(tp, step.current[0], (), step.adding, sizes.get(tp, 0), 0.0)
+        for batch in batches
+        for tp, step in batch.steps.items()
+        if step.adding
+    ]

@@ -15,7 +15,7 @@ from results.contract import durable
 from testbed.errors import TestbedError
 from testbed.owner import Owner
 from testbed.paths import state_dir
-from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.plan import Plan
 
@@ -28,10 +28,10 @@ class JobError(TestbedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class JobControl:
     """What may change while it runs, effective from the next step: limits, throttle (B/s; None: none), the wish."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: BatchLimits = field(default_factory=BatchLimits)
     throttle_bytes_per_s: int | None = None
     wish: Wish = "run"
 
@@ -66,7 +66,7 @@ class JobFolder:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path if path is not None else state_dir() / "moves"
 
-    def write(self, job: Job, control: Control) -> None:
+    def write(self, job: Job, control: JobControl) -> None:
         """Write both, whole and on disk on return; the job last, since it is what makes it exist."""
         self.steer(job.id, control)
         document = {
@@ -82,7 +82,7 @@ class JobFolder:
         }
         _write(self.path / job.id / "job.json", document)
 
-    def steer(self, job_id: str, control: Control) -> None:
+    def steer(self, job_id: str, control: JobControl) -> None:
         """Write what may change."""
         _write(self.path / job_id / "control.json", {"schema": _SCHEMA, **asdict(control)})
 
@@ -105,13 +105,13 @@ class JobFolder:
         except (KeyError, TypeError, ValueError) as error:
             raise JobError(f"{self.path / job_id / 'job.json'}: not a stored reassignment: {error!r}") from error
 
-    def control(self, job_id: str) -> Control:
+    def control(self, job_id: str) -> JobControl:
         """Read what may change. Raises `JobError` naming the file."""
         document = self._document(job_id, "control.json")
         try:
             if document["wish"] not in get_args(Wish):
                 raise ValueError(f"wish {document['wish']!r}")
-            return Control(Limits(**document["limits"]), document["throttle_bytes_per_s"], document["wish"])
+            return JobControl(BatchLimits(**document["limits"]), document["throttle_bytes_per_s"], document["wish"])
         except (KeyError, TypeError, ValueError) as error:
             raise JobError(f"{self.path / job_id / 'control.json'}: cannot be understood: {error!r}") from error
 

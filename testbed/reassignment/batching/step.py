@@ -1,16 +1,19 @@
-"""One partition's next step towards its target, as KIP-435 has it. Pure.
+"""KIP-435's steps: the next step of each partition, and which partitions take one now. Pure.
 
-Where the KIP's text, table and example contradict each other, the example decides; `docs/kip435.md` says how.
+Where the KIP's text, table and example contradict each other, the example decides; see `docs/kip435.md`.
 """
 
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from testbed.kafka.types import TopicPartition
 
 Replicas = tuple[int, ...]
 
 
-class View(NamedTuple):
+class PartitionView(NamedTuple):
     """What is known of a partition: its replicas now, where they shall be, which are in sync."""
 
     current: Replicas
@@ -37,13 +40,13 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class NoStep:
     """No step can be taken now; `reason` says why."""
 
     reason: str
 
 
-def next_step(view: View, online: Collection[int], most_replicas: int | None) -> Step | Waiting | None:
+def next_step(view: PartitionView, online: Collection[int], most_replicas: int | None) -> Step | NoStep | None:
     """Return the next step with at most `most_replicas` (R; None: no limit) new replicas, None when all is done.
 
     A step may add more than R replicas when that many are needed for `min.insync.replicas`; it drops none then.
@@ -56,7 +59,7 @@ def next_step(view: View, online: Collection[int], most_replicas: int | None) ->
     reachable = [broker for broker in missing if broker in online]
     new_leader = target[0] not in current
     if new_leader and target[0] not in online:
-        return Waiting(f"broker {target[0]}, the new preferred leader, is offline")
+        return NoStep(f"broker {target[0]}, the new preferred leader, is offline")
     short = max(0, min_insync - len([broker for broker in current if broker in isr]))
     dropped: list[int] = []
     if new_leader or (short and reachable):
@@ -69,7 +72,7 @@ def next_step(view: View, online: Collection[int], most_replicas: int | None) ->
     if replicas != current:
         return Step(current, replicas)
     offline = ", ".join(str(broker) for broker in missing if broker not in online)
-    return Waiting(f"target offline: broker {offline}")
+    return NoStep(f"target offline: broker {offline}")
 
 
 def _exchange(current: Replicas, target: Replicas, reachable: list[int], limit: int) -> tuple[list[int], list[int]]:
@@ -93,3 +96,83 @@ def check_target(target: Replicas, min_insync: int) -> str | None:
     if len(target) < min_insync:
         return f"the target {list(target)} has fewer replicas than min.insync.replicas, {min_insync}"
     return None
+
+
+Reason = Literal["partitions", "leaders", "broker", "waiting"]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """How much may be under way at once; None is no limit.
+
+    R `replicas`: added in one step of a partition. P `partitions`: in flight. L `leaders`: steps in flight that
+    move the preferred leader. `per_broker`: replicas that are being copied to any one broker.
+    """
+
+    replicas: int | None = None
+    partitions: int | None = None
+    leaders: int | None = None
+    per_broker: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("replicas", 1), ("partitions", 1), ("leaders", 0), ("per_broker", 1)):
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(f"{name} is {value}; it must be at least {least}")
+
+
+@dataclass(frozen=True, slots=True)
+class Deferral:
+    """A partition that takes no step now: by which limit, in words."""
+
+    reason: Reason
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The steps to ask for now, and why the other partitions have none."""
+
+    steps: Mapping[TopicPartition, Step]
+    deferred: Mapping[TopicPartition, Deferral] = field(default_factory=dict)
+
+
+def collect(
+    wanted: Iterable[tuple[TopicPartition, Step | NoStep]],
+    limits: BatchLimits,
+    in_flight: Mapping[TopicPartition, Step] | None = None,
+) -> Batch:
+    """Choose among `wanted`, in its order: leader movements first, then what moves none.
+
+    What is `in_flight` holds its place under every limit. A step that would exceed a broker's cap is passed over; as a
+    step adds at most one replica to a broker, no cap stops a move for ever.
+    """
+    running = in_flight or {}
+    chosen: dict[TopicPartition, Step] = {}
+    deferred: dict[TopicPartition, Deferral] = {}
+    slots = None if limits.partitions is None else limits.partitions - len(running)
+    leaders = None if limits.leaders is None else limits.leaders - sum(s.moves_leader for s in running.values())
+    cap = limits.per_broker
+    copying = Counter(broker for step in running.values() for broker in step.adding) if cap is not None else Counter()
+    candidates = list(wanted)
+    for turn in (True, False):
+        for tp, step in candidates:
+            if isinstance(step, NoStep):
+                deferred[tp] = Deferral("waiting", step.reason)
+                continue
+            if step.moves_leader is not turn:
+                continue
+            full = [] if cap is None else [broker for broker in step.adding if copying[broker] >= cap]
+            if slots is not None and slots <= 0:
+                deferred[tp] = Deferral("partitions", f"{limits.partitions} partitions are in flight")
+            elif turn and leaders is not None and leaders <= 0:
+                deferred[tp] = Deferral("leaders", f"{limits.leaders} leader movements are in flight")
+            elif full:
+                deferred[tp] = Deferral("broker", f"broker {full[0]} receives {copying[full[0]]} replicas")
+            else:
+                chosen[tp] = step
+                if cap is not None:
+                    copying.update(step.adding)
+                slots = None if slots is None else slots - 1
+                leaders = leaders - 1 if turn and leaders is not None else leaders
+    return Batch(chosen, deferred)

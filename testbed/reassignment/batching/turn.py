@@ -4,21 +4,31 @@ The cluster itself is the memory: what is in flight is what it lists, and a part
 replicas are. So whoever was killed, the next look goes on from there, and nothing is moved twice.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, Protocol
 
-from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
-from testbed.reassignment.batching.batch import Batch, Limits, collect
-from testbed.reassignment.batching.step import Replicas, Step, View, Waiting, next_step
+from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
+from testbed.kafka.types import AdminApi, PartitionState, Reassignment, TopicPartition
+from testbed.reassignment.batching.step import (
+    Batch,
+    BatchLimits,
+    NoStep,
+    PartitionView,
+    Replicas,
+    Step,
+    collect,
+    next_step,
+)
 from testbed.reassignment.plan import Plan
+from testbed.reassignment.progress import existing_partitions, is_recreated
 
 Mode = Literal["unbatched", "batched", "incremental"]
-State = Literal["done", "moving", "electing", "deferred", "waiting", "gone"]
+PartitionPhase = Literal["done", "moving", "electing", "deferred", "waiting", "gone"]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ReassignmentState:
     """A look: what is listed as being reassigned, all partitions of the plan's topics, live brokers.
 
     `min_insync` is each topic's `min.insync.replicas`. `behind` are partitions of which the metadata still shows a list
@@ -34,11 +44,11 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class PartitionStatus:
     """One partition: its final target, the step in flight or None, and why nothing is under way."""
 
     tp: TopicPartition
-    state: State
+    state: PartitionPhase
     current: Replicas
     target: Replicas
     step: Replicas | None = None
@@ -51,7 +61,7 @@ class Turn:
 
     start: Mapping[TopicPartition, Replicas]
     elect: tuple[TopicPartition, ...]
-    partitions: tuple[Status, ...]
+    partitions: tuple[PartitionStatus, ...]
 
     @property
     def ended(self) -> bool:
@@ -59,28 +69,28 @@ class Turn:
         return all(status.state in ("done", "gone") for status in self.partitions)
 
     @property
-    def stalled(self) -> tuple[Status, ...]:
+    def stalled(self) -> tuple[PartitionStatus, ...]:
         """What waits for something outside, when nothing at all is under way."""
         if any(status.state in ("moving", "electing") for status in self.partitions):
             return ()
         return tuple(status for status in self.partitions if status.state == "waiting")
 
 
-def take_turn(plan: Plan, seen: Seen, limits: Limits, mode: Mode, *, paused: bool = False) -> Turn:
+def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mode, *, paused: bool = False) -> Turn:
     """Decide from one look. `paused` starts nothing; what is in flight goes on, leaders are still elected.
 
     `batched` starts the next batch when the one before has ended; `incremental` refills slots as they free;
     `unbatched` asks for every target at once, and knows no limits.
     """
-    found: dict[TopicPartition, Status] = {}
+    found: dict[TopicPartition, PartitionStatus] = {}
     running: dict[TopicPartition, Step] = {}
-    wanted: list[tuple[TopicPartition, Step | Waiting]] = []
+    wanted: list[tuple[TopicPartition, Step | NoStep]] = []
     elect: list[TopicPartition] = []
     mended: dict[TopicPartition, Replicas] = {}
     for tp, target in sorted(plan.targets.items()):
         state = seen.states.get(tp)
         if state is None:
-            found[tp] = Status(tp, "gone", (), target, why="the partition no longer exists")
+            found[tp] = PartitionStatus(tp, "gone", (), target, why="the partition no longer exists")
         elif tp in seen.listed:
             listed = _listed_step(state, seen.listed[tp])
             alive = _without_dead(listed, target, state, seen)
@@ -89,30 +99,34 @@ def take_turn(plan: Plan, seen: Seen, limits: Limits, mode: Mode, *, paused: boo
             running[tp] = alive
             dead = [broker for broker in listed.replicas if broker not in seen.live]
             why = f"brokers {dead} are offline" if dead else ""
-            found[tp] = Status(tp, "moving", listed.current, target, alive.replicas, why)
+            found[tp] = PartitionStatus(tp, "moving", listed.current, target, alive.replicas, why)
         elif tp in seen.behind:
             running[tp] = Step(state.replicas, state.replicas)
-            found[tp] = Status(tp, "moving", state.replicas, target, why="the metadata asked is behind the controller")
+            found[tp] = PartitionStatus(
+                tp, "moving", state.replicas, target, why="the metadata asked is behind the controller"
+            )
         elif _to_elect(state) and (state.replicas == target or mode != "unbatched"):
             elect.append(tp)
             # It holds its place as a leader movement until the leader has moved.
             running[tp] = Step((state.leader or -1, *state.replicas), state.replicas)
-            found[tp] = Status(tp, "electing", state.replicas, target, why=f"leader is {state.leader}")
+            found[tp] = PartitionStatus(tp, "electing", state.replicas, target, why=f"leader is {state.leader}")
         elif state.replicas == target:
             missing = sorted(set(target) - set(state.isr))
             why = f"brokers {missing} are not in sync" if missing else ""
-            found[tp] = Status(tp, "waiting" if missing else "done", state.replicas, target, why=why)
+            found[tp] = PartitionStatus(tp, "waiting" if missing else "done", state.replicas, target, why=why)
         else:
             wanted.append((tp, _step(state, target, seen, limits, mode)))
-            found[tp] = Status(tp, "deferred", state.replicas, target)
+            found[tp] = PartitionStatus(tp, "deferred", state.replicas, target)
     hold = "paused" if paused else "the batch before has not ended" if mode == "batched" and running else ""
-    batch = collect([] if hold else wanted, Limits() if mode == "unbatched" else limits, running)
+    batch = collect([] if hold else wanted, BatchLimits() if mode == "unbatched" else limits, running)
     found |= {tp: _asked_for(found[tp], step, batch, seen, hold) for tp, step in wanted}
     start = {**mended, **{tp: step.replicas for tp, step in batch.steps.items()}}
     return Turn(start, tuple(elect), tuple(found.values()))
 
 
-def _asked_for(before: Status, step: Step | Waiting, batch: Batch, seen: Seen, hold: str) -> Status:
+def _asked_for(
+    before: PartitionStatus, step: Step | NoStep, batch: Batch, seen: ReassignmentState, hold: str
+) -> PartitionStatus:
     """What becomes of a partition that wants a step: it takes it, it was refused, or it waits."""
     tp = before.tp
     if tp in batch.steps and tp not in seen.refused:
@@ -120,23 +134,25 @@ def _asked_for(before: Status, step: Step | Waiting, batch: Batch, seen: Seen, h
     if tp in batch.steps:
         refused = f"the controller refused {list(batch.steps[tp].replicas)}: {seen.refused[tp]}"
         return replace(before, state="waiting", why=refused)
-    if isinstance(step, Waiting):
+    if isinstance(step, NoStep):
         return replace(before, state="waiting", why=step.reason)
     return replace(before, why=hold or batch.deferred[tp].why)
 
 
-def _step(state: PartitionState, target: Replicas, seen: Seen, limits: Limits, mode: Mode) -> Step | Waiting:
+def _step(
+    state: PartitionState, target: Replicas, seen: ReassignmentState, limits: BatchLimits, mode: Mode
+) -> Step | NoStep:
     if mode == "unbatched":
         return Step(state.replicas, target)
     if not state.isr or state.leader is None:
-        return Waiting("the partition is offline: it has no leader")
-    view = View(state.replicas, target, state.isr, seen.min_insync.get(state.tp.topic, 1))
+        return NoStep("the partition is offline: it has no leader")
+    view = PartitionView(state.replicas, target, state.isr, seen.min_insync.get(state.tp.topic, 1))
     step = next_step(view, seen.live, limits.replicas)
     assert step is not None  # replicas differ from the target
-    return step if isinstance(step, Waiting) else _without_dead(step, target, state, seen)
+    return step if isinstance(step, NoStep) else _without_dead(step, target, state, seen)
 
 
-def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: Seen) -> Step:
+def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: ReassignmentState) -> Step:
     """The step without old replicas on dead brokers: it would not complete before they are back in sync.
 
     KIP-435's steps keep them until it is their turn to be dropped; a dead one serves nobody meanwhile.
@@ -158,7 +174,7 @@ def _to_elect(state: PartitionState) -> bool:
     return bool(state.replicas) and state.leader != state.replicas[0] and state.replicas[0] in state.isr
 
 
-def remaining(plan: Plan, seen: Seen) -> Plan:
+def remaining(plan: Plan, seen: ReassignmentState) -> Plan:
     """The plan of what has not been moved yet; what a cancelled move leaves to be done."""
     return Plan(
         {
@@ -167,3 +183,42 @@ def remaining(plan: Plan, seen: Seen) -> Plan:
             if tp in seen.states and (tp in seen.listed or seen.states[tp].replicas != target)
         }
     )
+
+
+class StepAdmin(AdminApi, Protocol):
+    """What steps need of an Admin client beyond a plain move."""
+
+    def elect_preferred(self, tps: Sequence[TopicPartition]) -> None:
+        """See `Admin.elect_preferred`."""
+
+    def topic_setting(self, topic: str, key: str) -> str | None:
+        """See `Admin.topic_setting`."""
+
+
+def read_state(
+    admin: StepAdmin, topics: Sequence[str], minimum: Mapping[str, int], topic_ids: Mapping[str, str] | None = None
+) -> ReassignmentState:
+    """What is listed, where replicas are, and who lives; a topic that was deleted is not in it. Raises `KafkaError`.
+
+    Nor is one that has another id than `topic_ids` says: it was made anew.
+    """
+    listed, states = admin.reassignments(topics), existing_partitions(admin, topics)
+    known = topic_ids or {}
+    states = {tp: state for tp, state in states.items() if not is_recreated(known.get(tp.topic), state.topic_id)}
+    listed = {tp: running for tp, running in listed.items() if tp in states}
+    live = frozenset(broker.id for broker in admin.cluster().brokers)
+    return ReassignmentState(listed, states, live, minimum)
+
+
+def min_insync(admin: StepAdmin, topics: Sequence[str]) -> dict[str, int]:
+    """`min.insync.replicas` of each topic; 1 of one that was deleted: nothing is left to be moved."""
+    return {topic: _minimum(admin, topic) for topic in topics}
+
+
+def _minimum(admin: StepAdmin, topic: str) -> int:
+    try:
+        return int(admin.topic_setting(topic, "min.insync.replicas") or 1)
+    except KafkaError as error:
+        if error.name != UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return 1

@@ -4,9 +4,8 @@ import time
 import pytest
 
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.batching.batch import Limits, collect
 from testbed.reassignment.batching.forecast import forecast
-from testbed.reassignment.batching.step import Step, View, Waiting
+from testbed.reassignment.batching.step import BatchLimits, NoStep, PartitionView, Step, collect
 
 
 def tp(number: int) -> TopicPartition:
@@ -18,29 +17,31 @@ STAYS, LEADS = Step((1, 2), (1, 3)), Step((1, 2), (3, 1, 2))
 
 def test_leader_movements_come_first_and_are_bounded():
     wanted = [(tp(0), STAYS), (tp(1), LEADS), (tp(2), LEADS), (tp(3), STAYS), (tp(4), LEADS)]
-    batch = collect(wanted, Limits(partitions=3, leaders=2))
+    batch = collect(wanted, BatchLimits(partitions=3, leaders=2))
     assert list(batch.steps) == [tp(1), tp(2), tp(0)]
     assert {p.partition: d.reason for p, d in batch.deferred.items()} == {4: "leaders", 3: "partitions"}
 
 
 def test_without_limits_everything_goes_at_once_but_what_waits():
-    batch = collect([(tp(0), STAYS), (tp(1), Waiting("target offline: broker 9"))], Limits())
+    batch = collect([(tp(0), STAYS), (tp(1), NoStep("target offline: broker 9"))], BatchLimits())
     assert list(batch.steps) == [tp(0)]
     assert batch.deferred[tp(1)].why == "target offline: broker 9"
 
 
 def test_what_is_in_flight_holds_its_place():
-    batch = collect([(tp(1), LEADS), (tp(2), STAYS), (tp(3), STAYS)], Limits(partitions=2, leaders=1), {tp(0): LEADS})
+    batch = collect(
+        [(tp(1), LEADS), (tp(2), STAYS), (tp(3), STAYS)], BatchLimits(partitions=2, leaders=1), {tp(0): LEADS}
+    )
     assert list(batch.steps) == [tp(2)]
     assert batch.deferred[tp(1)].reason == "leaders"
 
 
 def test_a_limit_lowered_below_what_is_in_flight_starts_nothing():
-    assert not collect([(tp(9), STAYS)], Limits(partitions=1), {tp(0): STAYS, tp(1): STAYS}).steps
+    assert not collect([(tp(9), STAYS)], BatchLimits(partitions=1), {tp(0): STAYS, tp(1): STAYS}).steps
 
 
 def test_a_broker_receives_no_more_than_its_cap():
-    batch = collect([(tp(n), STAYS) for n in range(4)], Limits(per_broker=2))
+    batch = collect([(tp(n), STAYS) for n in range(4)], BatchLimits(per_broker=2))
     assert list(batch.steps) == [tp(0), tp(1)]
     assert batch.deferred[tp(2)].why == "broker 3 receives 2 replicas"
 
@@ -48,16 +49,17 @@ def test_a_broker_receives_no_more_than_its_cap():
 @pytest.mark.parametrize("name", ["replicas", "partitions", "per_broker"])
 def test_a_limit_of_none_at_all_is_refused(name):
     with pytest.raises(ValueError, match=f"{name} is 0"):
-        Limits(**{name: 0})
+        BatchLimits(**{name: 0})
 
 
 def test_a_forecast_holds_every_limit_and_ends_at_every_target():
     rng = random.Random(7)
     for _ in range(200):
         views = {
-            tp(n): View(tuple(rng.sample(range(6), 3)), tuple(rng.sample(range(6), 3)), range(6), 2) for n in range(30)
+            tp(n): PartitionView(tuple(rng.sample(range(6), 3)), tuple(rng.sample(range(6), 3)), range(6), 2)
+            for n in range(30)
         }
-        limits = Limits(
+        limits = BatchLimits(
             rng.choice([1, 2, None]), rng.choice([1, 4, None]), rng.choice([1, 2, None]), rng.choice([2, None])
         )
         found = forecast(views, range(6), limits)
@@ -73,7 +75,7 @@ def test_a_forecast_holds_every_limit_and_ends_at_every_target():
 
 
 def test_no_leader_movement_allowed_ends_with_the_reason():
-    found = forecast({tp(0): View((1, 2), (2, 1), (1, 2))}, (1, 2), Limits(leaders=0))
+    found = forecast({tp(0): PartitionView((1, 2), (2, 1), (1, 2))}, (1, 2), BatchLimits(leaders=0))
     assert not found.batches
     assert found.waiting == {tp(0): "0 leader movements are allowed"}
 
@@ -82,10 +84,12 @@ def test_a_hundred_thousand_partitions_are_planned_in_time():
     rng = random.Random(3)
     brokers = range(50)
     views = {
-        TopicPartition(f"t{n % 97}", n): View(tuple(rng.sample(brokers, 3)), tuple(rng.sample(brokers, 3)), brokers)
+        TopicPartition(f"t{n % 97}", n): PartitionView(
+            tuple(rng.sample(brokers, 3)), tuple(rng.sample(brokers, 3)), brokers
+        )
         for n in range(100_000)
     }
     begun = time.process_time()
-    found = forecast(views, brokers, Limits(1, 500, 50))
+    found = forecast(views, brokers, BatchLimits(1, 500, 50))
     assert time.process_time() - begun < 10
     assert sum(len(batch.steps) for batch in found.batches) > 200_000

@@ -3,11 +3,11 @@ import random
 import pytest
 
 from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.reassignment.batching.batch import Limits
 from testbed.reassignment.batching.execution import Execution, ExecutionError
-from testbed.reassignment.batching.job import Control, Job, JobFolder
-from testbed.reassignment.journal import JournalFolder, open_journals
+from testbed.reassignment.batching.job import Job, JobControl, JobFolder
+from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.plan import Plan, PlanError
+from testbed.throttle.journal import JournalFolder, open_journals
 from testbed.wait import WaitTimeout
 from tests.fakes.kraft import Controller, KraftAdmin
 
@@ -43,7 +43,7 @@ def execution(admin, plan, folders, mode="incremental"):
 def test_a_job_is_carried_out_under_its_throttle_and_leaves_nothing(mode, folders):
     admin, plan = cluster()
     run, _ = execution(admin, plan, folders, mode)
-    run.begin(Control(Limits(1, 3, 2), 1000))
+    run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
     rates = []
     end = run.run(
         lambda _turn: rates.append(admin.configs[ConfigResource.broker(1)][RATE]), interval_s=0.001, timeout_s=30
@@ -59,7 +59,7 @@ def test_a_job_is_carried_out_under_its_throttle_and_leaves_nothing(mode, folder
 def test_every_replica_that_may_come_to_lead_is_listed_on_the_leaders_side(folders):
     admin = KraftAdmin(Controller.of({tp(0): (1, 2)}, range(1, 7)))
     run, _ = execution(admin, Plan({tp(0): (4, 5)}), folders)
-    run.begin(Control(Limits(1, 1, 1), 1000))
+    run.begin(JobControl(BatchLimits(1, 1, 1), 1000))
     lists = admin.configs[ConfigResource.topic("t")]
     assert lists["leader.replication.throttled.replicas"] == "0:1,0:2,0:4,0:5"
     assert lists["follower.replication.throttled.replicas"] == "0:4,0:5"
@@ -81,7 +81,7 @@ def test_killed_at_any_call_and_resumed_it_ends_the_same_and_the_throttle_never_
     for number in range(20):
         admin, plan = cluster(seed=number)
         run, job = execution(admin, plan, folders)
-        run.begin(Control(Limits(1, 3, 2), 1000))
+        run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
         at = len(admin.calls) + rng.randint(1, 25)
 
         def kill(_call, _args, admin=admin, at=at):
@@ -107,14 +107,14 @@ def test_killed_at_any_call_and_resumed_it_ends_the_same_and_the_throttle_never_
 def test_steered_while_it_runs(folders):
     admin, plan = cluster(20)
     run, job = execution(admin, plan, folders)
-    run.begin(Control(Limits(1, 1, 1), 1000))
+    run.begin(JobControl(BatchLimits(1, 1, 1), 1000))
     seen = []
 
     def steer(turn):
         moving = sum(s.state == "moving" for s in turn.partitions)
         seen.append((moving, admin.configs[ConfigResource.broker(1)][RATE]))
         if len(seen) == 5:
-            folders[0].steer(job.id, Control(Limits(1, 6, 6), 2000))
+            folders[0].steer(job.id, JobControl(BatchLimits(1, 6, 6), 2000))
 
     run.run(steer, interval_s=0.001, timeout_s=30)
     assert max(moving for moving, _ in seen[:5]) == 1
@@ -126,22 +126,22 @@ def test_steered_while_it_runs(folders):
 def test_paused_it_starts_nothing_until_it_may_go_on(folders):
     admin, plan = cluster()
     run, job = execution(admin, plan, folders)
-    run.begin(Control(Limits(), None, "pause"))
+    run.begin(JobControl(BatchLimits(), None, "pause"))
     with pytest.raises(WaitTimeout):
         run.run(interval_s=0.001, timeout_s=0.05)
     assert not any(call == "alter_reassignments" for call, _ in admin.calls)
-    folders[0].steer(job.id, Control(Limits()))
+    folders[0].steer(job.id, JobControl(BatchLimits()))
     run.run(interval_s=0.001, timeout_s=30)
 
 
 def test_cancelled_it_says_what_is_left_and_takes_the_throttle_away(folders):
     admin, plan = cluster(20)
     run, job = execution(admin, plan, folders)
-    run.begin(Control(Limits(1, 3, 2), 1000))
+    run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
 
     def cancel(turn):
         if sum(s.state == "done" for s in turn.partitions) >= 3:
-            folders[0].steer(job.id, Control(Limits(1, 3, 2), 1000, "cancel"))
+            folders[0].steer(job.id, JobControl(BatchLimits(1, 3, 2), 1000, "cancel"))
 
     end = run.run(cancel, interval_s=0.001, timeout_s=30)
     there = {t: p.replicas for t, p in admin.controller.partitions.items()}
@@ -156,16 +156,16 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_changed(folders):
     admin.controller.min_insync = 4
     run, _ = execution(admin, plan, folders)
     with pytest.raises(PlanError, match=r"min\.insync\.replicas, 4"):
-        run.begin(Control())
+        run.begin(JobControl())
     admin.controller.min_insync = 1
     admin.controller.alter({tp(0): (1, 2, 3), tp(1): (4, 5, 6)})
     if not admin.controller.seen().listed:
         pytest.fail("the cluster was to be busy")
     run, _ = execution(admin, plan, folders)
     with pytest.raises(ExecutionError, match="--additional"):
-        run.begin(Control())
+        run.begin(JobControl())
     with pytest.raises(ExecutionError, match="give no rate"):
-        run.begin(Control(throttle_bytes_per_s=5), additional=True)
+        run.begin(JobControl(throttle_bytes_per_s=5), additional=True)
     assert folders[0].ids() == []
     assert admin.configs == {}
 
@@ -173,7 +173,7 @@ def test_what_cannot_be_meant_is_refused_and_nothing_is_changed(folders):
 def test_a_job_whose_process_runs_is_not_taken_over(folders):
     admin, plan = cluster()
     run, job = execution(admin, plan, folders)
-    run.begin(Control())
+    run.begin(JobControl())
     import json
     import os
     import subprocess
@@ -197,7 +197,7 @@ def test_a_dead_old_replica_does_not_hold_a_step_up(folders):
         admin = KraftAdmin(Controller.of({tp(0): (2, 1, 3), tp(1): (1, 3)}, {1, 3, 4}))
         admin.controller.min_insync = 2
         run, _ = execution(admin, Plan({tp(0): (4, 1, 3), tp(1): (1, 4)}), folders, mode)
-        run.begin(Control(Limits(1)))
+        run.begin(JobControl(BatchLimits(1)))
         run.run(interval_s=0.001, timeout_s=10)
         assert admin.controller.partitions[tp(0)].replicas == (4, 1, 3)
 
@@ -206,7 +206,7 @@ def test_a_broker_that_dies_within_a_step_is_left_out_of_it(folders):
     admin = KraftAdmin(Controller.of({tp(0): (2, 1, 3)}, {1, 2, 3, 4}))
     admin.controller.rng.random = lambda: 1.0  # nothing comes into sync yet
     run, _ = execution(admin, Plan({tp(0): (4, 1, 3)}), folders)
-    run.begin(Control(Limits(1)))
+    run.begin(JobControl(BatchLimits(1)))
 
     def die(turn):
         if turn.partitions[0].state == "moving" and 2 in admin.controller.live:
@@ -223,7 +223,7 @@ def test_what_the_controller_refuses_is_told(folders):
     admin = KraftAdmin(Controller.of({tp(0): (1, 2), tp(1): (1, 2)}, {1, 2, 3}))
     admin.refused = {tp(0): "INVALID_REPLICA_ASSIGNMENT"}
     run, _ = execution(admin, Plan({tp(0): (1, 3), tp(1): (1, 3)}), folders)
-    run.begin(Control())
+    run.begin(JobControl())
     told = []
     with pytest.raises(WaitTimeout):
         run.run(
@@ -237,7 +237,7 @@ def test_a_topic_deleted_meanwhile_is_no_obstacle(folders):
     other = TopicPartition("u", 0)
     admin = KraftAdmin(Controller.of({tp(0): (1, 2), other: (1, 2)}, {1, 2, 3}))
     run, _ = execution(admin, Plan({tp(0): (1, 3), other: (1, 3)}), folders)
-    run.begin(Control())
+    run.begin(JobControl())
 
     def delete(_turn):
         admin.controller.partitions.pop(other, None)
@@ -251,7 +251,7 @@ def test_a_topic_made_again_meanwhile_is_another_one_and_not_moved(folders):
     admin = KraftAdmin(Controller.of({tp(0): (1, 2), other: (1, 2)}, {1, 2, 3}))
     admin.controller.topic_ids = {"t": "one", "u": "two"}
     run, job = execution(admin, Plan({tp(0): (1, 3), other: (1, 3)}), folders, "batched")
-    run.begin(Control(Limits(1, 1, None)))
+    run.begin(JobControl(BatchLimits(1, 1, None)))
     assert folders[0].read(job.id).topic_ids == {"t": "one", "u": "two"}
 
     def make_again(_turn):
@@ -264,14 +264,14 @@ def test_a_topic_made_again_meanwhile_is_another_one_and_not_moved(folders):
 
 def test_a_throttle_that_does_not_come_into_force_leaves_neither_job_nor_throttle(folders, monkeypatch):
     from testbed.reassignment.batching import execution as module
-    from testbed.reassignment.changes import ThrottleError
+    from testbed.throttle.configs import ThrottleError
 
     monkeypatch.setattr(module, "_IN_FORCE_S", 0.05)
     admin, plan = cluster()
     admin.deaf_brokers = frozenset({3})
     run, _ = execution(admin, plan, folders)
     with pytest.raises(ThrottleError):
-        run.begin(Control(throttle_bytes_per_s=1000))
+        run.begin(JobControl(throttle_bytes_per_s=1000))
     assert folders[0].ids() == []
     assert admin.configs == {}
 
@@ -279,18 +279,18 @@ def test_a_throttle_that_does_not_come_into_force_leaves_neither_job_nor_throttl
 def test_a_second_job_of_a_cluster_is_refused(folders):
     admin, plan = cluster()
     run, job = execution(admin, plan, folders)
-    run.begin(Control())
+    run.begin(JobControl())
     other, _ = execution(admin, plan, folders)
     with pytest.raises(ExecutionError, match=job.id):
-        other.begin(Control(), additional=True)
+        other.begin(JobControl(), additional=True)
 
 
 def test_a_rate_steered_while_nobody_was_there_is_in_force_after_the_resume(folders):
     admin, plan = cluster()
     run, job = execution(admin, plan, folders)
-    run.begin(Control(Limits(1, 3, 2), 1000))
+    run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
     dead(*folders, job)
-    folders[0].steer(job.id, Control(Limits(1, 3, 2), 5000))
+    folders[0].steer(job.id, JobControl(BatchLimits(1, 3, 2), 5000))
     admin.configs[ConfigResource.broker(2)].pop(RATE)  # and somebody has taken one away
     again = Execution(admin, folders[0].read(job.id), *folders)
     again.resume()
@@ -302,7 +302,7 @@ def test_a_rate_steered_while_nobody_was_there_is_in_force_after_the_resume(fold
 def test_a_throttle_taken_away_while_nobody_was_there_is_set_again(folders):
     admin, plan = cluster()
     run, job = execution(admin, plan, folders)
-    run.begin(Control(Limits(1, 3, 2), 1000))
+    run.begin(JobControl(BatchLimits(1, 3, 2), 1000))
     dead(*folders, job)
     admin.configs[ConfigResource.broker(2)].pop(RATE)
     again = Execution(admin, folders[0].read(job.id), *folders)
@@ -316,7 +316,7 @@ def test_the_throttle_s_journal_names_the_file_that_says_how_to_connect(folders)
     admin, plan = cluster()
     job = Job.new(admin.bootstrap, admin.cluster_id, "incremental", plan, "/etc/client.properties")
     run = Execution(admin, job, *folders)
-    run.begin(Control(Limits(), 1000))
+    run.begin(JobControl(BatchLimits(), 1000))
     [journal] = open_journals(folders[1])
     assert journal.command_config == "/etc/client.properties"
     run.run(interval_s=0.001, timeout_s=30)
@@ -326,7 +326,7 @@ def test_a_broker_that_was_dead_when_the_throttle_was_set_gets_its_rate_when_it_
     admin = KraftAdmin(Controller.of({tp(n): (1, 2, 3) for n in range(6)}, range(1, 7)))
     admin.controller.live.discard(3)
     run, _ = execution(admin, Plan({tp(n): (1, 2, 4) for n in range(6)}), folders)
-    run.begin(Control(Limits(1, 1, 1), 1000))
+    run.begin(JobControl(BatchLimits(1, 1, 1), 1000))
     assert ConfigResource.broker(3) not in admin.configs
     rates = []
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.batching.batch import Limits
-from testbed.reassignment.batching.job import Control, Job, JobError, JobFolder
+from testbed.reassignment.batching.job import Job, JobControl, JobError, JobFolder
+from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.plan import Plan
 
 PLAN = Plan({TopicPartition("t", 0): (2, 3)})
@@ -13,10 +13,10 @@ PLAN = Plan({TopicPartition("t", 0): (2, 3)})
 def test_a_job_is_read_as_it_was_written_and_steered_apart(tmp_path):
     folder = JobFolder(tmp_path)
     job = replace(Job.new("b:9092", "cluster", "incremental", PLAN, "client.properties"), topic_ids={"t": "an id"})
-    folder.write(job, Control(Limits(1, 2, 3), 1000))
+    folder.write(job, JobControl(BatchLimits(1, 2, 3), 1000))
     assert folder.read(job.id) == job
-    folder.steer(job.id, Control(Limits(partitions=9), None, "pause"))
-    assert folder.control(job.id) == Control(Limits(partitions=9), None, "pause")
+    folder.steer(job.id, JobControl(BatchLimits(partitions=9), None, "pause"))
+    assert folder.control(job.id) == JobControl(BatchLimits(partitions=9), None, "pause")
     assert folder.of_cluster("cluster") == job
     folder.remove(job.id)
     folder.remove(job.id)
@@ -30,7 +30,7 @@ def test_what_is_not_there_or_not_readable_is_named(tmp_path):
     with pytest.raises(JobError, match="no stored reassignment of cluster c"):
         folder.of_cluster("c")
     job = Job.new("b:9092", "c", "batched", PLAN)
-    folder.write(job, Control())
+    folder.write(job, JobControl())
     (tmp_path / job.id / "control.json").write_text("{")
     with pytest.raises(JobError, match=r"control\.json: cannot be read"):
         folder.control(job.id)
@@ -45,6 +45,6 @@ def test_what_is_not_there_or_not_readable_is_named(tmp_path):
 def test_several_jobs_of_one_cluster_are_told_apart_by_the_user(tmp_path):
     folder = JobFolder(tmp_path)
     for _ in range(2):
-        folder.write(Job.new("b:9092", "c", "batched", PLAN), Control())
+        folder.write(Job.new("b:9092", "c", "batched", PLAN), JobControl())
     with pytest.raises(JobError, match="several"):
         folder.of_cluster("c")

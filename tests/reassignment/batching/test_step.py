@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from testbed.reassignment.batching.step import Replicas, Step, View, Waiting, check_target, next_step
+from testbed.reassignment.batching.step import NoStep, PartitionView, Replicas, Step, check_target, next_step
 
 KIP = ((0, 1, 2, 3, 4), (5, 6, 7, 8, 9))
 
@@ -12,14 +12,14 @@ def walk(
     start: Replicas, target: Replicas, limit: int | None, *, online: range | set[int] = range(10), isr=None, minimum=1
 ):
     """Every replica list from `start` on, each step in sync where brokers live, and what it ends with."""
-    view = View(start, target, start if isr is None else isr, minimum)
+    view = PartitionView(start, target, start if isr is None else isr, minimum)
     seen = [start]
     for _ in range(50):
         step = next_step(view, online, limit)
         if not isinstance(step, Step):
             return seen, step
         seen.append(step.replicas)
-        view = View(step.replicas, target, [b for b in step.replicas if b in online], minimum)
+        view = PartitionView(step.replicas, target, [b for b in step.replicas if b in online], minimum)
     raise AssertionError(f"no end: {seen}")
 
 
@@ -55,10 +55,10 @@ def test_min_insync_replicas_are_held_first():
 def test_what_is_offline_is_waited_for_and_named():
     steps, end = walk((1, 2, 3), (1, 5, 6), 2, online={1, 2, 3, 6})
     assert steps == [(1, 2, 3), (1, 6, 3)]
-    assert end == Waiting("target offline: broker 5")
+    assert end == NoStep("target offline: broker 5")
     steps, end = walk((1, 2, 3), (4, 5, 6), 2, online={1, 2, 3, 5, 6})
     assert steps == [(1, 2, 3)]
-    assert end == Waiting("broker 4, the new preferred leader, is offline")
+    assert end == NoStep("broker 4, the new preferred leader, is offline")
 
 
 def oracle(current, target, isr, minimum, online, limit):
@@ -87,8 +87,8 @@ def oracle(current, target, isr, minimum, online, limit):
 
 
 def compare(current, target, isr, minimum, online, limit):
-    found = next_step(View(current, target, isr, minimum), online, limit)
-    shown = "waits" if isinstance(found, Waiting) else found.replicas if isinstance(found, Step) else None
+    found = next_step(PartitionView(current, target, isr, minimum), online, limit)
+    shown = "waits" if isinstance(found, NoStep) else found.replicas if isinstance(found, Step) else None
     assert shown == oracle(current, target, isr, minimum, online, limit), (current, target, isr, minimum, online, limit)
 
 
@@ -115,7 +115,7 @@ def random_case(rng: random.Random, brokers: int, most: int):
 def check_walk(current, target, isr, minimum, online, limit):
     """The properties of a whole way: bounds of every step, nothing copied twice, and how it ends."""
     copied: set[int] = set()
-    view = View(current, target, isr, minimum)
+    view = PartitionView(current, target, isr, minimum)
     for _ in range(60):
         step = next_step(view, online, limit)
         if not isinstance(step, Step):
@@ -130,14 +130,14 @@ def check_walk(current, target, isr, minimum, online, limit):
         assert set(step.replicas) <= {*view.current, *target}
         if not set(target) - set(step.replicas) and not set(step.replicas) - set(target):
             assert step.replicas == target
-        view = View(step.replicas, target, tuple(b for b in step.replicas if b in online), minimum)
+        view = PartitionView(step.replicas, target, tuple(b for b in step.replicas if b in online), minimum)
     else:
         raise AssertionError("no end")
     if set(target) <= online:
         assert view.current == target
         assert step is None
     elif view.current != target:
-        assert isinstance(step, Waiting)
+        assert isinstance(step, NoStep)
         assert "offline" in step.reason
 
 

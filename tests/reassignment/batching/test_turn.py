@@ -4,7 +4,7 @@ from typing import get_args
 import pytest
 
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.batching.batch import Limits
+from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode, remaining, take_turn
 from testbed.reassignment.plan import Plan
 from tests.fakes.kraft import Controller
@@ -39,7 +39,9 @@ def test_every_mode_ends_at_the_targets_led_by_their_first_and_copies_nothing_tw
     for seed in range(60):
         current, plan = random_move(rng)
         controller = Controller.of(current, range(6), seed)
-        limits = Limits(rng.choice([1, 2, None]), rng.choice([1, 3, None]), rng.choice([1, 2]), rng.choice([2, None]))
+        limits = BatchLimits(
+            rng.choice([1, 2, None]), rng.choice([1, 3, None]), rng.choice([1, 2]), rng.choice([2, None])
+        )
 
         def check(turn, _number, limits=limits, controller=controller):
             moving = [s for s in turn.partitions if s.state in ("moving", "electing")]
@@ -66,7 +68,7 @@ def test_a_driver_that_was_killed_goes_on_from_what_the_cluster_says():
         current, plan = random_move(rng)
         controller = Controller.of(current, range(6), seed)
         for _ in range(400):
-            turn = take_turn(plan, controller.seen(), Limits(1, 3, 1), "incremental")
+            turn = take_turn(plan, controller.seen(), BatchLimits(1, 3, 1), "incremental")
             if turn.ended:
                 break
             if rng.random() < 0.7:  # otherwise killed between the look and the asking
@@ -84,11 +86,11 @@ def test_batches_follow_one_another_and_slots_are_refilled_when_incremental():
     starts = {}
     for mode in ("batched", "incremental"):
         controller = Controller.of(current, {1, 2, 3}, 4)
-        first = take_turn(plan, controller.seen(), Limits(1, 2), mode)
+        first = take_turn(plan, controller.seen(), BatchLimits(1, 2), mode)
         controller.alter(first.start)
         while len(controller.seen().listed) == 2:
             controller.tick()
-        starts[mode] = take_turn(plan, controller.seen(), Limits(1, 2), mode).start
+        starts[mode] = take_turn(plan, controller.seen(), BatchLimits(1, 2), mode).start
         assert list(first.start) == [tp(0), tp(1)]
     assert not starts["batched"] or len(starts["batched"]) == 2
     assert len(starts["incremental"]) >= 1
@@ -98,17 +100,17 @@ def test_limits_changed_live_affect_the_next_step_only():
     current = {tp(n): (1, 2) for n in range(4)}
     plan = Plan({tp(n): (1, 3) for n in range(4)})
     controller = Controller.of(current, {1, 2, 3})
-    controller.alter(take_turn(plan, controller.seen(), Limits(1, 3), "incremental").start)
-    lowered = take_turn(plan, controller.seen(), Limits(1, 1), "incremental")
+    controller.alter(take_turn(plan, controller.seen(), BatchLimits(1, 3), "incremental").start)
+    lowered = take_turn(plan, controller.seen(), BatchLimits(1, 1), "incremental")
     assert not lowered.start
     assert sum(s.state == "moving" for s in lowered.partitions) == 3
-    raised = take_turn(plan, controller.seen(), Limits(1, 4), "incremental")
+    raised = take_turn(plan, controller.seen(), BatchLimits(1, 4), "incremental")
     assert list(raised.start) == [tp(3)]
 
 
 def test_paused_starts_nothing_and_says_so():
     controller = Controller.of({tp(0): (1, 2)}, {1, 2, 3})
-    turn = take_turn(Plan({tp(0): (1, 3)}), controller.seen(), Limits(), "batched", paused=True)
+    turn = take_turn(Plan({tp(0): (1, 3)}), controller.seen(), BatchLimits(), "batched", paused=True)
     assert not turn.start
     assert [(s.state, s.why) for s in turn.partitions] == [("deferred", "paused")]
 
@@ -116,14 +118,14 @@ def test_paused_starts_nothing_and_says_so():
 def test_what_waits_is_named_and_the_rest_is_moved():
     controller = Controller.of({tp(0): (1, 2), tp(1): (1, 2)}, {1, 2, 3})
     plan = Plan({tp(0): (1, 9), tp(1): (1, 3)})
-    _, end = drive(controller, plan, Limits(), "batched")
+    _, end = drive(controller, plan, BatchLimits(), "batched")
     assert [s.why for s in end.stalled] == ["target offline: broker 9"]
     assert controller.partitions[tp(1)].replicas == (1, 3)
 
 
 def test_a_deleted_topic_is_gone_not_waited_for():
     controller = Controller.of({tp(0): (1, 2)}, {1, 2, 3})
-    turn = take_turn(Plan({tp(0): (1, 2), tp(7): (1, 3)}), controller.seen(), Limits(), "batched")
+    turn = take_turn(Plan({tp(0): (1, 2), tp(7): (1, 3)}), controller.seen(), BatchLimits(), "batched")
     assert turn.ended
     assert {s.tp: s.state for s in turn.partitions} == {tp(0): "done", tp(7): "gone"}
 
@@ -134,7 +136,7 @@ def test_cancelled_midway_exactly_what_is_not_moved_remains():
         current, plan = random_move(rng)
         controller = Controller.of(current, range(6), seed)
         for _ in range(rng.randint(1, 8)):
-            turn = take_turn(plan, controller.seen(), Limits(1, 4, 2), "incremental")
+            turn = take_turn(plan, controller.seen(), BatchLimits(1, 4, 2), "incremental")
             controller.alter(turn.start)
             controller.elect(turn.elect)
             controller.tick()
@@ -142,12 +144,12 @@ def test_cancelled_midway_exactly_what_is_not_moved_remains():
         controller.cancel(controller.seen().listed)
         there = {t: p.replicas for t, p in controller.partitions.items()}
         assert set(left.targets) == {t for t, target in plan.targets.items() if there[t] != target}
-        drive(controller, left, Limits(), "batched")
+        drive(controller, left, BatchLimits(), "batched")
         assert {t: p.replicas for t, p in controller.partitions.items()} == plan.targets
 
 
 def test_min_insync_replicas_come_first():
     controller = Controller.of({tp(0): (1,)}, {1, 2, 3, 4})
     controller.min_insync = 3
-    turn = take_turn(Plan({tp(0): (2, 3, 4)}), controller.seen(), Limits(1), "batched")
+    turn = take_turn(Plan({tp(0): (2, 3, 4)}), controller.seen(), BatchLimits(1), "batched")
     assert turn.start == {tp(0): (2, 3, 1)}

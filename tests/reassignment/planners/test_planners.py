@@ -6,8 +6,7 @@ import pytest
 
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.plan import PlanError
-from testbed.reassignment.planners.placement import Placement
-from testbed.reassignment.planners.planners import add, change_factor, cost, drain, spread
+from testbed.reassignment.planners import Placement, add, change_factor, cost, drain, spread
 
 
 def tp(number: int) -> TopicPartition:

@@ -3,8 +3,7 @@ import json
 import pytest
 
 from testbed.kafka.types import TopicPartition
-from testbed.reassignment.trace.decode import files_to_read
-from testbed.reassignment.trace.metadata_log import MetadataLogError, parse, replay
+from testbed.reassignment.metadata_log import MetadataLogError, files_to_read, parse, replay
 
 TOPIC = "AAAAAAAAAAAAAAAAAAAAAQ"
 

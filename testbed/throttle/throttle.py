@@ -5,33 +5,32 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
-from testbed.kafka.types import AdminApi, ConfigResource, TopicPartition
+from testbed.kafka.types import AdminApi, ConfigResource, PartitionMove, TopicPartition
 from testbed.owner import Owner
-from testbed.reassignment.changes import (
+from testbed.throttle.configs import (
     EVERY_BROKER,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
     RATES,
-    Change,
+    ConfigChange,
+    ConfigValues,
     ThrottleError,
-    Wanted,
     at_rate,
     by_resource,
     changes,
     joined,
     not_in_force,
+    read_configs,
     rechanged,
     relied_on,
     settled,
     wanted_configs,
     with_moves,
 )
-from testbed.reassignment.journal import Journal, JournalFolder, open_journals
-from testbed.reassignment.overlap import refuse_shared
-from testbed.reassignment.plan import Move
-from testbed.reassignment.restore import Interference, Restored, read_configs, restore
+from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals, refuse_shared
+from testbed.throttle.recovery import Interference, Restored, restore
 from testbed.wait import WaitTimeout, wait_for
 
 EventSink = Callable[[str, str, Mapping[str, Any]], None]
@@ -69,8 +68,8 @@ class Throttle:
         self._journals = journals
         self._command_config = command_config
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
-        self._journal: Journal | None = None
-        self._wanted: Wanted = {}
+        self._journal: ThrottleJournal | None = None
+        self._wanted: ConfigValues = {}
         self._brokers: tuple[int, ...] = ()
         self._rate_bytes_per_s = 0
         self._overwritten: list[Interference] = []
@@ -80,7 +79,7 @@ class Throttle:
 
     def set(
         self,
-        moves: Sequence[Move],
+        moves: Sequence[PartitionMove],
         rate_bytes_per_s: int,
         extra_brokers: Iterable[int] = (),
         unthrottled: Collection[TopicPartition] = (),
@@ -115,7 +114,7 @@ class Throttle:
             self._rate_bytes_per_s = rate_bytes_per_s
             todo = changes(self._wanted, present)
             noted = (*todo, *relied_on(self._wanted, present))
-            new = Journal.new(self._admin.bootstrap, cluster.cluster_id, noted)
+            new = ThrottleJournal.new(self._admin.bootstrap, cluster.cluster_id, noted)
             journal = replace(new, command_config=self._command_config)
             # Known before it is written: an interrupt during the write must still lead to its removal.
             self._journal = journal
@@ -132,7 +131,7 @@ class Throttle:
             },
         )
 
-    def adopt(self, journal: Journal) -> None:
+    def adopt(self, journal: ThrottleJournal) -> None:
         """Go on with the throttle of a process that is dead: it stays in force, and is restored by this one.
 
         What is missing of it is set again, on brokers that are alive; `wait_in_force` is the caller's. Raises
@@ -222,7 +221,7 @@ class Throttle:
             raise ThrottleError("there is no throttle whose rate could be changed: set one first")
         self._change(at_rate(self._wanted, rate_bytes_per_s), rate_bytes_per_s, timeout_s)
 
-    def extend(self, moves: Sequence[Move], timeout_s: float) -> None:
+    def extend(self, moves: Sequence[PartitionMove], timeout_s: float) -> None:
         """List what these moves add as well, as `change_rate` changes the rate; the topics are listed already."""
         if self._journal is None:
             raise ThrottleError("there is no throttle that could list more: set one first")
@@ -340,22 +339,24 @@ class Throttle:
     def _topics(self) -> list[str]:
         return [resource.name for resource in self._wanted if resource.kind == "topic"]
 
-    def _alter(self, todo: Sequence[Change]) -> None:
+    def _alter(self, todo: Sequence[ConfigChange]) -> None:
         for resource, mine in by_resource(todo).items():
             self._admin.alter_configs(resource, {change.key: change.value for change in mine})
 
-    def _write(self, journal: Journal) -> None:
+    def _write(self, journal: ThrottleJournal) -> None:
         self._journal = journal
         self._journals.write(journal)
 
-    def _interferences(self, journal: Journal, todo: Sequence[Change]) -> list[Interference]:
+    def _interferences(self, journal: ThrottleJournal, todo: Sequence[ConfigChange]) -> list[Interference]:
         """What somebody else has made of the keys that are about to be overwritten."""
         ours = {(change.resource, change.key): change for change in journal.changes}
         found = []
         for resource, mine in by_resource(todo).items():
             there = read_configs(self._admin, resource)
             for change in mine:
-                known = ours.get((resource, change.key), Change(resource, change.key, change.original, change.value))
+                known = ours.get(
+                    (resource, change.key), ConfigChange(resource, change.key, change.original, change.value)
+                )
                 if there.get(change.key) not in known.ours:
                     found.append(Interference(known, there.get(change.key)))
         return found

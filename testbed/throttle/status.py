@@ -1,4 +1,4 @@
-"""Which throttles a cluster has, whoever set them; and taking them away."""
+"""The throttles that a cluster has in force, also those of other tools; and their removal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from testbed.errors import TestbedError
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
 from testbed.kafka.types import AdminApi, ConfigResource, TopicPartition
-from testbed.reassignment.changes import EVERY_BROKER, FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES
-from testbed.reassignment.journal import Journal, JournalFolder, open_journals
-from testbed.reassignment.restore import read_configs
+from testbed.throttle.configs import EVERY_BROKER, FOLLOWER_REPLICAS, LEADER_REPLICAS, RATES, read_configs
+from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
 from testbed.wait import WaitTimeout, wait_for
 
 LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
@@ -18,7 +17,7 @@ _DELETED_MEANWHILE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerState:
+class BrokerThrottleStatus:
     """What one broker itself has in force. ``own`` and ``default`` are the rate keys set at each level, in B/s.
 
     ``differs``: topics whose lists it has not applied as another broker has. ``why``: why it gave no answer.
@@ -36,17 +35,17 @@ class BrokerState:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class ThrottleStatus:
     """All throttles of a cluster. ``lists`` is topic → key → value; ``journals`` are those of this user.
 
     ``brokers`` are the live ones, and those that replicas are assigned to though they are not alive.
     """
 
     cluster_id: str
-    brokers: tuple[BrokerState, ...]
+    brokers: tuple[BrokerThrottleStatus, ...]
     lists: Mapping[str, Mapping[str, str]]
     moving: tuple[TopicPartition, ...]
-    journals: tuple[Journal, ...]
+    journals: tuple[ThrottleJournal, ...]
 
     def set_now(self) -> dict[ConfigResource, dict[str, str]]:
         """Every key of a throttle that is set, with its value, where it is set."""
@@ -70,18 +69,18 @@ class ClearError(TestbedError):
     """Some keys could not be taken away; one line each."""
 
 
-def read_state(admin: AdminApi, journals: JournalFolder) -> State:
+def read_status(admin: AdminApi, journals: JournalFolder) -> ThrottleStatus:
     """Ask every live broker what it has in force. Raises `KafkaError` when the cluster gives no answer."""
     cluster = admin.cluster()
     topics = admin.topics()
     lists = admin.topics_configs(topics, LISTS)
     live = [broker.id for broker in cluster.brokers]
     dead = sorted((_assigned(admin) | _listed(lists)) - set(live))
-    return State(
+    return ThrottleStatus(
         cluster.cluster_id,
         (
             *(_broker(admin, broker, topics, lists) for broker in live),
-            *(BrokerState(broker, {}, {}, (), "it has replicas, but is not alive") for broker in dead),
+            *(BrokerThrottleStatus(broker, {}, {}, (), "it has replicas, but is not alive") for broker in dead),
         ),
         lists,
         tuple(admin.reassignments()),
@@ -89,8 +88,8 @@ def read_state(admin: AdminApi, journals: JournalFolder) -> State:
     )
 
 
-def clear(admin: AdminApi, state: State) -> None:
-    """Delete every key of a throttle that `read_state` found, and nothing else; returns once none is seen any more.
+def clear(admin: AdminApi, state: ThrottleStatus) -> None:
+    """Delete every key of a throttle that `read_status` found, and nothing else; returns once none is seen any more.
 
     Every resource is tried, also after one has failed. Raises `ClearError`, also for each broker that could not be
     asked: it may have a rate of its own, which only itself can tell and take away.
@@ -128,15 +127,17 @@ def _listed(lists: Mapping[str, Mapping[str, str]]) -> set[int]:
     return {int(broker) for broker in brokers if broker.isdecimal()}
 
 
-def _broker(admin: AdminApi, broker: int, topics: Sequence[str], lists: Mapping[str, Mapping[str, str]]) -> BrokerState:
+def _broker(
+    admin: AdminApi, broker: int, topics: Sequence[str], lists: Mapping[str, Mapping[str, str]]
+) -> BrokerThrottleStatus:
     try:
         told = admin.broker_configs(broker, RATES)
         seen = admin.topics_configs(topics, LISTS, broker)
     except UnreachableError as error:
-        return BrokerState(broker, {}, {}, (), str(error))
+        return BrokerThrottleStatus(broker, {}, {}, (), str(error))
     own, default = ({key: int(level[key]) for key in RATES if key in level} for level in (told.broker, told.default))
     differs = sorted(topic for topic in {*seen, *lists} if seen.get(topic) != lists.get(topic))
-    return BrokerState(broker, own, default, tuple(differs))
+    return BrokerThrottleStatus(broker, own, default, tuple(differs))
 
 
 def _wait_gone(admin: AdminApi, resource: ConfigResource, keys: Sequence[str]) -> None:

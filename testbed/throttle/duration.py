@@ -95,7 +95,7 @@ def seconds(shares: Sequence[Share], quota_bytes_per_s: float) -> float:
     return max((share.seconds(quota_bytes_per_s) for share in shares), default=0.0)
 
 
-def binding(shares: Sequence[Share], quota_bytes_per_s: float) -> Share:
+def bottleneck(shares: Sequence[Share], quota_bytes_per_s: float) -> Share:
     """Return the share that sets the duration: of several that never end the one whose keep-up is furthest above.
 
     Of equal ones the receiving comes first: a follower checks before it asks, so that its leader never has to.

@@ -1,19 +1,76 @@
-"""How long a move takes whose quota changes: the window remembers what passed under the quota before. Pure.
+"""The model of a broker's quota window: how long a move takes in bursts, and under quotas that change. Pure.
 
-A quota is held to over the last 11 samples of 1 s. When it is raised, those hold what the old one let through, and
-the difference, 11 s × (new − old), may pass at once, as fast as the line carries it. It leaves the window in the same
-heap 11 s later, and so on: after a raise a move comes in bursts, ahead of *bytes ÷ quota* by up to that difference.
-When a quota is lowered nothing passes until the window has room again.
+A broker averages replication traffic over its last 11 samples of 1 s.
 
-So the window is followed here as Kafka's `SampledStat` and `SimpleRate` keep it, in steps of a twentieth of a second.
+*Bursts*. A leader records the size of every follower's fetch response, also of responses without throttled data.
+Followers in sync fetch all the time, so a leader's window is complete and almost empty when a move starts. Its check,
+bytes ÷ time since the oldest sample, then lets one window's worth of the quota pass at the rate of the followers' NICs.
+Nothing passes until the first of these bytes leave the window; then the next burst follows. The mean is the quota, but
+the first window's worth comes first: a move of a few windows ends earlier than *bytes ÷ quota*. A follower's quota has
+no such bursts: its window begins with the first throttled bytes.
+
+*Changes*. After a raise the window still holds what the old quota let pass. The difference, 11 s × (new − old), passes
+at once, at the rate of the line. It leaves the window as one burst 11 s later, and so on. So a move is ahead of
+*bytes ÷ quota* by up to that difference. After a quota was lowered nothing passes until the window has capacity again.
+`QuotaWindow` keeps the samples as Kafka's `SampledStat` and `SimpleRate` do.
 """
 
 import math
 from collections import deque
 from collections.abc import Sequence
 
-from testbed.reassignment.bursts import PERIOD_S
-from testbed.reassignment.model import Share, seconds_over
+from testbed.throttle.duration import Share, seconds_over
+
+PERIOD_S = 11.5
+"""The window of 11 samples of 1 s, the oldest of which is whole or about to go: between 11 and 12 s."""
+_INTO_BURST = 0.7
+"""Past what the burst before had caught up with until what came in took it back; short of the end."""
+
+
+def seconds_in_bursts(
+    share: Share, quota_bytes_per_s: float, sent_at_bytes_per_s: float, period_s: float = PERIOD_S
+) -> float:
+    """How long a leader needs whose window was running before; infinite when it never makes progress.
+
+    ``sent_at_bytes_per_s`` is how fast it sends while it may: what its followers may receive together, and what keeps
+    up. What keeps up in sync is never held back.
+    """
+    if not share.bytes:
+        return 0.0
+    if quota_bytes_per_s <= share.keepup_bytes_per_s:
+        return math.inf
+    burst_bytes = quota_bytes_per_s * period_s
+    number = 0
+    while True:
+        # In burst `number`: number × burst + sent_at × (t − number × period) = bytes + keep-up × t.
+        begin_s = number * period_s
+        ahead = number * burst_bytes - share.bytes - share.keepup_bytes_per_s * begin_s
+        if ahead >= 0:
+            return begin_s
+        faster = sent_at_bytes_per_s - share.keepup_bytes_per_s
+        lasts_s = min(period_s, burst_bytes / sent_at_bytes_per_s)
+        if faster > 0 and -ahead <= faster * lasts_s:
+            return begin_s - ahead / faster
+        number += 1
+
+
+def bytes_ending_in_a_burst(
+    keepup_bytes_per_s: float,
+    quota_bytes_per_s: float,
+    sent_at_bytes_per_s: float,
+    about_s: float,
+    period_s: float = PERIOD_S,
+) -> int:
+    """How much a move must have to copy in order to end well within a burst, after ``about_s`` or somewhat less.
+
+    Of a move that ends where a burst does a little more or less decides about half a period.
+    """
+    lasts_s = min(period_s, quota_bytes_per_s * period_s / sent_at_bytes_per_s)
+    number = max(0, math.floor((about_s - _INTO_BURST * lasts_s) / period_s))
+    end_s = number * period_s + _INTO_BURST * lasts_s
+    sent = number * quota_bytes_per_s * period_s + sent_at_bytes_per_s * _INTO_BURST * lasts_s
+    return round(sent - keepup_bytes_per_s * end_s)
+
 
 SAMPLES, SAMPLE_S = 11, 1.0
 STEP_S = 0.05
@@ -21,7 +78,7 @@ BURST_BYTES_PER_S = 30_000_000
 """How fast a fetcher with tuned settings copied on two cores where neither quota nor NIC (48 MB/s) held it back."""
 
 
-class Window:
+class QuotaWindow:
     """The newest samples of a quota: what passed, and since when."""
 
     def __init__(self) -> None:
@@ -72,7 +129,7 @@ def bytes_after_a_raise(
 
 
 def _seconds(share: Share, phases: Sequence[tuple[float, float]], line_bytes_per_s: float, about_s: float) -> float:
-    left, now, window = float(share.bytes), 0.0, Window()
+    left, now, window = float(share.bytes), 0.0, QuotaWindow()
     if not left:
         return 0.0
     caught_up_bytes = max(0.0, line_bytes_per_s - share.in_sync_bytes_per_s) * STEP_S

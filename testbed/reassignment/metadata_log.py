@@ -6,11 +6,14 @@ Source of the rules: `org.apache.kafka.metadata.PartitionRegistration.merge`.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from testbed.errors import TestbedError
+from testbed.hosts import Shell
+from testbed.kafka.node import PID_FILE
+from testbed.kafka.properties import DATA_DIR
 from testbed.kafka.types import TopicPartition
 
 NO_LEADER, NO_LEADER_CHANGE = -1, -2
@@ -24,7 +27,7 @@ class MetadataLogError(TestbedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class MetadataRecord:
     """One record of the metadata log; `ts_us` is when the controller wrote it (µs since the epoch, whole ms)."""
 
     offset: int
@@ -59,7 +62,7 @@ class Removal:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class MetadataHistory:
     """Every state of every partition in order, and each one's last (deleted ones have none)."""
 
     changes: tuple[Registration, ...]
@@ -71,7 +74,7 @@ class History:
         return tuple(change for change in self.changes if change.tp == tp)
 
 
-def parse(lines: Iterable[str]) -> Iterator[Record]:
+def parse(lines: Iterable[str]) -> Iterator[MetadataRecord]:
     """Read the records out of the dump; other lines (headers, batches) are passed over.
 
     After a snapshot the log's records that it holds already are left out. Raises `MetadataLogError` for a record's
@@ -92,12 +95,12 @@ def parse(lines: Iterable[str]) -> Iterator[Record]:
             continue
         try:
             document = json.loads(payload)
-            yield Record(int(offset), int(millis) * 1000, document["type"], document.get("data", {}))
+            yield MetadataRecord(int(offset), int(millis) * 1000, document["type"], document.get("data", {}))
         except (ValueError, KeyError) as error:
             raise MetadataLogError(f"record {offset} of the metadata log: {error!r} in {payload[:200]!r}") from error
 
 
-def replay(records: Iterable[Record]) -> History:
+def replay(records: Iterable[MetadataRecord]) -> MetadataHistory:
     """Replay the records from the log's beginning (or a snapshot's).
 
     Raises `MetadataLogError` when a change names a partition or topic that was never made.
@@ -122,10 +125,10 @@ def replay(records: Iterable[Record]) -> History:
             state = _made(tp, record) if record.type == "PARTITION_RECORD" else _merged(now.get(tp), tp, record)
             now[tp] = state
             changes.append(state)
-    return History(tuple(changes), now, tuple(removals))
+    return MetadataHistory(tuple(changes), now, tuple(removals))
 
 
-def _made(tp: TopicPartition, record: Record) -> Registration:
+def _made(tp: TopicPartition, record: MetadataRecord) -> Registration:
     data = record.data
     return Registration(
         record.offset,
@@ -141,7 +144,7 @@ def _made(tp: TopicPartition, record: Record) -> Registration:
     )
 
 
-def _merged(before: Registration | None, tp: TopicPartition, record: Record) -> Registration:
+def _merged(before: Registration | None, tp: TopicPartition, record: MetadataRecord) -> Registration:
     """What is null stays; a leader that is given, the same one too, begins a new leader epoch."""
     if before is None:
         raise MetadataLogError(f"record {record.offset} changes {tp}, which no record made")
@@ -169,3 +172,46 @@ def _merged(before: Registration | None, tp: TopicPartition, record: Record) -> 
 
 def _leader(broker: int) -> int | None:
     return None if broker == NO_LEADER else broker
+
+
+_FOLDER = f"{DATA_DIR}/__cluster_metadata-0"
+_TOOL, _OLD_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
+# The class path of the node itself: also that of a build of one's own.
+_DUMP = f"""set -e
+classes=$(tr '\\0' '\\n' < /proc/$(cat {PID_FILE})/cmdline | grep -A1 -x -e -cp | tail -1)
+tools=$(echo "$classes" | tr : '\\n' | grep '/kafka-tools-[0-9][^/]*\\.jar$' || true)
+# The names of a jar's classes stand in it as they are.
+if [ -n "$tools" ] && grep -q {_TOOL.replace(".", "/")}.class $tools; then tool={_TOOL}; else tool={_OLD_TOOL}; fi
+exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx256m -cp "$classes" "$tool" \
+--cluster-metadata-decoder --files "$1"
+"""
+
+
+def read_history(host: Shell, *, timeout_s: float = 60.0) -> MetadataHistory:
+    """Every state of every partition, from the metadata log of a controller or broker that runs on `host`.
+
+    Raises `MetadataLogError` when its beginning is gone and no snapshot stands for it, `CommandFailed` by the tool.
+    """
+    names = host.run(["ls", _FOLDER]).stdout.split()
+    files = ",".join(f"{_FOLDER}/{name}" for name in files_to_read(names))
+    dumped = host.run(["sh", "-c", _DUMP, "dump", files], timeout_s=timeout_s)
+    return replay(parse(dumped.stdout.splitlines()))
+
+
+def files_to_read(names: Sequence[str]) -> list[str]:
+    """The log's segments in order; a snapshot before them when the first one does not begin at 0.
+
+    Raises `MetadataLogError` when neither leads back to the beginning.
+    """
+    segments = sorted(name for name in names if name.endswith(".log"))
+    if not segments:
+        raise MetadataLogError(f"no segment in {_FOLDER}; there are {', '.join(sorted(names)) or 'no files'}")
+    begins = int(segments[0].removesuffix(".log"))
+    if begins == 0:
+        return segments
+    # A snapshot is named for the first offset that it does not hold; the log goes on from there, or begins before.
+    snapshots = [name for name in sorted(names) if name.endswith(".checkpoint") and name[0].isdigit()]
+    fitting = [name for name in snapshots if int(name.split("-")[0]) >= begins]
+    if not fitting:
+        raise MetadataLogError(f"the log begins at offset {begins} and no snapshot reaches it: {snapshots or 'none'}")
+    return [fitting[-1], *segments]

@@ -6,9 +6,9 @@ have to be put back, and names the process that will do so.
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +17,23 @@ from testbed.errors import TestbedError
 from testbed.kafka.types import ConfigResource
 from testbed.owner import Owner
 from testbed.paths import state_dir
-from testbed.reassignment.changes import Change
+from testbed.throttle.configs import ConfigChange, ConfigValues, ThrottleError
 
 _SCHEMA = 1
 
 
-class JournalError(TestbedError):
+class ThrottleJournalError(TestbedError):
     """A journal cannot be written or read."""
 
 
 @dataclass(frozen=True)
-class Journal:
+class ThrottleJournal:
     """One throttle: in which cluster, what it changes from what, and whose it is."""
 
     id: str
     bootstrap: str
     cluster_id: str
-    changes: tuple[Change, ...]
+    changes: tuple[ConfigChange, ...]
     owner: Owner
     command_config: str | None = None
     """The file that says how to connect to it; a path, and nothing of its content."""
@@ -41,7 +41,7 @@ class Journal:
     """Whether it only raised what somebody else had set: what has changed since is theirs again."""
 
     @classmethod
-    def new(cls, bootstrap: str, cluster_id: str, changes: tuple[Change, ...]) -> "Journal":
+    def new(cls, bootstrap: str, cluster_id: str, changes: tuple[ConfigChange, ...]) -> "ThrottleJournal":
         """Make a journal owned by this process; nothing is written yet."""
         return cls(str(uuid.uuid4()), bootstrap, cluster_id, changes, Owner.this_process())
 
@@ -52,7 +52,7 @@ class JournalFolder:
     def __init__(self, path: Path | None = None) -> None:
         self.path = path if path is not None else state_dir() / "reassign"
 
-    def write(self, journal: Journal) -> None:
+    def write(self, journal: ThrottleJournal) -> None:
         """Write a journal so that it survives a crash of the machine: on return it is on disk, whole."""
         durable.make_folder(self.path, 0o700)
         durable.write(self.file(journal.id), json.dumps({"schema": _SCHEMA, **asdict(journal)}, indent=1))
@@ -67,14 +67,14 @@ class JournalFolder:
         with durable.lock(self.path / "lock"):
             yield
 
-    def latest(self, journal: Journal) -> Journal:
+    def latest(self, journal: ThrottleJournal) -> ThrottleJournal:
         """Return a journal as it is on disk: a fault that lay beneath it, and was healed, has corrected it there.
 
         One that is not there, or cannot be read, is returned as it was given.
         """
         try:
             return self.read(journal.id)
-        except JournalError:
+        except ThrottleJournalError:
             return journal
 
     def remove(self, journal_id: str) -> None:
@@ -91,13 +91,13 @@ class JournalFolder:
         """Return the journals there are, readable or not."""
         return sorted(path.stem for path in self.path.glob("*.json"))
 
-    def read(self, journal_id: str) -> Journal:
-        """Read one journal; `JournalError` says what is wrong with it."""
+    def read(self, journal_id: str) -> ThrottleJournal:
+        """Read one journal; `ThrottleJournalError` says what is wrong with it."""
         path = self.file(journal_id)
         try:
             return _journal(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise JournalError(f"{path}: not a journal of this testbed: {error!r}") from error
+            raise ThrottleJournalError(f"{path}: not a journal of this testbed: {error!r}") from error
 
     def forget_cluster(self, cluster_id: str) -> int:
         """Remove the journals of a cluster that no longer exists; returns how many there were."""
@@ -107,23 +107,23 @@ class JournalFolder:
         return len(mine)
 
 
-def open_journals(folder: JournalFolder | None = None) -> list[Journal]:
+def open_journals(folder: JournalFolder | None = None) -> list[ThrottleJournal]:
     """Return every readable journal: throttles that are set now, or that a dead process left behind."""
     folder = folder or JournalFolder()
     found = []
     for journal_id in folder.ids():
         try:
             found.append(folder.read(journal_id))
-        except JournalError:
+        except ThrottleJournalError:
             continue  # its owner has just finished; one that cannot be read is reported by `recover`
     return found
 
 
-def _journal(document: dict[str, Any]) -> Journal:
+def _journal(document: dict[str, Any]) -> ThrottleJournal:
     if document["schema"] != _SCHEMA:
         raise ValueError(f"schema {document['schema']}, not {_SCHEMA}: written by another version")
     changes = tuple(
-        Change(
+        ConfigChange(
             ConfigResource(**c["resource"]),
             c["key"],
             c["original"],
@@ -133,7 +133,7 @@ def _journal(document: dict[str, Any]) -> Journal:
         )
         for c in document["changes"]
     )
-    return Journal(
+    return ThrottleJournal(
         document["id"],
         document["bootstrap"],
         document["cluster_id"],
@@ -142,3 +142,52 @@ def _journal(document: dict[str, Any]) -> Journal:
         document.get("command_config"),
         document.get("raises", False),
     )
+
+
+_SHOWN = 4
+
+
+def refuse_shared(wanted: ConfigValues, present: ConfigValues, others: Iterable[ThrottleJournal]) -> None:
+    """Refuse keys that another throttle has changed, or needs as they are, while its process lives.
+
+    Whichever ended first would take the other's away. Two that only rely on what somebody else has set may share
+    it: neither touches it. Raises `ThrottleError` naming the process, the keys, and what to do.
+    """
+    for journal in others:
+        shared = [
+            f"{change.resource}: {change.key}"
+            for change in journal.changes
+            if (value := wanted.get(change.resource, {}).get(change.key)) is not None
+            and (change.made or value != present.get(change.resource, {}).get(change.key))
+        ]
+        if shared and journal.owner.alive():
+            more = f" and {len(shared) - _SHOWN} more" if len(shared) > _SHOWN else ""
+            raise ThrottleError(
+                f"process {journal.owner.pid} has a throttle on the same keys ({', '.join(shared[:_SHOWN])}{more}): "
+                f"whichever ends first would take the other's away. Nothing was changed; wait until that process has "
+                f"put back what was there, or end it"
+            )
+
+
+def handed_up(
+    dead: ThrottleJournal, alive: Iterable[ThrottleJournal]
+) -> tuple[tuple[ConfigChange, ...], tuple[ThrottleJournal, ...]]:
+    """Split a dead throttle's changes: those to put back now, and the live journals that are to do so at their end.
+
+    A key that a live throttle set over the dead one stays as that needs it. What it noted as its original, if the dead
+    one had set that, becomes what was there before the dead one. Returned are the remaining changes, and the journals
+    to be written. A dead raise lies above a live throttle that has not noted the raised rate: that is put back.
+    """
+    lower = {(change.resource, change.key): change for change in dead.changes if change.made}
+    left, corrected = dict(lower), []
+    for journal in alive:
+        changes = []
+        for change in journal.changes:
+            beneath = lower.get((change.resource, change.key))
+            noted = beneath is not None and change.original in (beneath.now, beneath.value, *beneath.earlier)
+            if beneath is not None and (noted or not dead.raises):
+                left.pop((change.resource, change.key), None)
+            changes.append(replace(change, original=beneath.original) if beneath is not None and noted else change)
+        if tuple(changes) != journal.changes:
+            corrected.append(replace(journal, changes=tuple(changes)))
+    return tuple(left.values()), tuple(corrected)

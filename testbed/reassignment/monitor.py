@@ -1,4 +1,4 @@
-"""Looks at the reassignments that run on a cluster, one look after the other: how far, how fast, and stuck or not."""
+"""The monitor of running reassignments: how far, how fast, and whether they stall."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,12 +6,28 @@ from dataclasses import dataclass
 
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import AdminApi, TopicPartition
-from testbed.reassignment.changes import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from testbed.reassignment.existing import existing_partitions
-from testbed.reassignment.lag import Moving, Way, copies, lag_bytes, moving, passed, unlisted
-from testbed.reassignment.model import Direction, Share, shares
-from testbed.reassignment.sizes import Pauses, Sizes, growth, read_sizes
-from testbed.reassignment.watch import BLOCK_S, Pace, Remaining, Stuck, StuckDetector
+from testbed.reassignment.lag import (
+    BrokerDirection,
+    LogSizes,
+    MovingPartition,
+    PollClock,
+    copies,
+    growth,
+    lag_bytes,
+    moving,
+    passed,
+    read_sizes,
+)
+from testbed.reassignment.progress import existing_partitions
+from testbed.reassignment.stall import BLOCK_S, Pace, RemainingTime, Stall, StallDetector
+from testbed.throttle.configs import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    unthrottled_partitions,
+)
+from testbed.throttle.duration import Direction, Share, shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +41,7 @@ class BrokerRate:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class MonitorReading:
     """One look at all that moves. ``copied_bytes`` since the first look; rates need a second one."""
 
     at_s: float
@@ -34,11 +50,11 @@ class Look:
     lag_bytes: int
     copied_bytes: int
     rates: tuple[BrokerRate, ...]
-    remaining: Remaining | None
-    stuck: Stuck | None
+    remaining: RemainingTime | None
+    stuck: Stall | None
     too_low: tuple[Share, ...]
     """Where what is written takes the whole quota: no progress there, whatever is waited."""
-    unlisted: tuple[TopicPartition, ...]
+    unthrottled: tuple[TopicPartition, ...]
     silent: tuple[int, ...]
     """Brokers that did not answer; what they had at the last look is taken for what they have."""
 
@@ -53,22 +69,22 @@ class Look:
         return min((rate.quota_bytes_per_s for rate in self.rates if rate.quota_bytes_per_s is not None), default=None)
 
 
-class Watcher:
+class Monitor:
     """Follows whatever is being reassigned, until nothing is. Not for use from several threads."""
 
-    def __init__(self, admin: AdminApi, patience_s: float, pauses: Pauses | None = None) -> None:
+    def __init__(self, admin: AdminApi, patience_s: float, pauses: PollClock | None = None) -> None:
         self._admin = admin
-        self._pauses = pauses or Pauses()
-        self._detector = StuckDetector(patience_s)
+        self._pauses = pauses or PollClock()
+        self._detector = StallDetector(patience_s)
         self._pace = Pace()
         self._seen: set[TopicPartition] = set()
         self._asked: set[tuple[TopicPartition, tuple[int, ...]]] = set()
         """What was under way at the last look: each partition with the replicas that were being added to it."""
-        self._moves: tuple[Moving, ...] = ()
-        self._history: deque[tuple[Sizes, dict[Way, float]]] = deque()
+        self._moves: tuple[MovingPartition, ...] = ()
+        self._history: deque[tuple[LogSizes, dict[BrokerDirection, float]]] = deque()
         self._copied = 0.0
 
-    def look(self) -> Look:
+    def look(self) -> MonitorReading:
         """Look once. Raises `UnreachableError` when nobody answers, and `KafkaError`."""
         listed = self._admin.reassignments()
         topics = sorted({tp.topic for tp in listed} | {move.tp.topic for move in self._moves})
@@ -86,7 +102,7 @@ class Watcher:
         at_s = self._pauses.clock()
         self._pace.add(at_s, lag)
         rates = self._rates(moves, live - set(silent))
-        return Look(
+        return MonitorReading(
             at_s,
             len(self._seen),
             len(self._seen) - len(listed),
@@ -96,7 +112,7 @@ class Watcher:
             self._pace.remaining(),
             self._detector.look(at_s, lag, done=not listed),
             self._too_low(moves, sizes, rates),
-            unlisted(listed, self._admin.topics_configs(topics, [LEADER_REPLICAS, FOLLOWER_REPLICAS])),
+            unthrottled_partitions(listed, self._admin.topics_configs(topics, [LEADER_REPLICAS, FOLLOWER_REPLICAS])),
             silent,
         )
 
@@ -105,8 +121,8 @@ class Watcher:
         self._detector.restart()
         self._pace.restart()
 
-    def _sizes(self, brokers: Iterable[int], live: set[int], topics: Sequence[str]) -> tuple[Sizes, tuple[int, ...]]:
-        before = self._history[-1][0] if self._history else Sizes({}, {})
+    def _sizes(self, brokers: Iterable[int], live: set[int], topics: Sequence[str]) -> tuple[LogSizes, tuple[int, ...]]:
+        before = self._history[-1][0] if self._history else LogSizes({}, {})
         logs: dict[int, Mapping[TopicPartition, int]] = {}
         at_s: dict[int, float] = {}
         silent = []
@@ -120,9 +136,9 @@ class Watcher:
                 silent.append(broker)
                 if broker in before.logs:
                     logs[broker], at_s[broker] = before.logs[broker], before.at_s[broker]
-        return Sizes(logs, at_s), tuple(silent)
+        return LogSizes(logs, at_s), tuple(silent)
 
-    def _remember(self, sizes: Sizes) -> None:
+    def _remember(self, sizes: LogSizes) -> None:
         """Keep what the rates over the quota's window are computed from."""
         between = passed(self._moves, self._history[-1][0], sizes) if self._history else {}
         self._copied += sum(grown for (_broker, direction), grown in between.items() if direction == "receive")
@@ -131,8 +147,8 @@ class Watcher:
         while len(self._history) > 2 and _age(self._history[1][0], now_s) >= BLOCK_S:
             self._history.popleft()
 
-    def _rates(self, moves: Sequence[Moving], answering: set[int]) -> tuple[BrokerRate, ...]:
-        sums: dict[Way, float] = {}
+    def _rates(self, moves: Sequence[MovingPartition], answering: set[int]) -> tuple[BrokerRate, ...]:
+        sums: dict[BrokerDirection, float] = {}
         for _sizes, between in list(self._history)[1:]:
             for way, grown in between.items():
                 sums[way] = sums.get(way, 0.0) + grown
@@ -158,7 +174,9 @@ class Watcher:
             return None
         return None if told is None else int(told)
 
-    def _too_low(self, moves: Sequence[Moving], sizes: Sizes, rates: Sequence[BrokerRate]) -> tuple[Share, ...]:
+    def _too_low(
+        self, moves: Sequence[MovingPartition], sizes: LogSizes, rates: Sequence[BrokerRate]
+    ) -> tuple[Share, ...]:
         readings = [reading for reading, _between in self._history]
         inbound = {move.tp: growth(readings, move.leader, move.tp) for move in moves if move.leader is not None}
         quotas = {(rate.broker, rate.direction): rate.quota_bytes_per_s for rate in rates}
@@ -170,12 +188,12 @@ class Watcher:
         return tuple(found)
 
 
-def _brokers(moves: Iterable[Moving]) -> set[int]:
+def _brokers(moves: Iterable[MovingPartition]) -> set[int]:
     found = set()
     for move in moves:
         found |= {*move.lacking} | ({move.leader} if move.leader is not None else set())
     return found
 
 
-def _age(sizes: Sizes, now_s: float) -> float:
+def _age(sizes: LogSizes, now_s: float) -> float:
     return now_s - max(sizes.at_s.values(), default=now_s)

@@ -19,7 +19,7 @@ _KEPT_S = 20 * BLOCK_S
 _T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10)
 
 
-class Reading(NamedTuple):
+class LagReading(NamedTuple):
     """The lag at one time (seconds of any clock that only goes forward)."""
 
     at_s: float
@@ -27,7 +27,7 @@ class Reading(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Stuck:
+class Stall:
     """A move that has stopped making progress: since when, how much it lacks, and how the lag changes (units/s)."""
 
     since_s: float
@@ -37,7 +37,7 @@ class Stuck:
     """How fast the lag has grown since then; zero when nothing moves at all."""
 
 
-class StuckDetector:
+class StallDetector:
     """Notices that the lag has stopped falling.
 
     Stuck is a move whose lag has not gone below its lowest value for ``patience_s``, though it is not done. Slow
@@ -49,20 +49,20 @@ class StuckDetector:
         if not patience_s > 0:
             raise ValueError(f"patience of {patience_s} s: must be above 0")
         self.patience_s = patience_s
-        self._lowest: Reading | None = None
+        self._lowest: LagReading | None = None
 
-    def look(self, at_s: float, lag: float, *, done: bool = False) -> Stuck | None:
+    def look(self, at_s: float, lag: float, *, done: bool = False) -> Stall | None:
         """Take one reading; returns what is stuck, at every look for as long as it is."""
         if done:
             self._lowest = None
             return None
         if self._lowest is None or lag < self._lowest.lag:
-            self._lowest = Reading(at_s, lag)
+            self._lowest = LagReading(at_s, lag)
             return None
         since_s = at_s - self._lowest.at_s
         if since_s < self.patience_s:
             return None
-        return Stuck(self._lowest.at_s, since_s, lag, (lag - self._lowest.lag) / since_s)
+        return Stall(self._lowest.at_s, since_s, lag, (lag - self._lowest.lag) / since_s)
 
     def restart(self) -> None:
         """Begin anew: another move was started, or the throttle was changed."""
@@ -70,7 +70,7 @@ class StuckDetector:
 
 
 @dataclass(frozen=True, slots=True)
-class Remaining:
+class RemainingTime:
     """How long the move still takes, with a 95 % interval; infinite where the lag may never be worked off."""
 
     seconds: float
@@ -84,11 +84,11 @@ class Pace:
     """How fast the lag falls, and what that says of the time that is left."""
 
     def __init__(self) -> None:
-        self._readings: deque[Reading] = deque()
+        self._readings: deque[LagReading] = deque()
 
     def add(self, at_s: float, lag: float) -> None:
         """Take one reading; what is older than twenty windows of the quota is dropped."""
-        self._readings.append(Reading(at_s, lag))
+        self._readings.append(LagReading(at_s, lag))
         while self._readings[-1].at_s - self._readings[0].at_s > _KEPT_S:
             self._readings.popleft()
 
@@ -104,7 +104,7 @@ class Pace:
         first = next(reading for reading in self._readings if last.at_s - reading.at_s <= over_s)
         return (first.lag - last.lag) / (last.at_s - first.at_s) if first is not last else None
 
-    def remaining(self) -> Remaining | None:
+    def remaining(self) -> RemainingTime | None:
         """What is left at the pace so far; None before two whole windows of the quota were seen.
 
         The interval comes from how much the pace varies between windows (Student's t over their means).
@@ -117,12 +117,12 @@ class Pace:
         quantile = _T95[freedom - 1] if freedom <= len(_T95) else 2.09
         error = quantile * statistics.stdev(rates) / math.sqrt(len(rates))
         lag = self._readings[-1].lag
-        return Remaining(_time(lag, mean), _time(lag, mean + error), _time(lag, mean - error), mean)
+        return RemainingTime(_time(lag, mean), _time(lag, mean + error), _time(lag, mean - error), mean)
 
     def _block_rates(self) -> list[float]:
         """The pace in each whole window, the youngest first."""
         rates = []
-        end: Reading | None = None
+        end: LagReading | None = None
         for reading in reversed(self._readings):
             if end is None:
                 end = reading

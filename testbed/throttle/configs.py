@@ -1,11 +1,13 @@
-"""Which configuration a KIP-73 throttle needs, given what is there. Pure."""
+"""The configuration that a KIP-73 throttle needs: keys, lists of throttled replicas, rates.
+
+Pure, except for `read_configs`.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
-from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.reassignment.plan import Move
+from testbed.kafka.types import AdminApi, ConfigResource, PartitionMove, Reassignment, TopicPartition
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
@@ -19,7 +21,7 @@ EVERY_BROKER = ConfigResource("broker", "")
 MOST_BYTES = 32_767
 """The longest value of a configuration key: the controller refuses a longer one."""
 
-Wanted = Mapping[ConfigResource, Mapping[str, str]]
+ConfigValues = Mapping[ConfigResource, Mapping[str, str]]
 
 
 class ThrottleError(TestbedError):
@@ -27,7 +29,7 @@ class ThrottleError(TestbedError):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Change:
+class ConfigChange:
     """One key of one resource: the value it had (None: not set there) and the one it gets.
 
     ``earlier`` are values that we set before, of which any may still be there while ``value`` takes their place.
@@ -59,7 +61,7 @@ class Change:
 
 
 def throttled_replicas(
-    moves: Iterable[Move], unthrottled: Collection[TopicPartition] = ()
+    moves: Iterable[PartitionMove], unthrottled: Collection[TopicPartition] = ()
 ) -> dict[str, dict[str, list[str]]]:
     """Return topic → key → ``partition:broker`` entries: only replicas that move are listed.
 
@@ -87,10 +89,10 @@ def merged(present: str | None, entries: Sequence[str]) -> str:
 
 
 def wanted_configs(
-    moves: Sequence[Move],
+    moves: Sequence[PartitionMove],
     rate_bytes_per_s: int,
     brokers: Iterable[int],
-    present: Wanted,
+    present: ConfigValues,
     unthrottled: Collection[TopicPartition] = (),
     wildcard: Collection[str] = (),
     everywhere: bool = False,
@@ -118,7 +120,7 @@ def wanted_configs(
     return wanted
 
 
-def with_moves(wanted: Wanted, moves: Iterable[Move]) -> dict[ConfigResource, dict[str, str]]:
+def with_moves(wanted: ConfigValues, moves: Iterable[PartitionMove]) -> dict[ConfigResource, dict[str, str]]:
     """The same throttle that lists what these moves add as well.
 
     Raises `ThrottleError` for a topic of which it lists nothing, and when a list is longer than Kafka takes.
@@ -133,7 +135,7 @@ def with_moves(wanted: Wanted, moves: Iterable[Move]) -> dict[ConfigResource, di
     return after
 
 
-def at_rate(wanted: Wanted, rate_bytes_per_s: int) -> dict[ConfigResource, dict[str, str]]:
+def at_rate(wanted: ConfigValues, rate_bytes_per_s: int) -> dict[ConfigResource, dict[str, str]]:
     """The same throttle with another rate."""
     if rate_bytes_per_s < 1:
         raise ThrottleError(f"throttle of {rate_bytes_per_s} B/s: must be 1 or more; to end it, restore it")
@@ -143,7 +145,7 @@ def at_rate(wanted: Wanted, rate_bytes_per_s: int) -> dict[ConfigResource, dict[
     }
 
 
-def rechanged(done: Sequence[Change], before: Wanted, after: Wanted) -> tuple[Change, ...]:
+def rechanged(done: Sequence[ConfigChange], before: ConfigValues, after: ConfigValues) -> tuple[ConfigChange, ...]:
     """The changes of a throttle of which ``before`` is in force, while ``after`` takes its place.
 
     Originals stay what they were. A key that was right by chance, and so was not changed, is changed now.
@@ -155,12 +157,12 @@ def rechanged(done: Sequence[Change], before: Wanted, after: Wanted) -> tuple[Ch
             was = before[resource][key]
             if value == was:
                 continue
-            change = known.get((resource, key), Change(resource, key, was, was))
+            change = known.get((resource, key), ConfigChange(resource, key, was, was))
             found[resource, key] = replace(change, value=value, earlier=(*change.earlier, change.value))
     return tuple(found.values())
 
 
-def joined(done: Sequence[Change], wanted: Wanted, present: Wanted) -> tuple[Change, ...]:
+def joined(done: Sequence[ConfigChange], wanted: ConfigValues, present: ConfigValues) -> tuple[ConfigChange, ...]:
     """The changes of a throttle that takes in more: ``wanted``, of resources of which ``present`` is set now.
 
     The original of what was journaled before stays: it was changed while its broker was alive the last time.
@@ -173,40 +175,40 @@ def joined(done: Sequence[Change], wanted: Wanted, present: Wanted) -> tuple[Cha
     return tuple(found.values())
 
 
-def settled(done: Sequence[Change]) -> tuple[Change, ...]:
+def settled(done: Sequence[ConfigChange]) -> tuple[ConfigChange, ...]:
     """The same changes once every broker shows their values: nothing earlier can be there any more."""
     return tuple(replace(change, earlier=()) for change in done)
 
 
-def changes(wanted: Wanted, present: Wanted) -> tuple[Change, ...]:
+def changes(wanted: ConfigValues, present: ConfigValues) -> tuple[ConfigChange, ...]:
     """Return what has to be altered: the keys whose value differs. What is right already is left alone."""
     return tuple(
-        Change(resource, key, present.get(resource, {}).get(key), value)
+        ConfigChange(resource, key, present.get(resource, {}).get(key), value)
         for resource, keys in wanted.items()
         for key, value in keys.items()
         if present.get(resource, {}).get(key) != value
     )
 
 
-def relied_on(wanted: Wanted, present: Wanted) -> tuple[Change, ...]:
+def relied_on(wanted: ConfigValues, present: ConfigValues) -> tuple[ConfigChange, ...]:
     """Return what is right already: whoever takes it away must learn that a throttle needs it."""
     return tuple(
-        Change(resource, key, value, value)
+        ConfigChange(resource, key, value, value)
         for resource, keys in wanted.items()
         for key, value in keys.items()
         if present.get(resource, {}).get(key) == value
     )
 
 
-def by_resource(found: Iterable[Change]) -> dict[ConfigResource, list[Change]]:
+def by_resource(found: Iterable[ConfigChange]) -> dict[ConfigResource, list[ConfigChange]]:
     """Group changes by whose configuration they are of, in the order in which each comes first."""
-    grouped: dict[ConfigResource, list[Change]] = {}
+    grouped: dict[ConfigResource, list[ConfigChange]] = {}
     for change in found:
         grouped.setdefault(change.resource, []).append(change)
     return grouped
 
 
-def not_in_force(wanted: Wanted, seen: Wanted) -> list[str]:
+def not_in_force(wanted: ConfigValues, seen: ConfigValues) -> list[str]:
     """Say, for each key that is not as wanted, what is there instead."""
     return [
         f"{resource}: {key} is {_shown(seen.get(resource, {}).get(key))}, not {_shown(value)}"
@@ -216,7 +218,9 @@ def not_in_force(wanted: Wanted, seen: Wanted) -> list[str]:
     ]
 
 
-def _refuse_listed(moves: Iterable[Move], unthrottled: Collection[TopicPartition], present: Wanted) -> None:
+def _refuse_listed(
+    moves: Iterable[PartitionMove], unthrottled: Collection[TopicPartition], present: ConfigValues
+) -> None:
     topics = {tp.topic for tp in unthrottled}
     lists = {
         (topic, key): {entry.strip() for entry in present.get(ConfigResource.topic(topic), {}).get(key, "").split(",")}
@@ -237,7 +241,7 @@ def _refuse_listed(moves: Iterable[Move], unthrottled: Collection[TopicPartition
                 )
 
 
-def _refuse_too_long(wanted: Wanted) -> None:
+def _refuse_too_long(wanted: ConfigValues) -> None:
     for resource, keys in wanted.items():
         for key, value in keys.items():
             size = len(value.encode())
@@ -253,3 +257,47 @@ def _shown(value: str | None) -> str:
     if value is None:
         return "not set"
     return repr(value if len(value) <= 60 else value[:57] + "…")
+
+
+def read_configs(admin: AdminApi, resource: ConfigResource, from_broker: int | None = None) -> dict[str, str]:
+    """Return what is set on the resource itself: a broker asked itself, all else as the given one has it."""
+    if resource == EVERY_BROKER:
+        asked = from_broker if from_broker is not None else min(broker.id for broker in admin.cluster().brokers)
+        return dict(admin.broker_configs(asked).default)
+    if resource.kind == "broker":
+        return dict(admin.broker_configs(int(resource.name)).broker)
+    return admin.topic_configs(resource.name, from_broker)
+
+
+def unthrottled_partitions(
+    listed: Mapping[TopicPartition, Reassignment], lists: Mapping[str, Mapping[str, str]]
+) -> tuple[TopicPartition, ...]:
+    """Return the partitions that move without a throttle: not every replica concerned is in its topic's lists.
+
+    ``lists`` is what is set on each topic.
+    """
+    entries = {
+        topic: (_entries(keys.get(LEADER_REPLICAS)), _entries(keys.get(FOLLOWER_REPLICAS)))
+        for topic, keys in lists.items()
+    }
+    found = []
+    for tp, running in sorted(listed.items()):
+        leaders, followers = entries.get(tp.topic, (set(), set()))
+        existing = [broker for broker in running.replicas if broker not in running.adding]
+        if not (_has(leaders, tp, existing) and _has(followers, tp, running.adding)):
+            found.append(tp)
+    return tuple(found)
+
+
+def missing_entries(wanted: str | None, there: str | None) -> int:
+    """Return how many entries of a topic's wanted list are not in the list that is there."""
+    entries = _entries(there)
+    return 0 if EVERY_REPLICA in entries else len(_entries(wanted) - entries)
+
+
+def _entries(value: str | None) -> set[str]:
+    return {entry.strip() for entry in (value or "").split(",")} - {""}
+
+
+def _has(entries: set[str], tp: TopicPartition, brokers: Iterable[int]) -> bool:
+    return EVERY_REPLICA in entries or {f"{tp.partition}:{broker}" for broker in brokers} <= entries

@@ -1,1 +1,0 @@
-"""Plans made rather than written: add brokers, drain brokers, change the replication factor, spread over racks."""

@@ -1,0 +1,318 @@
+"""Restore the configuration that a throttle changed, and recover the throttles of dead processes."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from testbed.errors import TestbedError
+from testbed.kafka.admin import Admin
+from testbed.kafka.command_config import CommandConfig, CommandConfigError
+from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError, UnreachableError
+from testbed.kafka.types import AdminApi, ConfigResource
+from testbed.throttle.configs import ConfigChange, by_resource, read_configs
+from testbed.throttle.journal import JournalFolder, ThrottleJournal, ThrottleJournalError, handed_up, open_journals
+from testbed.wait import WaitTimeout, wait_for
+
+_INTERVAL_S = 0.1
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Interference:
+    """Somebody else changed a key while it was ours: neither the value set nor the original was found."""
+
+    change: ConfigChange
+    found: str | None
+
+    def __str__(self) -> str:
+        was = "not set" if self.found is None else repr(self.found)
+        back = "removed" if self.change.original is None else f"put back to {self.change.original!r}"
+        return f"{self.change.resource}: {self.change.key} was {was}, not {self.change.value!r} as set; {back}"
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A verified restore. ``gone``: topics deleted meanwhile, which have nothing to put back."""
+
+    changes: tuple[ConfigChange, ...] = ()
+    interferences: tuple[Interference, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+class RestoreError(TestbedError):
+    """Something could not be put back, or was not there afterwards; ``problems`` says what, one line each."""
+
+    def __init__(self, problems: Sequence[str], done: Restored) -> None:
+        self.problems = tuple(problems)
+        self.done = done
+        super().__init__("the throttle was not wholly removed:\n  " + "\n  ".join(problems))
+
+
+def restore(admin: AdminApi, changes: Sequence[ConfigChange], timeout_s: float) -> Restored:
+    """Put every changed key back to its original value or absence, and wait until that is what is there.
+
+    Keys that were not changed are not touched, nor rates that were right already. Every resource is tried, also
+    after one has failed; then `RestoreError` lists those that remain. ``timeout_s`` bounds the wait for all
+    resources to show the originals. Topics are read many at a time.
+    """
+    changes = [change for change in changes if change.made]
+    restoring = _Restore(admin, by_resource(changes))
+    restoring.put_back()
+    restoring.wait(timeout_s)
+    done = Restored(tuple(changes), tuple(restoring.interferences), tuple(restoring.gone))
+    if restoring.problems:
+        raise RestoreError(list(restoring.problems.values()), done)
+    return done
+
+
+class _Restore:
+    """One restore: what is left of it, and what was found."""
+
+    def __init__(self, admin: AdminApi, todo: Mapping[ConfigResource, Sequence[ConfigChange]]) -> None:
+        self._admin = admin
+        self._left = dict(todo)
+        self.interferences: list[Interference] = []
+        self.gone: list[str] = []
+        self.problems: dict[ConfigResource, str] = {}
+
+    def put_back(self) -> None:
+        """Write every original; what fails is left."""
+        for resource, found in self._read().items():
+            mine = self._left[resource]
+            self._try(
+                resource,
+                partial(
+                    self._admin.alter_configs,
+                    resource,
+                    {change.key: change.original for change in mine if change.original is not None},
+                    [change.key for change in mine if change.original is None],
+                ),
+                as_it_was=all(found.get(change.key) == change.original for change in mine),
+            )
+            if resource in self._left:  # a topic that is gone lacks nothing
+                self.interferences += [
+                    Interference(change, found.get(change.key))
+                    for change in mine
+                    if found.get(change.key) not in change.ours
+                ]
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait until all that was written is what is there."""
+        try:
+            wait_for(self._different, lambda left: not left, timeout_s, _INTERVAL_S, "the originals")
+        except WaitTimeout as error:
+            self.problems |= {
+                resource: f"waited {timeout_s:g} s for the originals of {resource}; last seen: {seen}"
+                for resource, seen in error.last_seen.items()
+            }
+
+    def _different(self) -> dict[ConfigResource, list[str]]:
+        found = {}
+        for resource, there in self._read().items():
+            found[resource] = [
+                f"{change.key} is {there.get(change.key)!r}, not {change.original!r}"
+                for change in self._left[resource]
+                if there.get(change.key) != change.original
+            ]
+        return {resource: seen for resource, seen in found.items() if seen}
+
+    def _read(self) -> dict[ConfigResource, Mapping[str, str]]:
+        """What is set now on each resource that is left; of one that cannot be read nothing is."""
+        topics = [resource for resource in self._left if resource.kind == "topic"]
+        keys = sorted({change.key for resource in topics for change in self._left[resource]})
+        found: dict[ConfigResource, Mapping[str, str]] = {}
+        try:
+            lists = self._admin.topics_configs([topic.name for topic in topics], keys) if topics else {}
+            # One that has nothing may have been deleted: where something should be, it is asked by itself.
+            found = {
+                topic: lists.get(topic.name, {})
+                for topic in topics
+                if topic.name in lists or all(change.original is None for change in self._left[topic])
+            }
+        except KafkaError:
+            pass  # one of them may not be read, or is asked for in vain: each by itself says which
+        for resource in [each for each in self._left if each not in found]:
+            there = self._try(resource, partial(read_configs, self._admin, resource))
+            if there is not None:
+                found[resource] = there
+        return found
+
+    def _try(self, resource: ConfigResource, function: Callable[[], _T], *, as_it_was: bool = False) -> _T | None:
+        """What a request gives; None when it fails, and the resource is left no more.
+
+        Who has not the right to write has not written: where all is `as_it_was` there is nothing to put back.
+        """
+        try:
+            return function()
+        except KafkaError as error:
+            del self._left[resource]
+            if resource.kind == "topic" and error.name == UNKNOWN_TOPIC_OR_PARTITION:
+                self.gone.append(resource.name)
+            elif not (as_it_was and error.name.endswith("_AUTHORIZATION_FAILED")):
+                self.problems[resource] = str(error)
+            return None
+
+
+AdminFactory = Callable[[ThrottleJournal], AbstractContextManager[AdminApi]]
+"""Connects to the cluster of a journal."""
+
+
+class RecoveryOutcome(StrEnum):
+    """What became of a journal. Only ``RESTORED`` and ``FORGOTTEN`` have removed it."""
+
+    RESTORED = "restored"
+    OWNER_ALIVE = "owner alive"
+    UNREACHABLE = "unreachable"
+    OTHER_CLUSTER = "other cluster"
+    FAILED = "failed"
+    UNREADABLE = "unreadable"
+    FORGOTTEN = "forgotten"
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """One journal's outcome, and a sentence for the user."""
+
+    journal_id: str
+    outcome: RecoveryOutcome
+    detail: str
+
+
+def connect(journal: ThrottleJournal, security: CommandConfig | None = None) -> Admin:
+    """Connect to a journal's cluster: as ``security`` says, or else as the file it names. Raises `TestbedError`."""
+    if security is None and journal.command_config is not None:
+        security = CommandConfig.load(Path(journal.command_config))
+    return Admin(journal.bootstrap, timeout_s=5.0, security=security)
+
+
+def recover(
+    admin_for: AdminFactory, folder: JournalFolder, *, forget: bool = False, timeout_s: float = 15.0
+) -> list[Recovery]:
+    """Restore and remove every journal whose owner is dead; say for each what was done, or why nothing was.
+
+    A journal is kept when its cluster cannot be reached, when another cluster answers at its address, when
+    the restore fails, or when it cannot be read. With ``forget`` such a journal is removed without having
+    been restored: for clusters that no longer exist. A live owner's journal is never touched, but for its originals:
+    a key that a live throttle set over a dead one's is left to it, and so is what was there before both.
+    """
+    return [_recover_one(admin_for, folder, journal_id, forget, timeout_s) for journal_id in folder.ids()]
+
+
+def collect_throttles(*, dry_run: bool) -> list[str]:
+    """`recover` every throttle whose owner is dead; a line for each. Raises `TestbedError` for those that stay."""
+    folder = JournalFolder()
+    dead = [journal for journal in open_journals(folder) if not journal.owner.alive()]
+    if dry_run:
+        return [f"a throttle on {journal.bootstrap} would be taken away: its process is dead" for journal in dead]
+    if not dead:
+        return []
+    found = recover(connect, folder)
+    stay = [
+        each.detail for each in found if each.outcome not in (RecoveryOutcome.RESTORED, RecoveryOutcome.OWNER_ALIVE)
+    ]
+    said = [f"throttle: {each.detail}" for each in found if each.outcome is RecoveryOutcome.RESTORED]
+    if stay:
+        raise TestbedError(
+            "\n".join(
+                [
+                    *said,
+                    *stay,
+                    "where a cluster asks who you are, `testbed reassign recover --command-config FILE` connects as "
+                    "that file says; `testbed reassign recover --forget` drops those whose clusters are gone for good",
+                ]
+            )
+        )
+    return said
+
+
+def _recover_one(
+    admin_for: AdminFactory, folder: JournalFolder, journal_id: str, forget: bool, timeout_s: float
+) -> Recovery:
+    try:
+        journal = folder.read(journal_id)
+    except ThrottleJournalError as error:
+        return _settled(folder, journal_id) or _kept(folder, journal_id, RecoveryOutcome.UNREADABLE, str(error), forget)
+    if settled := _settled(folder, journal_id):
+        return settled
+    try:
+        with admin_for(journal) as admin:
+            found_id = admin.cluster().cluster_id
+            if found_id != journal.cluster_id:
+                why = (
+                    f"at {journal.bootstrap} there is now cluster {found_id}, not {journal.cluster_id} whose "
+                    f"configuration this is; nothing was changed"
+                )
+                return _kept(folder, journal_id, RecoveryOutcome.OTHER_CLUSTER, why, forget)
+            with folder.held():
+                # Connecting takes its time: somebody may have adopted it, or put it back, meanwhile.
+                if settled := _settled(folder, journal_id):
+                    return settled
+                detail = _restore(admin, folder, folder.read(journal_id), timeout_s)
+                folder.remove(journal_id)
+    except UnreachableError as error:
+        why = f"the cluster at {journal.bootstrap} cannot be reached: {error}"
+        if journal.command_config is None:
+            why += " (where it asks who you are: `testbed reassign recover --command-config FILE`)"
+        return _kept(folder, journal_id, RecoveryOutcome.UNREACHABLE, why, forget)
+    except (KafkaError, RestoreError, CommandConfigError, ThrottleJournalError) as error:
+        return _kept(folder, journal_id, RecoveryOutcome.FAILED, str(error), forget)
+    return Recovery(journal_id, RecoveryOutcome.RESTORED, detail)
+
+
+def _settled(folder: JournalFolder, journal_id: str) -> Recovery | None:
+    """What there is to say of a journal that is somebody else's to restore, or has been; None: neither."""
+    if not folder.file(journal_id).exists():
+        return Recovery(journal_id, RecoveryOutcome.RESTORED, "somebody else has put it back meanwhile")
+    try:
+        owner = folder.read(journal_id).owner
+    except ThrottleJournalError:
+        return None  # the caller says what is wrong with it
+    if not owner.alive():
+        return None
+    detail = f"process {owner.pid} is still running and will restore it itself"
+    return Recovery(journal_id, RecoveryOutcome.OWNER_ALIVE, detail)
+
+
+def _restore(admin: AdminApi, folder: JournalFolder, journal: ThrottleJournal, timeout_s: float) -> str:
+    alive = [each for each in open_journals(folder) if each.cluster_id == journal.cluster_id and each.owner.alive()]
+    mine, corrected = handed_up(journal, alive)
+    for each in corrected:
+        folder.write(each)
+    left = len([change for change in journal.changes if change.made]) - len(mine)
+    # A rate that only was raised is not ours to re-create: whoever set it has taken it away, or set another.
+    done = restore(admin, still_ours(admin, mine) if journal.raises else mine, timeout_s)
+    sentences = [f"{len(done.changes)} settings put back on the cluster at {journal.bootstrap}"]
+    sentences += [f"{left} left to living processes that have set them since"] if left else []
+    sentences += [f"somebody else had changed {found}" for found in done.interferences]
+    sentences += [f"topic {topic} no longer exists" for topic in done.gone]
+    moving = admin.reassignments()
+    if moving:
+        sentences.append(f"{len(moving)} partitions are still moving there, now without this throttle")
+    return "; ".join(sentences)
+
+
+def _kept(folder: JournalFolder, journal_id: str, outcome: RecoveryOutcome, why: str, forget: bool) -> Recovery:
+    if forget:
+        with folder.held():
+            if settled := _settled(folder, journal_id):
+                return settled
+            folder.remove(journal_id)
+        return Recovery(journal_id, RecoveryOutcome.FORGOTTEN, f"removed without being restored: {why}")
+    return Recovery(journal_id, outcome, f"{why}; the journal {folder.file(journal_id)} is kept")
+
+
+def still_ours(admin: AdminApi, raised: Iterable[ConfigChange]) -> list[ConfigChange]:
+    """Return the raised rates that are still as they were raised; one that cannot be read is taken to be."""
+    return [change for change in raised if _is_as_raised(admin, change)]
+
+
+def _is_as_raised(admin: AdminApi, change: ConfigChange) -> bool:
+    try:
+        there = read_configs(admin, change.resource).get(change.key)
+    except KafkaError:
+        return True  # `restore` tries again, and says what is wrong
+    return there in (change.value, *change.earlier)
