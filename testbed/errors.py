@@ -9,3 +9,7 @@ class TestbedError(Exception):
 
 class UsageError(TestbedError):
     """The command line, a parameter or a file is wrong (exit code 64, as in sysexits.h)."""
+
+
+class SoftwareError(TestbedError):
+    """A release, an image or an archive could not be had; the message says which, why, and what to do."""

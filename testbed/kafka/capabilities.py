@@ -12,8 +12,7 @@ from enum import StrEnum
 from functools import cache
 
 from testbed.errors import TestbedError
-from testbed.software.features import feature_levels
-from testbed.software.format import bootstrap_checkpoint
+from testbed.software.format import bootstrap_checkpoint, feature_levels
 from testbed.software.release import S3_STREAM, KafkaRelease, Logging
 from testbed.topology.model import Topology
 

@@ -16,7 +16,7 @@ from testbed.provision import state as states
 from testbed.provision.serving import configure, silence
 from testbed.provision.software import KafkaSoftware
 from testbed.provision.testbed import Testbed
-from testbed.software.features import METADATA
+from testbed.software.format import METADATA
 from testbed.software.jvm import home
 from testbed.topology.model import Host, Topology
 from testbed.wait import wait_for

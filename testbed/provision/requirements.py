@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.setup.checks.kernel import try_kind
+from testbed.setup.checks.machine import try_kind
 from testbed.topology.links import Link
 from testbed.topology.model import Topology
 

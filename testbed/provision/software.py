@@ -8,11 +8,9 @@ from testbed.kafka.capabilities import Capability, has, of_release
 from testbed.kafka.node import PROPERTIES
 from testbed.kafka.shared_storage import FLAGS, with_credentials
 from testbed.software.automq import automq_release, supplied
-from testbed.software.cds import cds_archive
-from testbed.software.features import feature_levels, lowest
-from testbed.software.format import bootstrap_checkpoint
+from testbed.software.format import bootstrap_checkpoint, feature_levels, lowest
 from testbed.software.image import ImageRef, node_image
-from testbed.software.jvm import broker_command, mounts
+from testbed.software.jvm import broker_command, cds_archive, mounts
 from testbed.software.kafka import kafka_release
 from testbed.software.minio import Minio, minio
 from testbed.software.release import KafkaRelease

@@ -17,7 +17,7 @@ from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.cpus import lifted
 from testbed.provision.testbed import Testbed
 from testbed.runner.transfer import transfer
-from testbed.setup.checks.capacity import available_bytes
+from testbed.setup.checks.machine import available_bytes
 from testbed.topology.links import NicUse
 from testbed.topology.model import Host
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from testbed.errors import UsageError
+from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.experiment import PROFILES, Experiment, Value, find_experiment, read_settings
-from testbed.software.errors import SoftwareError
 from testbed.software.source import is_path, parse_source
 from testbed.topology.find import find
 from testbed.topology.model import Topology

@@ -6,10 +6,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from testbed.setup.check import Check, CheckFinding, CheckOutcome, probe_all
 from testbed.setup.checks.catalogue import OPTIONAL, all_checks
-from testbed.setup.finding import Check, Finding
-from testbed.setup.graph import Outcome, probe_all
-from testbed.setup.ready import make_ready
+from testbed.setup.fix import make_ready
 
 WITH = "also what not every command needs; minio: the object store's server, 5 minutes once"
 
@@ -22,17 +21,17 @@ def main(argv: Sequence[str] | None = None, checks: Sequence[Check] | None = Non
     parser.add_argument("--with", dest="more", action="append", default=[], choices=sorted(OPTIONAL), help=WITH)
     given = parser.parse_args(argv)
     chosen = all_checks(dict.fromkeys(given.more)) if checks is None else tuple(checks)
-    outcome = make_ready(chosen) if given.fix else Outcome(probe_all(chosen), {})
+    outcome = make_ready(chosen) if given.fix else CheckOutcome(probe_all(chosen), {})
     print(as_json(outcome) if given.json else as_table(outcome))
     return 0 if outcome.ok else 1
 
 
-def as_json(outcome: Outcome) -> str:
+def as_json(outcome: CheckOutcome) -> str:
     """One document: ok, and the findings in order."""
     return json.dumps({"ok": outcome.ok, "findings": [asdict(finding) for finding in outcome.findings]}, indent=2)
 
 
-def as_table(outcome: Outcome) -> str:
+def as_table(outcome: CheckOutcome) -> str:
     """A line per finding, and under each that is amiss why its fix failed and what mends it."""
     width = max((len(finding.name) for finding in outcome.findings), default=0)
     lines = []
@@ -46,7 +45,7 @@ def as_table(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-def _mark(finding: Finding) -> str:
+def _mark(finding: CheckFinding) -> str:
     if finding.ok:
         return "ok"
     return "MISSING" if finding.required else "without"

@@ -1,9 +1,10 @@
 """The project's virtual environment: made of the lock file, complete or not there at all.
 
-An environment cannot be moved once made, so it is built where it stays, and its `.complete` file is put last;
-without that file it is removed and made anew.
+An environment cannot be moved once made. It is built where it stays, and its `.complete` file is written last; a
+folder without that file is removed and made again. uv is given the user's registry settings of pip.
 """
 
+import ast
 import hashlib
 import logging
 import os
@@ -18,9 +19,7 @@ from pathlib import Path
 
 from results.contract import durable
 from testbed.paths import cache_dir, state_dir
-from testbed.setup import registry
-from testbed.software.commands import CommandError, run_logged
-from testbed.software.java import find_java
+from testbed.software.commands import CommandError, find_java, run_logged
 
 LOG = logging.getLogger(__name__)
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -31,7 +30,7 @@ UNUSED_DAYS = 14
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
+class VirtualEnvironment:
     """A virtual environment that is, or is to be, at `folder` for the checkout at `checkout`."""
 
     folder: Path
@@ -48,17 +47,17 @@ class Environment:
         return (self.folder / STAMP).exists() and self.python.exists()
 
 
-def environment(checkout: Path = CHECKOUT) -> Environment:
+def environment(checkout: Path = CHECKOUT) -> VirtualEnvironment:
     """The environment of this checkout, lock files and interpreter; says nothing of whether it exists."""
     digest = hashlib.sha256()
     for name in (LOCK, INSTALLER_LOCK):
         digest.update((checkout / name).read_bytes())
     for part in (sys.version, os.path.realpath(sys.executable), str(checkout)):
         digest.update(part.encode() + b"\0")
-    return Environment(cache_dir() / f"venv-{digest.hexdigest()[:16]}", checkout)
+    return VirtualEnvironment(cache_dir() / f"venv-{digest.hexdigest()[:16]}", checkout)
 
 
-def make(wanted: Environment) -> None:
+def make(wanted: VirtualEnvironment) -> None:
     """Make the environment if it is not complete; waits for another process that is making it."""
     with durable.lock(wanted.folder.with_name(f".{wanted.folder.name}.lock")):
         if wanted.complete:
@@ -74,7 +73,7 @@ def make(wanted: Environment) -> None:
         _remove_unused(wanted)
 
 
-def variables(wanted: Environment, inherited: Mapping[str, str]) -> dict[str, str]:
+def variables(wanted: VirtualEnvironment, inherited: Mapping[str, str]) -> dict[str, str]:
     """The variables for a program that runs in the environment."""
     changed = dict(inherited)
     changed["VIRTUAL_ENV"] = str(wanted.folder)
@@ -89,12 +88,12 @@ def variables(wanted: Environment, inherited: Mapping[str, str]) -> dict[str, st
     return changed
 
 
-def mark_used(wanted: Environment) -> None:
+def mark_used(wanted: VirtualEnvironment) -> None:
     """Note that the environment is in use, so that it is not taken for an old one."""
     os.utime(wanted.folder / STAMP)
 
 
-def _build(wanted: Environment, log: Path) -> None:
+def _build(wanted: VirtualEnvironment, log: Path) -> None:
     log.unlink(missing_ok=True)
     _create(wanted.folder, log)
     lock, installer_lock = wanted.checkout / LOCK, wanted.checkout / INSTALLER_LOCK
@@ -115,7 +114,7 @@ def _build(wanted: Environment, log: Path) -> None:
             log,
             env={
                 **settings,
-                **registry.uv_variables(_pip_settings(wanted.python)),
+                **uv_variables(_pip_settings(wanted.python)),
                 "UV_CACHE_DIR": str(downloads),
                 "UV_PYTHON_DOWNLOADS": "never",
                 "UV_NO_PROGRESS": "1",
@@ -146,10 +145,10 @@ def _pip_settings(python: Path) -> dict[str, str]:
         check=False,
         stdin=subprocess.DEVNULL,
     )
-    return registry.parse_pip_settings(done.stdout)
+    return parse_pip_settings(done.stdout)
 
 
-def _put_on_path(wanted: Environment) -> None:
+def _put_on_path(wanted: VirtualEnvironment) -> None:
     (packages,) = (wanted.folder / "lib").glob("python3*/site-packages")
     (packages / "testbed-checkout.pth").write_text(f"{wanted.checkout}\n", encoding="utf-8")
     script = wanted.folder / "bin" / "testbed"
@@ -160,7 +159,7 @@ def _put_on_path(wanted: Environment) -> None:
     script.chmod(0o755)
 
 
-def _remove_unused(current: Environment) -> None:
+def _remove_unused(current: VirtualEnvironment) -> None:
     """Environments of this checkout that nobody has used for long, such as those of older lock files."""
     for stamp in current.folder.parent.glob(f"venv-*/{STAMP}"):
         folder = stamp.parent
@@ -169,3 +168,47 @@ def _remove_unused(current: Environment) -> None:
         if same and folder != current.folder and time.time() - stamp.stat().st_mtime > UNUSED_DAYS * 86_400:
             stamp.unlink()
             shutil.rmtree(folder)
+
+
+def parse_pip_settings(listing: str) -> dict[str, str]:
+    """The settings in what `pip config list` prints; one given in several places counts as pip counts it.
+
+    pip lists `global.index-url='…'`, `install.index-url='…'`, `:env:.index-url='…'`: the command's own
+    section is above the global one, the environment above both.
+    """
+    ranks = {"global": 0, "install": 1, ":env:": 2}
+    found: dict[str, tuple[int, str]] = {}
+    for line in listing.splitlines():
+        key, equals, quoted = line.partition("=")
+        section, dot, name = key.rpartition(".")
+        rank = ranks.get(section)
+        if not (equals and dot) or rank is None:
+            continue
+        try:
+            value = str(ast.literal_eval(quoted))
+        except (ValueError, SyntaxError):
+            continue  # not a setting
+        if name not in found or rank >= found[name][0]:
+            found[name] = (rank, value)
+    return {name: value for name, (_, value) in found.items()}
+
+
+def uv_variables(pip: Mapping[str, str]) -> dict[str, str]:
+    """uv's variables for pip's settings: indexes, local wheels, certificates, proxy."""
+    names = {
+        "index-url": "UV_DEFAULT_INDEX",
+        "extra-index-url": "UV_INDEX",
+        "find-links": "UV_FIND_LINKS",
+        "trusted-host": "UV_INSECURE_HOST",
+        "cert": "SSL_CERT_FILE",
+        "client-cert": "SSL_CLIENT_CERT",
+        "timeout": "UV_HTTP_TIMEOUT",
+    }
+    told = {names[name]: " ".join(value.split()) for name, value in pip.items() if name in names and value.split()}
+    if "UV_FIND_LINKS" in told:
+        told["UV_FIND_LINKS"] = told["UV_FIND_LINKS"].replace(" ", ",")
+    if pip.get("no-index", "").lower() in ("1", "true", "yes", "on"):
+        told["UV_NO_INDEX"] = "1"
+    if proxy := pip.get("proxy"):
+        told |= {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy}
+    return told

@@ -1,13 +1,58 @@
-"""`./run`: set up what a command needs, then become that command in the project's environment."""
+"""`./run`: set up what a command needs, then become that command in the project's environment.
+
+`./run test` runs in two halves: what needs no machine of its own on several cores at once, then what measures, alone.
+"""
 
 import os
+import signal
+import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.setup import testing
+from testbed.setup.check import EX_UNAVAILABLE
 from testbed.setup.environment import CHECKOUT, environment, mark_used, variables
-from testbed.setup.finding import EX_UNAVAILABLE
+
+MOST_WORKERS = 4
+"""Some of them start a Spark of their own: more take memory, and no less time."""
+TOGETHER = ("-m", "not containers and not nightly", "--numprocesses=logical", f"--maxprocesses={MOST_WORKERS}")
+ALONE = ("-m", "containers and not nightly")
+_FAILED = 1
+"""pytest's "some tests failed": the other half is told all the same. Anything else is the end of it."""
+
+
+def test_commands(arguments: Sequence[str]) -> list[tuple[str, ...]]:
+    """pytest's command lines: one with what was asked for, or the two halves of all tests when nothing was."""
+    if arguments:
+        return [("pytest", *arguments)]
+    return [("pytest", *TOGETHER, "--dist=loadfile"), ("pytest", *ALONE)]
+
+
+def run_tests(arguments: Sequence[str], folder: Path, variables: dict[str, str]) -> int:
+    """Run the tests in `folder`; pytest's exit code, of two halves that of the worse one."""
+    worst = 0
+    for command in test_commands(arguments):
+        sys.stdout.flush()
+        status = _wait_for_tests(subprocess.Popen(command, cwd=folder, env=variables))
+        worst = worst or status
+        if status not in (os.EX_OK, _FAILED):
+            return status
+    return worst
+
+
+def _wait_for_tests(pytest: subprocess.Popen[bytes]) -> int:
+    """Its exit code. What is to end this process ends pytest, which takes its testbeds down and is waited for."""
+    before = signal.signal(signal.SIGTERM, lambda number, _frame: pytest.send_signal(number))
+    try:
+        while True:
+            try:
+                return pytest.wait()
+            except KeyboardInterrupt:
+                continue  # the terminal has told pytest as well
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
 
 USAGE = """\
 usage: ./run demo                  set everything up, run the first experiment, print its verdict
@@ -54,9 +99,9 @@ def _dispatch(argv: list[str]) -> int:
 
 def _ready(names: tuple[str, ...] = ()) -> int:
     """Bring the named checks, or all, into order; 0 when they are."""
+    from testbed.setup.check import closure
     from testbed.setup.checks.catalogue import all_checks
-    from testbed.setup.graph import closure
-    from testbed.setup.ready import make_ready, tell_failures
+    from testbed.setup.fix import make_ready, tell_failures
 
     checks = closure(all_checks(), names) if names else all_checks()
     outcome = make_ready(checks)
@@ -77,7 +122,7 @@ def _environment_ready() -> int:
 def _test(arguments: Sequence[str]) -> int:
     wanted = environment()
     mark_used(wanted)
-    return testing.run(arguments, CHECKOUT, variables(wanted, os.environ))
+    return run_tests(arguments, CHECKOUT, variables(wanted, os.environ))
 
 
 def _become(command: Sequence[str]) -> int:

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.software.builds import laid, once, unpack
+from testbed.errors import SoftwareError
 from testbed.software.cache import sha256_of
-from testbed.software.engine import Engine, EngineError
-from testbed.software.errors import SoftwareError
+from testbed.software.engine import EngineError, EngineSocket
 from testbed.software.jvm import MAIN_CLASS
+from testbed.software.kafka import laid, once, unpack
 from testbed.software.release import S3_STREAM, KafkaRelease, clients_jar, identify, runnable
 from testbed.software.source import AUTOMQ, is_path
 
@@ -67,7 +67,7 @@ def supplied(path: str | None, image: str | None, environment: Mapping[str, str]
     return Supplied(image=text, by=VARIABLE)
 
 
-def automq_release(where: Supplied, engine: Engine | None = None) -> KafkaRelease:
+def automq_release(where: Supplied, engine: EngineSocket | None = None) -> KafkaRelease:
     """The distribution in the cache, checked and with its digest; put there when new, and only whole.
 
     Its version is `automq-1.6.0+0123456789ab`: AutoMQ's own number as far as it can be seen, and digits of its jars.
@@ -75,7 +75,7 @@ def automq_release(where: Supplied, engine: Engine | None = None) -> KafkaReleas
     """
     try:
         if where.path is None:
-            return _of_image(where, engine or Engine.from_environment())
+            return _of_image(where, engine or EngineSocket.from_environment())
         if where.path.is_dir():
             return _laid(runnable((_top(where.path) / "libs").glob("*.jar")), where, where.path.name)
         if where.path.is_file():
@@ -101,7 +101,7 @@ def _of_tarball(where: Supplied, tarball: Path) -> KafkaRelease:
     return once("automq-tarballs", sha256_of(tarball)[:16], make)
 
 
-def _of_image(where: Supplied, engine: Engine) -> KafkaRelease:
+def _of_image(where: Supplied, engine: EngineSocket) -> KafkaRelease:
     name = str(where.image)
     identity = engine.find_image(name)
     if identity is None:

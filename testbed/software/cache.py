@@ -1,7 +1,7 @@
 """Artefacts that are made once: built aside, put in place whole, verified by digest when used.
 
-An artefact is a folder `<cache>/<name>/<key>` with its record `.artefact.json` inside, so that one rename
-makes both exist. A kill in the middle leaves only a temporary sibling, which the next builder removes.
+An artefact is a folder `<cache>/<name>/<key>` with its record `.artefact.json` inside, so that one rename makes both
+exist. A kill in the middle leaves only a temporary sibling, which the next builder removes.
 """
 
 import hashlib
@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from results.contract import durable
+from testbed.errors import SoftwareError
 from testbed.paths import cache_dir
-from testbed.software.errors import SoftwareError
 
 LOG = logging.getLogger(__name__)
 RECORD = ".artefact.json"

@@ -1,13 +1,17 @@
-"""Other programs, run with their output in a log; a failure carries the log's last lines and its path."""
+"""Programs of this machine: run with their output in a log, and the Java to run.
+
+A failure carries the log's last lines and its path.
+"""
 
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.software.errors import SoftwareError
+from testbed.errors import SoftwareError
 
 TAIL_LINES = 12
 LOG_BYTES = 1_000_000  # a log that has grown past this is begun anew
@@ -83,3 +87,61 @@ def _failure(words: Sequence[str], what: str, log: Path, begun_at: int) -> Comma
         said = stream.read().decode(errors="replace")
     told = f"{Path(words[0]).name} {' '.join(words[1:3])}: {what}\n{_last(said, TAIL_LINES)}\n  whole log: {log}"
     return CommandError(told, log, said)
+
+
+OLDEST_JAVA = 17
+JVM_FOLDER = Path("/usr/lib/jvm")
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java run-time: its folder (for JAVA_HOME) and major version."""
+
+    home: Path
+    major: int
+
+    @property
+    def command(self) -> Path:
+        """The `java` program."""
+        return self.home / "bin" / "java"
+
+
+def find_java(minimum: int = OLDEST_JAVA) -> Java | None:
+    """The first Java of at least `minimum` among JAVA_HOME, PATH and /usr/lib/jvm, or None."""
+    return next((java for java in _all_java() if java.major >= minimum), None)
+
+
+def _all_java() -> Iterator[Java]:
+    seen = set()
+    for home in _homes():
+        if home not in seen and os.access(home / "bin" / "java", os.X_OK):
+            seen.add(home)
+            major = _major(home)
+            if major is not None:
+                yield Java(home, major)
+
+
+def _homes() -> Iterator[Path]:
+    if given := os.environ.get("JAVA_HOME"):
+        yield Path(given).resolve()
+    if command := shutil.which("java"):
+        yield Path(command).resolve().parent.parent
+    yield from (path.resolve() for path in sorted(JVM_FOLDER.glob("*")))
+
+
+def _major(home: Path) -> int | None:
+    try:
+        text = (home / "release").read_text(encoding="utf-8")  # a tenth of a second cheaper than starting it
+    except OSError:
+        done = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False)
+        text = done.stderr
+    return major_version(text)
+
+
+def major_version(text: str) -> int | None:
+    """The major version in a `release` file or in what `java -version` prints."""
+    match = re.search(r'version\s+"(\d+)(?:\.(\d+))?|JAVA_VERSION="(\d+)(?:\.(\d+))?', text)
+    if match is None:
+        return None
+    first, second = (match[1], match[2]) if match[1] else (match[3], match[4])
+    return int(second) if first == "1" and second else int(first)

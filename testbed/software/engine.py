@@ -1,4 +1,8 @@
-"""The container engine's HTTP interface over its socket, as far as set-up and image building need it."""
+"""A container engine's HTTP interface over its socket, as far as set-up and image building need it.
+
+Standard library only: set-up makes the node image while it makes the Python environment, so before docker-py is there.
+Testbeds use docker-py (`testbed.provision.containers`).
+"""
 
 import http.client
 import json
@@ -15,7 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 from urllib.parse import quote, urlencode, urlsplit
 
-from testbed.software.errors import SoftwareError
+from testbed.errors import SoftwareError
 
 DEFAULT_SOCKET = Path("/var/run/docker.sock")
 LABEL = "testbed.role"
@@ -52,13 +56,13 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class EngineSocket:
     """A container engine at `address`: `unix:///path` or `tcp://127.0.0.1:port`."""
 
     address: str
 
     @classmethod
-    def from_environment(cls) -> "Engine":
+    def from_environment(cls) -> "EngineSocket":
         """The engine that DOCKER_HOST names, else the one at the default socket."""
         return cls(os.environ.get("DOCKER_HOST") or f"unix://{DEFAULT_SOCKET}")
 
@@ -219,7 +223,7 @@ class Engine:
 class Container:
     """A running container."""
 
-    engine: Engine
+    engine: EngineSocket
     id: str
 
     def output(self) -> Iterator[str]:

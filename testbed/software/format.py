@@ -1,22 +1,22 @@
-"""What `kafka-storage format` writes, without starting a JVM for every node.
+"""A node's formatted folder: `meta.properties`, `bootstrap.checkpoint`, and the feature levels in the latter.
 
-The release's tool is run once; the `bootstrap.checkpoint` it writes (the feature levels a new cluster starts
-with) depends on the release alone, so that it is kept and copied. `meta.properties` names the node and is
-rendered here.
+The release's own tool is run once. The `bootstrap.checkpoint` that it writes (the features of a fresh cluster) is the
+same for every cluster and is cached; `meta.properties` is written per node. The checkpoint is a snapshot of the
+metadata log: batches of records in Kafka's format, with a FeatureLevelRecord for each feature above level 0.
 """
 
 import base64
 import secrets
 import tempfile
 import uuid
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.errors import SoftwareError
 from testbed.paths import state_dir
 from testbed.software.cache import artefact, existing
-from testbed.software.commands import CommandError, run_logged
-from testbed.software.errors import SoftwareError
-from testbed.software.java import MINIMUM, find_java
+from testbed.software.commands import OLDEST_JAVA, CommandError, find_java, run_logged
 from testbed.software.release import KafkaRelease
 
 CHECKPOINT = "bootstrap.checkpoint"
@@ -63,7 +63,7 @@ def run_format(release: KafkaRelease, cluster_id: str, node_id: int) -> Formatte
     """Run the release's own tool for one combined node with a static quorum (about 1 s)."""
     java = find_java()
     if java is None:
-        raise CommandError(f"no Java {MINIMUM} or newer; on Debian: apt-get install openjdk-17-jre-headless")
+        raise CommandError(f"no Java {OLDEST_JAVA} or newer; on Debian: apt-get install openjdk-17-jre-headless")
     with tempfile.TemporaryDirectory(prefix="testbed-format-") as name:
         folder = Path(name)
         properties = folder / "server.properties"
@@ -94,3 +94,109 @@ def single_node_properties(node_id: int, log_dir: str) -> str:
 def _make(release: KafkaRelease, folder: Path) -> None:
     formatted = run_format(release, new_id(), 1)
     (folder / CHECKPOINT).write_bytes(formatted.checkpoint)
+
+
+class BinaryReader:
+    """Reads from `bytes`, onwards from `at`; IndexError where they end."""
+
+    def __init__(self, content: bytes) -> None:
+        self.bytes = content
+        self.at = 0
+
+    def unsigned(self) -> int:
+        """Seven bits a byte, the lowest first."""
+        value = shift = 0
+        while True:
+            byte = self.bytes[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def signed(self) -> int:
+        """The same, with the sign in the lowest bit."""
+        value = self.unsigned()
+        return (value >> 1) ^ -(value & 1)
+
+    def take(self, count: int) -> bytes:
+        """The next bytes, which must be there."""
+        taken = self.bytes[self.at : self.at + count]
+        if count < 0 or len(taken) < count:
+            raise IndexError(f"{count} bytes wanted at {self.at}")
+        self.at += count
+        return taken
+
+    def skip(self, count: int) -> None:
+        """Leave out the next bytes."""
+        self.at += count
+
+
+METADATA = "metadata.version"
+_FEATURE_LEVEL = 12
+_HEADER_BYTES = 61
+_CONTROL = 0x20
+
+
+def feature_levels(checkpoint: bytes) -> dict[str, int]:
+    """Feature → level, sorted by name. Raises SoftwareError for what is no such file."""
+    try:
+        levels = dict(sorted(_levels(checkpoint)))
+    except (IndexError, UnicodeDecodeError) as error:
+        raise SoftwareError(
+            f"not a bootstrap.checkpoint that can be read ({len(checkpoint)} bytes): {error}"
+        ) from error
+    if METADATA not in levels:
+        raise SoftwareError(f"not a bootstrap.checkpoint: it sets no {METADATA}, only {', '.join(levels) or 'nothing'}")
+    return levels
+
+
+def lowest(levels: Mapping[str, Mapping[str, int]]) -> str:
+    """Of several releases, given the feature levels of each: the one whose features all the others have, too.
+
+    Its checkpoint is the one a cluster of them starts with. Raises SoftwareError when there is none (two branches
+    that each have a feature the other lacks).
+    """
+    # What is lower in metadata.version is asked first, so that among equals the answer is always the same.
+    for name in sorted(levels, key=lambda name: (levels[name].get(METADATA, 0), name)):
+        if not any(_above(levels[name], other) for other in levels.values()):
+            return name
+    told = "; ".join(f"{name}: {_in_words(each)}" for name, each in sorted(levels.items()))
+    raise SoftwareError(f"these cannot be nodes of one cluster: each has features that another lacks ({told})")
+
+
+def _above(levels: Mapping[str, int], other: Mapping[str, int]) -> bool:
+    return any(level > other.get(feature, 0) for feature, level in levels.items())
+
+
+def _in_words(levels: Mapping[str, int]) -> str:
+    return ", ".join(f"{feature}={level}" for feature, level in sorted(levels.items()))
+
+
+def _levels(checkpoint: bytes) -> Iterator[tuple[str, int]]:
+    at = 0
+    while at < len(checkpoint):
+        end = at + 12 + int.from_bytes(checkpoint[at + 8 : at + 12])
+        if end > len(checkpoint) or end < at + _HEADER_BYTES:
+            raise IndexError(f"a batch at {at} does not end where it says")
+        batch = BinaryReader(checkpoint[at:end])
+        if not int.from_bytes(batch.bytes[21:23]) & _CONTROL:
+            yield from _batch(batch)
+        at = end
+
+
+def _batch(batch: BinaryReader) -> Iterator[tuple[str, int]]:
+    batch.at = _HEADER_BYTES
+    for _ in range(int.from_bytes(batch.bytes[57:61])):
+        length = batch.signed()
+        end = batch.at + length
+        batch.skip(1)  # attributes
+        batch.signed(), batch.signed()  # time and offset, against the batch's
+        batch.skip(max(0, batch.signed()))  # the key
+        batch.signed()  # the value's length: it ends with the record
+        batch.unsigned()  # the frame's version
+        kind, _version = batch.unsigned(), batch.unsigned()
+        if kind == _FEATURE_LEVEL:
+            name = batch.take(batch.unsigned() - 1).decode("utf-8")
+            yield name, int.from_bytes(batch.take(2), signed=True)
+        batch.at = end

@@ -1,20 +1,26 @@
-"""The image of every host's container: pulled when one is configured, else made of Debian packages."""
+"""The image of every host's container: pulled when one is configured, else made of Debian packages.
+
+Packages come from the sources of this machine, so from the mirror that its owner chose. The digest of an image covers
+the recipe and the packages' versions: two images that were made at different times and have both alike have one
+digest.
+"""
 
 import hashlib
 import json
 import logging
 import os
 import shutil
+import tarfile
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from results.contract import durable
+from testbed.errors import SoftwareError
 from testbed.paths import cache_dir, state_dir
-from testbed.software.apt_sources import host_sources
 from testbed.software.commands import CommandError, run_logged
-from testbed.software.engine import Engine, EngineError, Trouble
-from testbed.software.packages import contents_digest
+from testbed.software.engine import EngineError, EngineSocket, Trouble
 
 LOG = logging.getLogger(__name__)
 REPOSITORY = "testbed-node"
@@ -80,7 +86,7 @@ def wanted_tag() -> str:
     return os.environ.get(CONFIGURED) or f"{REPOSITORY}:{recipe_digest()}"
 
 
-def local_image(engine: Engine) -> ImageRef | None:
+def local_image(engine: EngineSocket) -> ImageRef | None:
     """The wanted image, or the one this recipe makes, when the engine has it."""
     for tag in dict.fromkeys((wanted_tag(), f"{REPOSITORY}:{recipe_digest()}")):
         image_id = engine.find_image(tag)
@@ -89,9 +95,9 @@ def local_image(engine: Engine) -> ImageRef | None:
     return None
 
 
-def node_image(engine: Engine | None = None) -> ImageRef:
+def node_image(engine: EngineSocket | None = None) -> ImageRef:
     """The node image, pulled or built when the engine has none; raises SoftwareError when neither works."""
-    engine = engine or Engine.from_environment()
+    engine = engine or EngineSocket.from_environment()
     found = local_image(engine)
     if found is not None and found.tag == wanted_tag():
         return found
@@ -123,7 +129,7 @@ def build_command(target: Path, sources: tuple[str, ...]) -> tuple[str, ...]:
     )
 
 
-def _build(engine: Engine, tag: str) -> None:
+def _build(engine: EngineSocket, tag: str) -> None:
     if shutil.which("mmdebstrap") is None:
         raise CommandError("mmdebstrap is not installed; on Debian: apt-get install mmdebstrap")
     sources = host_sources(SUITE)
@@ -142,3 +148,85 @@ def _build(engine: Engine, tag: str) -> None:
         contents = contents_digest(tar, recipe_digest())
         with tar.open("rb") as stream:
             engine.import_image(stream, tag, (*CHANGES, f"LABEL {CONTENTS}={contents}"))
+
+
+APT_FOLDER = Path("/etc/apt")
+
+
+def host_sources(suite: str, apt: Path = APT_FOLDER) -> tuple[str, ...]:
+    """The machine's sources of `suite` and its updates, as sources.list lines; others are left out."""
+    lines: list[str] = []
+    for path in (apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))):
+        if path.is_file() and path.suffix in (".list", ".sources"):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            lines += one_line_entries(text) if path.suffix == ".list" else deb822_entries(text)
+    return tuple(dict.fromkeys(line for line in lines if _belongs(line, suite)))
+
+
+def one_line_entries(text: str) -> list[str]:
+    """The `deb` lines of a sources.list."""
+    stripped = (line.split("#", 1)[0].strip() for line in text.splitlines())
+    return [line for line in stripped if line.startswith(("deb ", "deb\t"))]
+
+
+def deb822_entries(text: str) -> list[str]:
+    """The enabled entries of a .sources file, each as lines of a sources.list."""
+    lines = []
+    for fields in _stanzas(text.splitlines()):
+        if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes").lower() == "no":
+            continue
+        key = fields.get("signed-by", "")
+        # A key inside the file has no form in a sources.list: the archive's own keyring then serves.
+        option = f"[signed-by={key}] " if key.startswith("/") else ""
+        for uri in fields.get("uris", "").split():
+            for suite in fields.get("suites", "").split():
+                lines.append(f"deb {option}{uri} {suite} {fields.get('components', '')}".rstrip())
+    return lines
+
+
+def _stanzas(lines: Sequence[str]) -> Iterator[dict[str, str]]:
+    fields: dict[str, str] = {}
+    name = ""
+    for line in (*lines, ""):
+        if line.startswith("#"):
+            continue
+        if not line.strip():
+            if fields:
+                yield fields
+            fields, name = {}, ""
+        elif line[0].isspace():
+            fields[name] = f"{fields.get(name, '')} {line.strip()}".strip()
+        else:
+            name, _, value = line.partition(":")
+            name = name.strip().lower()
+            fields[name] = value.strip()
+
+
+def _belongs(line: str, suite: str) -> bool:
+    words = line.split("]", 1)[-1].split() if "[" in line else line.split()[1:]
+    return len(words) > 2 and words[1] in (suite, f"{suite}-updates", f"{suite}-security") and "main" in words[2:]
+
+
+DPKG_STATUS = "./var/lib/dpkg/status"
+
+
+def installed_packages(status: str) -> tuple[str, ...]:
+    """`name version architecture` of every installed package of a dpkg status file, in order. Pure."""
+    found = []
+    for paragraph in status.split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line and line[0] != " ")
+        if fields.get("Status", "").endswith(" installed"):
+            found.append(f"{fields['Package']} {fields['Version']} {fields['Architecture']}")
+    return tuple(sorted(found))
+
+
+def contents_digest(root: Path, recipe: str) -> str:
+    """`sha256:…` of what the recipe installed into the root file system's tar. Raises `SoftwareError` when it has no
+    packages."""
+    with tarfile.open(root) as tar:
+        member = next((m for m in tar if m.name in (DPKG_STATUS, DPKG_STATUS.removeprefix("./"))), None)
+        stream = tar.extractfile(member) if member is not None else None
+        packages = installed_packages(stream.read().decode()) if stream is not None else ()
+    if not packages:
+        raise SoftwareError(f"{root.name} has no installed packages: the image's root file system was not made whole")
+    return "sha256:" + hashlib.sha256("\n".join((recipe, *packages)).encode()).hexdigest()

@@ -1,15 +1,28 @@
-"""How a broker's JVM is started: one command line, for the class-data archive and for running brokers.
+"""How a broker's JVM is started, and the class-data archive that halves the time of its start.
 
-An archive is only used when class path and flags are those it was made with; hence one place for both.
-The JMX agent is the exception: the JVM makes no archive with one, but uses one made without it in full.
+An archive is used only with the class path and flags that it was made with; hence one command line for both. The JMX
+agent is the exception: the JVM makes no archive with an agent, but uses in full one that was made without.
 
 A container sees the cache's folders of all releases and of all archives, not one release: so a node can be started
 with another release than it was made with, also with one that came into the cache later.
+
+A short-lived container of the node image starts one broker with the command line of a running one to make an archive;
+the JVM writes the archive when it ends.
 """
 
+import hashlib
+import json
+import os
+import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.errors import SoftwareError
+from testbed.software.cache import artefact, existing
+from testbed.software.engine import LABEL, Container, EngineSocket
+from testbed.software.format import META, bootstrap_checkpoint, meta_properties, new_id, single_node_properties
+from testbed.software.image import ImageRef
 from testbed.software.release import KafkaRelease, Logging
 
 # C1 only and the serial collector: brokers share few cores, and start-up counts more than peak speed.
@@ -93,3 +106,98 @@ def logging_flag(release: KafkaRelease) -> str:
     """The system property that makes the broker read the release's logging configuration."""
     key = {Logging.LOG4J2: "log4j2.configurationFile", Logging.RELOAD4J: "log4j.configuration"}[release.logging]
     return f"-D{key}=file:{home(release)}/{release.logging_properties.name}"
+
+
+WORK_FOLDER = "/opt/kafka-work"
+ARCHIVE_FILE = "kafka.jsa"
+STARTED_LINE = "Kafka Server started"
+START_TIMEOUT_S = 90.0
+END_TIMEOUT_S = 60.0
+TOLD_LINES = 12
+
+
+def cds_archive(release: KafkaRelease, image: ImageRef, engine: EngineSocket | None = None) -> Path:
+    """The archive for this release in this image, made when not cached (7 s); raises SoftwareError."""
+    engine = engine or EngineSocket.from_environment()
+    folder = artefact("cds", _archive_key(release, image), lambda made: _make_archive(release, image, engine, made))
+    return folder / ARCHIVE_FILE
+
+
+def cached_archive(release: KafkaRelease, image: ImageRef) -> Path | None:
+    """The archive if it is in the cache and intact; makes nothing."""
+    folder = existing("cds", _archive_key(release, image))
+    return None if folder is None else folder / ARCHIVE_FILE
+
+
+def _archive_key(release: KafkaRelease, image: ImageRef) -> str:
+    # Whatever the JVM compares when it opens the archive: the jars, the JVM itself, the command line.
+    parts = json.dumps([release.digest, image.id, broker_command(release, "")])
+    return f"{release.version}-{hashlib.sha256(parts.encode()).hexdigest()[:16]}"
+
+
+def _make_archive(release: KafkaRelease, image: ImageRef, engine: EngineSocket, folder: Path) -> None:
+    work = folder / "work"
+    log_dir = work / "log"
+    log_dir.mkdir(parents=True)
+    (work / "server.properties").write_text(single_node_properties(1, f"{WORK_FOLDER}/log"), encoding="utf-8")
+    (log_dir / META).write_text(meta_properties(new_id(), 1, new_id()), encoding="utf-8")
+    checkpoint = bootstrap_checkpoint(release)
+    (log_dir / checkpoint.name).write_bytes(checkpoint.read_bytes())
+    command = broker_command(
+        release,
+        f"{WORK_FOLDER}/server.properties",
+        agent=False,
+        # The JVM warns of each class it cannot archive; what the broker says must not drown in that.
+        extra_flags=(f"-XX:ArchiveClassesAtExit={WORK_FOLDER}/{ARCHIVE_FILE}", "-Xlog:disable"),
+    )
+    definition = {
+        "Image": image.id,
+        "Entrypoint": [],
+        "Cmd": list(command),
+        "User": f"{os.getuid()}:{os.getgid()}",
+        "Labels": {LABEL: "cds"},
+        "HostConfig": {
+            "NetworkMode": "none",
+            "Binds": [*(mount.bind for mount in mounts(release, None)), f"{work}:{WORK_FOLDER}"],
+        },
+    }
+    with engine.container(definition) as container:
+        _boot_and_end(container, release)
+    archive = work / ARCHIVE_FILE
+    if not archive.exists():
+        raise SoftwareError(f"Kafka {release.version}: the JVM ended without writing its class-data archive")
+    archive.chmod(0o644)
+    archive.rename(folder / ARCHIVE_FILE)
+    _remove_folder(work)
+
+
+def _boot_and_end(container: Container, release: KafkaRelease) -> None:
+    deadline = threading.Timer(START_TIMEOUT_S, container.signal, ("SIGKILL",))
+    deadline.start()
+    said: list[str] = []
+    begun = time.monotonic()
+    try:
+        for line in container.output():
+            # The frames of stack traces are left out: the reason would be lost under them.
+            if not line.startswith("\tat "):
+                said.append(line)
+            if STARTED_LINE in line:
+                deadline.cancel()
+                container.signal("SIGTERM")
+                container.wait(END_TIMEOUT_S)
+                return
+    finally:
+        deadline.cancel()
+    raise SoftwareError(
+        f"Kafka {release.version} did not start in the node image ({time.monotonic() - begun:.0f} s):\n"
+        + "\n".join(f"    {line}" for line in said[-TOLD_LINES:])
+    )
+
+
+def _remove_folder(folder: Path) -> None:
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir():
+            path.rmdir()
+        else:
+            path.unlink()
+    folder.rmdir()

@@ -1,12 +1,22 @@
-"""Kafka by name: releases fetched through Maven and verified by digest, builds imported from where they lie."""
+"""Kafka by name: releases fetched through Maven and verified by digest, tarballs and folders imported.
 
+An import is a copy under the digest of its jars, because a folder is built again while a testbed still runs what was
+in it. The same jars are the same build, wherever they lay.
+"""
+
+import gzip
 import os
+import re
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
-from testbed.software.builds import imported
+from testbed.errors import SoftwareError
 from testbed.software.cache import artefact, existing, sha256_of
-from testbed.software.errors import SoftwareError
-from testbed.software.known import known_digests, verify
 from testbed.software.maven import Coordinates, NotInRegistry, copy_jars, known_versions
 from testbed.software.release import (
     AGENT,
@@ -14,11 +24,17 @@ from testbed.software.release import (
     LAYOUT,
     LOGGING_PROPERTIES,
     KafkaRelease,
+    clients_jar,
+    digest_of,
+    identify,
+    known_digests,
     logging_of,
     missing_binding,
     release_at,
+    runnable,
+    verify,
 )
-from testbed.software.source import VERSION, KafkaSource, Kind, parse_source
+from testbed.software.source import BUILD_DIGITS, VERSION, KafkaSource, Kind, parse_source, too_old
 
 DEFAULT_KAFKA = "4.3.1"
 SCALA = "2.13"
@@ -32,7 +48,7 @@ def kafka_release(source: str | KafkaSource = DEFAULT_KAFKA) -> KafkaRelease:
     """
     found = parse_source(source) if isinstance(source, str) else source
     if found.kind is Kind.RELEASE:
-        folder = artefact("kafka", _key(found.text), lambda folder: _fetch(found.text, folder))
+        folder = artefact("kafka", _release_key(found.text), lambda folder: _fetch(found.text, folder))
         return release_at(found.text, folder)
     if found.kind is Kind.BUILD:
         release = cached_release(found.text)
@@ -46,11 +62,11 @@ def kafka_release(source: str | KafkaSource = DEFAULT_KAFKA) -> KafkaRelease:
 
 def cached_release(version: str = DEFAULT_KAFKA) -> KafkaRelease | None:
     """The release or imported build if it is in the cache and intact; fetches nothing."""
-    folder = existing("kafka", _key(version))
+    folder = existing("kafka", _release_key(version))
     return None if folder is None else release_at(version, folder)
 
 
-def _key(version: str) -> str:
+def _release_key(version: str) -> str:
     return f"{version}-{LAYOUT}"
 
 
@@ -82,3 +98,225 @@ def _unknown_version(version: str) -> str:
     if exist:
         return f"{told} It has, newest first: {', '.join(list(reversed(exist))[:12])}."
     return f"{told} Known to work here: {', '.join(sorted(known_digests(), reverse=True))}."
+
+
+_OWN = ("kafka_*", "kafka-clients", "kafka-tools")
+"""Own jars that no folder of dependencies holds: the core itself, what it leaves out, and what stands beside it."""
+
+
+def jars_of(folder: Path) -> list[Path]:
+    """The jars to run, sorted by name. Raises SoftwareError for a folder that holds no Kafka, or one not built."""
+    if (folder / "gradle.properties").is_file() and (folder / "core").is_dir():
+        return _of_checkout(folder)
+    jars = runnable((folder / "libs").glob("*.jar"))
+    if clients_jar(jars) is not None:
+        return jars
+    inside = sorted(path.name for path in folder.iterdir() if (path / "libs").is_dir())
+    hint = f"; did you mean {folder / inside[0]}?" if inside else ""
+    raise SoftwareError(
+        f"{folder} is not a Kafka: allowed are an unpacked release (it has libs/kafka-clients-*.jar) and a source "
+        f"checkout after `./gradlew jar`{hint}"
+    )
+
+
+def _of_checkout(folder: Path) -> list[Path]:
+    properties = _properties(folder / "gradle.properties")
+    version = properties.get("version", "")
+    built = {jar.name: jar for jar in _built(folder, version)}
+    bases = {name.removesuffix(f"-{version}.jar") for name in built}
+    own = {base for base in bases if any(fnmatchcase(base, pattern) for pattern in _OWN)}
+    core = _dependencies(folder / "core", properties)
+    lacking = [f"{pattern}-{version}.jar" for pattern in _OWN if not any(fnmatchcase(base, pattern) for base in own)]
+    if lacking or core is None:
+        lacking = lacking if core else ["core/build/dependant-libs-*", *lacking]
+        raise SoftwareError(
+            f"{folder} is a checkout of Kafka {version} that is not built (no {', '.join(lacking)}): run "
+            f"`./gradlew jar` in it; or `./gradlew releaseTarGz`, and name the tarball in core/build/distributions"
+        )
+    tools = _dependencies(folder / "tools", properties)
+    needed: dict[str, Path] = {}
+    for dependencies in filter(None, (tools, core)):
+        needed |= {
+            jar.name: jar for jar in runnable(dependencies.glob("*.jar")) if not _stale(jar.name, bases, version)
+        }
+    # What the modules built last is newer than the copies of it.
+    chosen = {name: built.get(name, jar) for name, jar in needed.items()}
+    chosen |= {name: built[name] for name in (f"{base}-{version}.jar" for base in own)}
+    return runnable(chosen.values())
+
+
+def _built(folder: Path, version: str) -> list[Path]:
+    """The modules' jars at the checkout's present version; modules lie up to three folders deep."""
+    found = [jar for depth in ("*", "*/*", "*/*/*") for jar in folder.glob(f"{depth}/build/libs/*-{version}.jar")]
+    return runnable(found)
+
+
+def _stale(jar: str, bases: set[str], version: str) -> bool:
+    """Whether it is a module's jar from before the checkout's version changed: those are never removed."""
+    if jar.endswith(f"-{version}.jar"):
+        return False
+    return any(jar.startswith(f"{base}-") and jar[len(base) + 1 : len(base) + 2].isdigit() for base in bases)
+
+
+def _dependencies(module: Path, properties: dict[str, str]) -> Path | None:
+    exact = module / "build" / f"dependant-libs-{properties.get('scalaVersion', '')}"
+    if exact.is_dir():
+        return exact
+    found = [path for path in module.glob("build/dependant-libs*") if path.is_dir()]
+    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def _properties(path: Path) -> dict[str, str]:
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
+    pairs = (line.partition("=") for line in lines if "=" in line and not line.startswith("#"))
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+_MEMO = "build"
+_COPY_BYTES = 1 << 20
+
+
+def imported(source: KafkaSource) -> KafkaRelease:
+    """The Kafka in a tarball or folder, in the cache. Raises SoftwareError saying what is wrong with it."""
+    try:
+        return _imported(source)
+    except OSError as error:
+        raise SoftwareError(
+            f"{source.path} cannot be copied into the cache: {error.strerror or error} ({error.filename or 'no name'})"
+        ) from error
+
+
+def _imported(source: KafkaSource) -> KafkaRelease:
+    if source.kind is Kind.FOLDER:
+        return _import_jars(jars_of(source.path), source.path)
+    return once("kafka-tarballs", sha256_of(source.path)[:16], lambda folder: _unpacked(source.path, folder))
+
+
+def _unpacked(tarball: Path, folder: Path) -> KafkaRelease:
+    return _import_jars(unpack(tarball, folder), tarball)
+
+
+def once(name: str, key: str, unpack_and_lay: Callable[[Path], KafkaRelease]) -> KafkaRelease:
+    """What `unpack_and_lay(empty folder)` makes of something with the digest `key`; unchanged, it is not made again."""
+    memo = existing(name, key)
+    if memo is not None:
+        version = (memo / _MEMO).read_text(encoding="utf-8")
+        folder = existing("kafka", f"{version}-{LAYOUT}")
+        if folder is not None:
+            return release_at(version, folder)
+    with tempfile.TemporaryDirectory(prefix="testbed-unpacked-") as unpacked:
+        release = unpack_and_lay(Path(unpacked))
+    artefact(name, key, lambda folder: _note(folder, release.version))
+    return release
+
+
+def _note(folder: Path, version: str) -> None:
+    (folder / _MEMO).write_text(version, encoding="utf-8")
+
+
+def _import_jars(jars: Sequence[Path], where: Path) -> KafkaRelease:
+    try:
+        version = identify(jars).version
+    except SoftwareError as error:
+        raise SoftwareError(f"{where} is not a Kafka: {error}") from error
+    if not VERSION.fullmatch(version):
+        raise SoftwareError(f"{where}: its kafka-clients jar calls itself {version!r}, which is no version")
+    old = too_old(version)
+    if old:
+        raise SoftwareError(f"{where}: {old}")
+    return laid(jars, version)
+
+
+def laid(jars: Sequence[Path], label: str) -> KafkaRelease:
+    """Jars put into the cache as a Kafka of their own, called `label` and some digits of their digest."""
+    digest = digest_of({jar.name: sha256_of(jar) for jar in jars})
+    build = f"{label}+{digest[:BUILD_DIGITS]}"
+    return release_at(build, artefact("kafka", f"{build}-{LAYOUT}", lambda folder: _lay(jars, folder)))
+
+
+def _lay(jars: Sequence[Path], folder: Path) -> None:
+    libs = _made(folder / "libs")
+    for jar in jars:
+        shutil.copyfile(jar, libs / jar.name)
+    _add_binding(libs)
+    copy_jars([AGENT], folder, transitive=False)
+    (agent,) = folder.glob("jolokia-*.jar")
+    agent.rename(folder / "jolokia.jar")
+    expected = {known[str(AGENT)] for known in known_digests().values()}
+    if sha256_of(folder / "jolokia.jar") not in expected:
+        raise SoftwareError(
+            f"the {AGENT} that Maven gave is not the one this project knows (sha256 expected: "
+            f"{', '.join(sorted(expected))}); look at which mirror Maven's settings name"
+        )
+    names = tuple(path.name for path in libs.iterdir())
+    (folder / "logging.properties").write_text(LOGGING_PROPERTIES[logging_of(names)], encoding="utf-8")
+    for path in (*libs.iterdir(), folder / "jolokia.jar", folder / "logging.properties"):
+        os.utime(path, (JAR_TIME_S, JAR_TIME_S))
+
+
+def _add_binding(libs: Path) -> None:
+    """Add what a build lacks to log at all; jars it has, in whatever version, are kept."""
+    binding = missing_binding(tuple(path.name for path in libs.iterdir()))
+    if binding is None:
+        return
+    have = {_base(path.name) for path in libs.iterdir()}
+    with tempfile.TemporaryDirectory(prefix="testbed-binding-") as fetched:
+        copy_jars([binding], Path(fetched))
+        for jar in sorted(Path(fetched).iterdir()):
+            if _base(jar.name) not in have:
+                shutil.copyfile(jar, libs / jar.name)
+
+
+def _base(jar: str) -> str:
+    """The name of a jar without its version."""
+    return re.sub(r"-\d[\w.+-]*\.jar$", "", jar)
+
+
+def unpack(tarball: Path, target: Path) -> list[Path]:
+    """The jars of a tarball's `libs/`, into `target`, and nothing else of it, whatever paths it holds.
+
+    Raises SoftwareError for what is no whole tarball, or has no Kafka in it.
+    """
+    others = 0
+    try:
+        with tarfile.open(tarball, "r:gz") as archive:
+            for member in archive:
+                folder, _, name = member.name.rpartition("/")
+                if not (member.isfile() and name.endswith(".jar") and folder.rpartition("/")[2] == "libs"):
+                    others += 1
+                    continue
+                content = archive.extractfile(member)
+                assert content is not None
+                with content, (target / name).open("wb") as out:
+                    shutil.copyfileobj(content, out, _COPY_BYTES)
+            # Reading to the very end: only there does a gzip say whether it is whole.
+            while archive.fileobj and archive.fileobj.read(_COPY_BYTES):
+                continue
+    except (EOFError, zlib.error) as error:
+        raise SoftwareError(_truncated(tarball, error)) from error
+    except (gzip.BadGzipFile, tarfile.ReadError) as error:
+        if "unexpected end" in str(error):
+            raise SoftwareError(_truncated(tarball, error)) from error
+        raise SoftwareError(
+            f"{tarball} is not a release tarball: not a gzip'ed tar archive ({error}); "
+            "a release's is called kafka_2.13-4.3.1.tgz"
+        ) from error
+    jars = runnable(target.iterdir())
+    if clients_jar(jars) is None:
+        raise SoftwareError(
+            f"{tarball} is not a Kafka: no kafka-clients-*.jar in its libs/ ({len(jars)} jars there, {others} other "
+            "entries). The binary release is kafka_2.13-….tgz; one that ends in -src.tgz has to be built first"
+        )
+    return jars
+
+
+def _truncated(tarball: Path, error: Exception) -> str:
+    return (
+        f"{tarball} is truncated or damaged ({error}; {tarball.stat().st_size:,} bytes): get it again, "
+        "and compare it with the .sha512 beside the release"
+    )
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

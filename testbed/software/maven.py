@@ -10,9 +10,10 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
 from results.contract import durable
+from testbed.errors import SoftwareError
 from testbed.paths import cache_dir, state_dir
+from testbed.software.cache import artefact
 from testbed.software.commands import CommandError, run_logged
-from testbed.software.errors import SoftwareError
 
 # By its full name, so that it is the same one everywhere, and that Maven says why when it cannot be had.
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
@@ -113,3 +114,15 @@ def known_versions(group: str, name: str) -> tuple[str, ...]:
             for element in ElementTree.parse(metadata).iterfind(".//version"):
                 versions[element.text or ""] = None
         return tuple(versions)
+
+
+def s3a_jars(version: str) -> tuple[Path, ...]:
+    """Return the jars with which Spark reads a store among objects: Hadoop's S3A and its client, 700 MB, fetched once.
+
+    `version` is Hadoop's. Raises `SoftwareError` when the jars are not to be had.
+    """
+
+    def fetch(target: Path) -> None:
+        copy_jars([Coordinates("org.apache.hadoop", "hadoop-aws", version)], target)
+
+    return tuple(sorted(artefact("hadoop-aws", version, fetch).glob("*.jar")))

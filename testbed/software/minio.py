@@ -1,7 +1,7 @@
 """The object store's server: one binary, from the project's image where a registry answers, else built from source.
 
-Built by the ordinary Go client at a pinned version, once: about five minutes of two cores. What a build that was killed
-has compiled is kept beside the cache for the next one.
+Built by the ordinary Go client at a pinned version, once: about five minutes of two cores. What a build that was
+killed has compiled is kept beside the cache for the next one.
 """
 
 import logging
@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.errors import SoftwareError
 from testbed.paths import cache_dir, state_dir
 from testbed.software.cache import artefact, digests, existing
 from testbed.software.commands import CommandError, run_logged
-from testbed.software.engine import Engine, EngineError
-from testbed.software.errors import SoftwareError
+from testbed.software.engine import EngineError, EngineSocket
 
 LOG = logging.getLogger(__name__)
 MODULE = "github.com/minio/minio"
@@ -143,7 +143,7 @@ def _minio(folder: Path, version: str) -> Minio:
 
 def _pulled(image: str) -> bool:
     """Whether the engine has the image, or gets it from its registry."""
-    engine = Engine.from_environment()
+    engine = EngineSocket.from_environment()
     try:
         if engine.find_image(image) is None:
             engine.pull_image(image)
@@ -155,7 +155,7 @@ def _pulled(image: str) -> bool:
 
 
 def _extract(image: str, target: Path) -> None:
-    Engine.from_environment().copy_out(image, IN_IMAGE, target / BINARY)
+    EngineSocket.from_environment().copy_out(image, IN_IMAGE, target / BINARY)
     (target / BINARY).chmod(0o755)
 
 

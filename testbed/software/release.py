@@ -1,15 +1,17 @@
-"""A Kafka on disk, wherever it came from: its jars in class-path order, its log library, what it says of itself."""
+"""A Kafka in the cache: its jars, what they say of themselves, and the digests that this project knows."""
 
 import hashlib
+import json
 import re
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 
+from testbed.errors import SoftwareError
 from testbed.software.cache import digests
-from testbed.software.errors import SoftwareError
 from testbed.software.maven import Coordinates
 
 # Part of an artefact's key: counted up when what is laid into the folder changes.
@@ -76,7 +78,7 @@ class KafkaRelease:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class JarIdentity:
     """What the jars say of themselves."""
 
     version: str
@@ -106,7 +108,7 @@ def clients_jar(jars: Iterable[Path]) -> Path | None:
     return next((jar for jar in runnable(jars) if _CLIENTS.fullmatch(jar.name)), None)
 
 
-def identify(jars: Iterable[Path]) -> Identity:
+def identify(jars: Iterable[Path]) -> JarIdentity:
     """Version and commit as `kafka-clients` has them. Raises SoftwareError for jars without one, or a broken one."""
     clients = clients_jar(jars)
     if clients is None:
@@ -120,7 +122,7 @@ def identify(jars: Iterable[Path]) -> Identity:
         raise SoftwareError(f"{clients}: not a jar that can be read ({error})") from error
     said = dict(line.split("=", 1) for line in text.splitlines() if "=" in line and not line.startswith("#"))
     version, commit = said.get("version", "").strip(), said.get("commitId", "").strip()
-    return Identity(version or named["version"], "" if commit == "unknown" else commit)
+    return JarIdentity(version or named["version"], "" if commit == "unknown" else commit)
 
 
 def missing_binding(jars: tuple[str, ...]) -> Coordinates | None:
@@ -155,3 +157,35 @@ log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 """,
 }
+
+
+DIGESTS = Path(__file__).with_name("kafka-digests.json")
+
+
+@cache
+def known_digests() -> dict[str, dict[str, str]]:
+    """The committed sha256 of every jar, by version and file name (the agent under its coordinates)."""
+    document = json.loads(DIGESTS.read_text(encoding="utf-8"))
+    return {str(version): dict(jars) for version, jars in document.items()}
+
+
+def verify(version: str, found: dict[str, str]) -> None:
+    """Compare jars with the committed digests; a version without any is trusted at first use.
+
+    Raises SoftwareError that names each jar that is missing, unknown or different.
+    """
+    known = known_digests().get(version)
+    if known is None or known == found:
+        return
+    differences = [f"{jar}: missing" for jar in known.keys() - found.keys()]
+    differences += [f"{jar}: not part of this release" for jar in found.keys() - known.keys()]
+    differences += [
+        f"{jar}: sha256 {found[jar]}, expected {known[jar]}"
+        for jar in known.keys() & found.keys()
+        if found[jar] != known[jar]
+    ]
+    raise SoftwareError(
+        f"the jars Maven gave for Kafka {version} are not the ones this project knows:\n  "
+        + "\n  ".join(sorted(differences))
+        + "\nRemove them from Maven's local repository (~/.m2) and look at which mirror its settings name."
+    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from testbed.software.errors import SoftwareError
+from testbed.errors import SoftwareError
 
 OLDEST = (3, 9, 0)
 EXAMPLE = "4.3.1"

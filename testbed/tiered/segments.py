@@ -1,6 +1,7 @@
 """The remote log: the segments that Kafka's metadata topic records, and the objects that hold them. Pure.
 
-`testbed/tiered/java/…/Keys.java` makes the keys: `TOPIC-TOPICID/PARTITION/BASEOFFSET-SEGMENTID.KIND`."""
+`testbed/tiered/java/…/Keys.java` makes the keys: `TOPIC-TOPICID/PARTITION/BASEOFFSET-SEGMENTID.KIND`.
+"""
 
 import base64
 import re
@@ -9,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from testbed.errors import TestbedError
-from testbed.software.varints import Reader
+from testbed.software.format import BinaryReader
 
 _FRAME = 1
 _SEGMENT, _UPDATE, _PARTITION_DELETE, _SNAPSHOT = range(4)
@@ -57,7 +58,7 @@ class SegmentUpdate:
 def decode(value: bytes) -> Segment | SegmentUpdate | None:
     """One record's value; None for those that are about no segment. Raises `TestbedError` for one in another form."""
     try:
-        reader = Reader(value)
+        reader = BinaryReader(value)
         frame, kind, version = reader.unsigned(), reader.unsigned(), reader.unsigned()
         if frame != _FRAME or version != 0:
             raise TestbedError(
@@ -87,7 +88,7 @@ def replay(known: dict[SegmentId, Segment], values: Iterable[bytes]) -> None:
             known[found.of] = replace(known[found.of], state=found.state)
 
 
-def _segment(reader: Reader) -> Segment:
+def _segment(reader: BinaryReader) -> Segment:
     of = _id(reader)
     start, end = _int(reader, 8), _int(reader, 8)
     broker = _int(reader, 4)
@@ -101,7 +102,7 @@ def _segment(reader: Reader) -> Segment:
     return Segment(of, start, end, size, broker, SegmentState(_int(reader, 1)))
 
 
-def _id(reader: Reader) -> SegmentId:
+def _id(reader: BinaryReader) -> SegmentId:
     topic = reader.take(reader.unsigned() - 1).decode("utf-8")
     topic_id = _uuid(reader)
     partition = _int(reader, 4)
@@ -111,16 +112,16 @@ def _id(reader: Reader) -> SegmentId:
     return found
 
 
-def _uuid(reader: Reader) -> str:
+def _uuid(reader: BinaryReader) -> str:
     """As Kafka writes it in words."""
     return base64.urlsafe_b64encode(reader.take(16)).decode("ascii").rstrip("=")
 
 
-def _int(reader: Reader, size: int) -> int:
+def _int(reader: BinaryReader, size: int) -> int:
     return int.from_bytes(reader.take(size), signed=True)
 
 
-def _tags(reader: Reader) -> None:
+def _tags(reader: BinaryReader) -> None:
     for _ in range(reader.unsigned()):
         reader.unsigned()
         reader.skip(reader.unsigned())

@@ -19,7 +19,7 @@ from results.spark.session import session
 from testbed.faults import Faults, parse_fault
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed
-from testbed.software.hadoop import s3a_jars
+from testbed.software.maven import s3a_jars
 from testbed.topology import loads
 from tests.containers.conftest import ROOT
 from tests.results.synthetic import Options, synthetic_run

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 
 from testbed.errors import TestbedError
-from testbed.setup.finding import Check, Finding
+from testbed.setup.check import Check, CheckFinding
 
 
 class FakeCheck(Check):
@@ -32,7 +32,7 @@ class FakeCheck(Check):
         self.journal = [] if journal is None else journal
         self.lock = threading.Lock()
 
-    def probe(self) -> Finding:
+    def probe(self) -> CheckFinding:
         if self.ok:
             return self.good("there")
         return self.bad(f"no {self.name}", required=self.required)

@@ -9,14 +9,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.setup.checks import capacity, engine, environment, kernel, minio, packages, permissions, platform, software
+from testbed.setup.check import CheckFinding
+from testbed.setup.checks import engine, machine, packages, software
 from testbed.setup.debian import os_release
-from testbed.setup.finding import Finding
 from testbed.software.commands import CommandError
-from testbed.software.engine import Engine, EngineError, Trouble
+from testbed.software.engine import EngineError, EngineSocket, Trouble
 
 
-def told(finding: Finding) -> str:
+def told(finding: CheckFinding) -> str:
     assert not finding.ok
     return f"{finding.what} | {finding.fix_command}"
 
@@ -27,43 +27,43 @@ def silence(
     def refuse(*_: object, **__: object) -> None:
         raise EngineError(message, trouble)
 
-    monkeypatch.setattr(Engine, "ping", refuse)
-    monkeypatch.setattr(Engine, "get", refuse)
+    monkeypatch.setattr(EngineSocket, "ping", refuse)
+    monkeypatch.setattr(EngineSocket, "get", refuse)
     monkeypatch.delenv("DOCKER_HOST", raising=False)
 
 
 def test_another_system_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(platform.sys, "platform", "darwin")
-    assert told(platform.Platform().probe()).startswith("this is darwin; the testbed shapes NICs with Linux's")
+    monkeypatch.setattr(machine.sys, "platform", "darwin")
+    assert told(machine.Platform().probe()).startswith("this is darwin; the testbed shapes NICs with Linux's")
 
 
 def test_root_without_capabilities_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     status = tmp_path / "status"
     status.write_text("Name:\tx\nCapEff:\t00000000a80425fb\n")
-    monkeypatch.setattr(permissions, "STATUS", status)
+    monkeypatch.setattr(machine, "STATUS", status)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert told(permissions.Permissions().probe()) == (
+    assert told(machine.Permissions().probe()) == (
         "root lacks CAP_NET_ADMIN and CAP_SYS_ADMIN, needed to lay and shape the containers' NICs"
         " | start this container with --privileged"
     )
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert told(permissions.Permissions().probe()).endswith("run as root: sudo ./run …")
+    assert told(machine.Permissions().probe()).endswith("run as root: sudo ./run …")
     status.write_text("CapEff:\t000001ffffffffff\n")
-    assert permissions.Permissions().probe().ok
+    assert machine.Permissions().probe().ok
 
 
 def test_too_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal:  8000000 kB\nMemAvailable:  2097152 kB\n")
-    monkeypatch.setattr(capacity, "MEMINFO", meminfo)
-    assert told(capacity.Memory().probe()).startswith("2.0 GiB available, 4 GiB needed")
+    monkeypatch.setattr(machine, "MEMINFO", meminfo)
+    assert told(machine.Memory().probe()).startswith("2.0 GiB available, 4 GiB needed")
 
 
 def test_too_little_disk_names_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     silence(monkeypatch, Trouble.ABSENT)
-    usage = SimpleNamespace(free=3 * capacity.GIB)
+    usage = SimpleNamespace(free=3 * machine.GIB)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
-    text = told(capacity.Disk().probe())
+    text = told(machine.DiskSpace().probe())
     assert f"{tmp_path / 'cache' / 'testbed'}: 3.0 GiB free; /var/lib/docker: 3.0 GiB free; 5 GiB needed" in text
     assert "XDG_CACHE_HOME" in text
 
@@ -82,7 +82,7 @@ def test_missing_programs_are_named_by_package(monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_engine_that_answers_needs_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "which", lambda program: None if program == "dockerd" else "/x")
-    monkeypatch.setattr(Engine, "ping", lambda *_: None)
+    monkeypatch.setattr(EngineSocket, "ping", lambda *_: None)
     assert packages.Packages().probe().ok
     silence(monkeypatch, Trouble.DENIED)
     assert packages.Packages().probe().ok
@@ -152,7 +152,7 @@ def test_a_started_daemon_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_pat
     program = tmp_path / "dockerd"
     program.write_text(f"#!/bin/sh\ntouch {marker}\n")
     program.chmod(0o755)
-    monkeypatch.setattr(Engine, "ping", ping)
+    monkeypatch.setattr(EngineSocket, "ping", ping)
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     monkeypatch.setattr(engine, "SYSTEMD", tmp_path / "absent")
     monkeypatch.setattr(engine, "which", lambda _: str(program))
@@ -163,20 +163,20 @@ def test_a_started_daemon_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_a_kernel_that_cannot_shape(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "which", lambda _: "/x")
-    monkeypatch.setattr(kernel, "try_kind", lambda kind: "" if kind == "veth" else "Specified qdisc kind is unknown")
-    finding = kernel.Kernel().probe()
+    monkeypatch.setattr(machine, "which", lambda _: "/x")
+    monkeypatch.setattr(machine, "try_kind", lambda kind: "" if kind == "veth" else "Specified qdisc kind is unknown")
+    finding = machine.KernelFeatures().probe()
     assert "htb (Specified qdisc kind is unknown), bfifo (" in told(finding)
     assert finding.fix_command == "modprobe bridge && modprobe sch_htb && modprobe sch_fifo"
     assert finding.required
-    optional = kernel.KernelDelay().probe()
+    optional = machine.KernelDelay().probe()
     assert not optional.required
     assert "delay and loss cannot be declared on this machine; rates can" in optional.what
 
 
 def test_the_kernel_is_not_judged_before_there_is_anything_to_try_it_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel, "which", lambda _: None)
-    assert "cannot be tried before ip, tc and unshare are installed" in told(kernel.Kernel().probe())
+    monkeypatch.setattr(machine, "which", lambda _: None)
+    assert "cannot be tried before ip, tc and unshare are installed" in told(machine.KernelFeatures().probe())
 
 
 def test_a_trial_that_fails_gives_the_kernels_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,18 +184,18 @@ def test_a_trial_that_fails_gives_the_kernels_words(monkeypatch: pytest.MonkeyPa
         return subprocess.CompletedProcess([], 2, "", "Error: Specified qdisc kind is unknown.\n")
 
     monkeypatch.setattr(subprocess, "run", refuse)
-    assert kernel.try_kind("netem") == "Specified qdisc kind is unknown"
+    assert machine.try_kind("netem") == "Specified qdisc kind is unknown"
 
 
 @pytest.mark.containers
 def test_this_kernel_can_shape_and_nothing_is_left_behind() -> None:
     before = {path.name for path in Path("/sys/class/net").iterdir()}
-    assert kernel.Kernel().probe().ok
+    assert machine.KernelFeatures().probe().ok
     assert not {"t0", "t1", "t2"} & ({path.name for path in Path("/sys/class/net").iterdir()} - before)
 
 
 def test_an_environment_that_is_not_made_yet() -> None:
-    assert "not made yet for this checkout, lock file and interpreter" in told(environment.PythonEnvironment().probe())
+    assert "not made yet for this checkout, lock file and interpreter" in told(packages.PythonEnvironment().probe())
 
 
 def test_software_that_is_not_there_yet(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,30 +221,32 @@ def test_os_release(tmp_path: Path) -> None:
 
 
 def test_go_is_needed_only_to_build_the_object_store(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minio, "cached_minio", lambda: None)
-    monkeypatch.setattr(minio, "go_version", lambda: (1, 19, 8))
-    found = minio.Go().probe()
+    monkeypatch.setattr(software, "cached_minio", lambda: None)
+    monkeypatch.setattr(software, "go_version", lambda: (1, 19, 8))
+    found = software.Go().probe()
     assert (found.ok, found.required) == (False, False)
     assert told(found).startswith("Go 1.19.8 is too old; 1.24 or newer builds the object store's server")
-    assert told(minio.MinioServer().probe()).endswith("| ./run testbed doctor --fix --with minio")
-    monkeypatch.setattr(minio, "cached_minio", lambda: SimpleNamespace(version="v1"))
-    assert minio.Go().probe().what == "not needed: the server is built"
-    assert minio.MinioServer().probe().what == "MinIO v1"
-    monkeypatch.setattr(minio, "go_version", lambda: (1, 26))
-    assert minio.Go().probe().what == "Go 1.26"
+    assert told(software.MinioServer().probe()).endswith("| ./run testbed doctor --fix --with minio")
+    monkeypatch.setattr(software, "cached_minio", lambda: SimpleNamespace(version="v1"))
+    assert software.Go().probe().what == "not needed: the server is built"
+    assert software.MinioServer().probe().what == "MinIO v1"
+    monkeypatch.setattr(software, "go_version", lambda: (1, 26))
+    assert software.Go().probe().what == "Go 1.26"
 
 
 def test_a_distribution_whose_go_is_too_old_is_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     installed: list[tuple[str, ...]] = []
-    monkeypatch.setattr(minio, "install", installed.append)
-    monkeypatch.setattr(minio, "has_apt", lambda: True)
-    monkeypatch.setattr(minio, "_offered", lambda: minio.parse_offered("  Candidate: 2:1.19~1\n"))
-    with pytest.raises(minio.CannotFix, match=r"the distribution has 1\.19: install Go 1\.24 or newer by hand"):
-        minio.Go().fix()
-    monkeypatch.setattr(minio, "_offered", lambda: minio.parse_offered("  Candidate: (none)\n"))
-    with pytest.raises(minio.CannotFix, match="the distribution has none"):
-        minio.Go().fix()
+    monkeypatch.setattr(software, "install", installed.append)
+    monkeypatch.setattr(software, "has_apt", lambda: True)
+    monkeypatch.setattr(software, "_offered_go", lambda: software.parse_offered_go("  Candidate: 2:1.19~1\n"))
+    with pytest.raises(software.CannotFix, match=r"the distribution has 1\.19: install Go 1\.24 or newer by hand"):
+        software.Go().fix()
+    monkeypatch.setattr(software, "_offered_go", lambda: software.parse_offered_go("  Candidate: (none)\n"))
+    with pytest.raises(software.CannotFix, match="the distribution has none"):
+        software.Go().fix()
     assert installed == []
-    monkeypatch.setattr(minio, "_offered", lambda: minio.parse_offered("  Installed: (none)\n  Candidate: 2:1.24~2\n"))
-    minio.Go().fix()
+    monkeypatch.setattr(
+        software, "_offered_go", lambda: software.parse_offered_go("  Installed: (none)\n  Candidate: 2:1.24~2\n")
+    )
+    software.Go().fix()
     assert installed == [("golang-go",)]

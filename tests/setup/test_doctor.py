@@ -3,10 +3,9 @@ import json
 import pytest
 from fakes.checks import FakeCheck
 
-from testbed.setup import doctor, main, ready
+from testbed.setup import doctor, fix, main
+from testbed.setup.check import FIX_ALL, ordered
 from testbed.setup.checks import catalogue
-from testbed.setup.finding import FIX_ALL
-from testbed.setup.graph import ordered
 
 GOOD = FakeCheck("disk", ok=True)
 
@@ -86,7 +85,7 @@ def test_what_only_its_need_can_mend_is_not_hopeless() -> None:
     def install() -> None:
         kernel.ok = True
 
-    assert ready.make_ready([FakeCheck("packages", during=install), kernel]).ok
+    assert fix.make_ready([FakeCheck("packages", during=install), kernel]).ok
 
 
 def test_a_failed_set_up_ends_with_69_the_reason_and_how_to_go_on(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testbed.setup import environment as env
-from testbed.setup.environment import CHECKOUT, Environment, environment, make, variables
+from testbed.setup.environment import CHECKOUT, VirtualEnvironment, environment, make, variables
 from testbed.software.commands import CommandError
 
 
@@ -22,7 +22,7 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def fake_build(wanted: Environment, log: Path) -> None:
+def fake_build(wanted: VirtualEnvironment, log: Path) -> None:
     (wanted.folder / "bin").mkdir(parents=True)
     wanted.python.touch()
 
@@ -39,7 +39,7 @@ def test_it_is_another_one_for_another_lock_file_or_checkout(checkout: Path, tmp
 def test_it_is_complete_only_when_made_to_the_end(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = environment(checkout)
 
-    def killed(made: Environment, log: Path) -> None:
+    def killed(made: VirtualEnvironment, log: Path) -> None:
         fake_build(made, log)
         (made.folder / "half").touch()
         raise KeyboardInterrupt
@@ -68,8 +68,8 @@ def test_old_environments_of_this_checkout_go_others_stay(checkout: Path, monkey
     monkeypatch.setattr(env, "_build", fake_build)
     old = environment(checkout)
     make(old)
-    recent = Environment(old.folder.with_name("venv-recent"), checkout)
-    foreign = Environment(old.folder.with_name("venv-foreign"), checkout / "other")
+    recent = VirtualEnvironment(old.folder.with_name("venv-recent"), checkout)
+    foreign = VirtualEnvironment(old.folder.with_name("venv-foreign"), checkout / "other")
     make(recent)
     make(foreign)
     long_ago = time.time() - 30 * 86_400

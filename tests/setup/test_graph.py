@@ -3,8 +3,7 @@ import threading
 import pytest
 from fakes.checks import FakeCheck
 
-from testbed.setup.finding import Check
-from testbed.setup.graph import Outcome, closure, ordered, probe_all, put_right
+from testbed.setup.check import Check, CheckOutcome, closure, ordered, probe_all, put_right
 
 
 class Notes:
@@ -23,7 +22,7 @@ class Notes:
         self.told.append(f"{check.name} failed")
 
 
-def fix(*checks: FakeCheck) -> Outcome:
+def fix(*checks: FakeCheck) -> CheckOutcome:
     return put_right(checks, probe_all(checks), Notes())
 
 

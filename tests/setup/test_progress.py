@@ -3,9 +3,8 @@ import logging
 
 from fakes.checks import FakeCheck
 
-from testbed.setup import estimates
-from testbed.setup.graph import probe_all, put_right
-from testbed.setup.progress import Progress
+from testbed.setup.check import probe_all, put_right
+from testbed.setup.fix import FixProgress, longest_chain_s
 
 
 class Terminal(io.StringIO):
@@ -14,7 +13,7 @@ class Terminal(io.StringIO):
 
 
 def run(out: io.StringIO, *checks: FakeCheck) -> None:
-    with Progress(checks, out) as progress:
+    with FixProgress(checks, out) as progress:
         put_right(checks, probe_all(checks), progress)
 
 
@@ -34,7 +33,7 @@ def test_on_a_terminal_one_block_is_redrawn_with_elapsed_and_estimate() -> None:
     out = Terminal()
     jars, image = FakeCheck("jars"), FakeCheck("image", "jars")
     jars.estimate_s, image.estimate_s = 20.0, 40.0  # type: ignore[misc]
-    progress = Progress([jars, image], out)
+    progress = FixProgress([jars, image], out)
     progress.expect(["jars", "image"])
     progress.begun(jars)
     (now,) = progress._begun_at.values()
@@ -49,7 +48,7 @@ def test_on_a_terminal_one_block_is_redrawn_with_elapsed_and_estimate() -> None:
 
 def test_a_step_that_takes_longer_than_estimated_never_promises_the_past() -> None:
     jars = FakeCheck("jars")
-    progress = Progress([jars], Terminal())
+    progress = FixProgress([jars], Terminal())
     progress.begun(jars)
     (now,) = progress._begun_at.values()
     assert progress.block(now + 100)[1].split() == ["ready", "in", "about", "1", "s"]
@@ -65,24 +64,9 @@ def test_warnings_of_the_work_are_shown_as_it_goes() -> None:
     assert "/x is damaged" in out.getvalue().splitlines()
 
 
-def test_the_next_estimate_is_what_was_measured() -> None:
-    estimates.remember({"jars": 12.34, "image": 50.0})
-    estimates.remember({"jars": 14.0})
-    assert estimates.measured() == {"jars": 14.0, "image": 50.0}
-    out = io.StringIO()
-    run(out, FakeCheck("jars"))
-    assert "making jars: begun (about 14 s)" in out.getvalue()
-
-
-def test_a_damaged_record_of_durations_is_as_good_as_none() -> None:
-    estimates.remember({"jars": 1.0})
-    estimates._file().write_text("[1,")
-    assert estimates.measured() == {}
-
-
 def test_the_whole_takes_as_long_as_its_longest_chain() -> None:
     needs = {"image": ("packages",), "jars": ("packages",), "archive": ("image", "jars"), "pip": ()}
     left = {"packages": 20.0, "image": 40.0, "jars": 10.0, "archive": 7.0, "pip": 30.0}
-    assert estimates.longest_chain_s(needs, left) == 67.0
-    assert estimates.longest_chain_s(needs, {"archive": 7.0, "jars": 2.0}) == 9.0
-    assert estimates.longest_chain_s(needs, {}) == 0.0
+    assert longest_chain_s(needs, left) == 67.0
+    assert longest_chain_s(needs, {"archive": 7.0, "jars": 2.0}) == 9.0
+    assert longest_chain_s(needs, {}) == 0.0

@@ -1,4 +1,4 @@
-from testbed.setup.registry import parse_pip_settings, uv_variables
+from testbed.setup.environment import parse_pip_settings, uv_variables
 
 LISTING = """\
 :env:.cert='/env.pem'

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from testbed.setup import testing
+from testbed.setup import main
 
 
 def stand_in(tmp_path, script):
@@ -20,28 +20,28 @@ def asked(tmp_path):
 
 
 def test_every_test_is_in_exactly_one_half():
-    together, alone = testing.parts([])
+    together, alone = main.test_commands([])
     assert "not containers and not nightly" in together
     assert "containers and not nightly" in alone
 
 
 def test_what_is_asked_for_goes_to_pytest_as_it_is(tmp_path):
     variables = stand_in(tmp_path, "exit 5")
-    assert testing.run(["-m", "nightly", "tests/x.py"], tmp_path, variables) == 5
+    assert main.run_tests(["-m", "nightly", "tests/x.py"], tmp_path, variables) == 5
     assert asked(tmp_path) == ["-m nightly tests/x.py"]
 
 
 def test_a_half_that_fails_does_not_hide_the_other(tmp_path):
     variables = stand_in(tmp_path, 'case "$2" in "not "*) exit 1;; esac')
-    assert testing.run([], tmp_path, variables) == 1
+    assert main.run_tests([], tmp_path, variables) == 1
     assert len(asked(tmp_path)) == 2
 
 
 def test_an_interrupt_is_the_end_of_it(tmp_path):
     variables = stand_in(tmp_path, "exit 2")
-    assert testing.run([], tmp_path, variables) == 2
+    assert main.run_tests([], tmp_path, variables) == 2
     assert len(asked(tmp_path)) == 1
 
 
 def test_both_halves_pass(tmp_path):
-    assert testing.run([], tmp_path, stand_in(tmp_path, f"exec {sys.executable} -c pass")) == 0
+    assert main.run_tests([], tmp_path, stand_in(tmp_path, f"exec {sys.executable} -c pass")) == 0

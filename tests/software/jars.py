@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.software import builds
+from testbed.software import kafka
 
 AGENT_BYTES = b"the agent"
 
@@ -93,7 +93,7 @@ def no_registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
                 (target / "log4j-api-2.25.4.jar").write_bytes(b"from the registry")
                 (target / "slf4j-api-9.9.9.jar").write_bytes(b"another than the build's")
 
-    monkeypatch.setattr(builds, "copy_jars", copy_jars)
+    monkeypatch.setattr(kafka, "copy_jars", copy_jars)
     digest = hashlib.sha256(AGENT_BYTES).hexdigest()
-    monkeypatch.setattr(builds, "known_digests", lambda: {"4.3.1": {str(builds.AGENT): digest}})
+    monkeypatch.setattr(kafka, "known_digests", lambda: {"4.3.1": {str(kafka.AGENT): digest}})
     return asked

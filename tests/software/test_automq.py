@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from testbed.errors import SoftwareError
 from testbed.software import automq
 from testbed.software.automq import VARIABLE, NoDistribution, Supplied, automq_release, jars_in, supplied, version_of
 from testbed.software.engine import EngineError, Trouble
-from testbed.software.errors import SoftwareError
 from testbed.software.kafka import kafka_release
 from tests.software.jars import clients, no_registry, packed, unpacked, write
 

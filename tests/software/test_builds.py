@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.software import builds
-from testbed.software.errors import SoftwareError
+from testbed.errors import SoftwareError
+from testbed.software import kafka
 from testbed.software.kafka import cached_release, kafka_release
 from testbed.software.release import JAR_TIME_S, Logging
 from tests.software.jars import checkout, clients, no_registry, packed, unpacked, write
@@ -58,7 +58,7 @@ def test_a_folder_built_again_is_another_build(tmp_path: Path) -> None:
 def test_an_unchanged_tarball_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tarball = packed(unpacked(tmp_path / "kafka"), tmp_path / "kafka.tgz")
     release = kafka_release(str(tarball))
-    monkeypatch.setattr(builds, "unpack", lambda *_: pytest.fail("unpacked again"))
+    monkeypatch.setattr(kafka, "unpack", lambda *_: pytest.fail("unpacked again"))
     assert kafka_release(str(tarball)) == release
 
 
@@ -77,7 +77,7 @@ def test_a_build_without_a_log_binding_gets_one_and_keeps_its_own_jars(tmp_path:
 
 
 def test_an_agent_that_is_not_the_known_one_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builds, "known_digests", lambda: {"4.3.1": {str(builds.AGENT): "0" * 64}})
+    monkeypatch.setattr(kafka, "known_digests", lambda: {"4.3.1": {str(kafka.AGENT): "0" * 64}})
     with pytest.raises(SoftwareError, match="is not the one this project knows"):
         kafka_release(str(unpacked(tmp_path / "kafka")))
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from testbed.errors import SoftwareError
 from testbed.software.cache import artefact, digests, existing
-from testbed.software.errors import SoftwareError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 

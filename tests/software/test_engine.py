@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.software.engine import Engine, EngineError, Trouble
+from testbed.software.engine import EngineError, EngineSocket, Trouble
 
 
 class FakeEngine(http.server.BaseHTTPRequestHandler):
@@ -49,7 +49,7 @@ class FakeEngine(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def fake(tmp_path: Path) -> Iterator[tuple[type[FakeEngine], Engine]]:
+def fake(tmp_path: Path) -> Iterator[tuple[type[FakeEngine], EngineSocket]]:
     class Handler(FakeEngine):
         answers: dict[str, tuple[int, bytes]] = {}  # noqa: RUF012
         asked: list[str] = []  # noqa: RUF012
@@ -63,7 +63,7 @@ def fake(tmp_path: Path) -> Iterator[tuple[type[FakeEngine], Engine]]:
     server = Server(str(tmp_path / "sock"), Handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    yield Handler, Engine(f"unix://{tmp_path / 'sock'}")
+    yield Handler, EngineSocket(f"unix://{tmp_path / 'sock'}")
     server.shutdown()
     server.server_close()
 
@@ -72,12 +72,12 @@ def frame(text: str, stream: int = 1) -> bytes:
     return struct.pack(">B3xI", stream, len(text)) + text.encode()
 
 
-def test_an_engine_that_answers(fake: tuple[type[FakeEngine], Engine]) -> None:
+def test_an_engine_that_answers(fake: tuple[type[FakeEngine], EngineSocket]) -> None:
     _, engine = fake
     engine.ping()
 
 
-def test_an_image_is_found_or_not(fake: tuple[type[FakeEngine], Engine]) -> None:
+def test_an_image_is_found_or_not(fake: tuple[type[FakeEngine], EngineSocket]) -> None:
     handler, engine = fake
     handler.answers["GET /images/node:1/json"] = (200, b'{"Id": "sha256:12"}')
     handler.answers["GET /images/node:2/json"] = (404, b'{"message": "No such image"}')
@@ -88,7 +88,7 @@ def test_an_image_is_found_or_not(fake: tuple[type[FakeEngine], Engine]) -> None
         engine.find_image("node:3")
 
 
-def test_labels_of_an_image(fake: tuple[type[FakeEngine], Engine]) -> None:
+def test_labels_of_an_image(fake: tuple[type[FakeEngine], EngineSocket]) -> None:
     handler, engine = fake
     handler.answers["GET /images/node:1/json"] = (200, b'{"Id": "sha256:12", "Config": {"Labels": {"a": "b"}}}')
     handler.answers["GET /images/node:2/json"] = (200, b'{"Id": "sha256:12", "Config": {"Labels": null}}')
@@ -97,7 +97,7 @@ def test_labels_of_an_image(fake: tuple[type[FakeEngine], Engine]) -> None:
 
 
 def test_an_import_sends_the_tar_and_reads_the_answer_to_its_end(
-    fake: tuple[type[FakeEngine], Engine],
+    fake: tuple[type[FakeEngine], EngineSocket],
 ) -> None:
     handler, engine = fake
     engine.import_image(io.BytesIO(b"tar" * 100_000), "node:1", ("LABEL a=b",))
@@ -117,13 +117,13 @@ def test_an_import_sends_the_tar_and_reads_the_answer_to_its_end(
         ("mirror:5000/node:7", "fromImage=mirror%3A5000%2Fnode&tag=7"),
     ],
 )
-def test_a_pull_names_image_and_tag(fake: tuple[type[FakeEngine], Engine], reference: str, query: str) -> None:
+def test_a_pull_names_image_and_tag(fake: tuple[type[FakeEngine], EngineSocket], reference: str, query: str) -> None:
     handler, engine = fake
     engine.pull_image(reference)
     assert handler.asked == [f"POST /images/create?{query}"]
 
 
-def test_a_container_is_removed_whatever_happens(fake: tuple[type[FakeEngine], Engine]) -> None:
+def test_a_container_is_removed_whatever_happens(fake: tuple[type[FakeEngine], EngineSocket]) -> None:
     handler, engine = fake
     handler.answers["POST /containers/create"] = (201, b'{"Id": "c1"}')
     with pytest.raises(ZeroDivisionError), engine.container({"Image": "x"}):
@@ -132,7 +132,7 @@ def test_a_container_is_removed_whatever_happens(fake: tuple[type[FakeEngine], E
     assert handler.asked[-1] == "DELETE /containers/c1?force=1&v=1"
 
 
-def test_a_container_that_does_not_start_is_removed_too(fake: tuple[type[FakeEngine], Engine]) -> None:
+def test_a_container_that_does_not_start_is_removed_too(fake: tuple[type[FakeEngine], EngineSocket]) -> None:
     handler, engine = fake
     handler.answers["POST /containers/create"] = (201, b'{"Id": "c1"}')
     handler.answers["POST /containers/c1/start"] = (500, b'{"message": "no such mount"}')
@@ -141,7 +141,7 @@ def test_a_container_that_does_not_start_is_removed_too(fake: tuple[type[FakeEng
     assert handler.asked[-1] == "DELETE /containers/c1?force=1&v=1"
 
 
-def test_the_output_is_cut_into_lines_not_into_frames(fake: tuple[type[FakeEngine], Engine]) -> None:
+def test_the_output_is_cut_into_lines_not_into_frames(fake: tuple[type[FakeEngine], EngineSocket]) -> None:
     handler, engine = fake
     handler.answers["POST /containers/create"] = (201, b'{"Id": "c1"}')
     framed = frame("one\ntw") + frame("o\n", 2) + frame("three")
@@ -152,7 +152,7 @@ def test_the_output_is_cut_into_lines_not_into_frames(fake: tuple[type[FakeEngin
 
 def test_no_engine_installed_or_started(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="no container engine at unix://") as caught:
-        Engine(f"unix://{tmp_path / 'absent'}").ping()
+        EngineSocket(f"unix://{tmp_path / 'absent'}").ping()
     assert caught.value.trouble is Trouble.ABSENT
 
 
@@ -160,7 +160,7 @@ def test_a_socket_that_nobody_listens_on(tmp_path: Path) -> None:
     path = tmp_path / "stale"
     socketserver.UnixStreamServer(str(path), FakeEngine).server_close()
     with pytest.raises(EngineError, match="nothing listens at unix://") as caught:
-        Engine(f"unix://{path}").ping()
+        EngineSocket(f"unix://{path}").ping()
     assert caught.value.trouble is Trouble.SILENT
 
 
@@ -170,18 +170,18 @@ def test_a_socket_this_user_may_not_open(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr("testbed.software.engine._UnixConnection.connect", denied)
     with pytest.raises(EngineError, match=r"unix:///x: permission denied") as caught:
-        Engine("unix:///x").ping()
+        EngineSocket("unix:///x").ping()
     assert caught.value.trouble is Trouble.DENIED
 
 
 @pytest.mark.parametrize("address", ["tcp://build.example.org:2375", "ssh://me@there"])
 def test_an_engine_on_another_machine_is_refused(address: str) -> None:
     with pytest.raises(EngineError, match="the engine must be on this machine"):
-        Engine(address).ping()
+        EngineSocket(address).ping()
 
 
 def test_the_address_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///elsewhere.sock")
-    assert Engine.from_environment().address == "unix:///elsewhere.sock"
+    assert EngineSocket.from_environment().address == "unix:///elsewhere.sock"
     monkeypatch.delenv("DOCKER_HOST")
-    assert Path(Engine.from_environment().address.removeprefix("unix://")) == Path("/var/run/docker.sock")
+    assert Path(EngineSocket.from_environment().address.removeprefix("unix://")) == Path("/var/run/docker.sock")

@@ -2,8 +2,8 @@ import base64
 
 import pytest
 
-from testbed.software.errors import SoftwareError
-from testbed.software.features import feature_levels, lowest
+from testbed.errors import SoftwareError
+from testbed.software.format import feature_levels, lowest
 
 # What `kafka-storage format` of these releases wrote.
 OLDER = base64.b64decode(

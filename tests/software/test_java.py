@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.software import java
-from testbed.software.java import find_java, major_version
+from testbed.software import commands
+from testbed.software.commands import find_java, major_version
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_one_that_is_too_old_is_passed_over(tmp_path: Path, monkeypatch: pytest.
     install(tmp_path / "jvm" / "recent", "21.0.1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jvm" / "old"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(java, "JVM_FOLDER", tmp_path / "jvm")
+    monkeypatch.setattr(commands, "JVM_FOLDER", tmp_path / "jvm")
     found = find_java()
     assert found is not None
     assert (found.home, found.major) == (tmp_path / "jvm" / "recent", 21)

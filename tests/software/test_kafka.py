@@ -3,12 +3,11 @@ from pathlib import Path
 
 import pytest
 
+from testbed.errors import SoftwareError
 from testbed.software import kafka
-from testbed.software.errors import SoftwareError
 from testbed.software.kafka import kafka_release
-from testbed.software.known import known_digests, verify
 from testbed.software.maven import NotInRegistry
-from testbed.software.release import AGENT, LOG4J, Logging, logging_of, missing_binding
+from testbed.software.release import AGENT, LOG4J, Logging, known_digests, logging_of, missing_binding, verify
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ class FakeEngine:
 
 def with_engine(monkeypatch, *there):
     engine = FakeEngine(there=there)
-    monkeypatch.setattr(minio.Engine, "from_environment", lambda: engine)
+    monkeypatch.setattr(minio.EngineSocket, "from_environment", lambda: engine)
 
 
 def compiled(monkeypatch, version="go version"):

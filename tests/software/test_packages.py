@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.software.errors import SoftwareError
-from testbed.software.packages import contents_digest, installed
+from testbed.errors import SoftwareError
+from testbed.software.image import contents_digest, installed_packages
 
 STATUS = """\
 Package: tini
@@ -40,7 +40,7 @@ def made(path: Path, status: str | None, at: int) -> Path:
 
 
 def test_what_is_installed_in_order() -> None:
-    assert installed(STATUS) == ("less 590-2 amd64", "tini 0.19.0-1 amd64")
+    assert installed_packages(STATUS) == ("less 590-2 amd64", "tini 0.19.0-1 amd64")
 
 
 def test_two_that_were_made_at_different_times_are_alike_and_a_newer_package_is_not(tmp_path: Path) -> None:

@@ -2,11 +2,10 @@
 
 import pytest
 
-from testbed.software.cds import cds_archive
-from testbed.software.engine import LABEL, Engine
+from testbed.software.engine import LABEL, EngineSocket
 from testbed.software.format import bootstrap_checkpoint, meta_properties, new_id, run_format
 from testbed.software.image import node_image
-from testbed.software.jvm import broker_command, mounts
+from testbed.software.jvm import broker_command, cds_archive, mounts
 from testbed.software.kafka import kafka_release
 
 pytestmark = pytest.mark.containers
@@ -57,7 +56,7 @@ def test_the_archive_is_used_also_with_the_agent() -> None:
             "Binds": [mount.bind for mount in mounts(release, archive)],
         },
     }
-    with Engine.from_environment().container(definition) as container:
+    with EngineSocket.from_environment().container(definition) as container:
         loaded = [
             line for line in container.output() if " kafka.Kafka$ source:" in line or " kafka.Kafka source:" in line
         ]

@@ -6,10 +6,17 @@ import zipfile
 
 import pytest
 
+from testbed.errors import SoftwareError
 from testbed.software import rsm
-from testbed.software.errors import SoftwareError
-from testbed.software.implementers import implementer, implementers
-from testbed.software.rsm import INTERFACE, SOURCES, remote_storage_manager, run_maven, sources_digest
+from testbed.software.rsm import (
+    INTERFACE,
+    SOURCES,
+    implementer,
+    implementers,
+    remote_storage_manager,
+    run_maven,
+    sources_digest,
+)
 
 WANTED = INTERFACE.replace(".", "/")
 ABSTRACT, IS_INTERFACE, PUBLIC = 0x0400, 0x0200, 0x0001

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.software.errors import SoftwareError
+from testbed.errors import SoftwareError
 from testbed.software.source import Kind, is_path, parse_source, too_old
 
 

@@ -4,12 +4,12 @@ As `kip73-bounce`, from which it differs in what is started again; `to=same` is 
 which an upgrade is held. The controller comes last. A broker that does not come back is given back what it had.
 """
 
+from testbed.errors import SoftwareError
 from testbed.experiments.during import During
 from testbed.experiments.experiment import Parameter, Value, one_of
 from testbed.experiments.kip73 import Hosts, Settings, inbound, number, parameters, scenario
 from testbed.experiments.stages import one_of_two
 from testbed.experiments.upgrading import SAME, during
-from testbed.software.errors import SoftwareError
 from testbed.software.source import parse_source
 from testbed.units import parse_duration
 

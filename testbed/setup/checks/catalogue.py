@@ -2,16 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 
-from testbed.setup.checks.capacity import Disk, Memory
+from testbed.setup.check import Check
 from testbed.setup.checks.engine import ContainerEngine
-from testbed.setup.checks.environment import PythonEnvironment
-from testbed.setup.checks.kernel import Kernel, KernelDelay
-from testbed.setup.checks.minio import Go, MinioServer
-from testbed.setup.checks.packages import Packages, PythonPackages
-from testbed.setup.checks.permissions import Permissions
-from testbed.setup.checks.platform import Platform
-from testbed.setup.checks.software import JavaRuntime, KafkaJars, NodeImage, QuickStart
-from testbed.setup.finding import Check
+from testbed.setup.checks.machine import DiskSpace, KernelDelay, KernelFeatures, Memory, Permissions, Platform
+from testbed.setup.checks.packages import Packages, PythonEnvironment, PythonPackages
+from testbed.setup.checks.software import Go, JavaRuntime, KafkaJars, MinioServer, NodeImage, QuickStart
 
 OPTIONAL: Mapping[str, tuple[type[Check], ...]] = {"minio": (Go, MinioServer)}
 """What not every command needs, by the name with which the doctor is asked for it."""
@@ -23,11 +18,11 @@ def all_checks(names: Iterable[str] = ()) -> tuple[Check, ...]:
         Platform(),
         Permissions(),
         Memory(),
-        Disk(),
+        DiskSpace(),
         PythonPackages(),
         PythonEnvironment(),
         Packages(),
-        Kernel(),
+        KernelFeatures(),
         KernelDelay(),
         ContainerEngine(),
         JavaRuntime(),

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from results.contract import durable
 from testbed.paths import cache_dir, state_dir
+from testbed.setup.check import CannotFix, Check, CheckFinding
 from testbed.setup.debian import which
-from testbed.setup.finding import CannotFix, Check, Finding
 from testbed.software.commands import CommandError, run_logged, tail
-from testbed.software.engine import Engine, EngineError, Trouble
+from testbed.software.engine import EngineError, EngineSocket, Trouble
 
 SYSTEMD = Path("/run/systemd/system")
 START_TIMEOUT_S = 60.0
@@ -26,9 +26,9 @@ class ContainerEngine(Check):
     doing = "starting the container engine"
     estimate_s = 3.0
 
-    def probe(self) -> Finding:
+    def probe(self) -> CheckFinding:
         """Ask it for a sign of life."""
-        engine = Engine.from_environment()
+        engine = EngineSocket.from_environment()
         try:
             engine.ping()
         except EngineError as error:
@@ -39,7 +39,7 @@ class ContainerEngine(Check):
         """Start it, and wait until it answers."""
         with durable.lock(cache_dir() / ".engine.lock"):
             try:
-                Engine.from_environment().ping()
+                EngineSocket.from_environment().ping()
             except EngineError as error:
                 if error.trouble not in (Trouble.ABSENT, Trouble.SILENT) or os.environ.get("DOCKER_HOST"):
                     raise CannotFix(": ".join(explained(error))) from error
@@ -85,7 +85,7 @@ def _wait(daemon: "subprocess.Popen[bytes] | None", log: Path) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while True:
         try:
-            Engine.from_environment().ping()
+            EngineSocket.from_environment().ping()
             return
         except EngineError as error:
             if daemon is not None and daemon.poll() is not None:

@@ -1,4 +1,4 @@
-"""Programs from the distribution's packages."""
+"""Checks of Debian's packages and of the Python environment made with them."""
 
 import json
 import sysconfig
@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
+from testbed.setup.check import Check, CheckFinding
 from testbed.setup.debian import has_apt, install, os_release, which
-from testbed.setup.finding import Check, Finding
-from testbed.software.engine import Engine, EngineError, Trouble
-from testbed.software.java import find_java
+from testbed.setup.environment import environment, make
+from testbed.software.commands import find_java
+from testbed.software.engine import EngineError, EngineSocket, Trouble
 
 DAEMON_JSON = Path("/etc/docker/daemon.json")
 # From the range set aside for tests (RFC 2544), so that no network of the machine's is shadowed.
@@ -32,7 +33,7 @@ class PythonPackages(Check):
     doing = "installing Python's packages"
     estimate_s = 8.0
 
-    def probe(self) -> Finding:
+    def probe(self) -> CheckFinding:
         """Look for venv, ensurepip, Python.h and cc."""
         missing = missing_for_python()
         if not missing:
@@ -53,7 +54,7 @@ class Packages(Check):
     doing = "installing Debian packages"
     estimate_s = 20.0
 
-    def probe(self) -> Finding:
+    def probe(self) -> CheckFinding:
         """Look for each program; the engine's only where none answers."""
         missing = missing_packages()
         if not missing:
@@ -100,7 +101,7 @@ def engine_there() -> bool:
     if which("dockerd") is not None:
         return True
     try:
-        Engine.from_environment().ping()
+        EngineSocket.from_environment().ping()
     except EngineError as error:
         # One that refuses or lies elsewhere is there: another one beside it would mend nothing.
         return error.trouble in (Trouble.DENIED, Trouble.ELSEWHERE, Trouble.FAILED)
@@ -122,3 +123,24 @@ def _command(missing: Iterable[str]) -> str:
 
 def _unique(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
+
+
+class PythonEnvironment(Check):
+    """Every Python dependency, at the version in the lock file."""
+
+    name = "python environment"
+    needs = ("python packages", "disk")
+    fixable = True
+    doing = "installing Python dependencies"
+    estimate_s = 90.0
+
+    def probe(self) -> CheckFinding:
+        """Whether it was made to the end."""
+        wanted = environment()
+        if wanted.complete:
+            return self.good(str(wanted.folder))
+        return self.bad("not made yet for this checkout, lock file and interpreter")
+
+    def fix(self) -> None:
+        """Make it."""
+        make(environment())

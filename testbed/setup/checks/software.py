@@ -1,12 +1,17 @@
-"""What brokers run on: Java, the node image, Kafka's jars, the class-data archive."""
+"""Checks of what brokers run on: Java, node image, Kafka's jars, class-data archive, and the object store's server."""
 
-from testbed.setup.finding import CannotFix, Check, Finding
-from testbed.software.cds import cached_archive, cds_archive
-from testbed.software.engine import Engine, EngineError
+import re
+import subprocess
+
+from testbed.setup.check import CannotFix, Check, CheckFinding
+from testbed.setup.debian import has_apt, install, which
+from testbed.software.commands import OLDEST_JAVA, find_java
+from testbed.software.engine import EngineError, EngineSocket
 from testbed.software.format import bootstrap_checkpoint, cached_checkpoint
 from testbed.software.image import local_image, node_image
-from testbed.software.java import MINIMUM, find_java
+from testbed.software.jvm import cached_archive, cds_archive
 from testbed.software.kafka import DEFAULT_KAFKA, cached_release, kafka_release
+from testbed.software.minio import BUILD_S, GO, cached_minio, go_version, minio
 
 
 class JavaRuntime(Check):
@@ -15,12 +20,12 @@ class JavaRuntime(Check):
     name = "java"
     needs = ("packages",)
 
-    def probe(self) -> Finding:
+    def probe(self) -> CheckFinding:
         """Look for one that is new enough."""
         java = find_java()
         if java is not None:
             return self.good(f"Java {java.major} in {java.home}")
-        return self.bad(f"no Java {MINIMUM} or newer", "apt-get install openjdk-17-jre-headless")
+        return self.bad(f"no Java {OLDEST_JAVA} or newer", "apt-get install openjdk-17-jre-headless")
 
 
 class NodeImage(Check):
@@ -30,12 +35,12 @@ class NodeImage(Check):
     needs = ("packages", "container engine", "disk")
     fixable = True
     doing = "making the node image"
-    estimate_s = 40.0
+    estimate_s = 80.0
 
-    def probe(self) -> Finding:
+    def probe(self) -> CheckFinding:
         """Whether the engine has it."""
         try:
-            image = local_image(Engine.from_environment())
+            image = local_image(EngineSocket.from_environment())
         except EngineError as error:
             return self.bad(f"cannot be looked for: {error}")
         return self.good(image.tag) if image else self.bad("the engine does not have it yet")
@@ -54,7 +59,7 @@ class KafkaJars(Check):
     doing = f"fetching Kafka {DEFAULT_KAFKA}"
     estimate_s = 15.0
 
-    def probe(self) -> Finding:
+    def probe(self) -> CheckFinding:
         """Whether they are cached, each with the right digest."""
         release = cached_release()
         if release is None:
@@ -75,11 +80,11 @@ class QuickStart(Check):
     doing = "preparing fast broker starts"
     estimate_s = 10.0
 
-    def probe(self) -> Finding:
+    def probe(self) -> CheckFinding:
         """Whether both are cached for this release and image."""
         release = cached_release()
         try:
-            image = local_image(Engine.from_environment())
+            image = local_image(EngineSocket.from_environment())
         except EngineError as error:
             return self.bad(f"cannot be looked for: {error}")
         if release is None or image is None:
@@ -91,8 +96,76 @@ class QuickStart(Check):
     def fix(self) -> None:
         """Make both."""
         release = cached_release()
-        image = local_image(Engine.from_environment())
+        image = local_image(EngineSocket.from_environment())
         if release is None or image is None:
             raise CannotFix("the jars or the image are gone again")
         bootstrap_checkpoint(release)
         cds_archive(release, image)
+
+
+GO_PACKAGE = "golang-go"
+_GO_NEEDED = ".".join(map(str, GO))
+
+
+class Go(Check):
+    """What the server is built with, where no registry has its image."""
+
+    name = "go"
+    needs = ("packages",)
+    fixable = True
+    doing = "installing Go"
+    estimate_s = 30.0
+
+    def probe(self) -> CheckFinding:
+        """Whether there is one that is new enough; none is needed where the binary is there."""
+        found = go_version()
+        if found is not None and found >= GO:
+            return self.good(f"Go {'.'.join(map(str, found))}")
+        if cached_minio() is not None:
+            return self.good("not needed: the server is built")
+        what = "no Go" if found is None else f"Go {'.'.join(map(str, found))} is too old"
+        return self.bad(f"{what}; {_GO_NEEDED} or newer builds the object store's server", required=False)
+
+    def fix(self) -> None:
+        """Install the distribution's, if that is new enough."""
+        offered = _offered_go() if has_apt() else None
+        if offered is None or offered < GO:
+            there = "has none" if offered is None else f"has {'.'.join(map(str, offered))}"
+            raise CannotFix(
+                f"the distribution {there}: install Go {_GO_NEEDED} or newer by hand, so that `go` is on PATH"
+            )
+        install((GO_PACKAGE,))
+
+
+class MinioServer(Check):
+    """The server's binary."""
+
+    name = "object store"
+    needs = ("go", "container engine", "disk")
+    fixable = True
+    doing = "building the object store's server"
+    estimate_s = BUILD_S
+
+    def probe(self) -> CheckFinding:
+        """Whether it is cached."""
+        found = cached_minio()
+        if found is None:
+            return self.bad("its server, MinIO, is not built yet", "./run testbed doctor --fix --with minio")
+        return self.good(f"MinIO {found.version}")
+
+    def fix(self) -> None:
+        """Take it from its image, or build it."""
+        minio()
+
+
+def _offered_go() -> tuple[int, ...] | None:
+    """The version of Go that the distribution's package would bring."""
+    policy = which("apt-cache") or "apt-cache"
+    said = subprocess.run([policy, "policy", GO_PACKAGE], capture_output=True, text=True, check=False).stdout
+    return parse_offered_go(said)
+
+
+def parse_offered_go(policy: str) -> tuple[int, ...] | None:
+    """Of what `apt-cache policy golang-go` prints (`Candidate: 2:1.24~2`): (1, 24)."""
+    found = re.search(r"Candidate: (?:\d+:)?(\d+)\.(\d+)", policy)
+    return (int(found[1]), int(found[2])) if found else None

@@ -1,14 +1,61 @@
-"""Fixes run side by side, each as soon as what it needs is in place."""
+"""A check of the machine: its probe, its fix, and the order in which fixes run.
+
+Fixes run side by side, each as soon as what it needs is in place.
+"""
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from testbed.errors import TestbedError
-from testbed.setup.finding import Check, Finding
+
+EX_UNAVAILABLE = 69
+FIX_ALL = "./run testbed doctor --fix"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFinding:
+    """What a check found: `what` in a sentence, and the command that mends it ("" where none can)."""
+
+    name: str
+    ok: bool
+    what: str
+    fix_command: str = ""
+    required: bool = True
+
+
+class CannotFix(TestbedError):
+    """No program can mend this; the finding says what a person can do."""
+
+
+class Check(ABC):
+    """One thing a machine needs. A new check is one class in one file of `testbed/setup/checks`."""
+
+    name: ClassVar[str]
+    needs: ClassVar[tuple[str, ...]] = ()
+    fixable: ClassVar[bool] = False
+    doing: ClassVar[str] = ""  # what `fix` does, for people: "installing …"
+    estimate_s: ClassVar[float] = 1.0  # of `fix`, for the progress; measured on two cores
+
+    @abstractmethod
+    def probe(self) -> CheckFinding:
+        """Look, changing nothing; fast. Never raises for what is merely absent."""
+
+    def fix(self) -> None:
+        """Put it right; raises TestbedError when that fails. Only called where `fixable`."""
+        raise CannotFix(self.probe().what)
+
+    def good(self, what: str) -> CheckFinding:
+        """A finding that all is well."""
+        return CheckFinding(self.name, True, what)
+
+    def bad(self, what: str, fix_command: str = "", *, required: bool = True) -> CheckFinding:
+        """A finding that something is amiss; `fix_command` defaults to the doctor's own when it can."""
+        return CheckFinding(self.name, False, what, fix_command or (FIX_ALL if self.fixable else ""), required)
 
 
 class Observer(Protocol):
@@ -25,10 +72,10 @@ class Observer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """The findings after fixing, in the order of the checks, and why fixes failed, by name of check."""
 
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckFinding, ...]
     failures: Mapping[str, str]
 
     @property
@@ -74,19 +121,19 @@ def ancestors(checks: Sequence[Check]) -> dict[str, frozenset[str]]:
     return found
 
 
-def probe_all(checks: Sequence[Check]) -> tuple[Finding, ...]:
+def probe_all(checks: Sequence[Check]) -> tuple[CheckFinding, ...]:
     """All findings, the probes side by side."""
     with ThreadPoolExecutor(max_workers=len(checks) or 1) as pool:
         return tuple(pool.map(lambda check: check.probe(), checks))
 
 
-def put_right(checks: Sequence[Check], found: Sequence[Finding], observer: Observer) -> Outcome:
+def put_right(checks: Sequence[Check], found: Sequence[CheckFinding], observer: Observer) -> CheckOutcome:
     """Fix what `found` says is amiss and can be fixed; a check is looked at again before and after its fix.
 
     A check whose needs could not be put right is not tried; one failure does not stop what is
     independent of it.
     """
-    state = _State({finding.name: finding for finding in found}, {})
+    state = _FixState({finding.name: finding for finding in found}, {})
     todo = [check for check in ordered(checks) if not state.findings[check.name].ok]
     running: dict[Future[None], Check] = {}
     before = ancestors(checks)
@@ -102,24 +149,24 @@ def put_right(checks: Sequence[Check], found: Sequence[Finding], observer: Obser
             for future in finished:
                 del running[future]
                 future.result()
-    return Outcome(tuple(state.findings[check.name] for check in checks), dict(state.failures))
+    return CheckOutcome(tuple(state.findings[check.name] for check in checks), dict(state.failures))
 
 
-class _State:
-    def __init__(self, findings: dict[str, Finding], failures: dict[str, str]) -> None:
+class _FixState:
+    def __init__(self, findings: dict[str, CheckFinding], failures: dict[str, str]) -> None:
         self.findings = findings
         self.failures = failures
         self.lock = threading.Lock()
 
 
-def _put_one_right(check: Check, state: _State, observer: Observer) -> None:
+def _put_one_right(check: Check, state: _FixState, observer: Observer) -> None:
     with state.lock:
         lacking = [n for n in check.needs if not state.findings[n].ok and state.findings[n].required]
     if lacking:
         with state.lock:
             old = state.findings[check.name]
             what = f"{old.what} (not tried, since this failed: {', '.join(lacking)})"
-            state.findings[check.name] = Finding(check.name, False, what, old.fix_command, old.required)
+            state.findings[check.name] = CheckFinding(check.name, False, what, old.fix_command, old.required)
         return
     finding = check.probe()  # what it needs may have been put right since
     if not finding.ok and check.fixable:
@@ -128,7 +175,7 @@ def _put_one_right(check: Check, state: _State, observer: Observer) -> None:
         state.findings[check.name] = finding
 
 
-def _fixed(check: Check, finding: Finding, state: _State, observer: Observer) -> Finding:
+def _fixed(check: Check, finding: CheckFinding, state: _FixState, observer: Observer) -> CheckFinding:
     observer.begun(check)
     begun = time.monotonic()
     try:

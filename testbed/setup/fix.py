@@ -1,34 +1,68 @@
-"""Progress for people: one block redrawn on a terminal, plain lines anywhere else."""
+"""Fixes what checks find amiss, and shows the progress: one block redrawn on a terminal, plain lines elsewhere."""
 
 import logging
 import shutil
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self, TextIO
 
-from testbed.setup import estimates
-from testbed.setup.finding import Check
+from testbed.setup.check import FIX_ALL, Check, CheckFinding, CheckOutcome, probe_all, put_right
+
+
+def make_ready(checks: Sequence[Check], out: TextIO | None = None) -> CheckOutcome:
+    """Probe, then fix what can be fixed. Nothing is begun when something required can never be fixed."""
+    out = out or sys.stderr
+    found = probe_all(checks)
+    hopeless = [
+        finding for finding in found if not finding.ok and finding.required and _hopeless(finding, checks, found)
+    ]
+    if hopeless:
+        return CheckOutcome(found, {finding.name: finding.what for finding in hopeless})
+    lacking = [finding.name for finding in found if not finding.ok]
+    if not any(check.name in lacking and check.fixable for check in checks):
+        return CheckOutcome(found, {})
+    with FixProgress(checks, out) as progress:
+        progress.expect([check.name for check in checks if check.name in lacking and check.fixable])
+        return put_right(checks, found, progress)
+
+
+def tell_failures(outcome: CheckOutcome, out: TextIO | None = None) -> None:
+    """Why the machine is not ready: each required finding that is left, with its reason and its remedy."""
+    out = out or sys.stderr
+    for finding in outcome.findings:
+        if not finding.ok and finding.required:
+            why = outcome.failures.get(finding.name, finding.what)
+            out.write(f"{finding.name}: {why}\n")
+            if finding.fix_command and finding.fix_command != FIX_ALL:
+                out.write(f"  to mend it: {finding.fix_command}\n")
+
+
+def _hopeless(finding: CheckFinding, checks: Sequence[Check], found: Sequence[CheckFinding]) -> bool:
+    """Not fixable itself, and nothing it needs is about to be fixed."""
+    by_name = {check.name: check for check in checks}
+    lacking = {f.name for f in found if not f.ok}
+    check = by_name[finding.name]
+    return not check.fixable and not any(need in lacking and by_name[need].fixable for need in check.needs)
+
 
 REDRAW_S = 0.5
 
 
-class Progress:
+class FixProgress:
     """An observer of fixes. As a context manager it also shows the warnings logged meanwhile."""
 
     def __init__(self, checks: Sequence[Check], out: TextIO | None = None) -> None:
         self._out = out or sys.stderr
         self._terminal = self._out.isatty()
         self._needs = {check.name: check.needs for check in checks}
-        known = estimates.measured()
-        self._estimate_s = {check.name: known.get(check.name, check.estimate_s) for check in checks}
+        self._estimate_s = {check.name: check.estimate_s for check in checks}
         self._lock = threading.RLock()
         self._begun_at: dict[str, float] = {}
         self._labels: dict[str, str] = {}
         self._pending: set[str] = set()
-        self.durations_s: dict[str, float] = {}
         self._drawn = 0
         self._stop = threading.Event()
         self._painter: threading.Thread | None = None
@@ -50,7 +84,6 @@ class Progress:
 
     def done(self, check: Check, seconds: float) -> None:
         """A fix is done."""
-        self.durations_s[check.name] = seconds
         self._ended(check, f"done in {seconds:.0f} s")
 
     def failed(self, check: Check, seconds: float) -> None:
@@ -78,8 +111,6 @@ class Progress:
         with self._lock:
             self._erase()
         logging.getLogger("testbed").removeHandler(self._handler)
-        if self.durations_s:
-            estimates.remember(self.durations_s)
 
     def block(self, now: float) -> list[str]:
         """The lines of the block at monotonic time `now`."""
@@ -91,7 +122,7 @@ class Progress:
             lines.append(f"  {self._labels[name]:<44} {elapsed:4.0f} s of about {self._estimate_s[name]:.0f} s")
         if not lines:
             return []
-        return [*lines, f"  {'ready in':<44} about {estimates.longest_chain_s(self._needs, left_s):.0f} s"]
+        return [*lines, f"  {'ready in':<44} about {longest_chain_s(self._needs, left_s):.0f} s"]
 
     def _ended(self, check: Check, how: str) -> None:
         with self._lock:
@@ -124,8 +155,17 @@ class Progress:
             self._drawn = 0
 
 
+def longest_chain_s(needs: Mapping[str, tuple[str, ...]], left_s: Mapping[str, float]) -> float:
+    """Return the seconds until all steps in `left_s` are done, each after those it needs; other steps take none."""
+
+    def until(name: str) -> float:
+        return left_s.get(name, 0.0) + max((until(need) for need in needs.get(name, ())), default=0.0)
+
+    return max((until(name) for name in left_s), default=0.0)
+
+
 class _Handler(logging.Handler):
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: FixProgress) -> None:
         super().__init__(logging.WARNING)
         self._progress = progress
 

@@ -1,0 +1,190 @@
+"""Checks of the machine: system, permissions, memory, disk, and kernel features.
+
+Each kernel feature is tried in a network namespace of its own.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from testbed.paths import cache_dir
+from testbed.setup.check import Check, CheckFinding
+from testbed.setup.debian import has_apt, os_release, which
+from testbed.software.engine import EngineError, EngineSocket
+
+
+class Platform(Check):
+    """Linux, since containers, veth pairs and tc are its own."""
+
+    name = "platform"
+
+    def probe(self) -> CheckFinding:
+        """Other Linux distributions work when the programs are there; Debian's are installed."""
+        if sys.platform != "linux":
+            return self.bad(
+                f"this is {sys.platform}; the testbed shapes NICs with Linux's traffic control",
+                "run it on Linux: Debian 12, in a virtual machine if need be",
+            )
+        told = os_release().get("PRETTY_NAME", "Linux")
+        return self.good(told if has_apt() else f"{told}: no apt-get, so missing programs are yours to install")
+
+
+NEEDED = {12: "CAP_NET_ADMIN", 21: "CAP_SYS_ADMIN"}
+STATUS = Path("/proc/self/status")
+
+
+class Permissions(Check):
+    """Laying links between network namespaces takes root, or its capabilities."""
+
+    name = "permissions"
+    needs = ("platform",)
+
+    def probe(self) -> CheckFinding:
+        """Compare the effective capabilities with those needed."""
+        held = effective_capabilities(STATUS.read_text(encoding="ascii") if STATUS.exists() else "")
+        lacking = [name for bit, name in NEEDED.items() if not held >> bit & 1]
+        if not lacking:
+            return self.good("may shape and link NICs")
+        who = "root" if os.geteuid() == 0 else "this user"
+        return self.bad(
+            f"{who} lacks {' and '.join(lacking)}, needed to lay and shape the containers' NICs",
+            "run as root: sudo ./run …" if os.geteuid() else "start this container with --privileged",
+        )
+
+
+def effective_capabilities(status: str) -> int:
+    """The bits of CapEff in /proc/self/status; 0 when it is not there."""
+    return next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:")), 0)
+
+
+GIB = 1024**3
+MEMORY_BYTES = 4 * GIB
+DISK_BYTES = 5 * GIB
+MEMINFO = Path("/proc/meminfo")
+
+
+class Memory(Check):
+    """Brokers and Spark take some 3 GiB together."""
+
+    name = "memory"
+    needs = ("platform",)
+
+    def probe(self) -> CheckFinding:
+        """Compare what is available with what is needed."""
+        available = available_bytes(MEMINFO.read_text(encoding="ascii")) if MEMINFO.exists() else 0
+        told = f"{available / GIB:.1f} GiB available"
+        if available >= MEMORY_BYTES:
+            return self.good(told)
+        return self.bad(f"{told}, {MEMORY_BYTES / GIB:.0f} GiB needed", "end other programs, or use a larger machine")
+
+
+class DiskSpace(Check):
+    """Image, jars, environment and the brokers' logs."""
+
+    name = "disk"
+    needs = ("platform",)
+
+    def probe(self) -> CheckFinding:
+        """Compare what is free in the cache folder and in the engine's with what is needed."""
+        free = {folder: shutil.disk_usage(_existing(folder)).free for folder in (cache_dir(), engine_folder())}
+        short = [f"{folder}: {bytes_ / GIB:.1f} GiB free" for folder, bytes_ in free.items() if bytes_ < DISK_BYTES]
+        if not short:
+            return self.good(f"{min(free.values()) / GIB:.0f} GiB free")
+        return self.bad(
+            f"{'; '.join(short)}; {DISK_BYTES / GIB:.0f} GiB needed",
+            "make room, or name a folder on a larger disk in XDG_CACHE_HOME",
+        )
+
+
+def available_bytes(meminfo: str) -> int:
+    """MemAvailable of /proc/meminfo."""
+    return next((int(line.split()[1]) * 1024 for line in meminfo.splitlines() if line.startswith("MemAvailable:")), 0)
+
+
+def engine_folder() -> Path:
+    """Where the engine keeps its containers."""
+    try:
+        return Path(str(EngineSocket.from_environment().get("/info")["DockerRootDir"]))
+    except EngineError:
+        return Path("/var/lib/docker")
+
+
+def _existing(folder: Path) -> Path:
+    while not folder.is_dir():
+        folder = folder.parent
+    return folder
+
+
+PAIR = "ip link add t0 type veth peer name t1"
+TRIALS = {
+    "veth": PAIR,
+    "bridge": "ip link add t2 type bridge",
+    "htb": f"{PAIR} && tc qdisc add dev t0 root handle 1: htb default 10"
+    " && tc class add dev t0 parent 1: classid 1:10 htb rate 100mbit burst 16k",
+    "bfifo": f"{PAIR} && tc qdisc add dev t0 root bfifo limit 64k",
+    "netem": f"{PAIR} && tc qdisc add dev t0 root netem delay 1ms",
+}
+TIMEOUT_S = 10.0
+
+
+class _KernelCheck(Check):
+    kinds: tuple[str, ...]
+    consequence: str
+    required = True
+
+    def probe(self) -> CheckFinding:
+        """Try each kind; nothing of the machine's own network is touched."""
+        if which("tc") is None or which("unshare") is None:
+            return self.bad("cannot be tried before ip, tc and unshare are installed", required=self.required)
+        refused = {kind: said for kind in self.kinds if (said := try_kind(kind))}
+        if not refused:
+            return self.good(f"has {', '.join(self.kinds)}")
+        return self.bad(
+            ", ".join(f"{kind} ({said})" for kind, said in refused.items()) + f": {self.consequence}",
+            " && ".join(f"modprobe {_module(kind)}" for kind in refused),
+            required=self.required,
+        )
+
+
+class KernelFeatures(_KernelCheck):
+    """What no NIC can do without."""
+
+    name = "kernel"
+    needs = ("packages", "permissions")
+    kinds = ("veth", "bridge", "htb", "bfifo")
+    consequence = "NICs cannot be made or shaped on this kernel"
+
+
+class KernelDelay(_KernelCheck):
+    """What only some topologies ask for."""
+
+    name = "kernel: delay and loss"
+    needs = ("packages", "permissions")
+    kinds = ("netem",)
+    consequence = "delay and loss cannot be declared on this machine; rates can"
+    required = False
+
+
+def try_kind(kind: str) -> str:
+    """Why the kernel refuses this kind; "" when it does not."""
+    try:
+        done = subprocess.run(
+            ["unshare", "--net", "sh", "-c", TRIALS[kind]],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            env={"PATH": "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin", "LC_ALL": "C"},
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer in {TIMEOUT_S:.0f} s"
+    if done.returncode == 0:
+        return ""
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return lines[0].removeprefix("Error: ").rstrip(".") if lines else f"exit code {done.returncode}"
+
+
+def _module(kind: str) -> str:
+    return kind if kind in ("veth", "bridge") else f"sch_{kind.replace('bfifo', 'fifo')}"
