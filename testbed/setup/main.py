@@ -1,6 +1,7 @@
 """`./run`: set up what a command needs, then become that command in the project's environment.
 
-`./run test` runs in two halves: what needs no machine of its own on several cores at once, then what measures, alone.
+`./run test` runs pytest three times: pure tests on all cores, tests with containers that measure nothing on two, and
+tests that measure alone.
 """
 
 import os
@@ -16,21 +17,22 @@ from testbed.setup.environment import CHECKOUT, environment, mark_used, variable
 
 MOST_WORKERS = 4
 """Some of them start a Spark of their own: more take memory, and no less time."""
-TOGETHER = ("-m", "not containers and not nightly", "--numprocesses=logical", f"--maxprocesses={MOST_WORKERS}")
-ALONE = ("-m", "containers and not nightly")
+PURE = ("-m", "not containers and not nightly", "--numprocesses=logical", f"--maxprocesses={MOST_WORKERS}")
+SHARED = ("-m", "containers and shared and not nightly", "--numprocesses=2")
+ALONE = ("-m", "containers and not shared and not nightly")
 _FAILED = 1
-"""pytest's "some tests failed": the other half is told all the same. Anything else is the end of it."""
+"""pytest's exit code for failed tests: the other parts still run. Any other code ends the command."""
 
 
 def test_commands(arguments: Sequence[str]) -> list[tuple[str, ...]]:
-    """pytest's command lines: one with what was asked for, or the two halves of all tests when nothing was."""
+    """Return pytest's command lines: one with the user's arguments, or the three parts of all tests."""
     if arguments:
         return [("pytest", *arguments)]
-    return [("pytest", *TOGETHER, "--dist=loadfile"), ("pytest", *ALONE)]
+    return [("pytest", *PURE, "--dist=loadfile"), ("pytest", *SHARED, "--dist=loadfile"), ("pytest", *ALONE)]
 
 
 def run_tests(arguments: Sequence[str], folder: Path, variables: dict[str, str]) -> int:
-    """Run the tests in `folder`; pytest's exit code, of two halves that of the worse one."""
+    """Run the tests in `folder`; returns the first of pytest's exit codes that is not 0."""
     worst = 0
     for command in test_commands(arguments):
         sys.stdout.flush()

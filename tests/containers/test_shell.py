@@ -16,7 +16,7 @@ import pytest
 
 from tests.containers.conftest import ROOT
 
-pytestmark = pytest.mark.containers
+pytestmark = [pytest.mark.containers, pytest.mark.shared]
 SHELL = [sys.executable, "-m", "testbed.cli.main", "shell", "ci-three", "b2"]
 
 

@@ -20,7 +20,7 @@ from testbed.wait import wait_for, wait_until
 from testbed.workload.preload import Fill, audit, preload
 from testbed.workload.records import Recipe
 
-pytestmark = pytest.mark.containers
+pytestmark = [pytest.mark.containers, pytest.mark.shared]
 NAME = "ci-tiered"
 MIB = 1 << 20
 RECORD = 4096

@@ -16,7 +16,7 @@ from testbed.workload.reading import audit
 from testbed.workload.spec import ConsumerSpec, ProducerSpec
 from testbed.workload.workload import Workload
 
-pytestmark = pytest.mark.containers
+pytestmark = [pytest.mark.containers, pytest.mark.shared]
 NAME = "ci-load"
 PARTITIONS = 6
 

@@ -1,4 +1,4 @@
-"""`./run test` runs all tests in two halves, and what was asked for in one."""
+"""`./run test` runs all tests in three parts, and what was asked for in one."""
 
 import os
 import sys
@@ -19,10 +19,12 @@ def asked(tmp_path):
     return (tmp_path / "asked").read_text().splitlines()
 
 
-def test_every_test_is_in_exactly_one_half():
-    together, alone = main.test_commands([])
-    assert "not containers and not nightly" in together
-    assert "containers and not nightly" in alone
+def test_every_test_is_in_exactly_one_part():
+    marks = [command[command.index("-m") + 1] for command in main.test_commands([])]
+    for containers in (False, True):
+        for shared in (False, True):
+            known = {"containers": containers, "shared": containers and shared, "nightly": False}
+            assert sum(eval(mark, {}, known) for mark in marks) == 1
 
 
 def test_what_is_asked_for_goes_to_pytest_as_it_is(tmp_path):
@@ -31,10 +33,10 @@ def test_what_is_asked_for_goes_to_pytest_as_it_is(tmp_path):
     assert asked(tmp_path) == ["-m nightly tests/x.py"]
 
 
-def test_a_half_that_fails_does_not_hide_the_other(tmp_path):
+def test_a_part_that_fails_hides_no_other(tmp_path):
     variables = stand_in(tmp_path, 'case "$2" in "not "*) exit 1;; esac')
     assert main.run_tests([], tmp_path, variables) == 1
-    assert len(asked(tmp_path)) == 2
+    assert len(asked(tmp_path)) == 3
 
 
 def test_an_interrupt_is_the_end_of_it(tmp_path):
@@ -43,5 +45,5 @@ def test_an_interrupt_is_the_end_of_it(tmp_path):
     assert len(asked(tmp_path)) == 1
 
 
-def test_both_halves_pass(tmp_path):
+def test_all_parts_pass(tmp_path):
     assert main.run_tests([], tmp_path, stand_in(tmp_path, f"exec {sys.executable} -c pass")) == 0
