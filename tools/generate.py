@@ -15,7 +15,7 @@ import pyarrow as pa
 from results.contract.manifest import Facts, Load, Machine, Manifest, NicMeasurement, TopologyRecord, Versions
 from results.contract.schema import SAMPLES, events_table
 from results.contract.store import RunData, Store
-from results.contract.verdict import Criterion
+from results.contract.verdict import Finding
 from results.nights import parts
 from results.nights.values import VALUES, Value, rows
 from results.series.block import Floats
@@ -199,7 +199,7 @@ def sampled(run: Manifest, metrics: int, seconds: int, seed: int, level: float =
         "label": pa.nulls(count, pa.string()),
         "value": level * (1 + 0.03 * rng.standard_normal(count)),
     }
-    held = Criterion("generated", None, None, "a value", 1.0, "", "none", "pass", "", ("generated",))
+    held = Finding("generated", None, None, "a value", 1.0, "", "none", "pass", "", ("generated",))
     return RunData(run, pa.table(columns, schema=SAMPLES), events_table([]), [held])
 
 

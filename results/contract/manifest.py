@@ -20,7 +20,7 @@ from results.contract.move import Expected, Fetch, Fetchers, Flow, FlowKind, Mov
 from results.contract.relocation import Relocation
 from results.contract.steps import StepsRecord
 from results.contract.upgrade import UnknownSchemaError, upgraded
-from results.contract.verdict import Criterion, Direction, Verdict
+from results.contract.verdict import Direction, Finding, Verdict
 
 __all__ = [
     "RUN_ID",
@@ -56,7 +56,7 @@ __all__ = [
     "new_run_id",
 ]
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """What is written. Every version from 1 on is read; `results/contract/upgrade.py` says what each one changed."""
 RUN_ID = re.compile(r"^\d{8}T\d{6}Z-[a-z0-9]+(-[a-z0-9]+)*-[a-z0-9]{6}$")
 
@@ -193,7 +193,7 @@ class IncidentRecord:
     practice_summary: str
     fails: tuple[str, ...]
     document: Mapping[str, Any]
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,10 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One run. `files` and `report` are filled in by the store at commit."""
+    """One run. `files` and `report` are filled in by the store at commit.
+
+    `criteria` names the criteria that its experiment asks for; None before schema 3.
+    """
 
     run_id: str
     experiment: str
@@ -238,6 +241,7 @@ class Manifest:
     incident: IncidentRecord | None = None
     steps: StepsRecord | None = None
     relocation: Relocation | None = None
+    criteria: tuple[str, ...] | None = None
     report: str | None = None
     files: tuple[StoredFile, ...] = field(default=())
     schema: int = SCHEMA_VERSION

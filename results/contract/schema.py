@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from results.contract.aliases import criterion_name
 from results.contract.manifest import (
     SCHEMA_VERSION,
     Differences,
@@ -33,7 +34,7 @@ from results.contract.manifest import (
     Versions,
     new_run_id,
 )
-from results.contract.verdict import DIRECTIONS, VERDICTS, Criterion, Direction, Verdict, overall
+from results.contract.verdict import DIRECTIONS, VERDICTS, Direction, Finding, Verdict, overall
 
 __all__ = [
     "CRITERIA",
@@ -42,7 +43,6 @@ __all__ = [
     "SAMPLES",
     "SCHEMA_VERSION",
     "VERDICTS",
-    "Criterion",
     "Differences",
     "Direction",
     "Done",
@@ -50,6 +50,7 @@ __all__ = [
     "Expected",
     "Facts",
     "Fetchers",
+    "Finding",
     "Flow",
     "InForce",
     "LiveAudit",
@@ -172,7 +173,7 @@ def events_table(events: Iterable[Event]) -> pa.Table:
     return pa.table(columns, schema=EVENTS)
 
 
-def criteria_table(criteria: Iterable[Criterion]) -> pa.Table:
+def criteria_table(criteria: Iterable[Finding]) -> pa.Table:
     """Criteria as a table of schema CRITERIA; an observed number and observed words have a column each."""
     rows = list(criteria)
     columns = {
@@ -191,13 +192,14 @@ def criteria_table(criteria: Iterable[Criterion]) -> pa.Table:
     return pa.table(columns, schema=CRITERIA)
 
 
-def criteria_from_table(table: pa.Table) -> list[Criterion]:
-    """The inverse of `criteria_table`."""
+def criteria_from_table(table: pa.Table) -> list[Finding]:
+    """Return the findings that `criteria_table` wrote, under today's names of their criteria."""
     criteria = []
     for row in conform(table, CRITERIA, "criteria").to_pylist():
         number, text = row.pop("observed_number"), row.pop("observed_text")
         series = tuple(row.pop("series"))
-        criteria.append(Criterion(observed=text if number is None else number, series=series, **row))
+        row["name"] = criterion_name(row["name"])
+        criteria.append(Finding(observed=text if number is None else number, series=series, **row))
     return criteria
 
 

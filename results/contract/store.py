@@ -27,7 +27,7 @@ from results.contract.packs import Pack, row_group
 from results.contract.schema import CRITERIA, EVENTS, SAMPLES, TableError, conform, criteria_from_table, criteria_table
 from results.contract.tables import RUN_ID as RUN_COLUMN
 from results.contract.tables import api_form, from_parquet, some, to_parquet
-from results.contract.verdict import Criterion, overall
+from results.contract.verdict import Finding, overall
 
 __all__ = ["ORPHAN_AGE", "SCHEMAS", "NoRunError", "RunData", "Scan", "Store", "StoreError", "entry_of"]
 
@@ -44,7 +44,7 @@ class RunData:
     manifest: Manifest
     samples: pa.Table
     events: pa.Table
-    criteria: list[Criterion]
+    criteria: list[Finding]
     report_html: str | None = None
 
 
@@ -212,7 +212,7 @@ class Store:
         """The run's events (schema EVENTS)."""
         return self.table(run_id, "events")
 
-    def criteria(self, run_id: str) -> list[Criterion]:
+    def criteria(self, run_id: str) -> list[Finding]:
         """The run's criteria as they were judged when it was recorded."""
         return criteria_from_table(self.table(run_id, "criteria"))
 

@@ -4,6 +4,7 @@
     which.
 2   a table's file names its run in each row (column `run_id`), so that several runs can share one; `files` say which
     part of a file is the run's (`offset`, `group`).
+3   the manifest names the criteria of its experiment; some criteria have other names (`results.contract.aliases`).
 
 A new version is a step here, a store of the version before it in `tests/results/fixtures`, and a line above.
 """
@@ -35,5 +36,12 @@ def _files_are_whole(document: dict[str, Any]) -> dict[str, Any]:
     return document  # `offset` and `group` default to a file that is the run's alone
 
 
-_STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _files_are_whole}
+def _criteria_by_experiment(document: dict[str, Any]) -> dict[str, Any]:
+    return document  # `criteria` defaults to None: those of the experiment at that time
+
+
+_STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    1: _files_are_whole,
+    2: _criteria_by_experiment,
+}
 """From version n to n + 1."""

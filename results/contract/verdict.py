@@ -1,4 +1,4 @@
-"""A criterion: what was expected, what was observed, and the verdict; and the verdict of a whole run."""
+"""A finding: what a criterion expected, what was observed, and the verdict; and the verdict of a whole run."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ DIRECTIONS: tuple[Direction, ...] = ("transmit", "receive")
 
 
 @dataclass(frozen=True, slots=True)
-class Criterion:
-    """One judged statement about a run.
+class Finding:
+    """A criterion's verdict for one run.
 
     `observed` is a number in `unit`, or words, or None when nothing could be observed. `series` names the
     metrics (and manifest parts) it was computed from.
@@ -36,7 +36,7 @@ class Criterion:
             raise ValueError(f"criterion {self.name!r}: nothing was observed, so it cannot pass")
 
 
-def overall(criteria: Iterable[Criterion]) -> Verdict:
+def overall(criteria: Iterable[Finding]) -> Verdict:
     """The run's verdict: any fail fails it; else anything inconclusive, or nothing judged, leaves it open."""
     verdicts = [c.verdict for c in criteria]
     if "fail" in verdicts:

@@ -2,7 +2,7 @@
 
 from results.contract.batching import BatchingSeen
 from results.contract.manifest import Move
-from results.contract.verdict import Criterion, Verdict
+from results.contract.verdict import Finding, Verdict
 from results.criteria.frame import criterion
 from results.criteria.measures import GAP_S, MoveMeasures
 from results.criteria.words import rate
@@ -11,7 +11,7 @@ MODES = ("batched", "incremental")
 """What `mode` is of a move that is carried out in steps."""
 
 
-def judge_batching(steps: BatchingSeen | None) -> list[Criterion]:
+def judge_batching(steps: BatchingSeen | None) -> list[Finding]:
     """What was seen of the steps, poll by poll; a limit that was not asked for is not judged.
 
     What was seen to be broken is broken, however seldom anybody looked.
@@ -37,11 +37,11 @@ def judge_batching(steps: BatchingSeen | None) -> list[Criterion]:
         _none(steps, "last-step", "the target, order included", steps.astray, "every partition is at its target")
     )
     again = "no replica is copied to a broker that had it"
-    found.append(_none(steps, "copied-once", again, steps.again, "no replica was added that had been one before"))
+    found.append(_none(steps, "no-double-copy", again, steps.again, "no replica was added that had been one before"))
     return found
 
 
-def judge_fetching(steps: BatchingSeen | None, move: Move) -> list[Criterion]:
+def judge_fetching(steps: BatchingSeen | None, move: Move) -> list[Finding]:
     """KIP-435's motivation: moved whole, a partition has all its old and all its new replicas at once.
 
     In steps of R replicas it has R more than it had. Without a limit R there is nothing to compare with.
@@ -68,7 +68,7 @@ def _followers(move: Move, topic: str, partition: int, kinds: tuple[str, ...] = 
     return len({flow.follower for flow in mine})
 
 
-def judge_in_sync(measures: MoveMeasures) -> list[Criterion]:
+def judge_in_sync(measures: MoveMeasures) -> list[Finding]:
     """A throttle below what is written times the replicas in sync holds none of them back: they go on as before."""
     lowest = min(measures.phases, key=lambda phase: phase.quota_bytes_per_s, default=None)
     verdict: Verdict = "inconclusive"
@@ -101,12 +101,12 @@ def _unseen(steps: BatchingSeen) -> str | None:
     return None
 
 
-def _most(steps: BatchingSeen, name: str, limit: int, most: int, what: str) -> Criterion:
+def _most(steps: BatchingSeen, name: str, limit: int, most: int, what: str) -> Finding:
     why = f"{most} of {limit} at most, in {steps.polls} polls of {steps.partitions} partitions"
     return _judged(steps, name, f"at most {limit} {what}", most > limit, float(most), why)
 
 
-def _added(steps: BatchingSeen, limit: int) -> Criterion:
+def _added(steps: BatchingSeen, limit: int) -> Finding:
     why = f"{steps.most_added} at most, in {steps.steps} steps"
     if steps.added_over:
         why = f"more without need: {', '.join(steps.added_over[:5])}"
@@ -114,16 +114,16 @@ def _added(steps: BatchingSeen, limit: int) -> Criterion:
     return _judged(steps, "replicas-per-step", expected, bool(steps.added_over), float(steps.most_added), why)
 
 
-def _none(steps: BatchingSeen, name: str, expected: str, wrong: tuple[str, ...], fine: str) -> Criterion:
+def _none(steps: BatchingSeen, name: str, expected: str, wrong: tuple[str, ...], fine: str) -> Finding:
     why = ", ".join(wrong[:5]) or f"{fine}; {steps.steps} steps of {steps.partitions} partitions were seen"
     return _judged(steps, name, expected, bool(wrong), float(len(wrong)), why)
 
 
-def _judged(steps: BatchingSeen, name: str, expected: str, broken: bool, observed: float, why: str) -> Criterion:
+def _judged(steps: BatchingSeen, name: str, expected: str, broken: bool, observed: float, why: str) -> Finding:
     unseen = _unseen(steps)
     verdict: Verdict = "fail" if broken else "inconclusive" if unseen else "pass"
     return _criterion(name, expected, verdict, observed, why if broken or not unseen else unseen)
 
 
-def _criterion(name: str, expected: str, verdict: Verdict, observed: float | None, why: str) -> Criterion:
+def _criterion(name: str, expected: str, verdict: Verdict, observed: float | None, why: str) -> Finding:
     return criterion(name, expected, verdict, why, observed=observed, series=("manifest.facts.batching", "move.listed"))

@@ -7,7 +7,7 @@ tells where the rules of today say otherwise, instead of letting one verdict sta
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from results.contract.verdict import Criterion, Verdict
+from results.contract.verdict import Finding, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Changed:
         return f"{self.criterion}: {then} when it was recorded, {now} now: {self.why}"
 
 
-def changes(recorded: Iterable[Criterion], again: Iterable[Criterion]) -> tuple[Changed, ...]:
+def changes(recorded: Iterable[Finding], again: Iterable[Finding]) -> tuple[Changed, ...]:
     """What is judged otherwise than it was recorded, in today's order; then what is not judged any more."""
     then, now = ({_key(each): each for each in criteria} for criteria in (recorded, again))
     found = []
@@ -38,6 +38,6 @@ def changes(recorded: Iterable[Criterion], again: Iterable[Criterion]) -> tuple[
     return tuple(found)
 
 
-def _key(criterion: Criterion) -> str:
+def _key(criterion: Finding) -> str:
     where = " ".join(word for word in (criterion.host, criterion.direction) if word)
     return f"{criterion.name} ({where})" if where else criterion.name

@@ -2,7 +2,7 @@
 
 from results.contract.manifest import Manifest
 from results.contract.relocation import ColdRead, Relocation
-from results.contract.verdict import Criterion, Verdict
+from results.contract.verdict import Finding, Verdict
 from results.criteria.frame import criterion
 from results.criteria.measures import MoveMeasures
 from results.criteria.relocation_measures import NOTHING
@@ -22,7 +22,7 @@ def read_bytes(asked: Relocation, cold: ColdRead, measures: MoveMeasures) -> flo
     return found.store_bytes
 
 
-def judge_cold(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Criterion]:
+def judge_cold(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
     """`cold-read`: at least nine tenths of what a consumer got came from a device or the store.
 
     Where less did a cache was measured: that is no finding, and leaves it open.

@@ -1,7 +1,7 @@
 """Criteria that hold on any network and machine: the quota in force, the records, what was put back."""
 
 from results.contract.manifest import Differences, Facts, Move, Records
-from results.contract.verdict import Criterion, Verdict
+from results.contract.verdict import Finding, Verdict
 from results.criteria.frame import criterion
 from results.criteria.measures import GAP_S, MoveMeasures, QuotaPolls
 from results.criteria.words import at, rate
@@ -9,12 +9,12 @@ from results.criteria.words import at, rate
 POLL_EVERY_S = 2.0
 
 
-def judge_quotas(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_quotas(measures: MoveMeasures, move: Move) -> list[Finding]:
     """Each broker describes its quotas, at every poll of the move, as the quota that was asked for."""
     return [_quota(host, [q for q in measures.quotas if q.host == host], measures, move) for host in move.brokers]
 
 
-def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Move) -> Criterion:
+def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Move) -> Finding:
     wrong = [
         f"{q.side} {rate(q.first_different_bytes_per_s or 0.0)} at {at(q.first_different_s or 0.0)}, "
         f"{q.different} of {q.polls} polls"
@@ -73,7 +73,7 @@ def _too_few(sides: list[QuotaPolls], measures: MoveMeasures) -> str | None:
     return None
 
 
-def judge_facts(facts: Facts) -> list[Criterion]:
+def judge_facts(facts: Facts) -> list[Finding]:
     """Records, configuration, leaders and the two ends of the move, as the run established them."""
     done, in_force = facts.done, facts.in_force
     return [
@@ -104,7 +104,7 @@ def judge_facts(facts: Facts) -> list[Criterion]:
     ]
 
 
-def _records(records: Records | None) -> Criterion:
+def _records(records: Records | None) -> Finding:
     verdict: Verdict = "inconclusive"
     observed: float | None = None
     if records is None:
@@ -134,7 +134,7 @@ def _records(records: Records | None) -> Criterion:
     )
 
 
-def _differences(name: str, expected: str, found: Differences | None, field: str) -> Criterion:
+def _differences(name: str, expected: str, found: Differences | None, field: str) -> Finding:
     if found is None:
         return _fact(name, expected, None, "", field)
     ok = found.ok and not found.differences
@@ -142,7 +142,7 @@ def _differences(name: str, expected: str, found: Differences | None, field: str
     return _fact(name, expected, ok, "no difference" if ok else shown, field)
 
 
-def _fact(name: str, expected: str, ok: bool | None, why: str, field: str) -> Criterion:
+def _fact(name: str, expected: str, ok: bool | None, why: str, field: str) -> Finding:
     words = {True: "yes", False: "no", None: None}
     verdicts: dict[bool | None, Verdict] = {True: "pass", False: "fail", None: "inconclusive"}
     return criterion(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from results.contract.verdict import Criterion, Direction, Verdict
+from results.contract.verdict import Direction, Finding, Verdict
 
 
 def criterion(
@@ -19,9 +19,9 @@ def criterion(
     tolerance: str = "none",
     host: str | None = None,
     direction: Direction | None = None,
-) -> Criterion:
+) -> Finding:
     """A criterion; what is not given is as it is for most facts: of no host or direction, exact, without a unit."""
-    return Criterion(name, host, direction, str(expected), observed, unit, tolerance, verdict, why, series)
+    return Finding(name, host, direction, str(expected), observed, unit, tolerance, verdict, why, series)
 
 
 class End(Protocol):
@@ -47,12 +47,12 @@ def of_end(
     unit: str,
     tolerance: str,
     series: tuple[str, ...] = ("log.bytes",),
-) -> Criterion:
+) -> Finding:
     """A criterion about one host and direction, with a value in a unit and a tolerance; most are of its logs."""
-    return Criterion(name, end.host, end.direction, str(expected), observed, unit, tolerance, verdict, why, series)
+    return Finding(name, end.host, end.direction, str(expected), observed, unit, tolerance, verdict, why, series)
 
 
-def not_judged(found: Criterion, shaky: Sequence[Criterion]) -> Criterion:
+def not_judged(found: Finding, shaky: Sequence[Finding]) -> Finding:
     """The criterion left open, because those it stands on (one at least) are not firm."""
     first = shaky[0]
     where = " ".join(word for word in (first.host, first.direction) if word)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from results.contract.manifest import Manifest, Move, NicMeasurement
-from results.contract.verdict import DIRECTIONS, Criterion, Direction, Verdict
+from results.contract.verdict import DIRECTIONS, Direction, Finding, Verdict
 from results.criteria.measures import GAP_S, MachineLoad, MoveMeasures
 from results.criteria.words import percent, rate
 
@@ -11,17 +11,17 @@ NIC_LOWEST, NIC_HIGHEST = 0.95, 1.02
 BUSY_HIGHEST, STEAL_HIGHEST = 0.85, 0.05
 
 
-def judge_nics(manifest: Manifest, move: Move) -> list[Criterion]:
+def judge_nics(manifest: Manifest, move: Move) -> list[Finding]:
     """Each broker's NIC, each way, measured before the move: see `nics_as_declared`."""
     return nics_as_declared(manifest.nics, move.brokers)
 
 
-def nics_as_declared(nics: tuple[NicMeasurement, ...], brokers: Sequence[str]) -> list[Criterion]:
+def nics_as_declared(nics: tuple[NicMeasurement, ...], brokers: Sequence[str]) -> list[Finding]:
     """Each broker's NIC, each way, measured before: 0.95 to 1.02 of its declared payload rate."""
     return [_nic(nics, host, direction) for host in brokers for direction in DIRECTIONS]
 
 
-def _nic(nics: tuple[NicMeasurement, ...], host: str, direction: Direction) -> Criterion:
+def _nic(nics: tuple[NicMeasurement, ...], host: str, direction: Direction) -> Finding:
     found = [n for n in nics if n.host == host and n.direction == direction]
     ratios = [n.ratio for n in found if n.ratio is not None]
     verdict: Verdict = "inconclusive"
@@ -41,7 +41,7 @@ def _nic(nics: tuple[NicMeasurement, ...], host: str, direction: Direction) -> C
     if found:
         declared_bps = found[0].declared_bps
         expected = f"{rate(declared_bps * 1448 / 1514 / 8)} payload ({declared_bps / 1e6:g} Mbit/s)"
-    return Criterion(
+    return Finding(
         name="nic-measured",
         host=host,
         direction=direction,
@@ -55,12 +55,12 @@ def _nic(nics: tuple[NicMeasurement, ...], host: str, direction: Direction) -> C
     )
 
 
-def judge_load(measures: MoveMeasures, move: Move) -> Criterion:
+def judge_load(measures: MoveMeasures, move: Move) -> Finding:
     """The machine's load over any quota window of the move: see `machine_idle`."""
     return machine_idle(measures.load, move.window_s)
 
 
-def machine_idle(load: MachineLoad, window_s: float) -> Criterion:
+def machine_idle(load: MachineLoad, window_s: float) -> Finding:
     """The machine's load over any such window: busy at most 85 %, stolen at most 5 %."""
     window = f"{window_s:g} s"
     verdict: Verdict = "inconclusive"
@@ -76,7 +76,7 @@ def machine_idle(load: MachineLoad, window_s: float) -> Criterion:
     else:
         verdict = "pass"
         why = f"at most {percent(busy)} busy and {percent(steal)} stolen over any {window}"
-    return Criterion(
+    return Finding(
         name="machine-load",
         host="machine",
         direction=None,

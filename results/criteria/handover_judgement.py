@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from results.contract.handover import AFTER, STEPS, TOLD, HandoverSeen, PartitionHandover, Step
-from results.contract.verdict import Criterion, Verdict
+from results.contract.verdict import Finding, Verdict
 from results.criteria.frame import criterion
 
 ROUNDING_US = 2_000
@@ -13,7 +13,7 @@ SERIES = ("manifest.facts.handover",)
 _SHOWN = 3
 
 
-def judge_handover(seen: HandoverSeen | None) -> list[Criterion]:
+def judge_handover(seen: HandoverSeen | None) -> list[Finding]:
     """All of it. A step that was not matched in every partition is inconclusive: how long it took is not known."""
     if seen is None or not seen.partitions:
         why = "nobody looked at the steps" if seen is None else "no partition was moved"
@@ -39,7 +39,7 @@ def partitions_per_s(seen: HandoverSeen) -> float | None:
     return len(ends) / took_s if took_s > 0 else None
 
 
-def _matched(seen: HandoverSeen, step: Step) -> Criterion:
+def _matched(seen: HandoverSeen, step: Step) -> Finding:
     times = durations_s(seen, step)
     missing = [each for each in seen.partitions if each.at(step) is None]
     observed = f"{median(times):.3f} s in the middle, {max(times):.3f} s at most" if times else None
@@ -67,7 +67,7 @@ def _not_closed(seen: HandoverSeen, killed_us: int) -> tuple[Verdict, str]:
     return "pass", "its broker was killed before it had closed any, as the run is about"
 
 
-def _order(seen: HandoverSeen) -> Criterion:
+def _order(seen: HandoverSeen) -> Finding:
     wrong, unknown, early = [], 0, 0
     for each in seen.partitions:
         found = _disordered(each)
@@ -106,7 +106,7 @@ def _disordered(each: PartitionHandover) -> str:
     return ""
 
 
-def _shutdown(seen: HandoverSeen) -> Criterion:
+def _shutdown(seen: HandoverSeen) -> Finding:
     """What was closed in order is opened without recovery; what a broker had that was killed is recovered."""
     wanted = seen.killed_us is None
     unknown = [each for each in seen.partitions if each.clean is None]
@@ -129,7 +129,7 @@ def _shutdown(seen: HandoverSeen) -> Criterion:
     )
 
 
-def _pace(seen: HandoverSeen) -> Criterion:
+def _pace(seen: HandoverSeen) -> Finding:
     pace = partitions_per_s(seen)
     why = "from the command until the last partition was opened and led"
     if pace is None:
@@ -145,7 +145,7 @@ def _pace(seen: HandoverSeen) -> Criterion:
     )
 
 
-def _gap(seen: HandoverSeen) -> Criterion:
+def _gap(seen: HandoverSeen) -> Finding:
     gaps = [(each.longest_gap_s, str(each)) for each in seen.partitions if each.longest_gap_s is not None]
     unknown: Sequence[PartitionHandover] = [each for each in seen.partitions if each.longest_gap_s is None]
     longest = max(gaps, default=None)

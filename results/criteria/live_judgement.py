@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from results.contract.live import LiveAudit, LiveLoad, LoadProcess
 from results.contract.manifest import Move
 from results.contract.move import LISTED
-from results.contract.verdict import Criterion, Verdict
+from results.contract.verdict import Finding, Verdict
 from results.criteria.frame import criterion
 from results.criteria.live_measures import Isr, Stuck
 from results.criteria.measures import GAP_S, MoveMeasures
@@ -15,7 +15,7 @@ NOTICE_S = 3.0
 """How much longer than it says a move may have been stuck when that is noticed."""
 
 
-def judge_isr(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_isr(measures: MoveMeasures, move: Move) -> list[Finding]:
     """Nothing that was in sync before the move left the ISR: by the brokers' own counts, and on any look."""
     isr = measures.isr
     # Where all replicas are alone and nobody writes the brokers' own counts say all there is.
@@ -44,7 +44,7 @@ def judge_isr(measures: MoveMeasures, move: Move) -> list[Criterion]:
             why += f"; {isr.partitions} partitions were looked at {isr.polls} times or more"
     return [
         criterion(
-            "isr-kept",
+            "no-isr-shrink",
             "no replica that was in sync leaves the ISR",
             verdict,
             why,
@@ -71,7 +71,7 @@ def _isr_unseen(isr: Isr, listed: int | None) -> str | None:
     return None
 
 
-def judge_stuck(measures: MoveMeasures, patience_s: float | None) -> list[Criterion]:
+def judge_stuck(measures: MoveMeasures, patience_s: float | None) -> list[Finding]:
     """A throttle below what comes in is noticed, no sooner than the lag has really stopped falling, and raised.
 
     Nor much later: of the time that the lag had not fallen for then nearly all was told, and that is the patience.
@@ -102,7 +102,7 @@ def judge_stuck(measures: MoveMeasures, patience_s: float | None) -> list[Criter
             why = f"{lag}; raised{to} at {at(stuck.raised_s)}, done at {at(done_s)}"
     return [
         criterion(
-            "stuck-noticed",
+            "stall-detected",
             "noticed once the lag has stopped falling; raised; done",
             verdict,
             why,
@@ -121,7 +121,7 @@ def _late(stuck: Stuck, patience_s: float | None) -> str | None:
     return f"the lag was lowest {since:.1f} s before" if since > told + NOTICE_S else None
 
 
-def judge_load_held(live: LiveLoad | None) -> list[Criterion]:
+def judge_load_held(live: LiveLoad | None) -> list[Finding]:
     """Each process of the load kept its declared rate: if not, what the move did is not known to be under that load."""
     if live is None or not live.processes:
         why = "the run did not establish what its load did"
@@ -129,7 +129,7 @@ def judge_load_held(live: LiveLoad | None) -> list[Criterion]:
     return [_process(process) for process in live.processes]
 
 
-def _process(process: LoadProcess) -> Criterion:
+def _process(process: LoadProcess) -> Finding:
     declared = rate(process.declared_bytes_per_s) if process.declared_bytes_per_s else "it reads until it is stopped"
     cpu = "" if process.cpu_cores is None else f"; {process.cpu_cores:.2f} cores"
     share = process.sent / process.due if process.due > 0 else None
@@ -141,9 +141,9 @@ def _process(process: LoadProcess) -> Criterion:
     return _held(process.name, verdict, share, why, declared)
 
 
-def _held(host: str | None, verdict: Verdict, observed: float | None, why: str, expected: str) -> Criterion:
+def _held(host: str | None, verdict: Verdict, observed: float | None, why: str, expected: str) -> Finding:
     return criterion(
-        "load-held",
+        "load-rate-sustained",
         expected,
         verdict,
         why,
@@ -155,7 +155,7 @@ def _held(host: str | None, verdict: Verdict, observed: float | None, why: str, 
     )
 
 
-def judge_live_records(live: LiveLoad | None) -> list[Criterion]:
+def judge_live_records(live: LiveLoad | None) -> list[Finding]:
     """No acknowledged record is lost or changed; an idempotent producer's are there once, in order."""
     audits: Sequence[LiveAudit] | None = None if live is None else live.audits
     if not audits:
@@ -163,7 +163,7 @@ def judge_live_records(live: LiveLoad | None) -> list[Criterion]:
     return [_audit(audit) for audit in audits]
 
 
-def _audit(audit: LiveAudit) -> Criterion:
+def _audit(audit: LiveAudit) -> Finding:
     if audit.acked <= 0:
         return _live(audit.name, "inconclusive", None, "no record was acknowledged, so none could be lost")
     wrong = audit.lost + audit.corrupt
@@ -181,7 +181,7 @@ def _audit(audit: LiveAudit) -> Criterion:
 
 def _live(
     host: str | None, verdict: Verdict, observed: float | None, why: str, *, exactly_once: bool = True
-) -> Criterion:
+) -> Finding:
     return criterion(
         "live-records",
         "every acknowledged record, unchanged" + (", once, in order" if exactly_once else ""),

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from results.contract.logs import LEVELS, HostLog, LogFinding
-from results.contract.verdict import Criterion, Verdict
+from results.contract.verdict import Finding, Verdict
 from results.criteria.frame import criterion
 
 SHOWN, SHOWN_CHARACTERS = 3, 120
 
 
-def judge_logs(logs: Sequence[HostLog] | None, brokers: Sequence[str]) -> list[Criterion]:
+def judge_logs(logs: Sequence[HostLog] | None, brokers: Sequence[str]) -> list[Finding]:
     """`logs-clean` for each broker, and for every other host whose log was watched.
 
     ERROR and FATAL fail; WARN is attached and passes; a log that was not read whole is inconclusive, unless what was
@@ -22,7 +22,7 @@ def judge_logs(logs: Sequence[HostLog] | None, brokers: Sequence[str]) -> list[C
     return [_judge(host, watched.get(host, missing)) for host in dict.fromkeys([*brokers, *watched])]
 
 
-def _judge(host: str, log: HostLog) -> Criterion:
+def _judge(host: str, log: HostLog) -> Finding:
     counts = {level: sum(f.count for f in log.findings if f.level == level) for level in LEVELS}
     observed = ", ".join(
         f"{counts[level]} {level}" for level in ("ERROR", "FATAL", "WARN") if counts[level] or level == "ERROR"
@@ -50,7 +50,7 @@ def _line(finding: LogFinding) -> str:
     return f"{times}{finding.level} {shown} ({finding.logger.rpartition('.')[2]})"
 
 
-def _criterion(host: str, verdict: Verdict, observed: str | None, why: str) -> Criterion:
+def _criterion(host: str, verdict: Verdict, observed: str | None, why: str) -> Finding:
     return criterion(
         "logs-clean",
         "no ERROR, and no WARN that is not known to be harmless",

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from results.contract.manifest import Expected, Move, NicMeasurement
-from results.contract.verdict import Criterion, Verdict
+from results.contract.verdict import Finding, Verdict
 from results.criteria.frame import criterion, of_end
 from results.criteria.measures import HostRates, MoveMeasures, NicRate
 from results.criteria.model import TIE, binding_ends
@@ -17,7 +17,7 @@ QUOTA_LEAST = 0.95
 """Part of the quota from which on it is the quota that binds."""
 
 
-def judge_duration(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_duration(measures: MoveMeasures, move: Move) -> list[Finding]:
     """The move took as long as the model says. Nothing is judged of Kafka's own fetch settings, or without a model."""
     if move.fetch != "tuned" or not move.expected:
         return []
@@ -66,14 +66,14 @@ def kip73_words(measures: MoveMeasures) -> str:
     return f"KIP-73's MoveTime is {measures.kip73_s:.1f} s{error}"
 
 
-def judge_binding(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_binding(measures: MoveMeasures, move: Move) -> list[Finding]:
     """The broker and direction that came nearest to the quota is the one that the model says."""
     if move.fetch != "tuned" or not move.expected:
         return []
     return [_binding(measures, move)]
 
 
-def _binding(measures: MoveMeasures, move: Move) -> Criterion:
+def _binding(measures: MoveMeasures, move: Move) -> Finding:
     predicted = binding_ends(move, move.quota_bytes_per_s)
     rates = {(r.host, r.direction): r for r in measures.rates}
     carried = {(r.host, r.direction): r.steady_bytes_per_s for r in measures.rates if r.steady_bytes_per_s is not None}
@@ -95,7 +95,7 @@ def _binding(measures: MoveMeasures, move: Move) -> Criterion:
         )
         why = f"steady, of the quota: {shares}"
     return criterion(
-        "binding",
+        "bottleneck-as-modelled",
         " or ".join(" ".join(end) for end in sorted(predicted)) + " comes nearest to the quota",
         verdict,
         why,
@@ -105,7 +105,7 @@ def _binding(measures: MoveMeasures, move: Move) -> Criterion:
     )
 
 
-def judge_nic_bound(measures: MoveMeasures, move: Move, nics: Sequence[NicMeasurement]) -> list[Criterion]:
+def judge_nic_bound(measures: MoveMeasures, move: Move, nics: Sequence[NicMeasurement]) -> list[Finding]:
     """Where a quota lies above what a NIC carries, the slowest NIC's rate is seen, and the quota is not reached."""
     needs = {(e.host, e.direction): _nic_seconds(e, nics) for e in move.expected if e.bytes}
     ends = {end for end, seconds in needs.items() if seconds >= (1 - TIE) * max(needs.values())}
@@ -127,7 +127,7 @@ def _rates_of(nic: NicRate, measures: MoveMeasures) -> HostRates | None:
     return next((r for r in measures.rates if (r.host, r.direction) == (nic.host, nic.direction)), None)
 
 
-def _nic_bound(nic: NicRate, rates: HostRates | None, move: Move, nics: Sequence[NicMeasurement]) -> Criterion:
+def _nic_bound(nic: NicRate, rates: HostRates | None, move: Move, nics: Sequence[NicMeasurement]) -> Finding:
     measured = [n.payload_bytes_per_s for n in nics if (n.host, n.direction) == (nic.host, nic.direction)]
     known = [p for p in measured if p is not None]
     carried = nic.payload_bytes_per_s

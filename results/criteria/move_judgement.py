@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from results.contract.manifest import Manifest, Move
-from results.contract.verdict import Criterion, Direction
+from results.contract.verdict import Direction, Finding
 from results.criteria import batching_judgement as batching
 from results.criteria import live_judgement as live
 from results.criteria import model_judgement as model
@@ -24,113 +24,113 @@ from results.criteria.log_judgement import judge_logs
 from results.criteria.measures import MoveMeasures
 
 Place = tuple[str, str | None, Direction | None, str]
-Part = Callable[[Manifest, Move, MoveMeasures], Iterable[Criterion]]
+Part = Callable[[Manifest, Move, MoveMeasures], Iterable[Finding]]
 """One or more criteria of a move."""
 
 
-def bound(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
+def bound(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
     """`throttled-window`."""
     return windows.judge_windows(measures, move)
 
 
-def steady(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
+def steady(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
     """`steady-mean`."""
     return windows.judge_steady(measures, move)
 
 
-def long_mean(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
-    """`mean-bound`."""
+def long_mean(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
+    """`long-window-bound`."""
     return windows.judge_mean(measures, move)
 
 
-def settled(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
-    """`settled`."""
+def settled(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
+    """`rate-after-throttle-change`."""
     return windows.judge_settled(measures, move)
 
 
-def first_window(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
+def first_window(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
     """`first-window`."""
     return windows.judge_first(measures, move)
 
 
-def control(manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
+def control(manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
     """`control-unthrottled`."""
     return rates.judge_controls(measures, move, manifest.nics)
 
 
-def kafka(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
+def kafka(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
     """`broker-rate-agrees`."""
     return rates.judge_kafka(measures, move)
 
 
-def conservation(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
+def conservation(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
     """`nic-conservation`."""
     return rates.judge_conservation(measures, move)
 
 
-def duration(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
+def duration(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
     """`duration-model`."""
     return model.judge_duration(measures, move)
 
 
-def binding(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
-    """`binding`."""
+def binding(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
+    """`bottleneck-as-modelled`."""
     return model.judge_binding(measures, move)
 
 
-def nic_bound(manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
+def nic_bound(manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
     """`nic-bound`."""
     return model.judge_nic_bound(measures, move, manifest.nics)
 
 
-def isr_kept(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
-    """`isr-kept`."""
+def isr_kept(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
+    """`no-isr-shrink`."""
     return live.judge_isr(measures, move)
 
 
-def stuck_noticed(manifest: Manifest, _move: Move, measures: MoveMeasures) -> list[Criterion]:
-    """`stuck-noticed`."""
+def stuck_noticed(manifest: Manifest, _move: Move, measures: MoveMeasures) -> list[Finding]:
+    """`stall-detected`."""
     patience = manifest.parameters.get("patience")
     return live.judge_stuck(measures, patience if isinstance(patience, int | float) else None)
 
 
-def changed_twice(_manifest: Manifest, _move: Move, measures: MoveMeasures) -> list[Criterion]:
+def changed_twice(_manifest: Manifest, _move: Move, measures: MoveMeasures) -> list[Finding]:
     """`throttle-changed`."""
     return scenario.judge_changes(measures)
 
 
-def all_restarted(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
+def all_restarted(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
     """`brokers-restarted`."""
     return scenario.judge_restarts(measures, move)
 
 
-def live_records(manifest: Manifest, _move: Move, _measures: MoveMeasures) -> list[Criterion]:
+def live_records(manifest: Manifest, _move: Move, _measures: MoveMeasures) -> list[Finding]:
     """`live-records`."""
     return live.judge_live_records(manifest.facts.live)
 
 
-def fetching(manifest: Manifest, move: Move, _measures: MoveMeasures) -> list[Criterion]:
+def fetching(manifest: Manifest, move: Move, _measures: MoveMeasures) -> list[Finding]:
     """`replicas-fetching`."""
     return batching.judge_fetching(manifest.facts.batching, move)
 
 
-def in_sync_unbounded(manifest: Manifest, _move: Move, measures: MoveMeasures) -> list[Criterion]:
+def in_sync_unbounded(manifest: Manifest, _move: Move, measures: MoveMeasures) -> list[Finding]:
     """`in-sync-unbounded`, of a move at once: in steps another broker leads in the midst of it."""
     return [] if manifest.parameters.get("mode") in batching.MODES else batching.judge_in_sync(measures)
 
 
-def steady_in_steps(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
+def steady_in_steps(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
     """`steady-mean`."""
     return pace.judge_steady_in_steps(measures, move)
 
 
-def duration_in_steps(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
+def duration_in_steps(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
     """`duration-model`."""
     return pace.judge_duration_in_steps(measures, move)
 
 
-def binding_in_steps(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Criterion]:
-    """`binding`."""
+def binding_in_steps(_manifest: Manifest, move: Move, measures: MoveMeasures) -> list[Finding]:
+    """`bottleneck-as-modelled`."""
     return pace.judge_binding_in_steps(measures, move)
 
 
@@ -141,12 +141,15 @@ PACED: Mapping[Part, Part] = {steady: steady_in_steps, duration: duration_in_ste
 UNJUDGED: Mapping[Part, tuple[str, str]] = {
     steady: ("steady-mean", ""),
     duration: ("duration-model", ""),
-    binding: ("binding", ""),
+    binding: ("bottleneck-as-modelled", ""),
     kafka: (
         "broker-rate-agrees",
         "Kafka divides by the time since its oldest sample began: after a rest that is not the time the logs grew in",
     ),
-    settled: ("settled", "11 s have as many rests as happen to lie in them: only longer times make up for them"),
+    settled: (
+        "rate-after-throttle-change",
+        "11 s have as many rests as happen to lie in them: only longer times make up for them",
+    ),
     first_window: ("first-window", "the first 11 s are of the first batches, however many those are"),
     conservation: ("nic-conservation", "a NIC carries what clients write and read as well"),
     nic_bound: ("nic-bound", "a NIC rests when the steps do"),
@@ -172,7 +175,7 @@ class MoveJudge:
     facts: Sequence[Part] = ()
     under_load: bool = False
 
-    def __call__(self, manifest: Manifest, measures: MoveMeasures) -> list[Criterion]:
+    def __call__(self, manifest: Manifest, measures: MoveMeasures) -> list[Finding]:
         """All criteria, in the order in which a report shows them."""
         move = _move_of(manifest)
         loaded = self._loaded(manifest, move)
@@ -229,14 +232,14 @@ def _in_steps(manifest: Manifest) -> bool:
     return manifest.parameters.get("mode") in batching.MODES
 
 
-def _over_for_sure(measures: MoveMeasures, move: Move, shaky: Sequence[Criterion]) -> dict[Place, Criterion]:
+def _over_for_sure(measures: MoveMeasures, move: Move, shaky: Sequence[Finding]) -> dict[Place, Finding]:
     """The windows that are over the bound whatever the ground; a busy machine may have made readings late."""
     late = any(c.name == "machine-load" for c in shaky)
     judged = zip(windows.judge_windows(measures, move), windows.judge_windows(measures, move, late=late), strict=True)
     return {_place(plain): sure for plain, sure in judged if sure.verdict == "fail"}
 
 
-def _place(found: Criterion) -> Place:
+def _place(found: Finding) -> Place:
     return found.name, found.host, found.direction, found.expected
 
 

@@ -10,7 +10,7 @@ All of them are about moves with `batches_s`: what has none is not judged by the
 import math
 
 from results.contract.manifest import Move
-from results.contract.verdict import Criterion, Verdict
+from results.contract.verdict import Finding, Verdict
 from results.criteria.frame import criterion
 from results.criteria.measures import GAP_S, MoveMeasures
 from results.criteria.model import TIE, binding_ends, carrying_all
@@ -47,7 +47,7 @@ def _copying_s(move: Move) -> list[float]:
     return [end - begin for begin, end in zip(begins, move.batches_s, strict=False) if end > begin]
 
 
-def judge_steady_in_steps(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_steady_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
     """`steady-mean` where one end carries all that is copied; its least share is less by what the rests take."""
     why = why_not(measures, move)
     if why is None and not carrying_all(move):
@@ -57,7 +57,7 @@ def judge_steady_in_steps(measures: MoveMeasures, move: Move) -> list[Criterion]
     return judge_steady(measures, move, kept=kept(move, measures.rests), only=carrying_all(move))
 
 
-def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
     """The move took at least what the quota asks for, and at most that and what its rests take of the quota."""
     if move.fetch != "tuned":
         return []
@@ -97,7 +97,7 @@ def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Criterio
     ]
 
 
-def judge_binding_in_steps(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_binding_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
     """The end that carried most over the whole move is the one that the model says. In a batch it may be another."""
     if move.fetch != "tuned":
         return []
@@ -107,14 +107,18 @@ def judge_binding_in_steps(measures: MoveMeasures, move: Move) -> list[Criterion
     gaps = [gap for r in measures.rates if (gap := gap_words(r.longest_gap_s))]
     if not predicted or not carried or gaps:
         return [
-            _open("binding", expected, gaps[0] if gaps else "no listed bytes were seen" if predicted else "no model")
+            _open(
+                "bottleneck-as-modelled",
+                expected,
+                gaps[0] if gaps else "no listed bytes were seen" if predicted else "no model",
+            )
         ]
     most = max(carried, key=lambda end: carried[end])
     near = {end for end, total in carried.items() if total >= (1 - TIE) * carried[most]}
     told = ", ".join(f"{host} {way} {size(total)}" for (host, way), total in sorted(carried.items()))
     return [
         criterion(
-            "binding",
+            "bottleneck-as-modelled",
             " or ".join(" ".join(end) for end in sorted(predicted)) + " carries most",
             "pass" if near & predicted else "fail",
             f"in all: {told}",
@@ -125,5 +129,5 @@ def judge_binding_in_steps(measures: MoveMeasures, move: Move) -> list[Criterion
     ]
 
 
-def _open(name: str, expected: str, why: str) -> Criterion:
+def _open(name: str, expected: str, why: str) -> Finding:
     return criterion(name, expected, "inconclusive", why, observed=None, series=("log.bytes", LISTED))

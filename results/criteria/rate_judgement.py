@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from results.contract.manifest import Move, NicMeasurement
-from results.contract.verdict import Criterion, Verdict
+from results.contract.verdict import Finding, Verdict
 from results.criteria.bounds import responses
 from results.criteria.frame import criterion, of_end
 from results.criteria.measures import Conservation, Control, HostRates, MoveMeasures
@@ -17,14 +17,14 @@ KAFKA_POLLS = 5
 CONSERVATION_TOLERANCE = 0.03
 
 
-def judge_controls(measures: MoveMeasures, move: Move, nics: Iterable[NicMeasurement]) -> list[Criterion]:
+def judge_controls(measures: MoveMeasures, move: Move, nics: Iterable[NicMeasurement]) -> list[Finding]:
     """Unlisted partitions advance faster than the listed ones beside them."""
     return [_control(c, move, tuple(nics)) for c in measures.controls] or [
         unseen("control-unthrottled", "control faster than throttled partitions", measures, ("log.bytes",))
     ]
 
 
-def _control(control: Control, move: Move, nics: tuple[NicMeasurement, ...]) -> Criterion:
+def _control(control: Control, move: Move, nics: tuple[NicMeasurement, ...]) -> Finding:
     # A fetch takes partitions in turn: those that are treated alike advance alike, however fast the machine is.
     ends = {(control.host, "receive"), *((leader, "transmit") for leader in control.leaders)}
     measured = [n.payload_bytes_per_s for n in nics if (n.host, n.direction) in ends]
@@ -69,7 +69,7 @@ def _partitions(move: Move, kind: str, host: str) -> int:
     return sum(len(flow.partitions) for flow in move.flows if flow.kind == kind and flow.follower == host)
 
 
-def judge_kafka(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_kafka(measures: MoveMeasures, move: Move) -> list[Finding]:
     """The byte-rate by which the broker throttles itself agrees with the growth of the logs."""
     return [_kafka(r, move) for r in measures.rates] or [
         unseen("broker-rate-agrees", "the broker's byte-rate agrees", measures, ("log.bytes",))
@@ -89,7 +89,7 @@ def kafka_excess(rates: HostRates, move: Move) -> float:
     return responses(move, rates.host, rates.direction) / (spanned_s * rate) if rate > 0 and spanned_s > 0 else 0.0
 
 
-def _kafka(rates: HostRates, move: Move) -> Criterion:
+def _kafka(rates: HostRates, move: Move) -> Finding:
     excess = kafka_excess(rates, move)
     side = "leader" if rates.direction == "transmit" else "follower"
     metric = f"broker.{side}_replication.byte_rate"
@@ -115,7 +115,7 @@ def _kafka(rates: HostRates, move: Move) -> Criterion:
     )
 
 
-def judge_conservation(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_conservation(measures: MoveMeasures, move: Move) -> list[Finding]:
     """What the NIC counted is what the logs grew by, times the overhead `f` measured before the move."""
     return [_conservation(c, move) for c in measures.conservation] or [
         unseen("nic-conservation", "NIC bytes = f * log bytes", measures, ("nic.tx.bytes", "nic.rx.bytes"))
@@ -132,7 +132,7 @@ def log_bytes(found: Conservation) -> float | None:
     return total
 
 
-def _conservation(found: Conservation, move: Move) -> Criterion:
+def _conservation(found: Conservation, move: Move) -> Finding:
     logs = log_bytes(found)
     verdict: Verdict = "inconclusive"
     observed: float | None = None

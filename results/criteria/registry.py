@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from results.contract.manifest import Manifest
-from results.contract.verdict import Criterion, Verdict, overall
+from results.contract.verdict import Finding, Verdict, overall
 from results.criteria.measures import MoveMeasures
 
 Measure = Callable[[Manifest, Any, Any], MoveMeasures]
-Judge = Callable[[Manifest, MoveMeasures], list[Criterion]]
+Judge = Callable[[Manifest, MoveMeasures], list[Finding]]
 
 
 class UnknownExperimentError(ValueError):
@@ -22,7 +22,7 @@ class UnknownExperimentError(ValueError):
 class Judgement:
     """A run's criteria and the measures they came from."""
 
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[Finding, ...]
     measures: MoveMeasures
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from results.contract.manifest import Manifest
 from results.contract.relocation import LOCAL_MOST, Relocation, Sent, formula_seconds
-from results.contract.verdict import Criterion, Direction, Verdict
+from results.contract.verdict import Direction, Finding, Verdict
 from results.criteria.cold_judgement import judge_cold
 from results.criteria.fact_judgement import judge_facts
 from results.criteria.frame import criterion, not_judged
@@ -28,7 +28,7 @@ NIC_FULL = 0.85
 """From this mean share of its busiest NIC on a move is called bound by it: below it something else took the time."""
 WRITTEN_S = 1.0
 """Clients that had to wait make up for it afterwards: what they write may be off by that much at the move's ends."""
-Part = Callable[[Manifest, Relocation, MoveMeasures], Iterable[Criterion]]
+Part = Callable[[Manifest, Relocation, MoveMeasures], Iterable[Finding]]
 
 
 def copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
@@ -49,7 +49,7 @@ def copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
     return total
 
 
-def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Criterion]:
+def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
     """`copied-bytes`: what crossed brokers' NICs is what lay on disks, no more; of a log on disk no less either."""
     verdict: Verdict = "inconclusive"
     observed, local, f = copied_bytes(asked, measures), asked.local_bytes, asked.f
@@ -84,8 +84,8 @@ def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures)
     ]
 
 
-def judge_local(_manifest: Manifest, asked: Relocation, _measures: MoveMeasures) -> list[Criterion]:
-    """`local-share`: of tiered logs, under a tenth lies on disk when the move begins."""
+def judge_local(_manifest: Manifest, asked: Relocation, _measures: MoveMeasures) -> list[Finding]:
+    """`tiered-local-fraction`: of tiered logs, under a tenth lies on disk when the move begins."""
     if asked.storage != "tiered":
         return []
     local, total = asked.local_bytes, asked.total_bytes
@@ -93,7 +93,7 @@ def judge_local(_manifest: Manifest, asked: Relocation, _measures: MoveMeasures)
     verdict: Verdict = "inconclusive" if share is None else "pass" if share < LOCAL_MOST else "fail"
     return [
         criterion(
-            "local-share",
+            "tiered-local-fraction",
             f"less than {percent(LOCAL_MOST)} of the log on disk",
             verdict,
             "not seen" if share is None else f"{size(local or 0)} of {size(total)} on the leaders' disks",
@@ -129,7 +129,7 @@ def nic_share(manifest: Manifest, measures: MoveMeasures) -> float | None:
     return max(found, default=None)
 
 
-def judge_duration(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Criterion]:
+def judge_duration(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
     """`duration-formula`: on disk as long as the formula, when the NIC binds; in S3 less than the formula's time.
 
     Nothing is sooner than what lay on disks can have crossed the NIC.
@@ -175,7 +175,7 @@ def judge_duration(manifest: Manifest, asked: Relocation, measures: MoveMeasures
     ]
 
 
-def judge_requests(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Criterion]:
+def judge_requests(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
     """`store-requests`: the store was asked all the time; a new broker reads at least once for each partition.
 
     Whoever gets a replica of a log whose beginning is in the store needs its leader epochs from there, or its streams.
@@ -210,8 +210,8 @@ def _reads(operation: str) -> bool:
     return operation.lower().startswith(("get", "head"))
 
 
-def judge_back(_manifest: Manifest, _asked: Relocation, measures: MoveMeasures) -> list[Criterion]:
-    """`p99-back`: the 99th percentile of acknowledgements is seen to be again what it was before."""
+def judge_back(_manifest: Manifest, _asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+    """`p99-recovery`: the 99th percentile of acknowledgements is seen to be again what it was before."""
     found = measures.relocation or NOTHING
     most = f"{P99_BACK * (found.p99_before_us or 0.0) / 1000:.1f} ms"
     verdict: Verdict = "inconclusive"
@@ -223,7 +223,7 @@ def judge_back(_manifest: Manifest, _asked: Relocation, measures: MoveMeasures) 
         verdict, why = "pass", f"no more above {most}, {P99_BACK:g} times the highest before the move"
     return [
         criterion(
-            "p99-back",
+            "p99-recovery",
             f"at most {P99_BACK:g} times the highest before the move, in any 5 s",
             verdict,
             why,
@@ -242,10 +242,10 @@ def _gap(nics: Sequence[NicBytes], asked: Relocation) -> str:
     return f"the NIC of {sorted(missing)[0]} was not read" if missing else ""
 
 
-def relocation_judged_by(*parts: Part) -> Callable[[Manifest, MoveMeasures], list[Criterion]]:
+def relocation_judged_by(*parts: Part) -> Callable[[Manifest, MoveMeasures], list[Finding]]:
     """A judgement from its parts, which need firm ground; facts are judged in any case."""
 
-    def judge(manifest: Manifest, measures: MoveMeasures) -> list[Criterion]:
+    def judge(manifest: Manifest, measures: MoveMeasures) -> list[Finding]:
         asked = manifest.relocation
         if asked is None:
             raise ValueError(f"run {manifest.run_id}: its manifest has no relocation to judge")
@@ -255,7 +255,7 @@ def relocation_judged_by(*parts: Part) -> Callable[[Manifest, MoveMeasures], lis
         found = [criterion for part in parts for criterion in part(manifest, asked, measures)]
         shaky = [each for each in ground if each.verdict == "inconclusive"]
         # A slow machine makes a move longer, and no byte more: bytes and counts hold on any ground.
-        found = [not_judged(c, shaky) if shaky and c.name in ("duration-formula", "p99-back") else c for c in found]
+        found = [not_judged(c, shaky) if shaky and c.name in ("duration-formula", "p99-recovery") else c for c in found]
         facts = [each for each in judge_facts(manifest.facts) if each.name in FACTS]
         facts += judge_live_records(manifest.facts.live) if asked.written_bytes_per_s else []
         facts += judge_handover(manifest.facts.handover) if asked.storage == "automq" else []

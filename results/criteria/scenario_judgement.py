@@ -3,13 +3,13 @@
 from itertools import pairwise
 
 from results.contract.manifest import Move
-from results.contract.verdict import Criterion, Verdict
+from results.contract.verdict import Finding, Verdict
 from results.criteria.frame import criterion
 from results.criteria.measures import MoveMeasures
 from results.criteria.words import rate
 
 
-def judge_changes(measures: MoveMeasures) -> list[Criterion]:
+def judge_changes(measures: MoveMeasures) -> list[Finding]:
     """The throttle was raised and lowered; a phase begins only once every broker shows the new rate."""
     quotas = [phase.quota_bytes_per_s for phase in measures.phases]
     steps = list(pairwise(quotas))
@@ -35,7 +35,7 @@ def judge_changes(measures: MoveMeasures) -> list[Criterion]:
     ]
 
 
-def judge_restarts(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_restarts(measures: MoveMeasures, move: Move) -> list[Finding]:
     """Every broker was restarted during the move, and came back."""
     stayed = [host for host in move.brokers if host not in measures.left]
     away = [host for host in measures.left if host not in measures.back]

@@ -6,7 +6,7 @@ never taken.
 
 from results.contract.manifest import Manifest
 from results.contract.steps import Expectation, StepRecord, StepsRecord
-from results.contract.verdict import Criterion, Verdict
+from results.contract.verdict import Finding, Verdict
 from results.criteria.frame import criterion
 from results.criteria.log_judgement import judge_logs
 from results.criteria.measures import MoveMeasures
@@ -16,7 +16,7 @@ from results.criteria.steps_seen import Found, Polled
 _KINDS = {DESCRIBED: "DescribeTopics", LISTED: "ListPartitionReassignments"}
 
 
-def judge_steps(manifest: Manifest, measures: MoveMeasures) -> list[Criterion]:
+def judge_steps(manifest: Manifest, measures: MoveMeasures) -> list[Finding]:
     """All criteria of a run of steps. Raises ValueError when it is none."""
     if manifest.steps is None or measures.steps is None:
         raise ValueError(f"run {manifest.run_id}: there are no steps to judge")
@@ -31,7 +31,7 @@ def judge_steps(manifest: Manifest, measures: MoveMeasures) -> list[Criterion]:
     return [*criteria, *judge_logs(manifest.facts.logs, hosts)]
 
 
-def _step(name: str, step: StepRecord, found: dict[int, Found | None], problem: str) -> list[Criterion]:
+def _step(name: str, step: StepRecord, found: dict[int, Found | None], problem: str) -> list[Finding]:
     open_why = _open(step, found, problem)
     criteria = [_answer(name, step, open_why)]
     for number, expectation in enumerate(step.expectations):
@@ -57,7 +57,7 @@ def _open(step: StepRecord, found: dict[int, Found | None], problem: str) -> str
     return ""
 
 
-def _answer(name: str, step: StepRecord, open_why: str) -> Criterion:
+def _answer(name: str, step: StepRecord, open_why: str) -> Finding:
     verdict: Verdict = "pass" if step.answer == step.wanted_answer else "fail"
     return criterion(
         f"{name}.answer",
@@ -69,7 +69,7 @@ def _answer(name: str, step: StepRecord, open_why: str) -> Criterion:
     )
 
 
-def _expected(name: str, step: StepRecord, e: Expectation, seen: Found | None, open_why: str) -> Criterion:
+def _expected(name: str, step: StepRecord, e: Expectation, seen: Found | None, open_why: str) -> Finding:
     observed = None if seen is None or seen.last is None else str(seen.last)
     verdict: Verdict
     if open_why or seen is None or observed is None:
@@ -97,7 +97,7 @@ def _after(step: StepRecord, us: int) -> str:
     return f"{max(0, us - (step.from_us or 0)) / 1e6:.2f} s after it was asked for"
 
 
-def _whole(steps: StepsRecord) -> Criterion:
+def _whole(steps: StepsRecord) -> Finding:
     verdicts: dict[bool | None, Verdict] = {True: "pass", False: "fail", None: "inconclusive"}
     shown = "; ".join(steps.differences) or steps.problem
     return criterion(
@@ -110,7 +110,7 @@ def _whole(steps: StepsRecord) -> Criterion:
     )
 
 
-def _agrees(polled: Polled, problem: str) -> Criterion:
+def _agrees(polled: Polled, problem: str) -> Finding:
     verdict: Verdict = "inconclusive" if problem or not polled.told else "fail" if polled.unlike else "pass"
     compared = (
         f"{polled.unlike} of {polled.told} answers were never in the log" if polled.told else "nothing was polled"

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from results.contract.manifest import Move
-from results.contract.verdict import Criterion, Direction, Verdict
+from results.contract.verdict import Direction, Finding, Verdict
 from results.criteria.bounds import allowed, bound_of, long_bound, responses
 from results.criteria.frame import of_end
 from results.criteria.measures import READING_S, HostRates, MoveMeasures, PhaseMeasures
@@ -84,7 +84,7 @@ def _silent(end: _End, move: Move) -> bool:
     return rates.total_bytes <= allowed(bound, worst.in_sync_bytes if worst else 0.0)
 
 
-def judge_windows(measures: MoveMeasures, move: Move, *, late: bool = False) -> list[Criterion]:
+def judge_windows(measures: MoveMeasures, move: Move, *, late: bool = False) -> list[Finding]:
     """No quota window has more listed bytes than the bound. A window over it fails even beside a gap.
 
     With `late` the machine may have been so busy that a reading was made long after its instant, though before the
@@ -95,7 +95,7 @@ def judge_windows(measures: MoveMeasures, move: Move, *, late: bool = False) -> 
     ]
 
 
-def _window(end: _End, move: Move, windows: int) -> Criterion:
+def _window(end: _End, move: Move, windows: int) -> Finding:
     rates, quota = end.rates, end.quota
     worst, highest = rates.worst_window, rates.highest_window_bytes_per_s
     bound = bound_of(move, rates.host, rates.direction, quota)
@@ -136,14 +136,14 @@ def _window(end: _End, move: Move, windows: int) -> Criterion:
     )
 
 
-def judge_mean(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_mean(measures: MoveMeasures, move: Move) -> list[Finding]:
     """The mean of each phase is within what its quota promises of a time of any length."""
     return [_mean(end, move) for end in _telling(measures, move)] or [
-        unseen("mean-bound", "the mean within the bound of a long time", measures, ("log.bytes",))
+        unseen("long-window-bound", "the mean within the bound of a long time", measures, ("log.bytes",))
     ]
 
 
-def _mean(end: _End, move: Move) -> Criterion:
+def _mean(end: _End, move: Move) -> Finding:
     rates, found = end.rates, end.rates.all
     verdict: Verdict = "inconclusive"
     most: float | None = None
@@ -164,7 +164,7 @@ def _mean(end: _End, move: Move) -> Criterion:
         else:
             verdict = "pass"
     return of_end(
-        "mean-bound",
+        "long-window-bound",
         rates,
         f"{end.words}at most {size(most)} in all" if most else f"{end.words}within the bound of a long time",
         verdict,
@@ -189,10 +189,11 @@ def default_lowest(move: Move, quota: float) -> float:
 
 def judge_steady(
     measures: MoveMeasures, move: Move, *, kept: float = 1.0, only: Collection[tuple[str, Direction]] | None = None
-) -> list[Criterion]:
+) -> list[Finding]:
     """In the steady part a tuned follower uses 0.95 to 1.00 of the quota, where the quota is what binds.
 
-    With Kafka's own settings it uses at least `default_lowest`; how much at most is what `mean-bound` is about. `kept`
+    With Kafka's own settings it uses at least `default_lowest`; how much at most is what `long-window-bound` is about.
+    `kept`
     is the part of the least share that is left when the move rests now and then; `only` these ends are judged.
     """
     ends = (end for end in _binding(measures, move) if only is None or (end.rates.host, end.rates.direction) in only)
@@ -201,7 +202,7 @@ def judge_steady(
     ]
 
 
-def _steady(end: _End, move: Move, kept: float) -> Criterion:
+def _steady(end: _End, move: Move, kept: float) -> Finding:
     if move.fetch == "default":
         return _steady_default(end, move, kept)
     lowest = STEADY_LOWEST * kept
@@ -239,7 +240,7 @@ def _steady(end: _End, move: Move, kept: float) -> Criterion:
     )
 
 
-def _steady_default(end: _End, move: Move, kept: float) -> Criterion:
+def _steady_default(end: _End, move: Move, kept: float) -> Finding:
     """The mean of the steady part; of a phase too short for that the whole phase's, if that has two windows."""
     rates, steady, everything = end.rates, end.rates.steady, end.rates.all
     verdict: Verdict = "inconclusive"
@@ -272,7 +273,7 @@ def _steady_default(end: _End, move: Move, kept: float) -> Criterion:
     )
 
 
-def judge_settled(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_settled(measures: MoveMeasures, move: Move) -> list[Finding]:
     """From the second window of each phase on the mean where the quota binds is within 5 % of it.
 
     With Kafka's own settings it is at least `default_lowest`, less one response per fetcher, which may be early.
@@ -281,7 +282,12 @@ def judge_settled(measures: MoveMeasures, move: Move) -> list[Criterion]:
     is too short for that, uneven windows say nothing. And of heaps it is at least `uneven_lowest`.
     """
     return [_settled(end, move) for end in _binding(measures, move)] or [
-        unseen("settled", "the mean from the second window on close to the quota", measures, ("log.bytes",))
+        unseen(
+            "rate-after-throttle-change",
+            "the mean from the second window on close to the quota",
+            measures,
+            ("log.bytes",),
+        )
     ]
 
 
@@ -294,7 +300,7 @@ def uneven_lowest(move: Move) -> float:
     return (move.window_s - move.sample_s) / (move.window_s + move.sample_s)
 
 
-def _settled(end: _End, move: Move) -> Criterion:
+def _settled(end: _End, move: Move) -> Finding:
     rates, second, settled = end.rates, end.rates.second_window, end.rates.settled_bytes_per_s
     verdict: Verdict = "inconclusive"
     observed: float | None = None
@@ -321,7 +327,7 @@ def _settled(end: _End, move: Move) -> Criterion:
             verdict = "inconclusive"
             why += f"; it came in heaps, whose mean takes three windows of {move.window_s:g} s"
     return of_end(
-        "settled",
+        "rate-after-throttle-change",
         rates,
         f"{end.words}from the second {move.window_s:g} s on at {rate(end.quota)}",
         verdict,
@@ -334,7 +340,7 @@ def _settled(end: _End, move: Move) -> Criterion:
     )
 
 
-def judge_first(measures: MoveMeasures, move: Move) -> list[Criterion]:
+def judge_first(measures: MoveMeasures, move: Move) -> list[Finding]:
     """What the first window carries is predicted by the size of a response against quota × window."""
     return [_first(end, move) for end in _ends(measures) if end.phase is measures.phases[0]] or [
         unseen("first-window", "the first window as predicted", measures, ("log.bytes",))
@@ -354,7 +360,7 @@ def first_window_range(move: Move, rates: HostRates, quota: float, seconds: floa
     return FIRST_LEAST * min(least, rates.total_bytes), min(most, rates.total_bytes)
 
 
-def _first(end: _End, move: Move) -> Criterion:
+def _first(end: _End, move: Move) -> Finding:
     rates, first = end.rates, end.rates.first_window
     seconds = first.elapsed_s if first else move.window_s
     least, most = first_window_range(move, rates, end.quota, seconds)

@@ -10,7 +10,7 @@ import numpy as np
 
 from results.contract.manifest import IncidentRecord, Manifest
 from results.contract.schema import EVENTS, SAMPLES, conform
-from results.contract.verdict import Criterion, overall
+from results.contract.verdict import Finding, overall
 from results.criteria.series import RunSeries
 from results.criteria.windows import US
 from results.report import page
@@ -209,7 +209,7 @@ def _latency(signals: _Signals) -> list[tuple[str, list[Point], str]]:
     ]
 
 
-def _row(criterion: Criterion) -> page.Row:
+def _row(criterion: Finding) -> page.Row:
     value = criterion.observed
     known = isinstance(value, str | None) or criterion.unit == "bytes/s"
     observed = page.observed(criterion) if known else f"{value:g} {criterion.unit}".strip()
@@ -226,7 +226,7 @@ def _row(criterion: Criterion) -> page.Row:
     )
 
 
-def answer(record: IncidentRecord, criteria: Sequence[Criterion]) -> str:
+def answer(record: IncidentRecord, criteria: Sequence[Finding]) -> str:
     """The verdict in one sentence, against what the file foretells."""
     failed = sorted({c.name for c in criteria if c.verdict == "fail"})
     unknown = [c for c in criteria if c.verdict == "inconclusive"]
@@ -240,7 +240,7 @@ def answer(record: IncidentRecord, criteria: Sequence[Criterion]) -> str:
     return f"It fails {', '.join(failed)}, {foretold}: expected was {first.expected}; {first.why}."
 
 
-def render_incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Criterion]) -> dict[str, Any]:
+def render_incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Finding]) -> dict[str, Any]:
     """What the template `incident.html.j2` is filled with. Raises ValueError when the run is no incident."""
     record = manifest.incident
     if record is None:

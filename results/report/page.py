@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from results.contract.manifest import Manifest, Move
-from results.contract.verdict import Criterion, Verdict, overall
+from results.contract.verdict import Finding, Verdict, overall
 from results.criteria.bounds import allowed, bound_of
 from results.criteria.estimates import estimate
 from results.criteria.measures import MoveMeasures
@@ -15,34 +15,34 @@ from results.report import traffic
 
 TITLES = {
     "throttled-window": "Throttled bytes in any quota window",
-    "mean-bound": "Mean within the bound of a long time",
+    "long-window-bound": "Mean within the bound of a long time",
     "throttle-changed": "Raised and lowered while data moved",
     "brokers-restarted": "Every broker restarted",
     "steady-mean": "Steady rate close to the quota",
-    "settled": "Close to the quota by the second window",
+    "rate-after-throttle-change": "Close to the quota by the second window",
     "first-window": "The first window as predicted",
     "control-unthrottled": "Control partitions run unthrottled",
     "broker-rate-agrees": "Kafka's own byte-rate agrees",
     "nic-conservation": "NIC counters agree with the logs",
     "duration-model": "As long as the model says",
-    "binding": "Where the quota binds",
+    "bottleneck-as-modelled": "Where the quota binds",
     "nic-bound": "The NIC binds",
-    "isr-kept": "No replica left the ISR",
-    "stuck-noticed": "Stuck, noticed, raised",
+    "no-isr-shrink": "No replica left the ISR",
+    "stall-detected": "Stuck, noticed, raised",
     "partitions-in-flight": "No more than P partitions at once",
     "leaders-in-flight": "No more than L leader movements at once",
     "replicas-per-step": "No more than R replicas in a step",
     "last-step": "The last step is the target",
-    "copied-once": "No replica copied twice",
+    "no-double-copy": "No replica copied twice",
     "replicas-fetching": "As many replicas at once as expected",
     "in-sync-unbounded": "Replicas in sync are not held back",
     "live-records": "Every acknowledged record is there",
-    "load-held": "The load kept its rate",
-    "local-share": "Little of the log on disk",
+    "load-rate-sustained": "The load kept its rate",
+    "tiered-local-fraction": "Little of the log on disk",
     "copied-bytes": "What crossed the brokers' NICs",
     "duration-formula": "As long as log size ÷ NIC",
     "store-requests": "Requests to the object store",
-    "p99-back": "Acknowledgements as quick as before",
+    "p99-recovery": "Acknowledgements as quick as before",
     "cold-read": "The read was cold",
     "quota-in-force": "The quota was in force all the time",
     "records-intact": "Every record is there",
@@ -59,40 +59,40 @@ SECTIONS = (
         "Rates",
         (
             "throttled-window",
-            "mean-bound",
+            "long-window-bound",
             "first-window",
-            "settled",
+            "rate-after-throttle-change",
             "steady-mean",
             "nic-bound",
             "control-unthrottled",
             "broker-rate-agrees",
             "nic-conservation",
             "duration-model",
-            "binding",
+            "bottleneck-as-modelled",
             "copied-bytes",
             "duration-formula",
-            "p99-back",
+            "p99-recovery",
         ),
     ),
     (
         "Facts",
         (
-            "local-share",
+            "tiered-local-fraction",
             "store-requests",
             "cold-read",
             "throttle-changed",
             "brokers-restarted",
             "quota-in-force",
             "quota-before-move",
-            "stuck-noticed",
+            "stall-detected",
             "partitions-in-flight",
             "leaders-in-flight",
             "replicas-per-step",
             "last-step",
-            "copied-once",
+            "no-double-copy",
             "replicas-fetching",
             "in-sync-unbounded",
-            "isr-kept",
+            "no-isr-shrink",
             "live-records",
             "records-intact",
             "move-done",
@@ -101,7 +101,7 @@ SECTIONS = (
             "logs-clean",
         ),
     ),
-    ("Ground", ("nic-measured", "machine-load", "load-held")),
+    ("Ground", ("nic-measured", "machine-load", "load-rate-sustained")),
 )
 WORDS: dict[Verdict, str] = {"pass": "Pass", "fail": "Fail", "inconclusive": "Inconclusive"}
 
@@ -144,7 +144,7 @@ class Figure:
     note: str
 
 
-def sections(criteria: Sequence[Criterion]) -> tuple[Section, ...]:
+def sections(criteria: Sequence[Finding]) -> tuple[Section, ...]:
     """All criteria in sections; those with a name not known here come last."""
     known = {name for _, names in SECTIONS for name in names}
     rest = tuple(dict.fromkeys(c.name for c in criteria if c.name not in known))
@@ -156,7 +156,7 @@ def sections(criteria: Sequence[Criterion]) -> tuple[Section, ...]:
     return tuple(found)
 
 
-def _row(c: Criterion) -> Row:
+def _row(c: Finding) -> Row:
     where = " ".join(w for w in (c.host, c.direction) if w)
     return Row(
         c.verdict,
@@ -171,7 +171,7 @@ def _row(c: Criterion) -> Row:
     )
 
 
-def observed(criterion: Criterion) -> str:
+def observed(criterion: Finding) -> str:
     """An observed value in words, by its unit."""
     value = criterion.observed
     if value is None:
@@ -202,7 +202,7 @@ def question(manifest: Manifest, move: Move, measures: MoveMeasures | None = Non
     )
 
 
-def answer(criteria: Sequence[Criterion], measures: MoveMeasures, move: Move) -> str:
+def answer(criteria: Sequence[Finding], measures: MoveMeasures, move: Move) -> str:
     """The verdict in one sentence: figures when it passed, else the first cause."""
     verdict = overall(criteria)
     if verdict == "pass":

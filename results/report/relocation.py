@@ -6,7 +6,7 @@ from typing import Any
 
 from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation
-from results.contract.verdict import Criterion, overall
+from results.contract.verdict import Finding, overall
 from results.criteria.measures import MoveMeasures
 from results.criteria.relocation_judgement import copied_bytes, formula
 from results.criteria.relocation_measures import NOTHING
@@ -35,7 +35,7 @@ class Bar:
 
 
 def render_relocation(
-    manifest: Manifest, asked: Relocation, criteria: Sequence[Criterion], measures: MoveMeasures
+    manifest: Manifest, asked: Relocation, criteria: Sequence[Finding], measures: MoveMeasures
 ) -> dict[str, Any]:
     """What the template is filled with."""
     rows = bars(manifest, asked, measures)
@@ -59,7 +59,7 @@ def render_relocation(
     }
 
 
-def answer(criteria: Sequence[Criterion], asked: Relocation, measures: MoveMeasures) -> str:
+def answer(criteria: Sequence[Finding], asked: Relocation, measures: MoveMeasures) -> str:
     """The run in one sentence."""
     what = f"{asked.partitions} partitions, {size(asked.total_bytes)}"
     took = "were not seen to arrive" if measures.done_s is None else f"moved in {measures.done_s:.1f} s"

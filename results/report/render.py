@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from results.contract.manifest import Manifest
-from results.contract.verdict import Criterion, overall
+from results.contract.verdict import Finding, overall
 from results.criteria.changed import Changed
 from results.criteria.left_out import left_out
 from results.criteria.measures import MoveMeasures
@@ -29,7 +29,7 @@ def render(
     manifest: Manifest,
     samples: Any,
     events: Any,
-    criteria: Sequence[Criterion],
+    criteria: Sequence[Finding],
     measures: MoveMeasures,
     changed: Sequence[Changed] = (),
 ) -> str:
@@ -86,7 +86,7 @@ def render(
     )
 
 
-def _incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Criterion]) -> str:
+def _incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Finding]) -> str:
     filled = render_incident(manifest, samples, events, criteria)
     charts_of_it = filled.pop("charts")
     return template("incident.html.j2").render(

@@ -6,7 +6,7 @@ from typing import Any
 
 from results.contract.manifest import Manifest
 from results.contract.steps import State, StepsRecord
-from results.contract.verdict import Criterion, overall
+from results.contract.verdict import Finding, overall
 from results.criteria.series import RunSeries
 from results.criteria.step_measures import LOG, state_of
 from results.criteria.windows import US
@@ -50,7 +50,7 @@ class Lane:
     states: tuple[tuple[str, State, int], ...]
 
 
-def answer(criteria: Sequence[Criterion]) -> str:
+def answer(criteria: Sequence[Finding]) -> str:
     """The verdict in one sentence."""
     for verdict, words in (("fail", "was not seen as expected"), ("inconclusive", "could not be judged")):
         wrong = [c for c in criteria if c.verdict == verdict]
@@ -104,7 +104,7 @@ def _kind(state: State, broker: int) -> str:
     return " ".join(kinds)
 
 
-def render_steps(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Criterion]) -> dict[str, Any]:
+def render_steps(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Finding]) -> dict[str, Any]:
     """What the template `steps.html.j2` is filled with. Raises ValueError when the run has no steps."""
     record = manifest.steps
     if record is None:

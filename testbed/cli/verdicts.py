@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from results.contract.schema import Criterion
+from results.contract.schema import Finding
 from results.criteria.left_out import left_out_lines
 from testbed.cli.show import document
 from testbed.experiments.figures import Figure
@@ -13,14 +13,14 @@ from testbed.experiments.runner import Finished
 EXIT = {"pass": 0, "fail": 1, "inconclusive": 2}
 
 
-def _observed(criterion: Criterion) -> str:
+def _observed(criterion: Finding) -> str:
     value = criterion.observed
     if value is None:
         return "nothing"
     return f"{value:,.6g} {criterion.unit}".rstrip() if isinstance(value, float | int) else value
 
 
-def criterion_lines(criteria: Iterable[Criterion]) -> list[str]:
+def criterion_lines(criteria: Iterable[Finding]) -> list[str]:
     """A line per criterion, and a second one saying why where it did not pass."""
     lines = []
     for criterion in criteria:
@@ -53,7 +53,7 @@ def as_text(finished: Finished) -> str:
     return "\n".join(lines)
 
 
-def criteria_document(criteria: Iterable[Criterion]) -> list[dict[str, Any]]:
+def criteria_document(criteria: Iterable[Finding]) -> list[dict[str, Any]]:
     """Criteria as JSON has them."""
     return [
         {

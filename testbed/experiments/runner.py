@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from results.contract.manifest import new_run_id
-from results.contract.schema import Criterion, Verdict, events_table, samples_table
+from results.contract.schema import Finding, Verdict, events_table, samples_table
 from results.contract.store import RunData, Store
 from results.criteria import Judgement, judge
 from results.criteria.left_out import LeftOut, left_out
@@ -66,7 +66,7 @@ class Finished:
     run_id: str
     experiment: str
     verdict: Verdict
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[Finding, ...]
     figures: tuple[Figure, ...]
     report: Path
     store: str

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from results.contract.logs import HostLog
 from results.contract.manifest import NicMeasurement
-from results.contract.schema import Criterion, events_table, samples_table
+from results.contract.schema import Finding, events_table, samples_table
 from results.criteria.frame import not_judged
 from results.criteria.ground_judgement import machine_idle, nics_as_declared
 from results.criteria.load_measures import machine_load
@@ -32,7 +32,7 @@ def allowed(incident: Incident) -> tuple[Allowance, ...]:
     return (*(new_replicas(move.topics, move.hosts) for move in moves), *during(faults))
 
 
-def judge_ground(nics: tuple[NicMeasurement, ...], brokers: Sequence[str], evidence: Evidence) -> list[Criterion]:
+def judge_ground(nics: tuple[NicMeasurement, ...], brokers: Sequence[str], evidence: Evidence) -> list[Finding]:
     """Each broker's NIC before the replay, and the machine's load during it."""
     run = RunSeries(samples_table(evidence.samples), events_table(evidence.events))
     load = machine_load(run, evidence.started_us, evidence.ended_us, WINDOW_S)
@@ -40,17 +40,17 @@ def judge_ground(nics: tuple[NicMeasurement, ...], brokers: Sequence[str], evide
 
 
 def on_ground(
-    expected: Sequence[Criterion],
-    ground: Sequence[Criterion],
+    expected: Sequence[Finding],
+    ground: Sequence[Finding],
     logs: tuple[HostLog, ...] | None,
     brokers: Collection[str],
-) -> tuple[Criterion, ...]:
+) -> tuple[Finding, ...]:
     """All criteria of a replay: on shaky ground no rate and no time is judged, what is there and what is lost is."""
     shaky = [criterion for criterion in ground if criterion.verdict == "inconclusive"]
     judged = [not_judged(each, shaky) if shaky and _timed(each) else each for each in expected]
     return (*judged, *judge_logs(logs, list(brokers)), *ground)
 
 
-def _timed(criterion: Criterion) -> bool:
+def _timed(criterion: Finding) -> bool:
     kind = kinds().get(criterion.name)
     return kind is not None and kind.timed

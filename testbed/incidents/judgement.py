@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from results.contract.schema import Criterion
+from results.contract.schema import Finding
 from results.criteria.frame import criterion
 from testbed.incidents.engine import Played
 from testbed.incidents.evidence import US, Evidence
@@ -14,14 +14,14 @@ LATE_S = 0.1
 """An `at` entry that acts later than this did not happen as the file says."""
 
 
-def judge_incident(incident: Incident, played: Played, evidence: Evidence) -> tuple[Criterion, ...]:
+def judge_incident(incident: Incident, played: Played, evidence: Evidence) -> tuple[Finding, ...]:
     """The timeline first, then every expectation, in the file's order.
 
     When the timeline did not happen as written, this was another incident: no expectation is judged.
     """
     timeline = judge_timeline(played)
     acted_us = {each.due.entry.name: evidence.started_us + round(each.actual_s * US) for each in played.acted}
-    judged: list[Criterion] = []
+    judged: list[Finding] = []
     for entry in incident.entries:
         for expectation in entry.expectations:
             since_us = acted_us.get(entry.name)
@@ -38,7 +38,7 @@ def judge_incident(incident: Incident, played: Played, evidence: Evidence) -> tu
     return (timeline, *judged)
 
 
-def judge_timeline(played: Played) -> Criterion:
+def judge_timeline(played: Played) -> Finding:
     """Whether every entry acted, in time, and every action could be done."""
     problems = [f"{name}: its trigger never came" for name in played.missed]
     for each in played.acted:
@@ -64,7 +64,7 @@ def judge_timeline(played: Played) -> Criterion:
     )
 
 
-def as_foretold(incident: Incident, criteria: Sequence[Criterion]) -> str | None:
+def as_foretold(incident: Incident, criteria: Sequence[Finding]) -> str | None:
     """None when exactly the expectations failed that the file says this practice fails; else what differs."""
     by_verdict: Mapping[str, set[str]] = {
         verdict: {c.name for c in criteria if c.verdict == verdict} for verdict in ("fail", "inconclusive")

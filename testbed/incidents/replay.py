@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from results.contract.manifest import Facts, IncidentRecord, new_run_id
-from results.contract.schema import Criterion, Verdict, events_table, overall, samples_table
+from results.contract.schema import Finding, Verdict, events_table, overall, samples_table
 from results.contract.store import RunData, Store
 from testbed.errors import UsageError
 from testbed.experiments.commits import commit
@@ -47,7 +47,7 @@ class Replayed:
     experiment: str
     practice: str
     verdict: Verdict
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[Finding, ...]
     unlike: str | None
     report: Path
     store: str
@@ -108,7 +108,7 @@ def replay(request: Request, progress: Progress) -> Replayed:
     )
 
 
-def _record(request: Request, criteria: tuple[Criterion, ...]) -> IncidentRecord:
+def _record(request: Request, criteria: tuple[Finding, ...]) -> IncidentRecord:
     incident = request.incident
     return IncidentRecord(
         incident.name,

@@ -169,7 +169,7 @@ def test_an_isr_made_to_flap_fails():
         wait_until(lambda: in_sync(testbed) == {2}, 60, 0.2, "the ISR to be whole")
     status, document = finish(process)
     assert (status, document["verdict"]) == (1, "fail")
-    assert verdicts(document, "isr-kept") == {"fail"}
+    assert verdicts(document, "no-isr-shrink") == {"fail"}
 
 
 def test_a_run_killed_on_a_testbed_that_stays_leaves_a_journal_that_recover_puts_back():

@@ -13,7 +13,7 @@ from testbed.experiments.runner import run_on
 from testbed.provision.testbed import Testbed
 
 pytestmark = pytest.mark.containers
-FACTS = ("move-done", "records-intact", "live-records", "leaders-as-planned", "local-share", "copied-bytes")
+FACTS = ("move-done", "records-intact", "live-records", "leaders-as-planned", "tiered-local-fraction", "copied-bytes")
 """What holds on any machine, however busy."""
 
 

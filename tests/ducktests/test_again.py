@@ -7,14 +7,14 @@ import pytest
 from ducktests import scenario
 from ducktests.kip73_test import Kip73Test
 from ducktests.verdicts import Failed, Inconclusive
-from results.contract.verdict import Criterion
+from results.contract.verdict import Finding
 from results.criteria.disturbed import disturbed
 from results.criteria.registry import Judgement
 from testbed.suites.outcome import CaseOutcome
 
 
 def criterion(name, verdict, why="seen"):
-    return Criterion(name, "b1", None, "e", 1.0, "u", "t", verdict, why, ())
+    return Finding(name, "b1", None, "e", 1.0, "u", "t", verdict, why, ())
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 
 import pytest
 
+from results.contract.aliases import criterion_name
 from tests.golden.verdicts import example, expected, judged, recorded
 
 RENAMED: dict[str, str] = {}
-"""Criteria and measures: name when the judgements were recorded, name now."""
+"""Measures: name when the judgements were recorded, name now. Criteria have `results.contract.aliases`."""
 RELATIVE = 1e-9
 
 
@@ -20,7 +21,7 @@ def differences(before, now):
     for field in ("verdict", "exit"):
         if before[field] != now[field]:
             yield f"{field}: {before[field]} before, {now[field]} now"
-    place = lambda c: (RENAMED.get(c[0], c[0]), *c[1:3])  # noqa: E731
+    place = lambda c: (criterion_name(c[0]), *c[1:3])  # noqa: E731
     old, new = (sorted(([*place(c), *c[3:]] for c in each["criteria"]), key=repr) for each in (before, now))
     if len(old) != len(new):
         yield f"criteria: {[c for c in old if c not in new]} before, {[c for c in new if c not in old]} now"

@@ -7,7 +7,7 @@ import pytest
 from results.contract.logs import HostLog, LogFinding
 from results.contract.manifest import NicMeasurement
 from results.contract.schema import Sample, overall
-from results.contract.verdict import Criterion
+from results.contract.verdict import Finding
 from testbed.incidents.evidence import US, Evidence
 from testbed.incidents.ground import allowed, judge_ground, on_ground
 from testbed.incidents.judgement import as_foretold
@@ -39,7 +39,7 @@ def evidence(busy=0.4, until=40):
 
 def expected(verdict="pass"):
     return [
-        Criterion(name, None, None, "that", "seen", "", "none", verdict, "because", ("log.bytes",))
+        Finding(name, None, None, "that", "seen", "", "none", verdict, "because", ("log.bytes",))
         for name in ("timeline", "rate", "move-done", "records-intact", "isr")
     ]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from results.contract.manifest import IncidentRecord, Manifest
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.contract.store import RunData, Store
-from results.contract.verdict import Criterion, overall
+from results.contract.verdict import Finding, overall
 from results.criteria import judge
 from results.report import render
 from results.spark.recompute import recompute
@@ -16,8 +16,8 @@ from tests.results.synthetic import synthetic_run
 T0 = 1_700_000_000_000_000
 S = 1_000_000
 CRITERIA = (
-    Criterion("timeline", None, None, "all", 0.3, "ms late", "none", "pass", "fine", ("incident.entry",)),
-    Criterion("rate", "b2", "receive", "slow <b>", 13e6, "bytes/s", "none", "fail", "fast & wrong", ("log.bytes",)),
+    Finding("timeline", None, None, "all", 0.3, "ms late", "none", "pass", "fine", ("incident.entry",)),
+    Finding("rate", "b2", "receive", "slow <b>", 13e6, "bytes/s", "none", "fail", "fast & wrong", ("log.bytes",)),
 )
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from results.contract.verdict import Criterion, overall
+from results.contract.verdict import Finding, overall
 from results.criteria import judge
 from results.criteria.changed import changes
 from results.report import render
@@ -11,7 +11,7 @@ from tests.results.test_results_report import Page
 
 
 def criterion(name, verdict, host=None, direction=None):
-    return Criterion(name, host, direction, "that", "seen", "", "none", verdict, f"because {verdict}", ("log.bytes",))
+    return Finding(name, host, direction, "that", "seen", "", "none", verdict, f"because {verdict}", ("log.bytes",))
 
 
 def test_what_is_judged_as_it_was_is_not_told():

@@ -6,7 +6,7 @@ import pytest
 from results.contract.schema import (
     CRITERIA,
     SAMPLES,
-    Criterion,
+    Finding,
     Manifest,
     ManifestError,
     Sample,
@@ -23,7 +23,7 @@ from results.criteria import judge
 
 def criterion(verdict="pass", observed=1.0, **changes):
     values = {"name": "c", "host": None, "direction": None, "expected": "e", "unit": "u", "tolerance": "t", "why": "w"}
-    return Criterion(**{**values, **changes}, observed=observed, verdict=verdict, series=("log.bytes",))
+    return Finding(**{**values, **changes}, observed=observed, verdict=verdict, series=("log.bytes",))
 
 
 def test_manifest_survives_json(make_run):
@@ -50,7 +50,13 @@ def test_a_manifest_from_before_there_was_a_model_reads_and_is_judged_as_before(
     assert judgement.verdict == "pass"
     names = {c.name for c in judgement.criteria}
     assert "steady-mean" in names
-    assert not names & {"duration-model", "binding", "load-held", "live-records", "isr-kept"}
+    assert not names & {
+        "duration-model",
+        "bottleneck-as-modelled",
+        "load-rate-sustained",
+        "live-records",
+        "no-isr-shrink",
+    }
     assert len([c for c in judgement.criteria if c.name == "steady-mean"]) == 2
 
 
@@ -78,7 +84,7 @@ def edited(make_run, edit):
         (lambda d: d["load"].update(cpu_buzy=1), "load.cpu_buzy: unknown field; known: cpu_busy_mean"),
         (lambda d: d.update(started="2026-11-21T18:15:00+01:00"), "is not in UTC; write it as 2026-11-21T18:15:00Z"),
         (lambda d: d.update(run_id="../x"), "run_id '../x' is not like 20261121T181500Z-kip73-two-node-ab12cd"),
-        (lambda d: d.update(schema=3), "schema 3; this version reads schema 1 to 2"),
+        (lambda d: d.update(schema=4), "schema 4; this version reads schema 1 to 3"),
         (lambda d: d.update(nics={}), "nics: expected a list, found dict {}"),
         (
             lambda d: d["facts"]["logs"][1].update(findings=[{"level": "INFO"}]),

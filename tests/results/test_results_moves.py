@@ -64,10 +64,10 @@ def test_each_scenario_passes(scene):
 def test_steady_is_judged_where_the_model_says_that_the_quota_binds(inbound):
     sender = simulate(one_to_two(inbound)).judged()
     assert [(c.host, c.direction) for c in named(sender, "steady-mean")] == [("b1", "transmit")]
-    assert named(sender, "binding")[0].observed == "b1 transmit"
+    assert named(sender, "bottleneck-as-modelled")[0].observed == "b1 transmit"
     receiver = simulate(two_to_one(inbound)).judged()
     assert [(c.host, c.direction) for c in named(receiver, "steady-mean")] == [("b3", "receive")]
-    assert named(receiver, "binding")[0].observed == "b3 receive"
+    assert named(receiver, "bottleneck-as-modelled")[0].observed == "b3 receive"
 
 
 def test_a_leaders_bursts_and_pauses_are_judged_by_whole_windows():
@@ -76,7 +76,9 @@ def test_a_leaders_bursts_and_pauses_are_judged_by_whole_windows():
     steady = next(r.steady for r in judgement.measures.rates if r.direction == "transmit")
     assert steady.mean_bytes_per_s > 1.05 * 10e6  # the steady part begins with a burst and ends with a pause cut short
     assert steady.typical_bytes_per_s == pytest.approx(0.985 * 10e6, rel=0.02)
-    assert verdicts(judgement, "throttled-window", "steady-mean", "binding", "duration-model") == {"pass"}
+    assert verdicts(judgement, "throttled-window", "steady-mean", "bottleneck-as-modelled", "duration-model") == {
+        "pass"
+    }
 
 
 def test_what_replicas_in_sync_fetch_counts_on_the_leader_alone():
@@ -148,7 +150,7 @@ def test_a_run_that_was_recorded_before_lists_were_polled_is_judged_by_its_rates
 @pytest.mark.parametrize("without", [(), ("isr.size",), ("broker.isr_shrinks",)])
 def test_an_isr_that_flaps_fails_by_either_sign(without):
     judgement = simulate(one_to_two(2e6, flapping=("b1", 20.0), without=without)).judged()
-    (kept,) = named(judgement, "isr-kept")
+    (kept,) = named(judgement, "no-isr-shrink")
     assert kept.verdict == "fail"
     assert ("b1 took replicas out of ISRs 3 times" in kept.why) == (without != ("broker.isr_shrinks",))
     assert ("first-0 had 1 in sync at +20." in kept.why) == (without == ("broker.isr_shrinks",))
@@ -157,31 +159,31 @@ def test_an_isr_that_flaps_fails_by_either_sign(without):
 def test_a_counter_that_begins_anew_with_its_broker_is_no_shrink():
     judgement = simulate(one_to_two(2e6, resets=("b1",))).judged()
     assert judgement.measures.isr.hosts[0].shrinks == 0
-    assert verdicts(judgement, "isr-kept") == {"pass"}
+    assert verdicts(judgement, "no-isr-shrink") == {"pass"}
 
 
 @pytest.mark.parametrize(
     ("scene", "name"),
     [
-        (one_to_two(2e6, without=("isr.size",)), "isr-kept"),
-        (one_to_two(2e6, without=("broker.isr_shrinks",)), "isr-kept"),
+        (one_to_two(2e6, without=("isr.size",)), "no-isr-shrink"),
+        (one_to_two(2e6, without=("broker.isr_shrinks",)), "no-isr-shrink"),
         (one_to_two(2e6, without=("log.bytes",)), "throttled-window"),
-        (one_to_two(2e6, without=("log.bytes",)), "binding"),
-        (one_to_two(2e6, gap=("b3", 30.0, 36.0)), "binding"),
-        (one_to_two(2e6, gap=("driver", 30.0, 36.0)), "isr-kept"),
-        (live_change(gap=("b2", 30.0, 35.0)), "settled"),
+        (one_to_two(2e6, without=("log.bytes",)), "bottleneck-as-modelled"),
+        (one_to_two(2e6, gap=("b3", 30.0, 36.0)), "bottleneck-as-modelled"),
+        (one_to_two(2e6, gap=("driver", 30.0, 36.0)), "no-isr-shrink"),
+        (live_change(gap=("b2", 30.0, 35.0)), "rate-after-throttle-change"),
         (live_change(gap=("b2", 30.0, 35.0)), "throttled-window"),
         (live_change(quotas=((0.0, 8e6), (26.0, 12e6), (36.0, 4e6))), "throttled-window"),
-        (live_change(quotas=((0.0, 8e6), (26.0, 12e6), (44.0, 4e6))), "settled"),
-        (stuck(without=("move.lag",)), "stuck-noticed"),
-        (stuck(stuck=None), "stuck-noticed"),
-        (two_node(3e6, 360e6, load_held=False), "load-held"),
+        (live_change(quotas=((0.0, 8e6), (26.0, 12e6), (44.0, 4e6))), "rate-after-throttle-change"),
+        (stuck(without=("move.lag",)), "stall-detected"),
+        (stuck(stuck=None), "stall-detected"),
+        (two_node(3e6, 360e6, load_held=False), "load-rate-sustained"),
         (two_node(3e6, 360e6, load_held=False), "throttled-window"),
     ],
 )
 def test_what_was_not_observed_never_passes(scene, name):
     run = simulate(scene)
-    judgement = rejudged(run) if name != "stuck-noticed" or scene.stuck else _without(run, "move.done")
+    judgement = rejudged(run) if name != "stall-detected" or scene.stuck else _without(run, "move.done")
     assert "inconclusive" in verdicts(judgement, name)
     assert judgement.verdict == "inconclusive"
 
@@ -199,7 +201,7 @@ def test_each_phase_has_its_own_bound_and_windows_do_not_cross_a_change():
         "phase 2, 12 MB/s from +26.4 s",
         "phase 3, 4 MB/s from +52.4 s",
     ]
-    settled = [c.observed for c in named(judgement, "settled") if c.direction == "receive"]
+    settled = [c.observed for c in named(judgement, "rate-after-throttle-change") if c.direction == "receive"]
     assert settled == pytest.approx([0.985] * 3, abs=0.002)
     assert "8 MB/s, then 12 MB/s, then 4 MB/s in all" in named(judgement, "quota-in-force")[0].observed
 
@@ -260,7 +262,7 @@ def test_a_broker_that_comes_back_just_before_the_end_leaves_too_little_to_judge
     *whole, last = judgement.measures.phases
     assert len(whole) == 2
     assert last.end_s - last.begin_s == pytest.approx(left_s, abs=0.5)
-    windows = [c for c in judgement.criteria if c.name in ("throttled-window", "mean-bound")]
+    windows = [c for c in judgement.criteria if c.name in ("throttled-window", "long-window-bound")]
     assert {c.expected.split(",")[0] for c in windows} == {"phase 1", "phase 2"}
     assert {c.verdict for c in windows} == {"pass"}
     # What is over the bound is judged, however short the phase; and so is a phase of which others say nothing.
@@ -306,8 +308,8 @@ def test_a_bounce_is_one_only_when_every_broker_left_and_came_back():
 
 def test_a_bounce_under_a_load_is_judged_by_the_load_as_well():
     run = simulate(bounce())
-    assert verdicts(run.judged(), "load-held", "live-records") == {"pass"}
-    assert verdicts(rejudged(run, facts={"live": None}), "load-held", "live-records") == {"inconclusive"}
+    assert verdicts(run.judged(), "load-rate-sustained", "live-records") == {"pass"}
+    assert verdicts(rejudged(run, facts={"live": None}), "load-rate-sustained", "live-records") == {"inconclusive"}
 
 
 def test_a_live_change_is_one_only_when_the_throttle_was_raised_and_lowered():
@@ -367,15 +369,15 @@ def test_a_removed_throttle_cannot_hide_behind_the_load_it_makes(without):
 
 @pytest.mark.parametrize("scene", [one_to_two, two_to_one])
 def test_an_isr_that_flaps_without_a_load_fails_too(scene):
-    assert verdicts(simulate(scene()).judged(), "isr-kept") == {"pass"}
-    assert verdicts(simulate(scene(flapping=("b1", 20.0))).judged(), "isr-kept") == {"fail"}
-    assert verdicts(simulate(scene(without=("isr.size",))).judged(), "isr-kept") == {"inconclusive"}
+    assert verdicts(simulate(scene()).judged(), "no-isr-shrink") == {"pass"}
+    assert verdicts(simulate(scene(flapping=("b1", 20.0))).judged(), "no-isr-shrink") == {"fail"}
+    assert verdicts(simulate(scene(without=("isr.size",))).judged(), "no-isr-shrink") == {"inconclusive"}
 
 
 def test_where_every_replica_is_alone_the_brokers_counts_are_enough():
     alone = two_node(experiment="kip73-bootstrap", without=("isr.size",))
-    assert verdicts(simulate(alone).judged(), "isr-kept") == {"pass"}
-    assert verdicts(simulate(replace(alone, flapping=("b1", 20.0))).judged(), "isr-kept") == {"fail"}
+    assert verdicts(simulate(alone).judged(), "no-isr-shrink") == {"pass"}
+    assert verdicts(simulate(replace(alone, flapping=("b1", 20.0))).judged(), "no-isr-shrink") == {"fail"}
 
 
 def slowed(factor, **changes):
@@ -394,10 +396,12 @@ def test_a_quota_of_which_default_settings_make_too_little_fails(factor, verdict
 def test_a_raise_without_effect_fails(fetch):
     response = MIB if fetch == "tuned" else 10 * MIB
     healthy = simulate(live_change(fetch=fetch, response=response)).judged()
-    assert verdicts(healthy, "settled") == {"pass"}
+    assert verdicts(healthy, "rate-after-throttle-change") == {"pass"}
     ignored = tuple((host, 26.0, 52.0, 8e6 * 0.95) for host in ("b1", "b2"))
     scene = live_change(fetch=fetch, response=response, real_quota=ignored, told_quota=False)
-    failed = [c.expected[:7] for c in named(simulate(scene).judged(), "settled") if c.verdict == "fail"]
+    failed = [
+        c.expected[:7] for c in named(simulate(scene).judged(), "rate-after-throttle-change") if c.verdict == "fail"
+    ]
     assert failed == ["phase 2"] * 2
 
 
@@ -405,18 +409,18 @@ def test_a_mean_above_what_a_long_time_may_have_fails():
     much = tuple((host, 0.0, 999.0, 11.5e6) for host in ("b1", "b2"))
     judgement = simulate(two_node(size=2200e6, real_quota=much, told_quota=False)).judged()
     assert verdicts(judgement, "throttled-window") == {"pass"}  # 1.13 of the quota: no window tells
-    assert verdicts(judgement, "mean-bound") == {"fail"}
-    assert verdicts(simulate(mixed()).judged(), "mean-bound") == {"pass"}
+    assert verdicts(judgement, "long-window-bound") == {"fail"}
+    assert verdicts(simulate(mixed()).judged(), "long-window-bound") == {"pass"}
 
 
 def test_stuck_is_noticed_in_time():
     run = simulate(stuck(stuck=(17.0, 8.0)))
-    (late,) = named(run.judged(), "stuck-noticed")
+    (late,) = named(run.judged(), "stall-detected")
     assert late.verdict == "fail" and "noticed too late: the lag was lowest 14.8 s before" in late.why
     run = simulate(stuck())
     for patience, verdict in ((15.0, "pass"), (12.5, "pass"), (11.0, "fail")):
         manifest = replace(run.manifest, parameters={**run.manifest.parameters, "patience": patience})
-        assert verdicts(judge(manifest, run.samples, run.events), "stuck-noticed") == {verdict}
+        assert verdicts(judge(manifest, run.samples, run.events), "stall-detected") == {verdict}
 
 
 def test_the_report_allows_what_the_judgement_does_and_has_one_error_of_kip73():
@@ -443,7 +447,7 @@ def test_the_report_allows_what_the_judgement_does_and_has_one_error_of_kip73():
     ],
 )
 def test_stuck_is_noticed_once_it_is_true(scene, verdict, why):
-    (criterion,) = named(simulate(scene).judged(), "stuck-noticed")
+    (criterion,) = named(simulate(scene).judged(), "stall-detected")
     assert criterion.verdict == verdict
     assert why in criterion.why
 
@@ -477,7 +481,7 @@ def test_another_broker_than_the_models_fails():
     turned = tuple(
         replace(e, bytes=e.bytes * 4 if e.direction == "receive" else e.bytes) for e in run.manifest.move.expected
     )
-    (binding,) = named(rejudged(run, expected=turned), "binding")
+    (binding,) = named(rejudged(run, expected=turned), "bottleneck-as-modelled")
     assert (binding.verdict, binding.observed) == ("fail", "b1 transmit")
 
 
@@ -487,7 +491,7 @@ def test_a_lost_live_record_fails_and_a_load_that_was_not_read_back_is_open():
     live = run.manifest.facts.live
     unread = rejudged(run, facts={"live": LiveLoad(live.processes, None)})
     assert (unread.verdict, verdicts(unread, "live-records")) == ("inconclusive", {"inconclusive"})
-    assert verdicts(rejudged(run, facts={"live": None}), "load-held", "live-records") == {"inconclusive"}
+    assert verdicts(rejudged(run, facts={"live": None}), "load-rate-sustained", "live-records") == {"inconclusive"}
 
 
 def test_retries_of_a_producer_that_is_not_idempotent_may_come_twice_but_not_be_lost():

@@ -13,7 +13,7 @@ from tests.results.test_results_batching import FINE
 
 RESTS = ((13.0, 14.0), (27.0, 28.2), (41.0, 42.0))
 BATCHES = (14.0, 28.0, 42.0, 56.0)
-PACED = ("steady-mean", "duration-model", "binding")
+PACED = ("steady-mean", "duration-model", "bottleneck-as-modelled")
 
 
 def in_steps(run, **move):
@@ -69,7 +69,7 @@ def test_another_end_than_the_models_that_carries_most_fails():
     wrong = (replace(sent, host="b2"), replace(sent, host="b1", direction="receive"))
     manifest = in_steps(run, expected=wrong)
     found = {each.name: each.verdict for each in judge(manifest, run.samples, run.events).criteria}
-    assert found["binding"] == "fail"
+    assert found["bottleneck-as-modelled"] == "fail"
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_the_formula_is_log_size_over_the_nic_where_that_takes_longest():
 WRONG = {
     "tiered copies the whole log": (replace(TIERED, copied=300e6 * F), "copied-bytes"),
     "disk copies less than the log": (Told(copied=200e6 * F), "copied-bytes"),
-    "tiered with too much on disk": (replace(TIERED, local=31_000_000, copied=31e6 * F), "local-share"),
+    "tiered with too much on disk": (replace(TIERED, local=31_000_000, copied=31e6 * F), "tiered-local-fraction"),
     "tiered as slow as the formula": (replace(TIERED, seconds=13.2), "duration-formula"),
     "disk faster than its NIC": (Told(seconds=9.0), "duration-formula"),
     "tiered that reads nothing": (replace(TIERED, gets=0.0), "store-requests"),
@@ -83,16 +83,16 @@ def test_what_cannot_be_said_is_left_open(told, name):
 def test_when_acknowledgements_are_as_quick_as_before():
     judgement = judged(Told(slow_until=4.0), "scale-out")
     # One slow second (5 of 500 records) is just 1 %: the last 5 s with two of them end 3 s after the last one.
-    assert of(judgement, "p99-back").observed == 7.0
-    assert of(judgement, "p99-back").verdict == "pass"
+    assert of(judgement, "p99-recovery").observed == 7.0
+    assert of(judgement, "p99-recovery").verdict == "pass"
     assert judgement.measures.relocation.longest_ack_us == 900_000
-    assert of(judged(Told(slow_until=99.0), "scale-out"), "p99-back").verdict == "inconclusive"
-    assert of(judged(Told(slow_until=0.0), "scale-out"), "p99-back").observed == 0.0
+    assert of(judged(Told(slow_until=99.0), "scale-out"), "p99-recovery").verdict == "inconclusive"
+    assert of(judged(Told(slow_until=0.0), "scale-out"), "p99-recovery").observed == 0.0
 
 
 @pytest.mark.parametrize(("slow_us", "verdict", "seconds"), [(4479, "pass", 0.0), (4607, "inconclusive", None)])
 def test_within_a_tenth_of_before_is_as_quick_as_before(slow_us, verdict, seconds):
-    back = of(judged(Told(slow_until=99.0, slow_us=slow_us), "scale-out"), "p99-back")
+    back = of(judged(Told(slow_until=99.0, slow_us=slow_us), "scale-out"), "p99-recovery")
     assert (back.verdict, back.observed) == (verdict, seconds)
 
 

@@ -43,8 +43,8 @@ def test_they_are_read(old):
     scan = old.scan()
     assert scan.problems == ()
     assert [(m.run_id[-6:], m.verdict, m.schema) for m in scan.manifests] == [
-        ("losing", "fail", 2),
-        ("passes", "pass", 2),
+        ("losing", "fail", 3),
+        ("passes", "pass", 3),
     ]
     for run_id in old.runs():
         old.verify(run_id)
@@ -93,9 +93,9 @@ def test_a_column_that_came_later_is_null_in_older_files(old, tmp_path):
     assert samples["label"].null_count == samples.num_rows
 
 
-@pytest.mark.parametrize("version", [0, 3, None, "1", True, 1.0])
+@pytest.mark.parametrize("version", [0, 4, None, "1", True, 1.0])
 def test_versions_that_are_not_known_are_refused(version):
     with pytest.raises(
-        UnknownSchemaError, match="this version reads schema 1 to 2: use the version that wrote the run"
+        UnknownSchemaError, match="this version reads schema 1 to 3: use the version that wrote the run"
     ):
         upgraded({"schema": version}, SCHEMA_VERSION)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from results.contract.manifest import Manifest
-from results.contract.verdict import Criterion
+from results.contract.verdict import Finding
 from results.criteria.measures import MachineLoad, MoveMeasures
 from results.criteria.registry import register_family
 
@@ -13,7 +13,7 @@ def measure_nothing(_manifest: Manifest, _samples: Any, _events: Any) -> MoveMea
     return MoveMeasures(None, None, None, 0.0, None, (), (), (), (), MachineLoad(0, None, None, None, None))
 
 
-def as_given(manifest: Manifest, _measures: MoveMeasures) -> list[Criterion]:
+def as_given(manifest: Manifest, _measures: MoveMeasures) -> list[Finding]:
     """The criteria in the manifest. Raises ValueError when it is not of an incident."""
     if manifest.incident is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no incident to judge")

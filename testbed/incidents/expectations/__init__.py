@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import ClassVar, Protocol
 
-from results.contract.schema import Criterion
+from results.contract.schema import Finding
 from testbed.incidents.evidence import Evidence
 from testbed.incidents.phrases import Phrase, found_in, read
 
@@ -20,7 +20,7 @@ class Expectation(Phrase, Protocol):
 
     timed: ClassVar[bool]
 
-    def judge(self, evidence: Evidence, since_us: int, /) -> Criterion:
+    def judge(self, evidence: Evidence, since_us: int, /) -> Finding:
         """Judge what was seen from an instant (µs since the epoch) to the end of the replay."""
 
 

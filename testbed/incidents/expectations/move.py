@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from results.contract.schema import Criterion, Event, Verdict
+from results.contract.schema import Event, Finding, Verdict
 from results.criteria.frame import criterion
 from testbed.incidents.evidence import US, Evidence
 from testbed.incidents.words import DURATION, NAME, format_time, optional_topic
@@ -30,7 +30,7 @@ class MoveDone:
         """See `Phrase.read`."""
         return cls(parse_duration(found["limit"]), found["topic"])
 
-    def judge(self, evidence: Evidence, since_us: int) -> Criterion:
+    def judge(self, evidence: Evidence, since_us: int) -> Finding:
         """See `Expectation.judge`."""
         series = ("move.started", "move.done")
         # A topic that is asked for again is to be done again: in order of time, the last one stays.
@@ -70,7 +70,7 @@ class QuotaFirst:
         """See `Phrase.read`."""
         return cls()
 
-    def judge(self, evidence: Evidence, _since_us: int) -> Criterion:
+    def judge(self, evidence: Evidence, _since_us: int) -> Finding:
         """See `Expectation.judge`; of every move, whenever this entry acted.
 
         Only what happened in the incident counts: a quota that somebody left was not waited for by anybody.
@@ -108,7 +108,7 @@ class ThrottleRemoved:
         """See `Phrase.read`."""
         return cls()
 
-    def judge(self, evidence: Evidence, _since_us: int) -> Criterion:
+    def judge(self, evidence: Evidence, _since_us: int) -> Finding:
         """See `Expectation.judge`; what was found at the very end, before anything was put back."""
         series = ("throttle.found",)
         found = evidence.happened("throttle.found")

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from results.contract.schema import Criterion, Direction
+from results.contract.schema import Direction, Finding
 from results.criteria.frame import criterion
 from testbed.incidents.evidence import Evidence, growth_within, highest_rate
 from testbed.incidents.words import AMOUNT, DURATION, NAME, format_time, optional_topic
@@ -45,14 +45,14 @@ class Rate:
             raise ValueError("it is sampled once a second; allowed: windows of 2s or more")
         return cls(found["host"], direction, parse_byte_rate(found["limit"]), window_s, found["topic"])
 
-    def judge(self, evidence: Evidence, since_us: int) -> Criterion:
+    def judge(self, evidence: Evidence, since_us: int) -> Finding:
         """See `Expectation.judge`."""
         metric = "log.bytes" if self.topic else NIC_METRIC[self.direction]
         found = evidence.log_bytes(self.host, self.topic) if self.topic else evidence.gauge(self.host, metric)
         readings = evidence.after(found, since_us)
         most = growth_within(readings, self.window_s)
 
-        def told(verdict: Literal["pass", "fail", "inconclusive"], why: str, observed: float | None) -> Criterion:
+        def told(verdict: Literal["pass", "fail", "inconclusive"], why: str, observed: float | None) -> Finding:
             return criterion(
                 self.name, self, verdict, why, observed=observed, unit="bytes/s", series=(metric,),
                 host=self.host, direction=self.direction,
@@ -79,11 +79,11 @@ class Rate:
 def _judge_bound(
     name: str, what: object, where: str, direction: Direction, metric: str, bps: int | None, wanted: bool,
     evidence: Evidence, since_us: int,
-) -> Criterion:  # fmt: skip
+) -> Finding:  # fmt: skip
     readings = evidence.after(evidence.gauge(where, metric), since_us)
     top = highest_rate(readings, BOUND_WINDOW_S)
 
-    def told(verdict: Literal["pass", "fail", "inconclusive"], why: str, observed: float | None) -> Criterion:
+    def told(verdict: Literal["pass", "fail", "inconclusive"], why: str, observed: float | None) -> Finding:
         return criterion(
             name, what, verdict, why, observed=observed, unit="of declared", series=(metric,),
             host=where, direction=direction,
@@ -125,7 +125,7 @@ class NicBound:
         """See `Phrase.read`."""
         return cls(found["host"], "receive" if found["direction"] == "receive" else "transmit", not found["no"])
 
-    def judge(self, evidence: Evidence, since_us: int) -> Criterion:
+    def judge(self, evidence: Evidence, since_us: int) -> Finding:
         """See `Expectation.judge`."""
         rates = evidence.nic_bps.get(self.host)
         bps = None if rates is None else rates[self.direction == "receive"]
@@ -156,7 +156,7 @@ class UplinkBound:
         """See `Phrase.read`."""
         return cls(found["rack"], "receive" if found["direction"] == "receive" else "transmit", not found["no"])
 
-    def judge(self, evidence: Evidence, since_us: int) -> Criterion:
+    def judge(self, evidence: Evidence, since_us: int) -> Finding:
         """See `Expectation.judge`."""
         rates = evidence.uplink_bps.get(self.rack)
         bps = None if rates is None else rates[self.direction == "receive"]

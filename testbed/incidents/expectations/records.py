@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from results.contract.schema import Criterion, Verdict
+from results.contract.schema import Finding, Verdict
 from results.criteria.frame import criterion
 from testbed.incidents.evidence import DRIVER, Evidence, percentile
 from testbed.incidents.words import DURATION, PERCENT, format_percent, format_time, parse_percent
@@ -25,7 +25,7 @@ class RecordsIntact:
         """See `Phrase.read`."""
         return cls()
 
-    def judge(self, evidence: Evidence, _since_us: int) -> Criterion:
+    def judge(self, evidence: Evidence, _since_us: int) -> Finding:
         """See `Expectation.judge`; whatever was written, before this entry or after it."""
         series = ("manifest.facts.records",)
         records = evidence.records
@@ -64,7 +64,7 @@ class ProduceLatency:
         """See `Phrase.read`."""
         return cls(parse_percent(found["share"]), parse_duration(found["limit"]))
 
-    def judge(self, evidence: Evidence, since_us: int) -> Criterion:
+    def judge(self, evidence: Evidence, since_us: int) -> Finding:
         """See `Expectation.judge`; of records due from the entry on. What was never acknowledged is late."""
         series = ("load.latency",)
         # A record's sample stands at the time it was due. One without an acknowledgement carries how long it waited.
@@ -98,7 +98,7 @@ class AllAcknowledged:
         """See `Phrase.read`."""
         return cls()
 
-    def judge(self, evidence: Evidence, _since_us: int) -> Criterion:
+    def judge(self, evidence: Evidence, _since_us: int) -> Finding:
         """See `Expectation.judge`; over the whole load."""
         series = ("load.done",)
         done = evidence.happened("load.done")

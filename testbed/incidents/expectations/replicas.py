@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from results.contract.schema import Criterion, Verdict
+from results.contract.schema import Finding, Verdict
 from results.criteria.frame import criterion
 from testbed.incidents.evidence import DRIVER, Evidence
 from testbed.incidents.words import NAME, NUMBER, optional_topic
@@ -27,7 +27,7 @@ class IsrNeverBelow:
         """See `Phrase.read`."""
         return cls(int(found["least"]), found["topic"])
 
-    def judge(self, evidence: Evidence, since_us: int) -> Criterion:
+    def judge(self, evidence: Evidence, since_us: int) -> Finding:
         """See `Expectation.judge`."""
         series = ("topic.isr",)
         topics = [self.topic] if self.topic else evidence.topics_of(DRIVER, "topic.isr")
@@ -63,7 +63,7 @@ class FullyReplicated:
         """See `Phrase.read`."""
         return cls()
 
-    def judge(self, evidence: Evidence, _since_us: int) -> Criterion:
+    def judge(self, evidence: Evidence, _since_us: int) -> Finding:
         """See `Expectation.judge`."""
         series = ("topic.under_replicated",)
         missing = 0.0
