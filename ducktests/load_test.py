@@ -13,7 +13,7 @@ from testbed.suites.evidence import keep
 from testbed.suites.limit import time_limit
 from testbed.units import parse_byte_rate
 from testbed.workload.outcome import LATEST_S
-from testbed.workload.reading import audit
+from testbed.workload.preload import audit
 from testbed.workload.spec import ProducerSpec
 
 LIMIT_S = 180.0

@@ -6,7 +6,7 @@ from typing import Any
 from ducktests.framework import Context, Service
 from ducktests.options import Options
 from testbed.errors import TestbedError
-from testbed.faults.leftovers import heal_leftovers
+from testbed.faults.faults import heal_leftovers
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
 from testbed.runner.grounds import empty

@@ -11,8 +11,7 @@ from testbed.cli.cluster import admin_of
 from testbed.cli.show import document
 from testbed.errors import UsageError
 from testbed.kafka.admin import Admin
-from testbed.kafka.capabilities import Capability
-from testbed.kafka.running import require_of_running
+from testbed.kafka.capabilities import Capability, require_of_running
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment import planners
 from testbed.reassignment.batching.execution import Execution, ExecutionResult

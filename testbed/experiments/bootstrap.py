@@ -8,7 +8,7 @@ from results.contract.schema import Sample
 from testbed.experiments.mover import SAMPLE_S, Mover, Transferred, put_back
 from testbed.faults.catalogue.broker_term import BrokerTerm
 from testbed.kafka.errors import KafkaError, UnreachableError
-from testbed.kafka.properties import DATA_DIR
+from testbed.kafka.node import DATA_DIR
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import Allowance, during, new_replicas
 from testbed.probes.recorder import now_us

@@ -7,7 +7,7 @@ from testbed.experiments.mover import MoveSetup
 from testbed.experiments.relocate import Relocator
 from testbed.experiments.scene import RECORD_BYTES, Group
 from testbed.kafka.admin import Admin
-from testbed.kafka.properties import DATA_DIR
+from testbed.kafka.node import DATA_DIR
 from testbed.wait import WaitTimeout, wait_for
 from testbed.workload.spec import ConsumerSpec
 from testbed.workload.workload import Workload

@@ -7,7 +7,7 @@ from testbed.experiments.mover import Transferred, preloaded
 from testbed.experiments.relocate import Relocator
 from testbed.experiments.scene import plan
 from testbed.handover.probe import Probe
-from testbed.handover.watch import HandoverWatch, moved
+from testbed.handover.run import HandoverWatch, moved
 from testbed.probes.recorder import now_us
 from testbed.reassignment.plan import moves
 from testbed.workload.preload import audit

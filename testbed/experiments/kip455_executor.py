@@ -22,7 +22,7 @@ from testbed.hosts import Shell
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import ON_DISK
 from testbed.kafka.errors import KafkaError
-from testbed.kafka.properties import FETCH_TUNED
+from testbed.kafka.node import FETCH_TUNED
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import LogWatch, during, new_replicas
 from testbed.probes.machine import cpu_probe
@@ -31,9 +31,8 @@ from testbed.throttle.journal import JournalFolder
 from testbed.throttle.throttle import Throttle
 from testbed.topology.model import Topology
 from testbed.wait import WaitTimeout, wait_for
-from testbed.workload.fill import Fill
 from testbed.workload.preload import preload
-from testbed.workload.records import Recipe
+from testbed.workload.records import Fill, Recipe
 
 RECORD_BYTES = 4096
 TRACE_TIMEOUT_S = 3.0

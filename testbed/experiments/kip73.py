@@ -15,7 +15,7 @@ from testbed.experiments.mover import Mover, MoveSetup
 from testbed.experiments.scene import Group, Scene, copies
 from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter
 from testbed.kafka.capabilities import Capability
-from testbed.kafka.properties import FETCH_TUNED
+from testbed.kafka.node import FETCH_TUNED
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.throttle.duration import bottleneck, shares

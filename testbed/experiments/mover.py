@@ -38,7 +38,9 @@ from testbed.throttle.throttle import Throttle
 from testbed.tiered.remote import RemoteLog
 from testbed.tiered.topics import wait_local
 from testbed.wait import WaitTimeout, wait_for
-from testbed.workload.preload import Audit, Fill, audit, preload
+from testbed.workload.audit import Audit
+from testbed.workload.preload import audit, preload
+from testbed.workload.records import Fill
 
 SAMPLE_S = 1.0
 QUOTA_POLL_S = 0.3

@@ -28,7 +28,7 @@ from testbed.experiments.experiment import (
 from testbed.experiments.figures import Figure, figures
 from testbed.experiments.record import Header, manifest
 from testbed.experiments.reports import default_store, write_report
-from testbed.faults.leftovers import heal_leftovers
+from testbed.faults.faults import heal_leftovers
 from testbed.probes.recorder import Recorder
 from testbed.provision.ended import NotWhole, explained, why_not_whole
 from testbed.provision.guard import guarded

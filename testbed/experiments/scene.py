@@ -11,8 +11,7 @@ from results.contract.move import Expected, Fetchers, Flow, FlowKind
 from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.reassignment.plan import Plan, kip73_move_seconds, move_ratio
 from testbed.throttle.duration import Copy, Share
-from testbed.workload.preload import Fill
-from testbed.workload.records import Recipe
+from testbed.workload.records import Fill, Recipe
 
 RECORD_BYTES = 4096
 """Of a record that is written before the move."""

@@ -2,7 +2,7 @@
 
 from testbed.faults.fault import Fault, FaultDidNotFire
 from testbed.faults.faults import Faults
-from testbed.faults.journal import Entry
+from testbed.faults.journal import FaultEntry
 from testbed.faults.parse import as_text, kinds, parse_fault
 
-__all__ = ["Entry", "Fault", "FaultDidNotFire", "Faults", "as_text", "kinds", "parse_fault"]
+__all__ = ["Fault", "FaultDidNotFire", "FaultEntry", "Faults", "as_text", "kinds", "parse_fault"]

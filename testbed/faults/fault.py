@@ -37,7 +37,7 @@ class Fault(Protocol):
         """Raise `UsageError` when this topology cannot have it. Pure."""
 
     def prepare(self, testbed: "Testbed") -> Self:
-        """Itself, with what must be known of the time before it (`noted` fields). Changes nothing.
+        """Itself, with what must be known of the time before it (`remembered_field` fields). Changes nothing.
 
         Raises `TestbedError` when it could not take effect as things are now.
         """
@@ -64,6 +64,6 @@ def parameter(
     return field(default=default, metadata={"help": help, "parse": parse, "show": show})
 
 
-def noted(default: Any = None) -> Any:
+def remembered_field(default: Any = None) -> Any:
     """A field that `prepare` sets; not part of what is written on a command line, but kept with the fault."""
     return field(default=default, metadata={"noted": True})

@@ -1,4 +1,4 @@
-"""The faults of one testbed: put in, listed, healed."""
+"""The faults of one testbed: apply, list, heal; and heal those whose process has died."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.cpu import settle as settle_cpu
 from testbed.faults.fault import Fault, FaultDidNotFire
-from testbed.faults.journal import Entry, FaultJournal
+from testbed.faults.journal import FaultEntry, FaultJournal
 from testbed.faults.network import settle as settle_network
 from testbed.faults.parse import as_text
 from testbed.faults.processes import settle as settle_process
@@ -19,6 +19,13 @@ from testbed.wait import WaitTimeout, wait_for
 
 if TYPE_CHECKING:
     from testbed.provision.testbed import Testbed
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
 
 _LOOK_S = 0.1
 _Problems = list[str]
@@ -57,11 +64,11 @@ class Faults:
                 raise
         return entry.id
 
-    def list(self) -> tuple[Entry, ...]:
+    def list(self) -> tuple[FaultEntry, ...]:
         """Every fault that is not healed, oldest first."""
         return self._journal.entries()
 
-    def clear(self, entry_id: int | None = None) -> tuple[Entry, ...]:
+    def clear(self, entry_id: int | None = None) -> tuple[FaultEntry, ...]:
         """Heal one fault, or all but those of other processes that still run; returns what was healed.
 
         Brokers are waited for unless another fault may keep them fenced. Raises `UsageError` for an id that
@@ -80,7 +87,7 @@ class Faults:
             self._heal(chosen)
         return tuple(chosen)
 
-    def clear_dead(self) -> tuple[Entry, ...]:
+    def clear_dead(self) -> tuple[FaultEntry, ...]:
         """Heal the faults whose processes have died; returns them. Raises as `clear`."""
         with self._lock():
             chosen = [entry for entry in self.list() if entry.dead]
@@ -102,7 +109,7 @@ class Faults:
     def _lock(self) -> AbstractContextManager[None]:
         return states.lock(f"{self._testbed.name}.faults", wait=True)
 
-    def _is_another_ones(self, entry: Entry) -> bool:
+    def _is_another_ones(self, entry: FaultEntry) -> bool:
         return entry.owner not in (None, Owner.this_process()) and not entry.dead
 
     def _put_in(self, fault: Fault) -> None:
@@ -120,7 +127,7 @@ class Faults:
                 f"{as_text(fault)} did not take effect within {fault.deadline_s:g} s: {error.last_seen}"
             ) from error
 
-    def _heal(self, entries: Sequence[Entry]) -> None:
+    def _heal(self, entries: Sequence[FaultEntry]) -> None:
         """Heal `entries`; those that ask brokers come after the brokers are back."""
         for entry in entries:
             self._journal.healing(entry)
@@ -142,7 +149,7 @@ class Faults:
             )
 
 
-def _heal_each(testbed: "Testbed", entries: Sequence[Entry], problems: _Problems) -> list[Entry]:
+def _heal_each(testbed: "Testbed", entries: Sequence[FaultEntry], problems: _Problems) -> list[FaultEntry]:
     healed = []
     for entry in entries:
         try:
@@ -162,3 +169,47 @@ def _put_back_everything(testbed: "Testbed") -> None:
             settle_process(testbed, host.name)
         elif host.role is Role.OBJECTSTORE:
             settle_store(testbed, host.name)
+
+
+def heal_leftovers(testbed: "Testbed", progress: Callable[[str], None]) -> None:
+    """Heal what dead processes left on `testbed`, and tell what remains. Raises `TestbedError`."""
+    faults = Faults(testbed)
+    for entry in faults.clear_dead():
+        progress(f"healed {as_text(entry.fault)}: whoever put it in is dead")
+    for entry in faults.list():
+        whose = f"process {entry.owner.pid}" if entry.owner else "by hand"
+        progress(f"fault {entry} is active, put in {whose}: `testbed fault clear {testbed.name} {entry.id}` heals it")
+
+
+def collect_faults(attach: Callable[[str], "Testbed"], *, dry_run: bool) -> list[str]:
+    """Heal the leftovers of every testbed that is up; says what was done, a line each.
+
+    Raises `TestbedError` with everything that could not be healed, after everything else was.
+    """
+    said, problems = [], []
+    for name in states.names():
+        try:
+            what = ", ".join(as_text(entry.fault) for entry in _dead(name))
+            if not what:
+                continue
+            if not dry_run:
+                _heal_dead(attach(name))
+            said.append(f"{name}: {'would be ' if dry_run else ''}healed of {what}, whose process is dead")
+        except TestbedError as error:
+            problems.append(f"{name}: {error}")
+    if problems:
+        raise TestbedError("\n".join([*said, *problems]))
+    return said
+
+
+def _dead(name: str) -> list[FaultEntry]:
+    state = states.load(name)
+    up = state is not None and state.status == "up"
+    return [entry for entry in FaultJournal(name).entries() if entry.dead] if up else []
+
+
+def _heal_dead(testbed: "Testbed") -> None:
+    try:
+        Faults(testbed).clear_dead()
+    finally:
+        testbed.close()

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Fault)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FaultEntry:
     """One fault of a testbed. `owner` None: put in by hand, to stay until somebody clears it."""
 
     id: int
@@ -58,7 +58,7 @@ class Entry:
         return f"{self.id} ({as_text(self.fault)})"
 
 
-class JournalError(TestbedError):
+class FaultJournalError(TestbedError):
     """An entry cannot be written or read."""
 
 
@@ -69,26 +69,26 @@ class FaultJournal:
         self._testbed = testbed
         self._folder = states.folder(testbed) / "faults"
 
-    def add(self, fault: Fault, owner: Owner | None) -> Entry:
+    def add(self, fault: Fault, owner: Owner | None) -> FaultEntry:
         """Write a new entry; on return it is on disk. An id is never used twice."""
         used = [int(path.stem) for path in self._files(_ACTIVE, _HEALED)]
-        entry = Entry(max(used, default=0) + 1, fault, owner, datetime.now(UTC).isoformat(timespec="milliseconds"))
+        entry = FaultEntry(max(used, default=0) + 1, fault, owner, datetime.now(UTC).isoformat(timespec="milliseconds"))
         self._write(entry)
         return entry
 
-    def healing(self, entry: Entry) -> None:
+    def healing(self, entry: FaultEntry) -> None:
         """Note that it is being healed: from now on it no longer counts as active."""
         self._write(replace(entry, healing=True))
 
-    def healed(self, entry: Entry) -> None:
+    def healed(self, entry: FaultEntry) -> None:
         """Note that it is over; the entry is kept beside the others for whoever wonders what has happened."""
         path = self._path(entry.id)
         if path.exists():
             path.replace(path.with_suffix(_HEALED))
             durable.sync(self._folder)
 
-    def entries(self) -> tuple[Entry, ...]:
-        """Every fault that is not healed, oldest first. Raises `JournalError`."""
+    def entries(self) -> tuple[FaultEntry, ...]:
+        """Every fault that is not healed, oldest first. Raises `FaultJournalError`."""
         return tuple(self._read(path) for path in self._files(_ACTIVE))
 
     def set_aside_damaged(self) -> list[Path]:
@@ -97,7 +97,7 @@ class FaultJournal:
         for path in self._files(_ACTIVE):
             try:
                 self._read(path)
-            except JournalError:
+            except FaultJournalError:
                 moved.append(path.replace(path.with_suffix(".damaged")))
         return moved
 
@@ -108,7 +108,7 @@ class FaultJournal:
     def _path(self, entry_id: int) -> Path:
         return self._folder / f"{entry_id}{_ACTIVE}"
 
-    def _write(self, entry: Entry) -> None:
+    def _write(self, entry: FaultEntry) -> None:
         document = {
             "schema": _SCHEMA,
             "fault": as_text(entry.fault),
@@ -123,18 +123,20 @@ class FaultJournal:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             durable.write(path, json.dumps(document, indent=1))
         except OSError as error:
-            raise JournalError(f"{path}: cannot be written ({error}); is testbed {self._testbed} still up?") from error
+            raise FaultJournalError(
+                f"{path}: cannot be written ({error}); is testbed {self._testbed} still up?"
+            ) from error
 
-    def _read(self, path: Path) -> Entry:
+    def _read(self, path: Path) -> FaultEntry:
         try:
             document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
             if document["schema"] != _SCHEMA:
                 raise ValueError(f"schema {document['schema']}, not {_SCHEMA}: written by another version")
             fault = with_notes(parse_fault(document["fault"]), document["notes"])
             owner = Owner.parse(document["owner"]) if document["owner"] else None
-            return Entry(int(path.stem), fault, owner, str(document["since"]), bool(document["healing"]))
+            return FaultEntry(int(path.stem), fault, owner, str(document["since"]), bool(document["healing"]))
         except (OSError, ValueError, KeyError, TypeError, TestbedError) as error:
-            raise JournalError(
+            raise FaultJournalError(
                 f"{path}: not a fault of this testbed ({error}); "
                 f"`testbed fault clear {self._testbed}` sets it aside and heals everything"
             ) from error

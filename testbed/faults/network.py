@@ -11,8 +11,7 @@ from ipaddress import IPv4Address
 from typing import TYPE_CHECKING, ClassVar
 
 from testbed.errors import TestbedError
-from testbed.faults.cuts import Program, program
-from testbed.faults.devices import Device, Devices
+from testbed.faults.devices import Device, Devices, Program, program
 from testbed.faults.fault import Fault
 from testbed.faults.journal import active
 from testbed.network.addresses import AddressPlan

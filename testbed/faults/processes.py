@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from testbed.errors import TestbedError
 from testbed.faults.fault import Fault
 from testbed.faults.journal import active
-from testbed.faults.words import kafka_host
+from testbed.faults.parameters import kafka_host
 from testbed.hosts import Daemon
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
@@ -15,10 +15,11 @@ from testbed.wait import wait_for
 if TYPE_CHECKING:
     from testbed.provision.testbed import Testbed
 
+
 START_S = 5.0
 
 
-class Held(IntEnum):
+class Hold(IntEnum):
     """How a fault holds a process while it lasts; of several the greatest counts."""
 
     RUNNING = 0
@@ -30,7 +31,7 @@ class ProcessFault(Fault):
     """A fault of Kafka's process on one host. A kind adds `apply` and `verify`."""
 
     hinders: ClassVar[bool] = True
-    holds: ClassVar[Held] = Held.RUNNING
+    holds: ClassVar[Hold] = Hold.RUNNING
     host: str
 
     def check(self, topology: Topology) -> None:
@@ -43,7 +44,7 @@ class ProcessFault(Fault):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ProcessState:
     """A process as the kernel tells it: its number on its host, and its state's letter (T: stopped)."""
 
     pid: int
@@ -58,7 +59,7 @@ class Seen:
         return f"process {self.pid} is there, in state {self.state}"
 
 
-def look(daemon: Daemon) -> Seen | None:
+def look(daemon: Daemon) -> ProcessState | None:
     """A server's process on its host; None when there is none (or only one that nobody has reaped yet)."""
     pid = daemon.pid()
     if pid is None:
@@ -67,10 +68,10 @@ def look(daemon: Daemon) -> Seen | None:
     # The second field, the command in parentheses, may itself hold blanks and parentheses.
     _, _, rest = stat.rpartition(")")
     state = rest.split()[0] if rest.split() else "X"
-    return None if state in ("Z", "X") else Seen(pid, state)
+    return None if state in ("Z", "X") else ProcessState(pid, state)
 
 
-def require_running(testbed: "Testbed", host: str) -> Seen:
+def require_running(testbed: "Testbed", host: str) -> ProcessState:
     """The process of `host`. Raises `TestbedError` when it does not run, or is paused."""
     seen = look(testbed.node(host))
     if seen is None:
@@ -93,15 +94,15 @@ def _because(testbed: "Testbed", host: str) -> str:
 def settle(testbed: "Testbed", host: str) -> None:
     """Start, pause or continue Kafka on `host` as the topology and the active faults have it."""
     node = testbed.node(host)
-    held = max((fault.holds for fault in _faults(testbed, host)), default=Held.RUNNING)
-    if held is Held.DOWN:
+    held = max((fault.holds for fault in _faults(testbed, host)), default=Hold.RUNNING)
+    if held is Hold.DOWN:
         return
     seen = look(node)
     if seen is None:
         start(node)
-    if held is Held.PAUSED and not (seen and seen.paused):
+    if held is Hold.PAUSED and not (seen and seen.paused):
         node.signal("STOP")
-    elif held is Held.RUNNING and seen and seen.paused:
+    elif held is Hold.RUNNING and seen and seen.paused:
         node.signal("CONT")
 
 

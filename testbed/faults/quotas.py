@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from testbed.faults.fault import Fault
-from testbed.faults.journal import Entry, FaultJournal
+from testbed.faults.journal import FaultEntry, FaultJournal
 from testbed.kafka.admin import Admin
 from testbed.kafka.types import AdminApi, ConfigResource
 from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
@@ -108,7 +108,7 @@ def stacked(faults: Iterable[Layer], journals: Iterable[ThrottleJournal]) -> lis
     return [*found, *left.values()]
 
 
-def _layer(entry: Entry, testbed: "Testbed") -> Layer:
+def _layer(entry: FaultEntry, testbed: "Testbed") -> Layer:
     fault = entry.fault
     assert isinstance(fault, QuotaFault)
     rates = fault.settings(testbed)

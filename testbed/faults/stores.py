@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.fault import Fault
 from testbed.faults.journal import active
-from testbed.faults.processes import Held, Seen, look, start
-from testbed.faults.words import known_hosts
+from testbed.faults.parameters import known_hosts
+from testbed.faults.processes import Hold, ProcessState, look, start
 from testbed.hosts import Daemon
 from testbed.objectstore.server import DATA_DIR, PID_FILE
 from testbed.topology.model import Role, Topology
@@ -28,7 +28,7 @@ class StoreFault(Fault):
 
     hinders: ClassVar[bool] = True
     """A broker whose data lies on the store may be fenced without it."""
-    holds: ClassVar[Held] = Held.RUNNING
+    holds: ClassVar[Hold] = Hold.RUNNING
     fills: ClassVar[bool] = False
     """Whether its disk is full."""
     offline: ClassVar[bool] = False
@@ -79,7 +79,7 @@ def faults_of(testbed: "Testbed", host: str) -> list[StoreFault]:
     return [fault for fault in found if fault.host == host]
 
 
-def require_running(testbed: "Testbed", host: str) -> Seen:
+def require_running(testbed: "Testbed", host: str) -> ProcessState:
     """The server's process on `host`. Raises `TestbedError` when it does not run."""
     seen = look(testbed.objectstore.server(host))
     if seen is None:
@@ -95,7 +95,7 @@ def settle(testbed: "Testbed", host: str) -> None:
     server = testbed.objectstore.server(host)
     _settle_filler(server, any(fault.fills for fault in faults))
     _settle_drives(server, offline=any(fault.offline for fault in faults))
-    if max((fault.holds for fault in faults), default=Held.RUNNING) is Held.DOWN:
+    if max((fault.holds for fault in faults), default=Hold.RUNNING) is Hold.DOWN:
         _pulses(server, None).stop()
         return
     if look(server) is None:

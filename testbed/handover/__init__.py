@@ -1,1 +1,4 @@
-"""How a partition on shared storage goes from one broker to another: the steps, found in what the brokers say."""
+"""How the leader of a partition on shared storage changes: the steps of a handover, found in the brokers' logs.
+
+Experimental: the log lines are those of AutoMQ's source; no run of AutoMQ has confirmed them yet (docs/automq.md).
+"""

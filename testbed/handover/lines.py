@@ -26,7 +26,7 @@ _ALL = re.compile(r"open (\d+) / make leader (\d+) / close (\d+) partitions cost
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class HandoverMark:
     """Something a broker said. `tp` is None where it named no partition; `tps` are those it named in one sentence.
 
     `ms` is what it says that it took; `clean` whether the partition had been closed in order; `epoch` the leader's.
@@ -44,7 +44,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class HandoverBatch:
     """One change of the metadata as a broker has gone through it: so many partitions, in so many milliseconds."""
 
     host: str
@@ -55,7 +55,7 @@ class Batch:
     ms: int
 
 
-def marks(host: str, entries: Iterable[LogEntry]) -> Iterator[Mark]:
+def marks(host: str, entries: Iterable[LogEntry]) -> Iterator[HandoverMark]:
     """The marks in a host's log, in its order."""
     for entry in entries:
         mark = _mark(host, entry.ts_us, entry.message)
@@ -63,43 +63,43 @@ def marks(host: str, entries: Iterable[LogEntry]) -> Iterator[Mark]:
             yield mark
 
 
-def batches(host: str, entries: Iterable[LogEntry]) -> Iterator[Batch]:
+def batches(host: str, entries: Iterable[LogEntry]) -> Iterator[HandoverBatch]:
     """The sums that a broker tells of each change of the metadata."""
     for entry in entries:
         if found := _ALL.search(entry.message):
             opened, led, closed, ms = (int(number) for number in found.groups())
-            yield Batch(host, entry.ts_us, opened, led, closed, ms)
+            yield HandoverBatch(host, entry.ts_us, opened, led, closed, ms)
 
 
-def _mark(host: str, ts_us: int, text: str) -> Mark | None:
+def _mark(host: str, ts_us: int, text: str) -> HandoverMark | None:
     if found := _ELASTIC.search(text):
         topic, number, epoch, rest = found.groups()
         return _elastic(host, ts_us, TopicPartition(topic, int(number)), int(epoch), rest.strip())
     if found := _CLOSED.search(text):
         topic, number, ms = found.groups()
-        return Mark(host, ts_us, "closed", found[0], TopicPartition(topic, int(number)), ms=int(ms))
+        return HandoverMark(host, ts_us, "closed", found[0], TopicPartition(topic, int(number)), ms=int(ms))
     if found := _TRANSITION.search(text):
         tps = frozenset(TopicPartition(topic, int(number)) for topic, number in _TP.findall(found[1]))
-        return Mark(host, ts_us, "transition", "Transitioning partition(s) info", tps=tps)
+        return HandoverMark(host, ts_us, "transition", "Transitioning partition(s) info", tps=tps)
     if found := _DELETING.search(text):
-        return Mark(host, ts_us, "deleting", found[0])
+        return HandoverMark(host, ts_us, "deleting", found[0])
     return None
 
 
-def _elastic(host: str, ts_us: int, tp: TopicPartition, epoch: int, text: str) -> Mark | None:
+def _elastic(host: str, ts_us: int, tp: TopicPartition, epoch: int, text: str) -> HandoverMark | None:
     """What the log of one partition says of itself."""
     if text == "log closed":
-        return Mark(host, ts_us, "stream-closed", text, tp, epoch=epoch)
+        return HandoverMark(host, ts_us, "stream-closed", text, tp, epoch=epoch)
     if found := _META.match(text):
         awaited = _AWAITED.search(found[1])
-        return Mark(host, ts_us, "meta-opened", text, tp, ms=int(awaited[1]) if awaited else None, epoch=epoch)
+        return HandoverMark(host, ts_us, "meta-opened", text, tp, ms=int(awaited[1]) if awaited else None, epoch=epoch)
     if text.startswith("loaded partition meta:"):
         clean = _CLEAN.search(text)
-        return Mark(
+        return HandoverMark(
             host, ts_us, "meta-loaded", text, tp, clean=None if clean is None else clean[1] == "true", epoch=epoch
         )
     if text.startswith(("loaded log meta:", "loaded leader epoch checkpoint with")):
-        return Mark(host, ts_us, "loaded", text[:80], tp, epoch=epoch)
+        return HandoverMark(host, ts_us, "loaded", text[:80], tp, epoch=epoch)
     if text.startswith("[UNCLEAN_SHUTDOWN] recover"):
-        return Mark(host, ts_us, "recovered", text, tp, clean=False, epoch=epoch)
+        return HandoverMark(host, ts_us, "recovered", text, tp, clean=False, epoch=epoch)
     return None

@@ -12,14 +12,12 @@ from typing import Any, Self
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
-from testbed.handover.steps import Probed
+from testbed.handover.steps import ProbeAnswers
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import now_us
 from testbed.wait import wait_for
-from testbed.workload.outbox import Outbox
-from testbed.workload.produce import REFUSALS
-from testbed.workload.records import Recipe, identity
-from testbed.workload.written import Written
+from testbed.workload.produce import REFUSALS, Outbox
+from testbed.workload.records import Recipe, WrittenRecords, identity
 
 RECORD_BYTES = 128
 INTERVAL_S = 0.05
@@ -94,15 +92,17 @@ class Probe:
             if thread.ident is not None:
                 thread.join(timeout=GIVE_UP_S + 10.0)
 
-    def probed(self) -> dict[TopicPartition, Probed]:
+    def probed(self) -> dict[TopicPartition, ProbeAnswers]:
         """What was seen of each partition."""
         with self._lock:
             return {
-                tp: Probed(tuple(sorted(self._acked[tp], key=lambda each: each[1])), tuple(self._received[tp].values()))
+                tp: ProbeAnswers(
+                    tuple(sorted(self._acked[tp], key=lambda each: each[1])), tuple(self._received[tp].values())
+                )
                 for tp in self._tps
             }
 
-    def written(self) -> tuple[Written, ...]:
+    def written(self) -> tuple[WrittenRecords, ...]:
         """What the audit is to find of it."""
         with self._lock:
             found = []
@@ -115,7 +115,7 @@ class Probe:
                         for key in ("refused", "doubtful")
                     )
                     found.append(
-                        Written(
+                        WrittenRecords(
                             FIRST_PRODUCER + number,
                             NAME,
                             topic,

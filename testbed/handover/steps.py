@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from results.contract.handover import STEPS, PartitionHandover, Step, StepSeen
-from testbed.handover.lines import Kind, Mark
+from testbed.handover.lines import HandoverMark, Kind
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.metadata_log import Registration
 
@@ -17,7 +17,7 @@ _CONTROLLER = "the controller"
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class HandoverPartition:
     """A partition that was asked to go from one broker to another; hosts and node ids of both."""
 
     tp: TopicPartition
@@ -27,7 +27,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
+class ProbeAnswers:
     """What the probe saw of one partition.
 
     `acked`: offset and instant of every acknowledgement, by instant. `received`: offset, leader epoch and instant of
@@ -42,28 +42,28 @@ class Probed:
 class _Evidence:
     """What is known of one partition from the instant on at which its move was asked for."""
 
-    moved: Moved
+    moved: HandoverPartition
     history: Sequence[Registration]
-    marks: Sequence[Mark]
-    probed: Probed
+    marks: Sequence[HandoverMark]
+    probed: ProbeAnswers
     asked_us: int
     found: dict[Step, StepSeen] = field(default_factory=dict)
 
     def note(self, step: Step, ts_us: int | None, looked_for: str, host: str | None = None, detail: str = "") -> None:
         self.found[step] = StepSeen(step, ts_us, looked_for, host, detail)
 
-    def first(self, host: str, *kinds: Kind, since_us: int, until_us: int | None = None) -> Mark | None:
+    def first(self, host: str, *kinds: Kind, since_us: int, until_us: int | None = None) -> HandoverMark | None:
         """The first of such marks of this partition on a host."""
         return next((mark for mark in self._of(host, kinds, since_us, until_us)), None)
 
     def last(
         self, host: str, *kinds: Kind, since_us: int, until_us: int | None = None, epoch: int | None = None
-    ) -> Mark | None:
+    ) -> HandoverMark | None:
         """The last of them, in one leader epoch or in any."""
         found = [mark for mark in self._of(host, kinds, since_us, until_us) if epoch is None or mark.epoch == epoch]
         return max(found, key=lambda mark: mark.ts_us, default=None)
 
-    def _of(self, host: str, kinds: Sequence[Kind], since_us: int, until_us: int | None) -> list[Mark]:
+    def _of(self, host: str, kinds: Sequence[Kind], since_us: int, until_us: int | None) -> list[HandoverMark]:
         tp = self.moved.tp
         return [
             mark
@@ -77,17 +77,17 @@ class _Evidence:
 
 
 def handover(
-    moved: Moved,
+    moved: HandoverPartition,
     asked_us: int,
     history: Iterable[Registration],
-    marks: Iterable[Mark],
-    probed: Probed | None = None,
+    marks: Iterable[HandoverMark],
+    probed: ProbeAnswers | None = None,
 ) -> PartitionHandover:
     """One partition's steps. `history` are its states in the controller's log, `marks` those of all hosts.
 
     What nothing matches has no instant, and says what was looked for.
     """
-    evidence = _Evidence(moved, tuple(history), tuple(marks), probed or Probed(), asked_us)
+    evidence = _Evidence(moved, tuple(history), tuple(marks), probed or ProbeAnswers(), asked_us)
     for find in (_accepted, _closed, _seen, _elected, _opened, _probe):
         find(evidence)
     target, since_us = moved.target, _since(evidence)
@@ -107,18 +107,18 @@ def handover(
 
 
 def handovers(
-    moves: Sequence[Moved],
+    moves: Sequence[HandoverPartition],
     asked_us: int,
     history: Sequence[Registration],
-    marks: Sequence[Mark],
-    probed: Mapping[TopicPartition, Probed],
+    marks: Sequence[HandoverMark],
+    probed: Mapping[TopicPartition, ProbeAnswers],
 ) -> tuple[PartitionHandover, ...]:
     """All partitions' steps; everything is sorted to its partition once."""
     states: dict[TopicPartition, list[Registration]] = {}
     for state in history:
         states.setdefault(state.tp, []).append(state)
-    own: dict[TopicPartition, list[Mark]] = {}
-    common: list[Mark] = []
+    own: dict[TopicPartition, list[HandoverMark]] = {}
+    common: list[HandoverMark] = []
     for mark in marks:
         for tp in {mark.tp} if mark.tp is not None else mark.tps:
             own.setdefault(tp, []).append(mark)

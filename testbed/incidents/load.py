@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from results.contract.schema import Sample
 from testbed.incidents.evidence import DRIVER
 from testbed.incidents.model import Load
-from testbed.workload import written as places
+from testbed.workload import records as places
 from testbed.workload.spec import ProducerSpec
 from testbed.workload.workload import Workload
 
@@ -26,7 +26,7 @@ class Written:
     failed: int
     error: str | None
     held: bool = True
-    records: tuple[places.Written, ...] = field(default=(), repr=False)
+    records: tuple[places.WrittenRecords, ...] = field(default=(), repr=False)
     """What the audit is to find."""
 
 

@@ -23,8 +23,8 @@ from testbed.probes.recorder import Poller, Recorder, now_us
 from testbed.provision.testbed import Progress, Testbed
 from testbed.signals import TerminationGuard, deferred_signals
 from testbed.throttle.journal import JournalFolder
-from testbed.workload.preload import Fill, audit, preload
-from testbed.workload.records import Recipe
+from testbed.workload.preload import audit, preload
+from testbed.workload.records import Fill, Recipe
 
 LOOK_TIMEOUT_S = 3.0
 

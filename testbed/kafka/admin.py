@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from types import TracebackType
+from typing import Any
 
 from kafka import TopicPartition as ClientTopicPartition
-from kafka.admin import OffsetSpec
-from kafka.protocol.admin import DescribeLogDirsRequest
+from kafka.admin import AlterConfigOp, ConfigResourceType, OffsetSpec
+from kafka.protocol.admin import DescribeConfigsRequest, DescribeLogDirsRequest, IncrementalAlterConfigsRequest
 
 from testbed.kafka.command_config import CommandConfig
-from testbed.kafka.configs import BROKER_LEVEL, DEFAULT_LEVEL, TOPIC_LEVEL, alter, describe, describe_topics
 from testbed.kafka.connection import Connection
 from testbed.kafka.errors import (
     INVALID_REPLICA_ASSIGNMENT,
@@ -26,11 +26,11 @@ from testbed.kafka.errors import (
     protocol_name,
     raise_first,
 )
-from testbed.kafka.quorum import describe_quorum
+from testbed.kafka.health import describe_quorum
 from testbed.kafka.types import (
     BrokerConfigs,
     BrokerInfo,
-    Cluster,
+    ClusterInfo,
     ConfigResource,
     PartitionState,
     Reassignment,
@@ -87,7 +87,7 @@ class Admin:
 
     # -- the cluster ---------------------------------------------------------------------------------------
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterInfo:
         """Return the cluster's id, its active controller, and its live brokers by id."""
         call = self._connection.call
         told = call("describe the cluster", self._client.describe_cluster)
@@ -98,7 +98,9 @@ class Admin:
             for b in told["brokers"]
             if not b.get("is_fenced", False)
         )
-        return Cluster(told["cluster_id"], None if leader < 0 else leader, tuple(sorted(brokers, key=lambda b: b.id)))
+        return ClusterInfo(
+            told["cluster_id"], None if leader < 0 else leader, tuple(sorted(brokers, key=lambda b: b.id))
+        )
 
     def features(self) -> dict[str, int]:
         """Return the level of each finalized feature (``metadata.version``, ``group.version``, …)."""
@@ -295,7 +297,7 @@ class Admin:
         applied configuration, not from the metadata log. Values of sensitive keys, and of keys that Kafka does not
         know, are withheld by the broker and left out here.
         """
-        told = describe(self._connection, ConfigResource.broker(broker_id), broker_id, keys)
+        told = describe_configs(self._connection, ConfigResource.broker(broker_id), broker_id, keys)
         levels: dict[int, dict[str, str]] = {BROKER_LEVEL: {}, DEFAULT_LEVEL: {}}
         for config in told:
             for synonym in config["synonyms"]:
@@ -305,17 +307,17 @@ class Admin:
 
     def broker_settings(self, broker_id: int, keys: Sequence[str]) -> dict[str, str]:
         """Return the values that one broker goes by, whoever set them; keys that it does not know are left out."""
-        told = describe(self._connection, ConfigResource.broker(broker_id), broker_id, keys)
+        told = describe_configs(self._connection, ConfigResource.broker(broker_id), broker_id, keys)
         return {c["name"]: c["value"] for c in told if c["value"] is not None}
 
     def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
         """Return what is set on the topic itself, as the given broker (None: any) has seen it."""
-        told = describe(self._connection, ConfigResource.topic(topic), from_broker)
+        told = describe_configs(self._connection, ConfigResource.topic(topic), from_broker)
         return {c["name"]: c["value"] for c in told if c["config_source"] == TOPIC_LEVEL and c["value"] is not None}
 
     def topic_setting(self, topic: str, key: str) -> str | None:
         """Return the value that a topic goes by, whoever set it: the topic, a broker, or Kafka's own default."""
-        told = describe(self._connection, ConfigResource.topic(topic), None, [key])
+        told = describe_configs(self._connection, ConfigResource.topic(topic), None, [key])
         return next((config["value"] for config in told if config["name"] == key), None)
 
     def topics_configs(
@@ -325,7 +327,7 @@ class Admin:
 
         A topic that no longer exists has none.
         """
-        return describe_topics(self._connection, topics, keys, from_broker)
+        return describe_topic_configs(self._connection, topics, keys, from_broker)
 
     def alter_configs(self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()) -> None:
         """Set and delete keys of one resource, in one request, leaving its other keys alone.
@@ -333,7 +335,7 @@ class Admin:
         Nothing checks the keys against what a broker describes: it lists the rate keys of a throttle only
         once they are set. A broker's configuration is sent to that broker, which alone accepts it.
         """
-        alter(self._connection, resource, set, delete)
+        alter_configs(self._connection, resource, set, delete)
 
     # -- logs ----------------------------------------------------------------------------------------------
 
@@ -370,3 +372,74 @@ class Admin:
     @property
     def _timeout_ms(self) -> int:
         return int(self._timeout_s * 1000)
+
+
+# DescribeConfigs' sources of a value.
+TOPIC_LEVEL, BROKER_LEVEL, DEFAULT_LEVEL = 1, 2, 3
+_CHUNK = 500
+
+
+def describe_configs(
+    connection: Connection, resource: ConfigResource, from_broker: int | None, keys: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """One resource's configuration, key by key with its synonyms, as one broker (None: any) has it."""
+    what = f"describe the configuration of {resource}{_where(from_broker)}"
+    request = DescribeConfigsRequest(
+        resources=[(_resource_type(resource), resource.name, None if keys is None else list(keys))],
+        include_synonyms=True,
+        min_version=1,
+    )
+    result = connection.send(what, request, from_broker).to_dict()["results"][0]
+    if result["error_code"]:
+        raise KafkaError(what, protocol_name(result["error_code"]), result["error_message"])
+    configs: list[dict[str, Any]] = result["configs"]
+    return configs
+
+
+def describe_topic_configs(
+    connection: Connection, topics: Sequence[str], keys: Sequence[str], from_broker: int | None
+) -> dict[str, dict[str, str]]:
+    """Topic → key → value of what is set on the topic itself; see `Admin.topics_configs`."""
+    what = f"describe the configuration of topics{_where(from_broker)}"
+    found: dict[str, dict[str, str]] = {}
+    waiting = iter(topics)
+    while chunk := list(islice(waiting, _CHUNK)):
+        request = DescribeConfigsRequest(
+            resources=[(_resource_type(ConfigResource.topic(topic)), topic, list(keys)) for topic in chunk],
+            include_synonyms=False,
+            min_version=1,
+        )
+        for result in connection.send(what, request, from_broker).to_dict()["results"]:
+            name = protocol_name(result["error_code"])
+            if name == UNKNOWN_TOPIC_OR_PARTITION:
+                continue
+            if result["error_code"]:
+                raise KafkaError(f"{what}: {result['resource_name']}", name, result["error_message"])
+            for config in result["configs"]:
+                if config["config_source"] == TOPIC_LEVEL and config["value"] is not None:
+                    found.setdefault(result["resource_name"], {})[config["name"]] = config["value"]
+    return found
+
+
+def alter_configs(
+    connection: Connection, resource: ConfigResource, changed: Mapping[str, str], deleted: Sequence[str]
+) -> None:
+    """Set and delete keys of one resource in one request; a broker's goes to that broker, which alone accepts it."""
+    if not changed and not deleted:
+        return
+    what = f"alter the configuration of {resource}"
+    changes: list[tuple[str, int, str | None]] = [(k, AlterConfigOp.SET.value, v) for k, v in changed.items()]
+    changes += [(k, AlterConfigOp.DELETE.value, None) for k in deleted]
+    request = IncrementalAlterConfigsRequest(
+        resources=[(_resource_type(resource), resource.name, changes)], validate_only=False
+    )
+    to_broker = int(resource.name) if resource.kind == "broker" and resource.name else None
+    raise_first(what, connection.send(what, request, to_broker).to_dict()["responses"])
+
+
+def _where(from_broker: int | None) -> str:
+    return "" if from_broker is None else f" from broker {from_broker}"
+
+
+def _resource_type(resource: ConfigResource) -> int:
+    return int(ConfigResourceType[resource.kind.upper()].value)

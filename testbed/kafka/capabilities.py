@@ -12,6 +12,8 @@ from enum import StrEnum
 from functools import cache
 
 from testbed.errors import TestbedError
+from testbed.kafka.admin import Admin
+from testbed.kafka.errors import CLUSTER_AUTHORIZATION_FAILED, KafkaError
 from testbed.software.format import bootstrap_checkpoint, feature_levels
 from testbed.software.release import S3_STREAM, KafkaRelease, Logging
 from testbed.topology.model import Topology
@@ -176,3 +178,31 @@ def _has_class(release: KafkaRelease, jar: str, name: str) -> bool:
                 if path in archive.namelist():
                     return True
     return False
+
+
+def of_running(admin: Admin) -> frozenset[Capability]:
+    """Capabilities of a cluster, by what one of its brokers goes by.
+
+    Who may not describe a broker's configuration is taken to talk to Apache Kafka: there a refusal comes from the
+    broker all the same. Raises `KafkaError` for anything else that fails.
+    """
+    brokers = admin.cluster().brokers
+    if not brokers:
+        return ON_DISK
+    try:
+        found = admin.broker_settings(brokers[0].id, [SHARED_STORAGE_KEY])
+    except KafkaError as error:
+        if error.name != CLUSTER_AUTHORIZATION_FAILED:
+            raise
+        return ON_DISK
+    return frozenset({Capability.SHARED_STORAGE}) if found.get(SHARED_STORAGE_KEY) == "true" else ON_DISK
+
+
+def require_of_running(admin: Admin, wanted: Iterable[Capability], what: str) -> None:
+    """Raise `LacksCapability` unless the cluster can do what `what` needs. Nothing has been changed then."""
+    who = f"the cluster at {admin.bootstrap}, whose brokers keep partitions in an object store ({SHARED_STORAGE_KEY})"
+    require(wanted, of_running(admin), what, who)
+
+
+SHARED_STORAGE_KEY = "elasticstream.enable"
+"""The broker property by which AutoMQ keeps partitions in an object store; Apache Kafka does not know it."""

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from cryptography.hazmat.primitives import serialization
 
 from testbed.errors import UsageError
-from testbed.kafka import jaas, java_properties, key_stores
-from testbed.kafka.key_stores import Identity
+from testbed.kafka import java_formats
+from testbed.kafka.java_formats import KeyIdentity
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -77,7 +77,7 @@ class CommandConfig:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     trusted: str | None = None
-    identity: Identity | None = None
+    identity: KeyIdentity | None = None
     check_host_name: bool = True
     client_id: str | None = None
     request_timeout_s: float | None = None
@@ -143,7 +143,7 @@ class CommandConfig:
         return context
 
 
-def _load_identity(context: ssl.SSLContext, identity: Identity) -> None:
+def _load_identity(context: ssl.SSLContext, identity: KeyIdentity) -> None:
     """Python takes a key from files only: it lies there encrypted, for a moment, for this user alone."""
     password = secrets.token_bytes(16).hex()
     key = serialization.load_pem_private_key(identity.key.encode(), None).private_bytes(
@@ -169,9 +169,9 @@ class _Reader:
         self.lines: dict[str, int] = {}
         self.values: dict[str, str] = {}
         try:
-            for line, key, value in java_properties.parse(text):
+            for line, key, value in java_formats.parse_properties(text):
                 self.lines[key], self.values[key] = line, value.strip()
-        except java_properties.PropertiesError as error:
+        except java_formats.PropertiesError as error:
             self.problems.append(f"{source}:{error.line}: {error}")
 
     def problem(self, key: str, why: str) -> None:
@@ -192,7 +192,7 @@ class _Reader:
         """What ``read`` returns, or None with the problem noted."""
         try:
             return read()
-        except (jaas.JaasError, key_stores.StoreError) as error:
+        except (java_formats.JaasError, java_formats.KeyStoreError) as error:
             self.problem(key, str(error))
             return None
 
@@ -239,7 +239,7 @@ def _refuse_unmapped(reader: _Reader) -> None:
             reader.problem(key, "values from a config provider are not supported; write the value itself")
 
 
-def _login(reader: _Reader, protocol: str) -> tuple[str | None, jaas.Login | None]:
+def _login(reader: _Reader, protocol: str) -> tuple[str | None, java_formats.JaasLogin | None]:
     if not protocol.startswith("SASL"):
         return None, None
     if reader.get("sasl.mechanism") is None:
@@ -252,7 +252,7 @@ def _login(reader: _Reader, protocol: str) -> tuple[str | None, jaas.Login | Non
     if text is None:
         reader.problem("sasl.jaas.config", f"is missing; {mechanism} needs a user and a password")
         return mechanism, None
-    login = reader.reading("sasl.jaas.config", lambda: jaas.parse(text))
+    login = reader.reading("sasl.jaas.config", lambda: java_formats.parse_jaas(text))
     if login is not None and mechanism not in login.mechanisms:
         reader.problem("sasl.jaas.config", f"is a login for {' or '.join(login.mechanisms)}, not for {mechanism}")
     return mechanism, login
@@ -263,23 +263,23 @@ def _trusted(reader: _Reader) -> str | None:
     location, certificates = reader.get("ssl.truststore.location"), reader.get("ssl.truststore.certificates")
     if location is not None:
         path, password = Path(location), reader.get("ssl.truststore.password")
-        return reader.reading("ssl.truststore.location", lambda: key_stores.trusted_from_file(path, kind, password))
+        return reader.reading("ssl.truststore.location", lambda: java_formats.trusted_from_file(path, kind, password))
     if certificates is not None:
-        return reader.reading("ssl.truststore.certificates", lambda: key_stores.trusted(certificates, "its value"))
+        return reader.reading("ssl.truststore.certificates", lambda: java_formats.trusted(certificates, "its value"))
     return None
 
 
-def _identity(reader: _Reader) -> Identity | None:
+def _identity(reader: _Reader) -> KeyIdentity | None:
     kind, key_password = _kind(reader, "ssl.keystore.type"), reader.get("ssl.key.password")
     location = reader.get("ssl.keystore.location")
     key, chain = reader.get("ssl.keystore.key"), reader.get("ssl.keystore.certificate.chain")
     if location is not None:
         path, password = Path(location), reader.get("ssl.keystore.password")
         return reader.reading(
-            "ssl.keystore.location", lambda: key_stores.identity_from_file(path, kind, password, key_password)
+            "ssl.keystore.location", lambda: java_formats.identity_from_file(path, kind, password, key_password)
         )
     if key is not None and chain is not None:
-        return reader.reading("ssl.keystore.key", lambda: key_stores.identity(chain, key, key_password, "its value"))
+        return reader.reading("ssl.keystore.key", lambda: java_formats.identity(chain, key, key_password, "its value"))
     if key is not None or chain is not None:
         reader.problem("ssl.keystore.key", "and ssl.keystore.certificate.chain belong together: one is missing")
     return None

@@ -26,7 +26,7 @@ class BrokerInfo:
     rack: str | None
 
 
-class Cluster(NamedTuple):
+class ClusterInfo(NamedTuple):
     """A cluster's identity, its active controller (None while none is elected) and its live brokers by id."""
 
     cluster_id: str
@@ -117,7 +117,7 @@ class AdminApi(Protocol):
     def bootstrap(self) -> str:
         """Where to ask: ``host:port,…``."""
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterInfo:
         """See `Admin.cluster`."""
 
     def topics(self) -> tuple[str, ...]:

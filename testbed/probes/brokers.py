@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from results.contract.manifest import NicMeasurement
 from results.contract.schema import Sample
 from testbed.hosts import Host as Reached
-from testbed.kafka.properties import DATA_DIR
+from testbed.kafka.node import DATA_DIR
 from testbed.kafka.types import AdminApi
 from testbed.network.measure import LinkRate
 from testbed.objectstore.server import PORT

@@ -1,7 +1,7 @@
 """`testbed plan`: everything `up` would make, in words; a pure function of the topology."""
 
 from testbed.kafka.capabilities import Capability, of_software
-from testbed.kafka.properties import properties_of, render, server_properties
+from testbed.kafka.node import properties_of, render, server_properties
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import Script, port, wire
 from testbed.provision.requirements import asked_for

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.kafka.node import node_files
-from testbed.kafka.properties import DATA_DIR, server_properties
+from testbed.kafka.node import DATA_DIR, node_files, server_properties
 from testbed.network.addresses import AddressPlan
 from testbed.objectstore import server
 from testbed.objectstore.server import Credentials

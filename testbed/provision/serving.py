@@ -14,7 +14,7 @@ from testbed.errors import TestbedError
 from testbed.hosts.host import in_parallel
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import Capability, of_software
-from testbed.kafka.properties import CONTROLLER_PORT, server_properties
+from testbed.kafka.node import CONTROLLER_PORT, server_properties
 from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.shared_store import require_as_declared, require_buckets

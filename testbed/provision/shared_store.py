@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from testbed.errors import TestbedError
 from testbed.hosts.host import in_parallel
-from testbed.kafka.properties import server_properties
-from testbed.kafka.shared_storage import BALANCER, ONE_REPLICA, SHARED_STORAGE_KEY
+from testbed.kafka.capabilities import SHARED_STORAGE_KEY
+from testbed.kafka.node import BALANCER, ONE_REPLICA, server_properties
 from testbed.objectstore.store import AUTOMQ_DATA, AUTOMQ_OPS
 
 if TYPE_CHECKING:

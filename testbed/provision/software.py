@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from testbed.kafka.capabilities import Capability, has, of_release
-from testbed.kafka.node import PROPERTIES
-from testbed.kafka.shared_storage import FLAGS, with_credentials
+from testbed.kafka.node import FLAGS, PROPERTIES, with_credentials
 from testbed.software.automq import automq_release, supplied
 from testbed.software.format import bootstrap_checkpoint, feature_levels, lowest
 from testbed.software.image import ImageRef, node_image

@@ -16,7 +16,7 @@ from testbed.topology.model import Host, Role
 from testbed.units import format_bit_rate
 
 if TYPE_CHECKING:
-    from testbed.faults.journal import Entry
+    from testbed.faults.journal import FaultEntry
 
 ANSWER_S = 5.0
 """A host that takes longer does not answer."""
@@ -37,7 +37,7 @@ class Seen:
     """Node ids of the brokers that serve."""
     shaping: tuple[str, ...] = ()
     links: tuple[BrokenLink, ...] = ()
-    faults: "tuple[Entry, ...]" = ()
+    faults: "tuple[FaultEntry, ...]" = ()
     problems: tuple[str, ...] = ()
     """What could not be looked at, and why."""
 
@@ -64,7 +64,7 @@ def look(testbed: Testbed) -> Seen:
         unfenced = frozenset(broker.id for broker in admin.cluster().brokers)
     shaping: list[str] = []
     links: tuple[BrokenLink, ...] = ()
-    faults: tuple[Entry, ...] = ()
+    faults: tuple[FaultEntry, ...] = ()
     try:
         links = broken_links(testbed.name, testbed.topology, pids)
         shaping = shaping_differences(testbed.topology, pids.get(FABRIC), {host: pids[host] for host in pids if host})

@@ -11,8 +11,7 @@ from testbed.errors import TestbedError
 from testbed.hosts import Daemon, SshHost
 from testbed.hosts.host import NamespaceShell, in_parallel
 from testbed.kafka.admin import Admin
-from testbed.kafka.node import Node
-from testbed.kafka.properties import bootstrap_servers
+from testbed.kafka.node import Node, bootstrap_servers
 from testbed.network.addresses import AddressPlan
 from testbed.network.apply import make_fabric, shaping_differences
 from testbed.network.measure import LinkDirection, LinkRate, measure, measure_uplinks

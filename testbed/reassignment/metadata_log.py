@@ -12,8 +12,7 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
-from testbed.kafka.node import PID_FILE
-from testbed.kafka.properties import DATA_DIR
+from testbed.kafka.node import DATA_DIR, PID_FILE
 from testbed.kafka.types import TopicPartition
 
 NO_LEADER, NO_LEADER_CHANGE = -1, -2

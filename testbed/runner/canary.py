@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.kafka.properties import DATA_DIR
+from testbed.kafka.node import DATA_DIR
 from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.cpus import lifted
 from testbed.provision.testbed import Testbed

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from testbed.errors import TestbedError
 from testbed.hosts.host import in_parallel
 from testbed.kafka.capabilities import Capability, of_software
-from testbed.kafka.properties import DATA_DIR
+from testbed.kafka.node import DATA_DIR
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
 from testbed.provision.remove import remove

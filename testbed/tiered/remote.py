@@ -8,7 +8,7 @@ from typing import Any, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from testbed.errors import TestbedError
-from testbed.kafka.remote_storage import METADATA_TOPIC
+from testbed.kafka.node import METADATA_TOPIC
 from testbed.objectstore.store import TIERED, ObjectStore, StoreError
 from testbed.tiered.segments import Segment, SegmentId, SegmentState, StoreAccount, account, replay
 from testbed.wait import wait_for

@@ -10,8 +10,7 @@ from itertools import groupby
 
 import numpy as np
 
-from testbed.workload.records import Flags, Flaw, Ints, inspect
-from testbed.workload.written import Span, Written, count
+from testbed.workload.records import Flags, Flaw, Ints, Span, WrittenRecords, count, inspect
 
 _NAMED = 5
 """So many records of a kind and partition are named."""
@@ -106,10 +105,10 @@ class _Flaws:
         return tuple(f"{where}: {self.counts[w]} of {whose} {w}, first at {self.named[w]}" for w in order)
 
 
-class Tally:
+class RecordTally:
     """One producer's records of one partition, as they are found."""
 
-    def __init__(self, written: Written) -> None:
+    def __init__(self, written: WrittenRecords) -> None:
         self._written = written
         self._seen = np.zeros(max(written.settled, written.sent or 0), np.bool_)
         self._highest = -1
@@ -182,14 +181,14 @@ def _mask(spans: Iterable[Span], size: int) -> Flags:
 class Ledger:
     """All partitions of an audit. Raises ValueError when a producer's records of a partition are declared twice."""
 
-    def __init__(self, written: Iterable[Written]) -> None:
-        self._tallies: dict[tuple[str, int], dict[int, Tally]] = {}
+    def __init__(self, written: Iterable[WrittenRecords]) -> None:
+        self._tallies: dict[tuple[str, int], dict[int, RecordTally]] = {}
         self._foreign: dict[tuple[str, int], _Flaws] = {}
         for each in written:
             of_partition = self._tallies.setdefault((each.topic, each.partition), {})
             if each.producer in of_partition:
                 raise ValueError(f"{each.topic}-{each.partition}: producer {each.producer} ({each.name}) twice")
-            of_partition[each.producer] = Tally(each)
+            of_partition[each.producer] = RecordTally(each)
 
     def partitions(self) -> list[tuple[str, int]]:
         """Topic and partition of all that is accounted for."""

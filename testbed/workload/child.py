@@ -1,7 +1,7 @@
-"""What every process of a load has in common: told over stdin, telling over stdout, never outliving its parent.
+"""The base of a load's processes: orders over stdin, reports over stdout, and no process outlives its parent.
 
-The first line of stdin is its specification, the following are commands, and the end of stdin means *stop*. When the
-process that started it dies, even by kill -9, it ends at once.
+The clock is the wall's when it was first asked, continued by the monotonic clock: times of all processes of a host
+compare, and none goes back. Latencies are reported as counts in the buckets of an HDR histogram with two digits.
 """
 
 import json
@@ -16,8 +16,54 @@ from typing import Any
 
 import numpy as np
 
-from testbed.workload.clock import CLOCK
-from testbed.workload.hdr import per_second
+from testbed.workload.records import Ints
+
+
+class LoadClock:
+    """µs since the epoch that only go forward, at one pace. ``offset_ns`` is wall time less monotonic time."""
+
+    def __init__(self) -> None:
+        self.offset_ns = time.time_ns() - time.monotonic_ns()
+
+    def now_us(self) -> int:
+        """Now."""
+        return (time.monotonic_ns() + self.offset_ns) // 1000
+
+
+CLOCK = LoadClock()
+"""That of this process."""
+
+
+DIGITS = 2
+_SUB_BUCKET_BITS = 8  # 2 × 10² values side by side take 8 bits
+_SECOND_US = 1_000_000
+
+Counts = list[tuple[int, list[tuple[int, int]]]]
+"""Per second: its end (µs since the epoch), and each bucket's highest value (µs) with its count."""
+
+
+def highest_equivalent(values_us: Ints) -> Ints:
+    """The highest value in the bucket of each."""
+    _mantissa, bits = np.frexp(values_us.astype(np.float64))
+    shift = np.maximum(bits - _SUB_BUCKET_BITS, 0).astype(np.int64)
+    found: Ints = (((values_us >> shift) + 1) << shift) - 1
+    return found
+
+
+def per_second(at_us: Ints, latencies_us: Ints) -> Counts:
+    """How many latencies of each bucket belong to each second that `at_us` lies in."""
+    if not len(at_us):
+        return []
+    seconds = at_us // _SECOND_US
+    buckets = highest_equivalent(np.maximum(latencies_us, 1))
+    first = int(seconds.min())
+    # Both in one number: 42 bits of µs are 50 days.
+    both, counts = np.unique(((seconds - first) << 42) | buckets, return_counts=True)
+    found: dict[int, list[tuple[int, int]]] = {}
+    for key, count in zip(both.tolist(), counts.tolist(), strict=True):
+        found.setdefault((first + (key >> 42) + 1) * _SECOND_US, []).append((key & ((1 << 42) - 1), count))
+    return list(found.items())
+
 
 Report = Callable[[], Mapping[str, Any]]
 

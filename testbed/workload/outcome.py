@@ -1,13 +1,14 @@
-"""What became of a load: every process's figures, and whether it was what it was declared to be. Pure."""
+"""What a load achieved: the samples and results of every process, and whether the load was as declared. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from results.contract.live import LiveAudit, LiveLoad, LoadProcess
+from results.contract.schema import Sample
 from testbed.workload.audit import Audit
+from testbed.workload.records import Span, WrittenRecords
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
-from testbed.workload.written import Span, Written
 
 LATEST_S = 1.0
 """A producer all of whose records were handed over no later than this after they were due kept its rate, if of no more
@@ -18,7 +19,7 @@ declared."""
 
 
 @dataclass(slots=True)
-class Heard:
+class ProcessReports:
     """What a process has told so far, added up."""
 
     spec: Spec
@@ -49,13 +50,13 @@ class Heard:
             self.latest_s = max(self.latest_s, float(said.get("late_s", 0.0)))
         self.final = self.final or bool(said.get("final"))
 
-    def written(self) -> tuple[Written, ...]:
+    def written(self) -> tuple[WrittenRecords, ...]:
         """For the audit; nothing for a consumer."""
         if not isinstance(self.spec, ProducerSpec):
             return ()
         sent = dict(self.newest["sent_places"]) if self.final else {}
         return tuple(
-            Written(
+            WrittenRecords(
                 self.producer,
                 self.spec.name,
                 self.spec.topic,
@@ -137,7 +138,7 @@ class ProcessResult:
     why: str
     error: str
     ended: bool
-    written: tuple[Written, ...]
+    written: tuple[WrittenRecords, ...]
 
     @property
     def name(self) -> str:
@@ -157,7 +158,7 @@ class WorkloadResult:
         return all(process.held for process in self.processes)
 
     @property
-    def written(self) -> tuple[Written, ...]:
+    def written(self) -> tuple[WrittenRecords, ...]:
         """What the audit is to find."""
         return tuple(each for process in self.processes for each in process.written)
 
@@ -215,3 +216,30 @@ def _audits(processes: Sequence[ProcessResult], audit: Audit) -> tuple[LiveAudit
                 )
             )
     return tuple(found)
+
+
+_PRODUCED = {
+    "due": "client.produce.due",
+    "sent": "client.produce.sent",
+    "acked": "client.produce.acked",
+    "failed": "client.produce.failed",
+    "in_doubt": "client.produce.in_doubt",
+    "late_s": "client.late",
+    "cpu": "client.cpu",
+}
+_CONSUMED = {"records": "client.consume.records", "lag": "client.consume.lag", "cpu": "client.cpu"}
+
+
+def samples(spec: Spec, said: Mapping[str, Any]) -> list[Sample]:
+    """The figures of one report. Counts of one second and bucket that come in several samples add up."""
+    producing = isinstance(spec, ProducerSpec)
+    metrics = _PRODUCED if producing else _CONSUMED
+    found = [
+        Sample(said["t"], spec.name, metric, float(said[key]))
+        for key, metric in metrics.items()
+        if "t" in said and said.get(key) is not None
+    ]
+    metric = "client.produce.latency" if producing else "client.consume.latency"
+    for ts_us, buckets in said.get("latency", ()):
+        found += [Sample(ts_us, spec.name, metric, float(count), label=str(bucket)) for bucket, count in buckets]
+    return found

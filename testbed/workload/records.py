@@ -6,7 +6,7 @@ recipe asks for redundancy) and changes from place to place, so that no layer ca
 
 import random
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from zlib import crc32
@@ -138,3 +138,72 @@ def inspect(values: Sequence[bytes | None], partition: int) -> Headers:
     return Headers(
         heads["producer"].astype(np.int64), heads["place"].astype(np.int64), heads["due_us"].astype(np.int64), flaws
     )
+
+
+Span = tuple[int, int]
+"""Places from the first up to, without, the second."""
+
+
+def spans(places: Iterable[int]) -> tuple[Span, ...]:
+    """Places in any order as spans."""
+    found: list[list[int]] = []
+    for place in sorted(places):
+        if found and found[-1][1] == place:
+            found[-1][1] += 1
+        else:
+            found.append([place, place + 1])
+    return tuple((begin, end) for begin, end in found)
+
+
+def count(spans: Iterable[Span]) -> int:
+    """How many places they have."""
+    return sum(end - begin for begin, end in spans)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRecords:
+    """One producer's records of one partition.
+
+    Every place below `settled` has an outcome: acknowledged, unless it is among `refused` (a broker or the client
+    said no, or its transaction was aborted) or `doubtful` (no answer: it may or may not be there). From `settled` on
+    all are in doubt, up to `sent`; None when the producer died and nobody knows how far it came.
+    """
+
+    producer: int
+    name: str
+    topic: str
+    partition: int
+    settled: int
+    sent: int | None
+    refused: tuple[Span, ...] = ()
+    doubtful: tuple[Span, ...] = ()
+
+    @property
+    def acked(self) -> int:
+        """How many records must be there."""
+        return self.settled - count(self.refused) - count(self.doubtful)
+
+    @property
+    def in_doubt(self) -> int:
+        """How many records may or may not be there, as far as they are known of."""
+        return count(self.doubtful) + (max(0, self.sent - self.settled) if self.sent is not None else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """What a topic is filled with: as many records in each partition."""
+
+    topic: str
+    partitions: Sequence[int]
+    records_per_partition: int
+    recipe: Recipe
+
+    @property
+    def bytes(self) -> int:
+        """Of all records' values."""
+        return len(self.partitions) * self.records_per_partition * self.recipe.record_bytes
+
+    def written(self) -> list[WrittenRecords]:
+        """What the audit is to find."""
+        count = self.records_per_partition
+        return [WrittenRecords(PRELOAD, "preload", self.topic, p, settled=count, sent=count) for p in self.partitions]

@@ -25,10 +25,9 @@ from results.contract.document import encode
 from results.contract.schema import Sample
 from testbed.errors import TestbedError
 from testbed.wait import WaitTimeout, wait_until
-from testbed.workload.clock import CLOCK
-from testbed.workload.outcome import Heard, ProcessResult, WorkloadResult
+from testbed.workload.child import CLOCK
+from testbed.workload.outcome import ProcessReports, ProcessResult, WorkloadResult, samples
 from testbed.workload.produce import transactional_id
-from testbed.workload.samples import samples
 from testbed.workload.spec import ProducerSpec, Spec, check
 
 AddSamples = Callable[[list[Sample]], None]
@@ -46,7 +45,7 @@ class _Process:
 
     def __init__(self, order: Mapping[str, Any], spec: Spec, add: AddSamples, on_event: OnEvent) -> None:
         self.spec, self._add, self._on_event = spec, add, on_event
-        self.heard = Heard(spec, order["producer"])
+        self.heard = ProcessReports(spec, order["producer"])
         self.ready = False
         self._stopping = False
         self._said: deque[str] = deque(maxlen=5)

@@ -9,7 +9,7 @@ import pytest
 from testbed.cli.command import Parser, commands
 from testbed.cli.throttles import estimate_text, told_text
 from testbed.kafka.command_config import CommandConfig
-from testbed.kafka.properties import secure_protocol, secure_servers, server_properties
+from testbed.kafka.node import secure_protocol, secure_servers, server_properties
 from testbed.kafka.types import TopicPartition
 from testbed.network.addresses import AddressPlan
 from testbed.reassignment.estimate import ClusterLoad, for_deadline

@@ -4,8 +4,8 @@ import pytest
 
 import testbed.kafka.admin
 from testbed.cli.main import main
+from testbed.kafka.capabilities import SHARED_STORAGE_KEY
 from testbed.kafka.errors import KafkaError
-from testbed.kafka.shared_storage import SHARED_STORAGE_KEY
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.plan import Plan
 from tests.fakes.admin import FakeAdmin

@@ -4,8 +4,7 @@ import pytest
 
 from results.criteria.handover_judgement import judge_handover
 from testbed.handover.run import watched_move
-from testbed.kafka.node import LOG, PROPERTIES
-from testbed.kafka.properties import DATA_DIR
+from testbed.kafka.node import DATA_DIR, LOG, PROPERTIES
 from testbed.kafka.types import TopicPartition
 from testbed.objectstore.server import CREDENTIALS_FILE as CREDENTIALS
 from testbed.provision import state as states

@@ -15,8 +15,8 @@ from testbed.provision.testbed import Testbed
 from testbed.reassignment.plan import Plan
 from testbed.software.automq import VARIABLE
 from testbed.topology import load_document
-from testbed.workload.preload import Fill, audit, preload
-from testbed.workload.records import Recipe
+from testbed.workload.preload import audit, preload
+from testbed.workload.records import Fill, Recipe
 
 pytestmark = [
     pytest.mark.containers,

@@ -23,10 +23,8 @@ from testbed.throttle.journal import JournalFolder
 from testbed.throttle.throttle import Throttle
 from testbed.topology import loads
 from testbed.wait import wait_until
-from testbed.workload.fill import Fill
-from testbed.workload.preload import preload
-from testbed.workload.reading import audit
-from testbed.workload.records import Recipe
+from testbed.workload.preload import audit, preload
+from testbed.workload.records import Fill, Recipe
 from tests.containers.conftest import ROOT, cli
 
 pytestmark = pytest.mark.containers

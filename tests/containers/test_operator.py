@@ -21,7 +21,7 @@ from kafka.admin import (
 
 from testbed.cli.main import main
 from testbed.kafka.command_config import CommandConfig
-from testbed.kafka.properties import FETCH_TUNED, secure_servers
+from testbed.kafka.node import FETCH_TUNED, secure_servers
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed

@@ -17,8 +17,8 @@ from testbed.tiered.segments import SegmentState
 from testbed.tiered.topics import largest_local, tiered_topic, topic_bytes, wait_local
 from testbed.topology import load_document
 from testbed.wait import wait_for, wait_until
-from testbed.workload.preload import Fill, audit, preload
-from testbed.workload.records import Recipe
+from testbed.workload.preload import audit, preload
+from testbed.workload.records import Fill, Recipe
 
 pytestmark = [pytest.mark.containers, pytest.mark.shared]
 NAME = "ci-tiered"

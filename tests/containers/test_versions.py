@@ -14,8 +14,8 @@ from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed
 from testbed.software.kafka import kafka_release
 from testbed.topology import load_document
-from testbed.workload.preload import Fill, audit, preload
-from testbed.workload.records import Recipe
+from testbed.workload.preload import audit, preload
+from testbed.workload.records import Fill, Recipe
 from tests.containers.conftest import cli
 
 pytestmark = [pytest.mark.containers, pytest.mark.shared]

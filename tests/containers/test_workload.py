@@ -7,12 +7,12 @@ from collections import defaultdict
 
 import pytest
 
-from testbed.kafka.properties import DATA_DIR
+from testbed.kafka.node import DATA_DIR
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import find
 from testbed.wait import wait_for
-from testbed.workload.reading import audit
+from testbed.workload.preload import audit
 from testbed.workload.spec import ConsumerSpec, ProducerSpec
 from testbed.workload.workload import Workload
 

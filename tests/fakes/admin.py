@@ -7,7 +7,7 @@ from testbed.kafka.errors import KafkaError, ReassignmentError
 from testbed.kafka.types import (
     BrokerConfigs,
     BrokerInfo,
-    Cluster,
+    ClusterInfo,
     ConfigResource,
     PartitionState,
     Reassignment,
@@ -58,9 +58,9 @@ class FakeAdmin:
         self.calls.append((call, args))
         self.hook(call, args)
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterInfo:
         self._note("cluster")
-        return Cluster(self.cluster_id, 1, tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in self.broker_ids))
+        return ClusterInfo(self.cluster_id, 1, tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in self.broker_ids))
 
     def topics(self) -> tuple[str, ...]:
         self._note("topics")

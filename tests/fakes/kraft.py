@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from testbed.kafka.errors import KafkaError, ReassignmentError
-from testbed.kafka.types import BrokerInfo, Cluster, PartitionState, Reassignment, ReplicaLog, TopicPartition
+from testbed.kafka.types import BrokerInfo, ClusterInfo, PartitionState, Reassignment, ReplicaLog, TopicPartition
 from testbed.reassignment.batching.turn import ReassignmentState
 from tests.fakes.admin import FakeAdmin
 
@@ -116,9 +116,9 @@ class KraftAdmin(FakeAdmin):
         super().__init__({tp: p.replicas for tp, p in controller.partitions.items()})
         self.controller = controller
 
-    def cluster(self) -> Cluster:
+    def cluster(self) -> ClusterInfo:
         self._note("cluster")
-        return Cluster(
+        return ClusterInfo(
             self.cluster_id, 1, tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in sorted(self.controller.live))
         )
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from testbed.kafka.errors import KafkaError, ReassignmentError
-from testbed.kafka.types import BrokerInfo, Cluster, ConfigResource, PartitionState, Reassignment, TopicPartition
+from testbed.kafka.types import BrokerInfo, ClusterInfo, ConfigResource, PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.metadata_log import MetadataHistory, Registration, Removal
 from testbed.throttle.configs import EVERY_BROKER, FOLLOWER_RATE
 from tests.fakes.admin import FakeAdmin
@@ -102,8 +102,8 @@ class KraftLog(FakeAdmin):
 
     # ---- as an Admin client
 
-    def cluster(self) -> Cluster:
-        return Cluster("fake", 1, tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in sorted(self.live)))
+    def cluster(self) -> ClusterInfo:
+        return ClusterInfo("fake", 1, tuple(BrokerInfo(b, "fake", 9092 + b, None) for b in sorted(self.live)))
 
     def create_topic(self, name: str, assignment: Mapping[int, Sequence[int]]) -> None:
         self.make(name, assignment)

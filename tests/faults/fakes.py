@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from testbed.errors import TestbedError
-from testbed.faults.cuts import program
+from testbed.faults.devices import program
 from testbed.faults.network import ports_of, shapes
 from testbed.hosts import CommandResult
 from testbed.network.addresses import AddressPlan

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from testbed.faults import Faults, parse_fault
-from testbed.faults.cuts import cut_lines, program
-from testbed.faults.devices import Device, reshape_lines
+from testbed.faults.devices import Device, cut_lines, program, reshape_lines
 from testbed.faults.network import network
 from testbed.network.addresses import AddressPlan
 from testbed.network.shape import Shape, tc_lines_for

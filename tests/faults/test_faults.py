@@ -7,7 +7,7 @@ import pytest
 from testbed.errors import TestbedError, UsageError
 from testbed.faults import FaultDidNotFire, Faults, parse_fault
 from testbed.faults.faults import Faults as Door
-from testbed.faults.leftovers import collect_faults, heal_leftovers
+from testbed.faults.faults import collect_faults, heal_leftovers
 from tests.faults.fakes import DEAD, Crash, FakeTestbed, declared
 
 ON_RACKS = [

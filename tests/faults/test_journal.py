@@ -5,7 +5,7 @@ import pytest
 from testbed.errors import TestbedError
 from testbed.faults import Faults, parse_fault
 from testbed.faults.catalogue.broker_restart import BrokerRestart
-from testbed.faults.journal import FaultJournal, JournalError, active
+from testbed.faults.journal import FaultJournal, FaultJournalError, active
 from testbed.faults.network import NetworkFault
 from testbed.owner import Owner
 from testbed.provision import state as states
@@ -53,7 +53,7 @@ def test_it_is_on_disk_before_the_fault_is_put_in(one, faults, monkeypatch):
 
 def test_nothing_is_put_in_when_it_cannot_be_written(one, faults):
     states.forget("one")
-    with pytest.raises(JournalError, match="is testbed one still up?"):
+    with pytest.raises(FaultJournalError, match="is testbed one still up?"):
         faults.add(parse_fault("broker-kill host=b2"))
     assert one.kernel.changes == []
     assert not states.folder("one").exists()
@@ -64,7 +64,7 @@ def test_a_damaged_entry_says_what_to_do_and_clearing_heals_everything(one, faul
     faults.add(parse_fault("broker-kill host=b2"))
     faults.add(parse_fault("nic-down host=b3"))
     (states.folder("one") / "faults" / "1.json").write_text(content)
-    with pytest.raises(JournalError, match="`testbed fault clear one` sets it aside and heals everything"):
+    with pytest.raises(FaultJournalError, match="`testbed fault clear one` sets it aside and heals everything"):
         faults.list()
     faults.clear()
     assert one.nodes["b2"].state == "S"

@@ -4,8 +4,8 @@ from testbed.errors import UsageError
 from testbed.faults import as_text, kinds, parse_fault
 from testbed.faults.catalogue.nic_cut import NicCut
 from testbed.faults.catalogue.nic_rate import NicRate
+from testbed.faults.parameters import Direction
 from testbed.faults.parse import split_faults, usage
-from testbed.faults.words import Direction
 
 EXAMPLES = {
     "broker-kill": "broker-kill host=b2",

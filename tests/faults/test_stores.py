@@ -10,7 +10,7 @@ import pytest
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults import Faults, parse_fault, stores
-from testbed.faults.leftovers import heal_leftovers
+from testbed.faults.faults import heal_leftovers
 from testbed.faults.parse import as_text
 from testbed.faults.processes import start
 from testbed.hosts import CommandFailed, CommandResult, Daemon

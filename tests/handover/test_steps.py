@@ -4,14 +4,14 @@ import pytest
 
 from results.contract.handover import STEPS
 from testbed.handover.lines import marks
-from testbed.handover.steps import Moved, Probed, handover, handovers, longest_gap_s
+from testbed.handover.steps import HandoverPartition, ProbeAnswers, handover, handovers, longest_gap_s
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import entries
 from testbed.reassignment.metadata_log import Registration
 from tests.handover.golden import ARTICLE_SOURCE, ARTICLE_TARGET, ASKED_US, SOURCE, TARGET, UNCLEAN
 
 TP = TopicPartition("orders-v2", 3)
-MOVED = Moved(TP, "b1", "b2", 2)
+MOVED = HandoverPartition(TP, "b1", "b2", 2)
 
 
 def state(offset, ms, replicas, leader, epoch):
@@ -22,7 +22,7 @@ MADE = state(10, -60_000, (1,), 1, 4)
 NOW = (MADE, state(90, 20, (2,), None, 5), state(91, 330, (2,), 2, 6))
 """A release that opens, then elects."""
 ARTICLE = (MADE, state(90, 20, (2,), None, 5), state(91, 200, (2,), 2, 6))
-PROBED = Probed(
+PROBED = ProbeAnswers(
     acked=[(100, ASKED_US - 40_000), (101, ASKED_US + 10_000), (102, ASKED_US + 420_000), (103, ASKED_US + 425_000)],
     received=[(90, 4, ASKED_US - 30_000), (102, 6, ASKED_US + 431_000)],
 )
@@ -60,7 +60,7 @@ def test_the_articles_release_elects_before_it_opens() -> None:
 
 
 def test_what_nothing_matches_has_no_instant_and_says_what_was_looked_for() -> None:
-    found = handover(MOVED, ASKED_US, (MADE,), [], Probed())
+    found = handover(MOVED, ASKED_US, (MADE,), [], ProbeAnswers())
     assert set(ms(found).values()) == {None}
     assert (found.clean, found.close_ms, found.longest_gap_s) == (None, None, None)
     looked_for = {each.step: each.looked_for for each in found.steps}
@@ -89,18 +89,18 @@ def test_a_killed_brokers_partition_is_recovered_by_the_new_one() -> None:
 
 def test_records_that_the_old_leader_wrote_are_not_the_new_ones() -> None:
     # Acknowledged after the command, written before it: its epoch tells.
-    late = Probed(acked=[(101, ASKED_US + 200_000)], received=[(101, 4, ASKED_US + 210_000)])
+    late = ProbeAnswers(acked=[(101, ASKED_US + 200_000)], received=[(101, 4, ASKED_US + 210_000)])
     found = ms(handover(MOVED, ASKED_US, NOW, said(), late))
     assert (found["produced"], found["fetched"]) == (None, None)
 
 
 def test_a_broker_that_writes_before_it_is_elected_is_the_new_one() -> None:
-    early = Probed(acked=[(102, ASKED_US + 325_000)], received=[(102, 5, ASKED_US + 331_000)])
+    early = ProbeAnswers(acked=[(102, ASKED_US + 325_000)], received=[(102, 5, ASKED_US + 331_000)])
     assert ms(handover(MOVED, ASKED_US, NOW, said(), early))["produced"] == 325
 
 
 def test_many_partitions_are_told_apart() -> None:
-    other = Moved(TopicPartition("orders-v2", 30), "b1", "b2", 2)
+    other = HandoverPartition(TopicPartition("orders-v2", 30), "b1", "b2", 2)
     first, second = handovers([MOVED, other], ASKED_US, NOW, said(), {TP: PROBED})
     assert first == handover(MOVED, ASKED_US, NOW, said(), PROBED)
     assert second.close_ms == 188

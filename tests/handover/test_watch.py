@@ -2,9 +2,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.handover import watch as module
+from testbed.handover import run as module
 from testbed.handover.probe import interval_s
-from testbed.handover.watch import HandoverWatch, moved
+from testbed.handover.run import HandoverWatch, moved
 from testbed.kafka.types import PartitionMove, TopicPartition
 from testbed.reassignment.metadata_log import MetadataHistory, MetadataLogError
 from tests.handover.golden import ASKED_US, SOURCE, TARGET

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.kafka import java_properties
+from testbed.kafka import java_formats
 from testbed.kafka.command_config import MAPPED, CommandConfig, CommandConfigError
-from testbed.kafka.jaas import JaasError
-from testbed.kafka.jaas import parse as parse_jaas
+from testbed.kafka.java_formats import JaasError, parse_jaas
 from tests.kafka.certificates import Certified, authority, one_line, signed
 
 PASSWORD = 'open "sesame"; \\ =#'
@@ -46,7 +45,7 @@ def _problems(tmp_path: Path, text: str) -> list[str]:
 
 def test_the_format_is_java_s() -> None:
     text = "# one\n  ! two\na=1\r\nb : 2\nc 3\n\nd\\ e=x\\\n   y\\\\\n  f\nempty\ng=\\u0041\\t\\ud83d\\ude00\n h = = \n"
-    assert [tuple(entry) for entry in java_properties.parse(text)] == [
+    assert [tuple(entry) for entry in java_formats.parse_properties(text)] == [
         (3, "a", "1"),
         (4, "b", "2"),
         (5, "c", "3"),
@@ -65,7 +64,7 @@ def test_whatever_is_escaped_is_read_back(entries: dict[str, str]) -> None:
         return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
 
     text = "".join(f"{escaped(key)}={escaped(value)}\n" for key, value in entries.items())
-    assert {entry.key: entry.value for entry in java_properties.parse(text)} == entries
+    assert {entry.key: entry.value for entry in java_formats.parse_properties(text)} == entries
 
 
 def test_a_broken_escape_is_named_with_its_line(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """What a node is given of properties that not every release knows."""
 
 from testbed.kafka.capabilities import Capability
-from testbed.kafka.properties import server_properties
+from testbed.kafka.node import server_properties
 from testbed.network.addresses import AddressPlan
 from testbed.provision.describe import describe
 from testbed.topology.find import find

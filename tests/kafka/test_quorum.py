@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 import testbed.kafka.admin as admin_module
-from testbed.kafka import quorum as module
+from testbed.kafka import health as module
 from testbed.kafka.admin import Admin
 from testbed.kafka.errors import KafkaError, UnreachableError
-from testbed.kafka.quorum import describe_quorum
+from testbed.kafka.health import describe_quorum
 
 NOT_LEADER, NOT_AUTHORIZED, UNKNOWN = 6, 31, 3
 

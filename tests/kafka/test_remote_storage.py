@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.kafka.properties import server_properties
+from testbed.kafka.node import server_properties
 from testbed.network.addresses import AddressPlan
 from testbed.provision.describe import describe
 from testbed.software.rsm import OWN_CLASS, RemoteStorageManager

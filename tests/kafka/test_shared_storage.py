@@ -4,11 +4,9 @@ import subprocess
 
 import pytest
 
-from testbed.kafka import shared_storage
+from testbed.kafka import node
 from testbed.kafka.capabilities import Capability, LacksCapability, of_software
-from testbed.kafka.node import PROPERTIES, node_files
-from testbed.kafka.properties import server_properties
-from testbed.kafka.shared_storage import with_credentials
+from testbed.kafka.node import PROPERTIES, node_files, server_properties, with_credentials
 from testbed.network.addresses import AddressPlan
 from testbed.objectstore.server import CREDENTIALS_FILE as CREDENTIALS
 from testbed.provision.describe import describe
@@ -51,7 +49,7 @@ def test_every_property_that_automq_needs():
         "auto.leader.rebalance.enable": "false",
         "auto.create.topics.enable": "false",
     }
-    assert {found[key] for key in shared_storage.ONE_REPLICA} == {"1"}
+    assert {found[key] for key in node.ONE_REPLICA} == {"1"}
     assert found["controller.quorum.voters"] == f"1@{plan.data_ip('b1')}:9094"
 
 

@@ -2,7 +2,7 @@ from ipaddress import IPv4Network
 
 import pytest
 
-from testbed.kafka.properties import server_properties
+from testbed.kafka.node import server_properties
 from testbed.network.addresses import SLOTS, AddressPlan, free_slot
 from testbed.network.fabric import driver_device, shaped_devices, wire
 from testbed.network.shape import tc_lines_for

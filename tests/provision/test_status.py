@@ -1,6 +1,6 @@
 import pytest
 
-from testbed.faults.journal import Entry
+from testbed.faults.journal import FaultEntry
 from testbed.faults.parse import parse_fault
 from testbed.network.addresses import AddressPlan
 from testbed.network.apply import BrokenLink, LinkEnd
@@ -59,7 +59,7 @@ def test_all_nics_and_uplinks_are_told():
 
 
 def entry(number, owner):
-    return Entry(number, parse_fault("nic-down host=b1"), owner, "now")
+    return FaultEntry(number, parse_fault("nic-down host=b1"), owner, "now")
 
 
 @pytest.mark.parametrize(

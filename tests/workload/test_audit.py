@@ -7,10 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.workload.audit import Ledger, Tally
-from testbed.workload.fill import Fill
-from testbed.workload.records import Recipe
-from testbed.workload.written import Written, spans
+from testbed.workload.audit import Ledger, RecordTally
+from testbed.workload.records import Fill, Recipe, WrittenRecords, spans
 
 PAYLOADS = Recipe(48, 3).payloads()
 ONE, TWO = 1, 2
@@ -18,7 +16,7 @@ ONE, TWO = 1, 2
 
 def written(producer=ONE, settled=10, sent=None, partition=0, **more):
     sent = settled if sent is None else sent
-    return Written(producer, f"producer-{producer}", "t", partition, settled, sent, **more)
+    return WrittenRecords(producer, f"producer-{producer}", "t", partition, settled, sent, **more)
 
 
 def records(places, producer=ONE, partition=0):
@@ -138,7 +136,7 @@ def test_records_that_nobody_wrote_are_corrupt():
 
 
 def test_nobody_knows_how_far_a_dead_producer_came():
-    dead = Written(ONE, "producer-1", "t", 0, settled=3, sent=None, doubtful=((1, 2),))
+    dead = WrittenRecords(ONE, "producer-1", "t", 0, settled=3, sent=None, doubtful=((1, 2),))
     found = audited([dead], records([0, 2, 3, 5, 900]))
     assert (found.expected, found.lost, found.corrupt) == (2, 0, 0)
     assert found.in_doubt_found == 3
@@ -170,7 +168,7 @@ def test_a_producer_can_be_declared_once():
 @pytest.mark.parametrize("flaw", ["lose", "repeat", "swap", "spoil"])
 def test_one_flaw_among_a_hundred_thousand_is_named(flaw):
     places = np.arange(100_000)
-    tally = Tally(written(settled=100_000))
+    tally = RecordTally(written(settled=100_000))
     if flaw == "lose":
         places = np.delete(places, 77_777)
     elif flaw == "repeat":

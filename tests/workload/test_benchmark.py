@@ -11,12 +11,11 @@ ROOT = Path(__file__).parents[2]
 ACCOUNT = """
 import pathlib, re, time
 from testbed.workload.audit import Ledger
-from testbed.workload.records import Recipe
-from testbed.workload.written import Written
+from testbed.workload.records import Recipe, WrittenRecords
 
 PARTITIONS, EACH, CHUNK = 10, {each}, 2000
 payloads = Recipe(1024, 1).payloads()
-ledger = Ledger(Written(1, "producer-1", "t", p, settled=EACH, sent=EACH) for p in range(PARTITIONS))
+ledger = Ledger(WrittenRecords(1, "producer-1", "t", p, settled=EACH, sent=EACH) for p in range(PARTITIONS))
 spent_s = 0.0
 for begin in range(0, EACH, CHUNK):
     for partition in range(PARTITIONS):

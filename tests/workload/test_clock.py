@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-from testbed.workload.clock import LoadClock
+from testbed.workload.child import LoadClock
 
 CHILD = "from testbed.workload.child import Orders, now_us; Orders(); print(now_us())"
 

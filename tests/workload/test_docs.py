@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.probes.recorder import Recorder
-from testbed.workload import samples
+from testbed.workload import outcome
 from testbed.workload.spec import ConsumerSpec, ProducerSpec
 
 PAGE = (Path(__file__).parents[2] / "docs" / "workload.md").read_text()
@@ -30,8 +30,8 @@ def test_it_names_every_field(spec):
 
 def test_it_names_every_metric():
     metrics = {
-        *samples._PRODUCED.values(),
-        *samples._CONSUMED.values(),
+        *outcome._PRODUCED.values(),
+        *outcome._CONSUMED.values(),
         "client.produce.latency",
         "client.consume.latency",
     }

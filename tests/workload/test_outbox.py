@@ -3,10 +3,10 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.workload.outbox import Outbox
-from testbed.workload.outcome import Heard
+from testbed.workload.outcome import ProcessReports
+from testbed.workload.produce import Outbox
+from testbed.workload.records import WrittenRecords, count, spans
 from testbed.workload.spec import ProducerSpec
-from testbed.workload.written import Written, count, spans
 
 SPEC = ProducerSpec("producer-1", "t", (0, 1), 1000.0)
 
@@ -19,7 +19,7 @@ def told(outbox, heard, **more):
 @given(st.lists(st.sampled_from("ardn"), max_size=80), st.integers(0, 1 << 30))
 def test_what_a_parent_heard_is_what_became_of_each_record(outcomes, seed):
     """`n`: no answer ever came. Answers come in any order, and reports at any time."""
-    rng, outbox, heard = random.Random(seed), Outbox({0: 0, 1: 0}), Heard(SPEC, 7)
+    rng, outbox, heard = random.Random(seed), Outbox({0: 0, 1: 0}), ProcessReports(SPEC, 7)
     fates = {}
     for outcome in outcomes:
         partition = rng.randrange(2)
@@ -44,13 +44,13 @@ def test_what_a_parent_heard_is_what_became_of_each_record(outcomes, seed):
 
 
 def test_of_a_dead_producer_only_what_it_told_is_settled():
-    outbox, heard = Outbox({0: 3, 1: 0}), Heard(SPEC, 1)
+    outbox, heard = Outbox({0: 3, 1: 0}), ProcessReports(SPEC, 1)
     outbox.ack(0, 0)
     told(outbox, heard)
     outbox.ack(0, 1)  # it died before it could tell
     assert heard.written() == (
-        Written(1, "producer-1", "t", 0, settled=1, sent=None),
-        Written(1, "producer-1", "t", 1, settled=0, sent=None),
+        WrittenRecords(1, "producer-1", "t", 0, settled=1, sent=None),
+        WrittenRecords(1, "producer-1", "t", 1, settled=0, sent=None),
     )
     result = heard.result()
     assert not result.held

@@ -5,8 +5,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from testbed.wait import WaitTimeout
 from testbed.workload import preload as module
-from testbed.workload.fill import Fill
-from testbed.workload.records import Recipe
+from testbed.workload.records import Fill, Recipe
 
 UNKNOWN = KafkaError(KafkaError._UNKNOWN_PARTITION)
 

@@ -14,7 +14,7 @@ from testbed.errors import TestbedError
 from testbed.incidents.load import OpenLoop
 from testbed.incidents.model import Load
 from testbed.wait import wait_for, wait_until
-from testbed.workload.reading import audit
+from testbed.workload.preload import audit
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Size
 from testbed.workload.workload import Workload
 

@@ -6,9 +6,8 @@ import pytest
 from confluent_kafka import KafkaError
 
 from testbed.errors import TestbedError
-from testbed.workload import reading
-from testbed.workload.fill import Fill
-from testbed.workload.records import Payloads, Recipe
+from testbed.workload import preload
+from testbed.workload.records import Fill, Payloads, Recipe
 
 RECIPE = Recipe(1024, 1)
 FILL = Fill("t", range(6), 10, RECIPE)
@@ -64,37 +63,37 @@ class FakeConsumer:
 @pytest.fixture
 def consumers(monkeypatch):
     FakeConsumer.made, FakeConsumer.stuck, FakeConsumer.failing = [], frozenset(), None
-    monkeypatch.setattr(reading, "Consumer", FakeConsumer)
+    monkeypatch.setattr(preload, "Consumer", FakeConsumer)
     return FakeConsumer
 
 
 def test_every_record_is_read_by_several_consumers_that_are_closed_after(consumers):
     told = []
-    found = reading.audit(["b1:9092"], [FILL], progress=lambda done, total: told.append((done, total)))
+    found = preload.audit(["b1:9092"], [FILL], progress=lambda done, total: told.append((done, total)))
     assert (found.expected, found.found, found.lost, found.duplicated, found.corrupt) == (60, 60, 0, 0, 0)
     assert told[-1] == (60, 60)
     shares = [each.partitions for each in consumers.made]
-    assert len(shares) == reading.READERS
+    assert len(shares) == preload.READERS
     assert sorted(partition for share in shares for partition in share) == list(range(6))
     assert not any(each.open for each in consumers.made)
 
 
 def test_there_are_no_more_consumers_than_partitions(consumers):
-    reading.audit(["b1:9092"], [Fill("t", range(2), 10, RECIPE)])
+    preload.audit(["b1:9092"], [Fill("t", range(2), 10, RECIPE)])
     assert len(consumers.made) == 2
 
 
 def test_it_is_given_up_when_nothing_comes_any_more_and_not_before(consumers, monkeypatch):
     consumers.stuck = frozenset({4})
     now = iter(range(10_000))
-    monkeypatch.setattr(reading.time, "monotonic", lambda: float(next(now)))
+    monkeypatch.setattr(preload.time, "monotonic", lambda: float(next(now)))
     said = r"audit: 1 partitions were not read to their end: nothing came for 5 s, among them t-4"
     with pytest.raises(TestbedError, match=said):
-        reading.audit(["b1:9092"], [FILL], patience_s=5.0)
+        preload.audit(["b1:9092"], [FILL], patience_s=5.0)
     assert not any(each.messages or each.open for each in consumers.made)  # all that was there was read first
 
 
 def test_an_error_that_stays_is_told_with_its_partition(consumers):
     consumers.failing = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)
     with pytest.raises(TestbedError, match=r"audit: t-0: .*authorization failed"):
-        reading.audit(["b1:9092"], [FILL])
+        preload.audit(["b1:9092"], [FILL])

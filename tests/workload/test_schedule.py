@@ -5,8 +5,7 @@ import pytest
 
 from testbed.errors import UsageError
 from testbed.workload.outcome import not_held
-from testbed.workload.schedule import schedule
-from testbed.workload.spec import ConsumerSpec, Pause, ProducerSpec, Size, check
+from testbed.workload.spec import ConsumerSpec, Pause, ProducerSpec, Size, check, schedule
 
 SPEC = ProducerSpec("producer-1", "t", (3, 4, 5, 6), 1_024_000.0)
 LAST = {"due": 1000, "sent": 1000, "failed": 0, "in_doubt": 0, "waiting_at_stop": 0}

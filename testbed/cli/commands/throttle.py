@@ -52,8 +52,7 @@ def _run(args: argparse.Namespace) -> int:
 def _estimate(args: argparse.Namespace) -> int:
     from testbed.cli.show import document
     from testbed.cli.throttles import estimate_document, estimate_text
-    from testbed.kafka.capabilities import Capability
-    from testbed.kafka.running import require_of_running
+    from testbed.kafka.capabilities import Capability, require_of_running
     from testbed.reassignment.estimate import InfeasibleError, observe
     from testbed.reassignment.plan import Plan
     from testbed.units import parse_bit_rate, parse_duration
@@ -102,8 +101,7 @@ def _goal(args: argparse.Namespace, nic_bps: int | None) -> Callable[["ClusterLo
 
 def _watch(args: argparse.Namespace) -> int:
     from testbed.cli.throttles import told_document, told_text
-    from testbed.kafka.capabilities import Capability
-    from testbed.kafka.running import require_of_running
+    from testbed.kafka.capabilities import Capability, require_of_running
     from testbed.reassignment.auto_raise import watch
     from testbed.throttle.journal import JournalFolder
     from testbed.units import parse_byte_rate, parse_duration

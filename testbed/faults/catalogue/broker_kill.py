@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from testbed.faults.fault import parameter
-from testbed.faults.processes import Held, ProcessFault, look, require_running
-from testbed.faults.words import name
+from testbed.faults.parameters import name
+from testbed.faults.processes import Hold, ProcessFault, look, require_running
 
 if TYPE_CHECKING:
     from testbed.provision.testbed import Testbed
@@ -17,7 +17,7 @@ class BrokerKill(ProcessFault):
 
     kind: ClassVar[str] = "broker-kill"
     summary: ClassVar[str] = "Kafka on a host is killed (SIGKILL) and stays down"
-    holds: ClassVar[Held] = Held.DOWN
+    holds: ClassVar[Hold] = Hold.DOWN
 
     host: str = parameter("the host", name)
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from testbed.faults.fault import parameter
-from testbed.faults.processes import Held, ProcessFault, look, require_running
-from testbed.faults.words import name
+from testbed.faults.parameters import name
+from testbed.faults.processes import Hold, ProcessFault, look, require_running
 
 if TYPE_CHECKING:
     from testbed.provision.testbed import Testbed
@@ -17,7 +17,7 @@ class BrokerPause(ProcessFault):
 
     kind: ClassVar[str] = "broker-pause"
     summary: ClassVar[str] = "Kafka on a host is frozen (SIGSTOP): connected, and silent"
-    holds: ClassVar[Held] = Held.PAUSED
+    holds: ClassVar[Hold] = Hold.PAUSED
 
     host: str = parameter("the host", name)
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from testbed.faults.fault import noted, parameter
+from testbed.faults.fault import parameter, remembered_field
+from testbed.faults.parameters import name
 from testbed.faults.processes import ProcessFault, look, require_running, start
-from testbed.faults.words import name
 from testbed.provision.serving import silent
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class BrokerRestart(ProcessFault):
     hinders: ClassVar[bool] = False
 
     host: str = parameter("the host", name)
-    before: int | None = noted()
+    before: int | None = remembered_field()
 
     def prepare(self, testbed: "Testbed") -> "BrokerRestart":
         """See `Fault.prepare`: notes the process that is to go."""

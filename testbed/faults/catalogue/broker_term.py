@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from testbed.faults.fault import parameter
-from testbed.faults.processes import Held, ProcessFault, look, require_running
-from testbed.faults.words import name
+from testbed.faults.parameters import name
+from testbed.faults.processes import Hold, ProcessFault, look, require_running
 
 if TYPE_CHECKING:
     from testbed.provision.testbed import Testbed
@@ -18,7 +18,7 @@ class BrokerTerm(ProcessFault):
     kind: ClassVar[str] = "broker-term"
     summary: ClassVar[str] = "Kafka on a host is shut down (SIGTERM, controlled) and stays down"
     deadline_s: ClassVar[float] = 60.0
-    holds: ClassVar[Held] = Held.DOWN
+    holds: ClassVar[Hold] = Hold.DOWN
 
     host: str = parameter("the host", name)
 

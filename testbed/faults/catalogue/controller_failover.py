@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from testbed.errors import TestbedError, UsageError
-from testbed.faults.fault import noted
+from testbed.faults.fault import remembered_field
 from testbed.faults.processes import ProcessFault, look, start
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
@@ -24,7 +24,7 @@ class ControllerFailover(ProcessFault):
     summary: ClassVar[str] = "the active controller's node is killed; started again once another is active"
     hinders: ClassVar[bool] = False
 
-    host: str = noted("")
+    host: str = remembered_field("")
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from testbed.errors import TestbedError
 from testbed.faults import cpu
 from testbed.faults.fault import parameter
-from testbed.faults.words import cpus, known_hosts, name
+from testbed.faults.parameters import cpus, known_hosts, name
 from testbed.topology.model import Topology
 
 if TYPE_CHECKING:

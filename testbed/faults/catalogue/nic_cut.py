@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
 from testbed.faults.network import NetworkFault, arrives, ports_of
-from testbed.faults.words import Direction, direction, joined, known_hosts, names
+from testbed.faults.parameters import Direction, direction, joined, known_hosts, names
 from testbed.network.addresses import AddressPlan
 from testbed.topology.model import Topology
 

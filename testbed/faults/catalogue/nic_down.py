@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from testbed.faults.fault import parameter
 from testbed.faults.network import EVERY_NIC, NetworkFault, arrives, nics_of, ports_of
-from testbed.faults.words import known_nic, name
+from testbed.faults.parameters import known_nic, name
 from testbed.topology.model import Topology
 
 if TYPE_CHECKING:

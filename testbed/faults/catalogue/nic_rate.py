@@ -7,7 +7,7 @@ from typing import ClassVar
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
 from testbed.faults.network import EVERY_NIC, NetworkFault, nics_of
-from testbed.faults.words import Direction, bit_rate, direction, known_nic, name, slower
+from testbed.faults.parameters import Direction, bit_rate, direction, known_nic, name, slower
 from testbed.topology.links import Nic
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from testbed.faults.fault import parameter
-from testbed.faults.processes import Held, look
+from testbed.faults.parameters import name
+from testbed.faults.processes import Hold, look
 from testbed.faults.stores import StoreFault, settle
-from testbed.faults.words import name
 
 if TYPE_CHECKING:
     from testbed.provision.testbed import Testbed
@@ -18,7 +18,7 @@ class ObjectstoreDown(StoreFault):
 
     kind: ClassVar[str] = "objectstore-down"
     summary: ClassVar[str] = "the object store's server on a host is killed (SIGKILL) and stays down"
-    holds: ClassVar[Held] = Held.DOWN
+    holds: ClassVar[Hold] = Hold.DOWN
 
     host: str = parameter("the host", name)
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
+from testbed.faults.parameters import name
 from testbed.faults.stores import StoreFault, available, left_when_full
-from testbed.faults.words import name
 from testbed.topology.model import Topology
 
 if TYPE_CHECKING:

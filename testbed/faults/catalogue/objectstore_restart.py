@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from testbed.faults.fault import noted, parameter
+from testbed.faults.fault import parameter, remembered_field
+from testbed.faults.parameters import name
 from testbed.faults.processes import look, start
 from testbed.faults.stores import StoreFault, require_running
-from testbed.faults.words import name
 
 if TYPE_CHECKING:
     from testbed.provision.testbed import Testbed
@@ -22,7 +22,7 @@ class ObjectstoreRestart(StoreFault):
     hinders: ClassVar[bool] = False
 
     host: str = parameter("the host", name)
-    before: int | None = noted()
+    before: int | None = remembered_field()
 
     def prepare(self, testbed: "Testbed") -> "ObjectstoreRestart":
         """See `Fault.prepare`: notes the process that is to go."""

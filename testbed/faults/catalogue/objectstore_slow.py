@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
+from testbed.faults.parameters import name, whole_ms
 from testbed.faults.stores import StoreFault, states
-from testbed.faults.words import name, whole_ms
 from testbed.topology.model import Topology
 
 if TYPE_CHECKING:

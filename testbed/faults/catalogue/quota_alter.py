@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from testbed.errors import TestbedError
-from testbed.faults.fault import noted, parameter
+from testbed.faults.fault import parameter, remembered_field
+from testbed.faults.parameters import joined, known_brokers, names, one_of
 from testbed.faults.quotas import (
     KEYS,
     QuotaFault,
@@ -19,7 +20,6 @@ from testbed.faults.quotas import (
     take_out,
     throttles,
 )
-from testbed.faults.words import joined, known_brokers, names, one_of
 from testbed.topology.model import Topology
 from testbed.units import format_byte_rate, parse_byte_rate
 
@@ -59,7 +59,7 @@ class QuotaAlter(QuotaFault):
     rate: int | None = parameter("bytes per second, such as 1MB/s; none removes it", _rate, _show)
     side: str = parameter("leader, follower or both", one_of(*KEYS), default="both")
     rest: Mapping[str, str | None] = field(default_factory=dict, hash=False, metadata={"noted": True})
-    beneath: tuple[str, ...] = noted(())
+    beneath: tuple[str, ...] = remembered_field(())
 
     def __post_init__(self) -> None:
         # On disk it is a list.

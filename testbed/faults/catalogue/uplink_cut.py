@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from testbed.faults.fault import parameter
 from testbed.faults.network import NetworkFault, arrives, uplink
-from testbed.faults.words import known_rack, name
+from testbed.faults.parameters import known_rack, name
 from testbed.topology.model import Topology
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import ClassVar
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
 from testbed.faults.network import NetworkFault
-from testbed.faults.words import Direction, bit_rate, known_rack, name, slower
+from testbed.faults.parameters import Direction, bit_rate, known_rack, name, slower
 from testbed.topology.links import Link
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate

@@ -1,4 +1,4 @@
-"""The words of faults' parameters: how they are read, and the refusals that several kinds share."""
+"""The parameters of faults: how they are read, and the refusals that several kinds share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
