@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from testbed.discover import discovered
-from testbed.meant import did_you_mean
+from testbed.suggestions import did_you_mean
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import NoReturn
 from testbed import __version__
 from testbed.cli.command import USAGE, Command, Parser, commands
 from testbed.errors import TestbedError, UsageError
-from testbed.meant import did_you_mean
+from testbed.suggestions import did_you_mean
 
 FAILED = 70
 """EX_SOFTWARE of sysexits.h: it could not be done; 1 and 2 are verdicts."""

@@ -21,7 +21,7 @@ from results.series.history import Acknowledged
 from testbed.cli.show import document, require_writable, write
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import reports_dir
-from testbed.meant import did_you_mean
+from testbed.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,9 +7,9 @@ from results.contract.manifest import Facts, Move, NicMeasurement, Relocation, S
 from testbed.discover import discovered_all
 from testbed.errors import UsageError
 from testbed.kafka.capabilities import Capability, of_software, require
-from testbed.meant import did_you_mean
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
+from testbed.suggestions import did_you_mean
 from testbed.topology.model import Topology
 
 Value = str | int | float

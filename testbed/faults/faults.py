@@ -14,7 +14,7 @@ from testbed.faults.processes import settle as settle_process
 from testbed.faults.stores import settle as settle_store
 from testbed.owner import Owner
 from testbed.provision import state as states
-from testbed.topology.model import Role
+from testbed.topology.host import Role
 from testbed.wait import WaitTimeout, wait_for
 
 if TYPE_CHECKING:

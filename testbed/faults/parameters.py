@@ -7,10 +7,9 @@ from enum import StrEnum
 from typing import TypeVar
 
 from testbed.errors import UsageError
-from testbed.meant import did_you_mean
+from testbed.suggestions import choices, did_you_mean
 from testbed.topology.links import MAX_RATE_BPS, MIN_RATE_BPS, Link, default_burst_bytes
 from testbed.topology.model import Topology
-from testbed.topology.problems import choices
 from testbed.units import format_bit_rate, parse_bit_rate, parse_duration_us
 
 L = TypeVar("L", bound=Link)

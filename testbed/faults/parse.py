@@ -8,7 +8,7 @@ from typing import Any, cast
 from testbed.discover import discovered
 from testbed.errors import UsageError
 from testbed.faults.fault import Fault
-from testbed.meant import did_you_mean
+from testbed.suggestions import did_you_mean
 
 
 @cache

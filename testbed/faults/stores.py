@@ -10,8 +10,9 @@ from testbed.faults.parameters import known_hosts
 from testbed.faults.processes import Hold, ProcessState, look, start
 from testbed.hosts import Daemon
 from testbed.objectstore.server import DATA_DIR, PID_FILE
-from testbed.topology.model import Role, Topology
-from testbed.topology.problems import choices
+from testbed.suggestions import choices
+from testbed.topology.host import Role
+from testbed.topology.model import Topology
 from testbed.wait import wait_for
 
 if TYPE_CHECKING:

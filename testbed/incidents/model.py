@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from testbed.document import Path
 from testbed.incidents.actions import Action
 from testbed.incidents.expectations import Expectation
 from testbed.incidents.trigger import Trigger
 from testbed.topology.model import Topology
-from testbed.topology.problems import Path
 
 Practice = Literal["faulty", "remedy"]
 PRACTICES: tuple[Practice, ...] = ("faulty", "remedy")

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from testbed.discover import discovered
 from testbed.incidents.words import split_names
-from testbed.meant import did_you_mean
-from testbed.topology.problems import choices, show
+from testbed.suggestions import choices, did_you_mean, show
 
 
 class Phrase(Protocol):

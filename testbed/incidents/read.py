@@ -1,22 +1,22 @@
-"""Files → incidents. Whatever is wrong is told at once, with its place; nothing but `TopologyError` is raised."""
+"""Files → incidents. Whatever is wrong is told at once, with its place; nothing but `FormError` is raised."""
 
 import re
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
+from testbed.document import MAX_BYTES, Document, FileKind, FormError, Path, Problem, parse
 from testbed.errors import TestbedError, UsageError
 from testbed.incidents.model import PRACTICES, Incident, IncidentFile, Practice
 from testbed.incidents.resolve import entries_of, resolve
 from testbed.incidents.rules import broken_rules
 from testbed.incidents.salvage import salvage
-from testbed.meant import did_you_mean
+from testbed.suggestions import choices, did_you_mean, show
 from testbed.topology.find import find as find_topology
 from testbed.topology.find import ready
-from testbed.topology.locate import MAX_BYTES, Located, locate
 from testbed.topology.model import Topology
-from testbed.topology.problems import Path, Problem, TopologyError, choices, show
 
+KIND = FileKind("incident", "name and summary")
 READY = FilePath(__file__).parents[2] / "topologies" / "incidents"
 _PARAMETER = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 
@@ -38,7 +38,7 @@ def find(text: str, vary: Mapping[str, str] | None = None) -> IncidentFile:
 
 
 def load(path: str | FilePath, vary: Mapping[str, str] | None = None) -> IncidentFile:
-    """The incident in this file. Raises `TopologyError` (of its mistakes), or `UsageError` for a wrong `vary`."""
+    """The incident in this file. Raises `FormError` (of its mistakes), or `UsageError` for a wrong `vary`."""
     file = FilePath(path)
     try:
         with file.open("rb") as stream:
@@ -46,9 +46,9 @@ def load(path: str | FilePath, vary: Mapping[str, str] | None = None) -> Inciden
         text = raw.decode("utf-8-sig")
     except FileNotFoundError:
         meant = did_you_mean(file.name, [p.name for p in file.parent.glob("*.y*ml")], lambda name: file.parent / name)
-        raise TopologyError([Problem(str(path), None, None, "", f"there is no such file{meant}")]) from None
+        raise FormError([Problem(str(path), None, None, "", f"there is no such file{meant}")]) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise TopologyError([Problem(str(path), None, None, "", f"it cannot be read: {error}")]) from None
+        raise FormError([Problem(str(path), None, None, "", f"it cannot be read: {error}")]) from None
     return loads(text, str(path), vary, file.parent)
 
 
@@ -59,18 +59,10 @@ def loads(
     folder: FilePath | None = None,
 ) -> IncidentFile:
     """The incident in this text; paths of topologies count from `folder`. Raises as `load`."""
-    try:
-        located = locate(text, source)
-    except TopologyError as error:
-        # The reader of YAML is that of topologies, and says so.
-        said = (
-            Problem(p.file, p.line, p.column, p.field, p.message.replace("a topology", "an incident"))
-            for p in error.problems
-        )
-        raise TopologyError(said) from None
+    located = parse(text, source, KIND)
     if not isinstance(located.values, dict):
         text = f"found {show(located.values)}, not a mapping; an incident starts with name: and summary:"
-        raise TopologyError([*located.problems, located.problem((), text)])
+        raise FormError([*located.problems, located.problem((), text)])
     _check_varied(located.values, vary or {})
     problems = list(located.problems)
     found: dict[Practice, Incident] = {}
@@ -80,12 +72,12 @@ def loads(
         if incident is not None:
             found[practice] = incident
     if problems:
-        raise TopologyError(sorted(dict.fromkeys(problems), key=lambda p: (p.line or 0, p.column or 0)))
+        raise FormError(sorted(dict.fromkeys(problems), key=lambda p: (p.line or 0, p.column or 0)))
     return IncidentFile(found["faulty"], found["remedy"])
 
 
 def _practice(
-    located: Located, practice: Practice, vary: Mapping[str, str], folder: FilePath
+    located: Document, practice: Practice, vary: Mapping[str, str], folder: FilePath
 ) -> tuple[Incident | None, list[Problem]]:
     problems: list[Problem] = []
     parameters = _parameters(located.values, practice, vary)

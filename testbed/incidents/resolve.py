@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from testbed.document import Path
 from testbed.incidents.model import Entry, Incident, InitialThrottle, Load, Practice, State, TopicState
 from testbed.incidents.rules import Placed
 from testbed.incidents.surface import EntryForm, IncidentForm, TopicForm
 from testbed.incidents.trigger import At, Trigger
 from testbed.topology.model import Topology
-from testbed.topology.problems import Path
 
 
 def entries_of(form: IncidentForm, practice: Practice) -> list[Placed]:

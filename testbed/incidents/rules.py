@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from testbed.document import Path, Violation
 from testbed.errors import UsageError
 from testbed.incidents.actions.fault import InjectFault
 from testbed.incidents.actions.move import Move
@@ -12,14 +13,13 @@ from testbed.incidents.phrases import Names, unknown_names
 from testbed.incidents.surface import EntryForm, IncidentForm
 from testbed.incidents.words import format_time
 from testbed.kafka.capabilities import Capability, LacksCapability, of_software, require
-from testbed.meant import did_you_mean
+from testbed.suggestions import choices, did_you_mean
 from testbed.topology.model import Topology
-from testbed.topology.problems import Broken, Path, choices
 
 Placed = tuple[Path, EntryForm]
 
 
-def broken_rules(form: IncidentForm, topology: Topology | None, entries: list[Placed]) -> Iterator[Broken]:
+def broken_rules(form: IncidentForm, topology: Topology | None, entries: list[Placed]) -> Iterator[Violation]:
     """Everything wrong with one practice of a file; hosts are not checked without a topology."""
     names = Names(
         brokers=tuple(host.name for host in topology.brokers) if topology else (),
@@ -41,36 +41,38 @@ def broken_rules(form: IncidentForm, topology: Topology | None, entries: list[Pl
     yield from _practices(form)
 
 
-def _placements(form: IncidentForm, names: Names) -> Iterator[Broken]:
+def _placements(form: IncidentForm, names: Names) -> Iterator[Violation]:
     for topic, state in form.state.topics.items():
         for hosts in state.replicas:
             for host in hosts:
                 if host not in names.brokers:
                     path = ("state", "topics", topic, "replicas")
-                    yield Broken(path, _no("broker", host, names.brokers))
+                    yield Violation(path, _no("broker", host, names.brokers))
 
 
-def _sentences(path: Path, entry: EntryForm, names: Names) -> Iterator[Broken]:
+def _sentences(path: Path, entry: EntryForm, names: Names) -> Iterator[Violation]:
     for field, given in (("do", entry.do), ("expect", entry.expect)):
         for phrase in given:
             for wrong in unknown_names(phrase, names):
-                yield Broken((*path, field), f"{phrase}: {wrong}")
+                yield Violation((*path, field), f"{phrase}: {wrong}")
             rack = getattr(phrase, "rack", None)
             if rack in names.racks and rack not in names.uplinks:
                 allowed = choices(names.uplinks) if names.uplinks else "none, this topology shapes no uplink"
-                yield Broken((*path, field), f"{phrase}: rack {rack} has no uplink of its own rate; allowed: {allowed}")
+                yield Violation(
+                    (*path, field), f"{phrase}: rack {rack} has no uplink of its own rate; allowed: {allowed}"
+                )
 
 
-def _faults(path: Path, entry: EntryForm, topology: Topology) -> Iterator[Broken]:
+def _faults(path: Path, entry: EntryForm, topology: Topology) -> Iterator[Violation]:
     for action in entry.do:
         if isinstance(action, InjectFault):
             try:
                 action.check(topology)
             except UsageError as error:
-                yield Broken((*path, "do"), f"{action}: {error}")
+                yield Violation((*path, "do"), f"{action}: {error}")
 
 
-def _software(path: Path, entry: EntryForm, topology: Topology) -> Iterator[Broken]:
+def _software(path: Path, entry: EntryForm, topology: Topology) -> Iterator[Violation]:
     """What the topology's software would accept, and not do."""
     have, who = of_software(topology), f"the software of {topology.name}"
     for action in entry.do:
@@ -82,30 +84,30 @@ def _software(path: Path, entry: EntryForm, topology: Topology) -> Iterator[Brok
         try:
             require(wanted, have, str(action), who)
         except LacksCapability as error:
-            yield Broken((*path, "do"), str(error))
+            yield Violation((*path, "do"), str(error))
 
 
-def _load(form: IncidentForm) -> Iterator[Broken]:
+def _load(form: IncidentForm) -> Iterator[Violation]:
     if form.load is None:
         return
     topic = form.state.topics.get(form.load.to)
     if topic is None:
-        yield Broken(("load", "to"), _no("topic", form.load.to, list(form.state.topics)))
+        yield Violation(("load", "to"), _no("topic", form.load.to, list(form.state.topics)))
     elif topic.size or topic.records:
-        yield Broken(("load", "to"), f"{form.load.to} is filled already; allowed: a topic without size and records")
+        yield Violation(("load", "to"), f"{form.load.to} is filled already; allowed: a topic without size and records")
 
 
-def _throttle(form: IncidentForm) -> Iterator[Broken]:
+def _throttle(form: IncidentForm) -> Iterator[Violation]:
     throttle = form.state.throttle
     for index, topic in enumerate(throttle.topics if throttle else []):
         if topic not in form.state.topics:
-            yield Broken(("state", "throttle", "topics", index), _no("topic", topic, list(form.state.topics)))
+            yield Violation(("state", "throttle", "topics", index), _no("topic", topic, list(form.state.topics)))
 
 
-def _times(path: Path, entry: EntryForm, lasts_s: float) -> Iterator[Broken]:
+def _times(path: Path, entry: EntryForm, lasts_s: float) -> Iterator[Violation]:
     for field, value in (("at", entry.at), ("within", entry.within)):
         if value is not None and value > lasts_s:
-            yield Broken(
+            yield Violation(
                 (*path, field), f"{format_time(value)} is after the end; allowed: lasts, {format_time(lasts_s)}"
             )
     for expectation in entry.expect:
@@ -113,57 +115,59 @@ def _times(path: Path, entry: EntryForm, lasts_s: float) -> Iterator[Broken]:
         if isinstance(expectation, MoveDone) and begins_s <= lasts_s < begins_s + expectation.within_s:
             ends = format_time(begins_s + expectation.within_s)
             text = f"{expectation}: would have to be watched until {ends}; allowed: lasts, {format_time(lasts_s)}"
-            yield Broken((*path, "expect"), text)
+            yield Violation((*path, "expect"), text)
     if entry.within is not None and entry.when is None and entry.after is None:
-        yield Broken((*path, "within"), "an entry without when or after needs no deadline; allowed: leave it out")
+        yield Violation((*path, "within"), "an entry without when or after needs no deadline; allowed: leave it out")
     if entry.optional and entry.when is None and entry.after is None:
-        yield Broken((*path, "optional"), "a time always comes; allowed: with when or after")
+        yield Violation((*path, "optional"), "a time always comes; allowed: with when or after")
 
 
-def _triggers(path: Path, entry: EntryForm, entries: list[Placed], names: Names) -> Iterator[Broken]:
+def _triggers(path: Path, entry: EntryForm, entries: list[Placed], names: Names) -> Iterator[Violation]:
     for field, trigger in (("when", entry.when), ("after", entry.after)):
         topic = None if trigger is None else trigger.topic
         if topic is not None and topic not in names.topics:
-            yield Broken((*path, field), _no("topic", topic, names.topics))
+            yield Violation((*path, field), _no("topic", topic, names.topics))
     if entry.after is not None:
         moved = {
             topic for _, other in entries for action in other.do if isinstance(action, Move) for topic in action.topics
         }
         wanted = {entry.after.topic} if entry.after.topic else moved
         if not wanted or not wanted <= moved:
-            yield Broken(
+            yield Violation(
                 (*path, "after"), "nothing in the timeline asks for that move; allowed: after an entry with do: move …"
             )
     for action in entry.do:
         if isinstance(action, SetThrottle | Move) and action.rate_bytes_per_s == 0:
-            yield Broken((*path, "do"), f"{action}: a throttle of nothing; allowed: 1B/s or more")
+            yield Violation((*path, "do"), f"{action}: a throttle of nothing; allowed: 1B/s or more")
 
 
-def _practices(form: IncidentForm) -> Iterator[Broken]:
+def _practices(form: IncidentForm) -> Iterator[Violation]:
     named = [entry.name for entry in form.timeline if entry.name]
     for index, entry in enumerate(form.timeline):
         if entry.name and entry.name in [other.name for other in form.timeline[:index]]:
-            yield Broken(("timeline", index, "name"), f"{entry.name} is the name of another entry; allowed: each once")
+            yield Violation(
+                ("timeline", index, "name"), f"{entry.name} is the name of another entry; allowed: each once"
+            )
     for name in form.remedy.replace:
         if name not in named:
-            yield Broken(("remedy", "replace", name), _no("entry", name, named))
+            yield Violation(("remedy", "replace", name), _no("entry", name, named))
     for index, name in enumerate(form.remedy.drop):
         if name not in named or name in form.remedy.replace:
             text = "it is replaced already" if name in named else _no("entry", name, named)
-            yield Broken(("remedy", "drop", index), text)
+            yield Violation(("remedy", "drop", index), text)
     for index, entry in enumerate(form.remedy.add):
         taken = [*named, *(other.name for other in form.remedy.add[:index])]
         if entry.name and entry.name in taken:
             text = f"{entry.name} is the name of another entry; allowed: each once"
-            yield Broken(("remedy", "add", index, "name"), text)
+            yield Violation(("remedy", "add", index, "name"), text)
     for name in form.remedy.parameters:
         if name not in form.parameters:
-            yield Broken(("remedy", "parameters", name), _no("parameter", name, list(form.parameters)))
+            yield Violation(("remedy", "parameters", name), _no("parameter", name, list(form.parameters)))
     expected = [*(expectation.name for entry in form.timeline for expectation in entry.expect), *ALWAYS]
     for index, name in enumerate(form.faulty.fails):
         if name not in expected:
             meant = "" if name in kinds() else did_you_mean(name, kinds())
-            yield Broken(
+            yield Violation(
                 ("faulty", "fails", index),
                 f"the timeline expects no {name}; allowed: {choices(expected)}{meant}",
             )

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from testbed.document import Document, Path, Problem
 from testbed.incidents.surface import (
     EntryForm,
     FaultyForm,
@@ -20,9 +21,7 @@ from testbed.incidents.surface import (
     ThrottleForm,
     TopicForm,
 )
-from testbed.meant import did_you_mean
-from testbed.topology.locate import Located
-from testbed.topology.problems import Path, Problem, choices, show
+from testbed.suggestions import choices, did_you_mean, show
 
 _ROUNDS = 6
 _GONE = object()
@@ -47,7 +46,7 @@ _NEEDED = {
 
 
 def salvage(
-    values: Mapping[str, Any], located: Located, known_wrong: Sequence[Path] = ()
+    values: Mapping[str, Any], located: Document, known_wrong: Sequence[Path] = ()
 ) -> tuple[IncidentForm | None, list[Problem], list[Path]]:
     """The form as far as it is valid, what is wrong with its values, and where that is.
 
@@ -204,7 +203,7 @@ def _edited(values: Any, path: Sequence[str | int], new: object) -> Any:
     return kept if new is _GONE else {**kept, str(head): new}
 
 
-def _without_nulls(values: Any, path: Path, located: Located, problems: list[Problem], refused: list[Path]) -> Any:
+def _without_nulls(values: Any, path: Path, located: Document, problems: list[Problem], refused: list[Path]) -> Any:
     """Fields left empty: `rate:` with nothing behind it is a slip."""
     if isinstance(values, list):
         return [_without_nulls(v, (*path, i), located, problems, refused) for i, v in enumerate(values)]

@@ -14,8 +14,8 @@ from pydantic_core import PydanticCustomError
 
 from testbed.incidents import actions, expectations
 from testbed.incidents.trigger import Moved, When, parse_after, parse_when
+from testbed.suggestions import show
 from testbed.topology import rules
-from testbed.topology.problems import show
 from testbed.units import parse_byte_rate, parse_duration, parse_size
 
 NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"

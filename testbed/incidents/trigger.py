@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from testbed.incidents.words import NAME, PERCENT, format_percent, format_time, optional_topic, parse_percent
-from testbed.meant import did_you_mean
-from testbed.topology.problems import choices, show
+from testbed.suggestions import choices, did_you_mean, show
 
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,

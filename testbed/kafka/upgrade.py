@@ -18,7 +18,8 @@ from testbed.provision.software import KafkaSoftware
 from testbed.provision.testbed import Testbed
 from testbed.software.format import METADATA
 from testbed.software.jvm import home
-from testbed.topology.model import Host, Topology
+from testbed.topology.host import Host
+from testbed.topology.model import Topology
 from testbed.wait import wait_for
 
 STOP_TIMEOUT_S = 60.0

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 
 from testbed.network.addresses import AddressPlan
 from testbed.network.shape import Shape, frames_line, offload_command, sends_frames, tc_lines_for
-from testbed.topology.model import Host, Topology
+from testbed.topology.host import Host
+from testbed.topology.model import Topology
 
 CORE = "core"
 DRIVER = "driver"

@@ -16,8 +16,9 @@ from testbed.hosts import CommandFailed, CommandResult, Shell
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import CORE, port
 from testbed.network.shape import FRAME_BYTES, payload_bytes_per_s
+from testbed.topology.host import Host
 from testbed.topology.links import Link
-from testbed.topology.model import Host, Topology
+from testbed.topology.model import Topology
 from testbed.wait import wait_for
 
 Direction = Literal["transmit", "receive"]

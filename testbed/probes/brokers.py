@@ -20,7 +20,7 @@ from testbed.throttle.configs import (
     missing_entries,
 )
 from testbed.topology.links import Nic, NicUse
-from testbed.topology.model import Host, Topology
+from testbed.topology.model import Topology
 
 
 def sampled_nic(host: Host) -> Nic:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.provision.containers import Engine
-from testbed.topology.model import Host
+from testbed.topology.host import Host
 
 CGROUPS = Path("/sys/fs/cgroup")
 

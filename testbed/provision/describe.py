@@ -7,8 +7,9 @@ from testbed.network.fabric import Script, port, wire
 from testbed.provision.requirements import asked_for
 from testbed.software.automq import VARIABLE
 from testbed.software.rsm import OWN_CLASS, SOURCES, RemoteStorageManager
+from testbed.topology.host import Host, RemoteStorage
 from testbed.topology.links import Disk, Link
-from testbed.topology.model import Host, RemoteStorage, Topology
+from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
 
 

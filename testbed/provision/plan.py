@@ -15,7 +15,8 @@ from testbed.provision.keys import KeyPair
 from testbed.provision.labels import Labels
 from testbed.provision.software import KafkaSoftware
 from testbed.software.format import meta_properties, new_id
-from testbed.topology.model import Host, Role, Topology
+from testbed.topology.host import Host, Role
+from testbed.topology.model import Topology
 
 HOST_KEY = "/etc/testbed/ssh/host_key"
 AUTHORIZED_KEYS = "/etc/testbed/ssh/authorized_keys"

@@ -18,7 +18,7 @@ from testbed.kafka.node import CONTROLLER_PORT, server_properties
 from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.shared_store import require_as_declared, require_buckets
-from testbed.topology.model import Host
+from testbed.topology.host import Host
 from testbed.wait import wait_for
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from testbed.software.kafka import kafka_release
 from testbed.software.minio import Minio, minio
 from testbed.software.release import KafkaRelease
 from testbed.software.rsm import RemoteStorageManager, cached_manager, remote_storage_manager
-from testbed.topology.model import RemoteStorage, Topology
+from testbed.topology.host import RemoteStorage
+from testbed.topology.model import Topology
 
 START_S, START_SHARED_S = 90.0, 240.0
 

@@ -11,8 +11,8 @@ from testbed.network.apply import FABRIC, BrokenLink, broken_links, shaping_diff
 from testbed.provision.ended import why_not_whole
 from testbed.provision.reach import ssh_hosts
 from testbed.provision.testbed import Testbed
+from testbed.topology.host import Host, Role
 from testbed.topology.links import Link
-from testbed.topology.model import Host, Role
 from testbed.units import format_bit_rate
 
 if TYPE_CHECKING:

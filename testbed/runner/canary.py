@@ -19,7 +19,6 @@ from testbed.provision.testbed import Testbed
 from testbed.runner.transfer import transfer
 from testbed.setup.checks.machine import available_bytes
 from testbed.topology.links import NicUse
-from testbed.topology.model import Host
 
 CPU_ROUNDS, CPU_BLOCKS = 15, 96
 MIB, GIB = 1 << 20, 1 << 30

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from results.compare.qualification import CERTAIN, Cell, Kind, doubtful
 from testbed.errors import UsageError
-from testbed.meant import did_you_mean
 from testbed.runner.limits import narrow_enough
 from testbed.runner.never import never_made, without_baseline
 from testbed.runner.outcome import by_block, findings
@@ -18,6 +17,7 @@ from testbed.runner.schedule import Slot
 from testbed.runner.series import Group, Ran, Series, SoFar
 from testbed.runner.variant import UPGRADE, Variant, called
 from testbed.software.source import parse_source
+from testbed.suggestions import did_you_mean
 from testbed.suites.suite import Case, find_suite
 
 SUITES = ("kip73", "kip435", "kip455")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from testbed.discover import discovered
 from testbed.errors import UsageError
 from testbed.experiments.experiment import PROFILES
-from testbed.meant import did_you_mean
 from testbed.runner.variant import Resolved, Variant, resolve
+from testbed.suggestions import did_you_mean
 
 LIMIT_S = 420.0
 """How long a case may take unless it says otherwise: about three times what a move of the `ci` profile needs."""

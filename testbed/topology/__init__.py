@@ -1,11 +1,10 @@
-"""Topologies: which hosts, racks and NICs there are. Loaded from YAML or built in Python; knows nothing of
-containers."""
+"""Topologies: the hosts, racks and NICs of a testbed, from YAML or built in Python. Independent of containers."""
 
+from testbed.topology.file_form import json_schema
+from testbed.topology.find import load, load_document, loads
+from testbed.topology.host import AutomqSource, Host, RemoteStorage, Role
 from testbed.topology.links import Disk, Impairment, Link, Nic, NicUse, default_burst_bytes
-from testbed.topology.load import load, load_document, loads
-from testbed.topology.model import AutomqSource, Host, RemoteStorage, Role, Topology
-from testbed.topology.problems import Problem, TopologyError
-from testbed.topology.schema import json_schema
+from testbed.topology.model import Topology, TopologyError
 
 __all__ = [
     "AutomqSource",
@@ -15,7 +14,6 @@ __all__ = [
     "Link",
     "Nic",
     "NicUse",
-    "Problem",
     "RemoteStorage",
     "Role",
     "Topology",

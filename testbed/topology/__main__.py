@@ -1,5 +1,5 @@
 """`python -m testbed.topology > topologies/topology.schema.json` after a change of the files' form."""
 
-from testbed.topology.schema import json_schema_text
+from testbed.topology.file_form import json_schema_text
 
 print(json_schema_text(), end="")

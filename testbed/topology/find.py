@@ -1,22 +1,47 @@
-"""A topology by its file, or one of the ready ones by its name."""
+"""Topology files: load one by its path, or find one of the ready topologies by its name."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from testbed.document import Document, parse, read
 from testbed.errors import UsageError
-from testbed.meant import did_you_mean
-from testbed.topology.load import load
+from testbed.form import validate
+from testbed.suggestions import did_you_mean
+from testbed.topology.file_form import KIND, TopologyForm
 from testbed.topology.model import Topology
+from testbed.topology.resolve import resolve
 
 READY = Path(__file__).parents[2] / "topologies"
 
 
+def load(path: str | Path) -> Topology:
+    """Return the topology in this file. Raises TopologyError with every mistake and its line."""
+    return _topology(read(path, KIND), Path(path).absolute().parent)
+
+
+def loads(text: str, source: str = "<string>") -> Topology:
+    """Return the topology in this YAML text. Raises TopologyError with every mistake and its line."""
+    return _topology(parse(text, source, KIND), Path.cwd())
+
+
+def load_document(document: Mapping[str, Any], source: str = "<document>") -> Topology:
+    """Return the topology in a dict such as `to_document()` returns. Raises TopologyError."""
+    values = dict(document) if isinstance(document, Mapping) else document
+    return _topology(Document(source, KIND, values), Path.cwd())
+
+
+def _topology(document: Document, folder: Path) -> Topology:
+    return resolve(validate(document, TopologyForm), document, folder)
+
+
 def ready() -> list[str]:
-    """The names of the ready topologies."""
+    """Return the names of the ready topologies."""
     return sorted(path.stem for path in READY.glob("*.yaml"))
 
 
 def find(text: str) -> Topology:
-    """The topology `text` means: a file when there is one, else a ready topology, with or without its `.yaml`."""
+    """Return the topology that `text` names: a file where there is one, else a ready topology, `.yaml` or not."""
     name = text.removesuffix(".yaml")
     if name in ready() and not Path(text).is_file():
         return load(READY / f"{name}.yaml")

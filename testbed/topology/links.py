@@ -1,15 +1,23 @@
-"""What a host is connected with and what it stores on: NICs, uplinks of racks, disks. Immutable values."""
+"""NICs, uplinks and disks of a topology: immutable values, and the rules that each of them has to meet."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Self
 
+from testbed.document import Path, Violation
+from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
+
 MIN_RATE_BPS = 8_000
 MAX_RATE_BPS = 100_000_000_000
 MIN_BURST_BYTES = 1514
 """One full Ethernet frame: a smaller bucket could never let one through at once."""
 DEFAULT_BURST_FLOOR_BYTES = 16 * 1024
+MAX_DELAY_US = 10_000_000
+MAX_LOSS_PPM = 500_000
+MIN_DISK_BYTES, MAX_DISK_BYTES = 100 * 10**6, 2**40
+"""Kafka's own files and ext4's journal take some 30 MB; a file of a terabyte is sparse, but no topology's."""
+MIN_BANDWIDTH, MAX_BANDWIDTH = 10**6, 10**11
 
 
 def default_burst_bytes(rate_bps: int) -> int:
@@ -104,3 +112,93 @@ class Disk:
 
     size_bytes: int
     bandwidth_bytes_per_s: int | None = None
+
+
+def rate_problem(rate_bps: int, found: str | None = None) -> str | None:
+    """Why no link has this rate (written as `found` in a file), or None."""
+    if MIN_RATE_BPS <= rate_bps <= MAX_RATE_BPS:
+        return None
+    wrong = f"{found or format_bit_rate(rate_bps)} is too {'slow' if rate_bps < MIN_RATE_BPS else 'fast'}"
+    return f"{wrong}; allowed: {format_bit_rate(MIN_RATE_BPS)} to {format_bit_rate(MAX_RATE_BPS)}"
+
+
+def burst_problem(burst_bytes: int, rate_bps: int) -> str | None:
+    """Why a link of this rate cannot have this burst, or None."""
+    most = max_burst_bytes(rate_bps)
+    if MIN_BURST_BYTES <= burst_bytes <= most:
+        return None
+    size = "small" if burst_bytes < MIN_BURST_BYTES else "large"
+    return (
+        f"a burst of {format_size(burst_bytes)} is too {size} at {format_bit_rate(rate_bps)}; "
+        f"allowed: {MIN_BURST_BYTES}B (one frame) to {format_size(most)}, or left out for 1 ms of the rate"
+    )
+
+
+def delay_problem(delay_us: int) -> str | None:
+    """Why no link delays (or varies its delay) by so much, or None."""
+    if 0 <= delay_us <= MAX_DELAY_US:
+        return None
+    return f"{format_duration(delay_us / 10**6)} is too long; allowed: {format_duration(MAX_DELAY_US / 10**6)} at most"
+
+
+def loss_problem(loss_ppm: int) -> str | None:
+    """Why no link loses so much, or None."""
+    if 0 <= loss_ppm <= MAX_LOSS_PPM:
+        return None
+    most = format_share(MAX_LOSS_PPM)
+    return f"{format_share(loss_ppm)} is too much for anything to pass; allowed: {most} at most"
+
+
+def jitter_problem(impairment: Impairment) -> str | None:
+    """Why this delay cannot vary so much, or None."""
+    if impairment.jitter_us <= impairment.delay_us:
+        return None
+    jitter, delay = (format_duration(us / 10**6) for us in (impairment.jitter_us, impairment.delay_us))
+    return f"a jitter of {jitter} around a delay of {delay} would arrive before it was sent; allowed: {delay} at most"
+
+
+def disk_size_problem(size_bytes: int) -> str | None:
+    """Why no disk is so large, or None."""
+    if MIN_DISK_BYTES <= size_bytes <= MAX_DISK_BYTES:
+        return None
+    size = "small" if size_bytes < MIN_DISK_BYTES else "large"
+    allowed = f"{format_size(MIN_DISK_BYTES)} to {format_size(MAX_DISK_BYTES)}"
+    return f"a disk of {format_size(size_bytes)} is too {size}; allowed: {allowed}"
+
+
+def disk_bandwidth_problem(bandwidth_bytes_per_s: int) -> str | None:
+    """Why no disk is so fast, or None."""
+    if MIN_BANDWIDTH <= bandwidth_bytes_per_s <= MAX_BANDWIDTH:
+        return None
+    speed = "slow" if bandwidth_bytes_per_s < MIN_BANDWIDTH else "fast"
+    allowed = f"{format_byte_rate(MIN_BANDWIDTH)} to {format_byte_rate(MAX_BANDWIDTH)}"
+    return f"{format_byte_rate(bandwidth_bytes_per_s)} is too {speed} for a disk; allowed: {allowed}"
+
+
+def link_problems(link: Link, at: Path) -> Iterator[Violation]:
+    """Everything wrong with a link that stands at `at`."""
+    for name, rate_bps, burst_bytes, impairment in link.sides:
+        wrong_rate = rate_problem(rate_bps)
+        if wrong_rate is not None:
+            yield Violation((*at, f"{name}_rate"), wrong_rate)
+        elif (wrong_burst := burst_problem(burst_bytes, rate_bps)) is not None:
+            yield Violation((*at, f"{name}_burst"), wrong_burst)
+        prefix = "" if name == "tx" else "rx_"
+        for name_of, wrong in (
+            ("delay", delay_problem(impairment.delay_us)),
+            ("jitter", jitter_problem(impairment)),
+            ("loss", loss_problem(impairment.loss_ppm)),
+        ):
+            if wrong is not None:
+                yield Violation((*at, prefix + name_of), wrong)
+
+
+def disk_problems(disk: Disk, at: Path) -> Iterator[Violation]:
+    """Everything wrong with a disk that stands at `at`."""
+    wrong_size = disk_size_problem(disk.size_bytes)
+    if wrong_size is not None:
+        yield Violation((*at, "size"), wrong_size)
+    if disk.bandwidth_bytes_per_s is not None:
+        wrong = disk_bandwidth_problem(disk.bandwidth_bytes_per_s)
+        if wrong is not None:
+            yield Violation((*at, "bandwidth"), wrong)

@@ -1,110 +1,25 @@
-"""The resolved topology: what remains when defaults, roles and hosts have been put together. Immutable,
-checked.
+"""The resolved topology: defaults, roles and hosts put together. Immutable and checked.
 
-Built from YAML by `testbed.topology.load`, or in Python by calling these classes: a Topology that breaks a
-rule cannot be made (TopologyError with every mistake).
+`testbed.topology.find` builds it from YAML. Python code may call these classes: a Topology that breaks a rule
+cannot be made (TopologyError with every violation).
 """
 
 import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from testbed.topology.links import Disk, Link, Nic, NicUse
-from testbed.topology.problems import Problem, TopologyError, field_name
+from testbed.document import FormError, Problem, field_name
+from testbed.topology.host import AutomqSource, Host, RemoteStorage, Role
+from testbed.topology.links import Link
+from testbed.topology.rules import violations
 from testbed.units import format_bit_rate, format_byte_rate, format_share, format_size
 
 
-class Role(StrEnum):
-    """What a host does."""
-
-    BROKER = "broker"
-    CONTROLLER = "controller"
-    BOTH = "both"
-    CLIENT = "client"
-    OBJECTSTORE = "objectstore"
-
-    @property
-    def runs_kafka(self) -> bool:
-        """Whether there is a node of Kafka on such a host."""
-        return self not in (Role.CLIENT, Role.OBJECTSTORE)
-
-    @property
-    def stores_data(self) -> bool:
-        """Whether such a host may have a disk of its own."""
-        return self is not Role.CLIENT
-
-    @property
-    def in_words(self) -> str:
-        """`a client`, `an object store`: for messages."""
-        return {Role.OBJECTSTORE: "an object store"}.get(self, f"a {self.value}")
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteStorage:
-    """Every broker has KIP-405's remote log storage, on the object stores. Which topics use it is their own setting."""
-
-    manager: str | None = None
-    """A folder of jars with a RemoteStorageManager; None for the testbed's own."""
-
-
-@dataclass(frozen=True, slots=True)
-class AutomqSource:
-    """AutoMQ in place of Apache Kafka, from a release's folder or tarball (`path`) or from an `image`.
-
-    Both None: from what the environment's TESTBED_AUTOMQ names.
-    """
-
-    path: str | None = None
-    image: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """One host. `node_id` is None and `properties` empty exactly for clients and object stores.
-
-    `kafka_version` is None for those, and for all hosts where the software is not Apache Kafka.
-
-    `nic` is the first NIC, the one for data; `more_nics` are those beside it. `cpus` is how many CPUs all its processes
-    share, in hundredths; None: as many as the machine has.
-    """
-
-    name: str
-    role: Role
-    rack: str
-    nic: Nic
-    node_id: int | None = None
-    kafka_version: str | None = None
-    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
-    more_nics: tuple[Nic, ...] = ()
-    disk: Disk | None = None
-    cpus: float | None = None
-
-    def __post_init__(self) -> None:
-        ordered = dict(sorted(self.properties.items()))
-        object.__setattr__(self, "properties", MappingProxyType(ordered))
-
-    @property
-    def nics(self) -> tuple[Nic, ...]:
-        """Every NIC, the one for data first."""
-        return (self.nic, *self.more_nics)
-
-    def nic_for(self, use: NicUse) -> tuple[int, Nic]:
-        """The NIC for `use` (the first one, unless another is for it) and its number among `nics`."""
-        return next(((number, nic) for number, nic in enumerate(self.nics) if nic.use is use), (0, self.nic))
-
-    @property
-    def is_broker(self) -> bool:
-        """Whether it holds partitions."""
-        return self.role in (Role.BROKER, Role.BOTH)
-
-    @property
-    def is_controller(self) -> bool:
-        """Whether it votes in the metadata quorum."""
-        return self.role in (Role.CONTROLLER, Role.BOTH)
+class TopologyError(FormError):
+    """The topology cannot be used; `problems` holds every mistake, in the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +41,10 @@ class Topology:
     def __post_init__(self) -> None:
         in_order = sorted(self.uplinks.items(), key=lambda item: _position(item[0], self.racks))
         object.__setattr__(self, "uplinks", MappingProxyType(dict(in_order)))
-        # Imported here: the rules are about these classes.
-        from testbed.topology.rules import broken_rules
-
-        found = broken_rules(self.name, self.racks, self.hosts, self.uplinks, self.remote_storage, self.automq)
+        found = violations(self.name, self.racks, self.hosts, self.uplinks, self.remote_storage, self.automq)
         if found:
             file = self.source or f"topology {self.name!r}"
-            raise TopologyError(Problem(file, None, None, field_name(at.path), at.message) for at in found)
+            raise TopologyError(Problem(file, None, None, field_name(each.path), each.message) for each in found)
 
     @property
     def brokers(self) -> tuple[Host, ...]:

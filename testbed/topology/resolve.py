@@ -1,118 +1,229 @@
-"""Defaults → role → host: from the form of a file to the resolved model, remembering where each value came
-from."""
+"""Inheritance: from the form of a file (defaults, roles, hosts) to the resolved topology.
 
-from collections.abc import Iterable, Mapping
+A host takes each field from the nearest level that has it: the host itself, its role, defaults.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
+from typing import Any
 
-from testbed.topology.links import Link
-from testbed.topology.model import AutomqSource, Host, RemoteStorage, Role
-from testbed.topology.problems import Broken, Path, absent, choices
-from testbed.topology.resolve_links import cpus, disk, nics, uplinks
-from testbed.topology.rules import NOT_APACHE
-from testbed.topology.surface import HostForm, KafkaForm, TopologyForm
+from testbed.document import Document, Path, Violation
+from testbed.suggestions import choices
+from testbed.topology import links, rules
+from testbed.topology.file_form import AutomqForm, DiskForm, HostForm, KafkaForm, NicForm, TopologyForm, UplinkForm
+from testbed.topology.host import AutomqSource, Host, RemoteStorage, Role
+from testbed.topology.links import Disk, Impairment, Link, Nic, NicUse, Side, default_burst_bytes
+from testbed.topology.model import Topology
 
-_STAND_IN_VERSION = "4.0.0"
-"""Takes the place of a version that is already complained about, so that the rest can be checked."""
+_Levels = Sequence[tuple[Path, UplinkForm | DiskForm]]
 
 
-def resolve(form: TopologyForm, folder: FilePath) -> tuple[tuple[Host, ...], Mapping[str, Link], list[Broken]]:
-    """The hosts of a form, the uplinks of its racks, and what is wrong with them; paths count from `folder`.
+def resolve(form: TopologyForm, document: Document, folder: FilePath) -> Topology:
+    """Return the topology of a form; its relative paths count from `folder`.
 
-    With problems, they hold stand-ins and must not be used.
+    Raises TopologyError with every rule that is broken. Where a host lacks a value that no level gives, the rules
+    about all hosts cannot be checked.
     """
-    broken: list[Broken] = []
-    racks = tuple(form.racks)
-    ids = _node_ids(form)
-    hosts = []
-    for name, host in form.hosts.items():
-        kafka = host.role.runs_kafka
-        levels = _kafka_levels(form, host) if kafka else []
-        version = next(filter(None, (_source(level, folder) for level in reversed(levels))), None)
+    resolution = _Resolution(form, folder)
+    hosts = tuple(filter(None, [resolution.host(name) for name in form.hosts]))
+    uplinks = resolution.uplinks()
+    racks, remote_storage = tuple(form.racks), _remote_storage(form, folder)
+    automq = _automq(form.software.automq, folder) if form.software is not None else None
+    broken = [*resolution.violations, *_violations_of_software(form)]
+    if len(hosts) == len(form.hosts):
+        found = rules.violations(form.name, racks, hosts, uplinks, remote_storage, automq)
+        broken += [each for each in found if each.path not in resolution.explained]
+    document.raise_violations(broken)
+    return Topology(form.name, hosts, racks, form.description, document.file, uplinks, remote_storage, automq)
+
+
+class _Resolution:
+    """Resolve the hosts and uplinks of one form, and collect what no level gives."""
+
+    def __init__(self, form: TopologyForm, folder: FilePath) -> None:
+        self.violations: list[Violation] = []
+        self.explained: set[Path] = set()
+        """Values of the resolved topology that `violations` reports, often at another level."""
+        self._form = form
+        self._folder = folder
+        self._ids = _node_ids(form)
+
+    def host(self, name: str) -> Host | None:
+        """Return one host; None where a value is missing."""
+        form, host = self._form, self._form.hosts[name]
+        kafka = self._kafka_levels(host) if host.role.runs_kafka else []
+        version = next(filter(None, (self._release(level) for level in reversed(kafka))), None)
         if form.software is not None:
             version = None
-        elif kafka and version is None:
-            text = "no Kafka version; allowed: a release such as 4.3.1, here, at its role or in kafka at the top"
-            levels_of = (("hosts", name), ("roles", host.role.value), ())
-            broken.append(absent(("hosts", name), "kafka", ("version",), levels_of, text, instead=("software",)))
-            version = _STAND_IN_VERSION
-        if not kafka:
-            broken.extend(_problems_without_kafka(name, host))
-        first, *more = nics(form, name, host, broken)
-        hosts.append(
-            Host(
-                name=name,
-                role=host.role,
-                rack=_rack(name, host, racks, broken),
-                nic=first,
-                node_id=ids.get(name),
-                kafka_version=version,
-                properties={key: text for level in levels for key, text in (level.properties or {}).items()},
-                more_nics=tuple(more),
-                disk=disk(form, name, host, broken) if host.role.stores_data else None,
-                cpus=cpus(form, name, host),
-            )
+        elif host.role.runs_kafka and version is None:
+            message = "no Kafka version; allowed: a release such as 4.3.1, here, at its role or in kafka at the top"
+            self._report(("hosts", name, "kafka", "version"), message)
+        if not host.role.runs_kafka:
+            self.violations += _violations_without_kafka(name, host)
+        levels = list(self._levels(name, host))
+        rack, nics, disk = self._rack(name, host), self._nics(name, levels), self._disk(name, host, levels)
+        if rack is None or not nics:
+            return None
+        return Host(
+            name=name,
+            role=host.role,
+            rack=rack,
+            nic=nics[0],
+            node_id=self._ids.get(name),
+            kafka_version=version,
+            properties={key: text for level in kafka for key, text in (level.properties or {}).items()},
+            more_nics=tuple(nics[1:]),
+            disk=disk,
+            cpus=next((level.cpus for _, level in levels if level.cpus is not None), None),
         )
-    if form.software is not None:
-        broken.extend(_versions_of_apache_kafka(form))
-    return tuple(hosts), uplinks(form, broken), broken
 
+    def uplinks(self) -> Mapping[str, Link]:
+        """Return the shaped uplinks by rack."""
+        if isinstance(self._form.racks, list):
+            return {}
+        found = {}
+        for rack, wanted in self._form.racks.items():
+            if wanted.uplink is None:
+                continue
+            at: Path = ("racks", rack, "uplink")
+            sides = self._sides(f"rack {rack}", [(at, wanted.uplink)], at, "here")
+            if sides is not None:
+                tx, rx = sides
+                found[rack] = Link(
+                    tx.rate_bps,
+                    rx.rate_bps,
+                    tx.burst_bytes,
+                    rx.burst_bytes,
+                    tx_impairment=tx.impairment,
+                    rx_impairment=rx.impairment,
+                )
+        return found
 
-def remote_storage(form: TopologyForm, folder: FilePath) -> RemoteStorage | None:
-    """What the form says of remote log storage; paths count from `folder`."""
-    wanted = form.remote_storage
-    if wanted is None:
+    def _report(self, path: Path, message: str, explained: Path | None = None) -> None:
+        self.violations.append(Violation(path, message))
+        self.explained.add(explained or path)
+
+    def _levels(self, name: str, host: HostForm) -> Iterator[tuple[Path, Any]]:
+        """Yield the levels that a host inherits from, nearest first."""
+        yield ("hosts", name), host
+        role = getattr(self._form.roles, host.role.value, None)
+        if role is not None:
+            yield ("roles", host.role.value), role
+        if self._form.defaults is not None:
+            yield ("defaults",), self._form.defaults
+
+    def _kafka_levels(self, host: HostForm) -> list[KafkaForm]:
+        role = getattr(self._form.roles, host.role.value, None)
+        levels = (self._form.kafka, role.kafka if role is not None else None, host.kafka)
+        return [level for level in levels if level is not None]
+
+    def _release(self, kafka: KafkaForm) -> str | None:
+        return kafka.version if kafka.path is None else _absolute(kafka.path, self._folder)
+
+    def _rack(self, name: str, host: HostForm) -> str | None:
+        racks = tuple(self._form.racks)
+        if host.rack is not None or len(racks) == 1:
+            return host.rack or racks[0]
+        self._report(("hosts", name, "rack"), f"no rack given, and there are several; allowed: {choices(racks)}")
         return None
-    return RemoteStorage(None if wanted.manager is None else _absolute(wanted.manager, folder))
+
+    def _nics(self, host: str, levels: Sequence[tuple[Path, Any]]) -> list[Nic]:
+        """Return the NICs of one host, the one for data first; fields in `nic` hold for each of them."""
+        for path, level in levels:
+            if level.nic is not None and level.nics is not None:
+                message = "nics stands beside nic; allowed: nic alone (one NIC), or nics (each by its name)"
+                self._report((*path, "nics"), message)
+        names = next((list(level.nics) for _, level in levels if level.nics is not None), None)
+        if names is None:
+            one = [((*path, "nic"), level.nic) for path, level in levels if level.nic is not None]
+            name = next((nic.name for _, nic in one if nic.name is not None), "data0")
+            single = self._nic(host, name, one, ("hosts", host, "nic"))
+            return [single] if single is not None else []
+        found = []
+        for name in names:
+            forms: list[tuple[Path, NicForm]] = []
+            for path, level in levels:
+                forms += [((*path, "nics", name), level.nics[name])] if name in (level.nics or {}) else []
+                forms += [((*path, "nic"), level.nic)] if level.nic is not None else []
+            for path, nic in forms:
+                if nic.name is not None:
+                    self._report((*path, "name"), "the names of several NICs stand in nics; allowed: no name here")
+            found.append(self._nic(host, name, forms, ("hosts", host, "nics", name)))
+        return [nic for nic in found if nic is not None]
+
+    def _nic(self, host: str, name: str, levels: Sequence[tuple[Path, NicForm]], at: Path) -> Nic | None:
+        sides = self._sides(host, levels, at, "here, at its role or in defaults")
+        if sides is None:
+            return None
+        tx, rx = sides
+        return Nic(
+            tx.rate_bps,
+            rx.rate_bps,
+            tx.burst_bytes,
+            rx.burst_bytes,
+            name,
+            tx_impairment=tx.impairment,
+            rx_impairment=rx.impairment,
+            use=next((nic.use for _, nic in levels if nic.use is not None), NicUse.DATA),
+        )
+
+    def _sides(
+        self, who: str, levels: Sequence[tuple[Path, UplinkForm]], at: Path, where: str
+    ) -> tuple[Side, Side] | None:
+        """Return both directions of the link at `at`; None where a rate is missing."""
+        tx, rx = (self._side(side, who, levels, at, where) for side in ("tx", "rx"))
+        return (tx, rx) if tx is not None and rx is not None else None
+
+    def _side(
+        self, side: str, who: str, levels: Sequence[tuple[Path, UplinkForm]], at: Path, where: str
+    ) -> Side | None:
+        impairment = self._impairment(who, levels, side, at)
+        rate = _nearest(levels, (f"{side}_rate", "rate"))
+        if rate is None:
+            duty = "send" if side == "tx" else "receive"
+            message = f"no rate at which {who} can {duty}; allowed: 8kbit to 100gbit, {where}"
+            self._report((*at, f"{side}_rate"), message)
+            return None
+        burst = _nearest(levels, (f"{side}_burst", "burst"))
+        if burst is None:
+            return Side(side, rate[1], default_burst_bytes(rate[1]), impairment)
+        wrong = links.burst_problem(burst[1], rate[1])
+        if wrong is not None:
+            self._report(burst[0], f"{wrong} (for {who})", (*at, f"{side}_burst"))
+        return Side(side, rate[1], burst[1], impairment)
+
+    def _impairment(self, who: str, levels: Sequence[tuple[Path, UplinkForm]], side: str, at: Path) -> Impairment:
+        prefix = "" if side == "tx" else "rx_"
+        delay, jitter, loss = (_nearest(levels, (prefix + field,)) for field in ("delay", "jitter", "loss"))
+        found = Impairment(*(value[1] if value is not None else 0 for value in (delay, jitter, loss)))
+        wrong = links.jitter_problem(found)
+        if wrong is not None and jitter is not None:
+            self._report(jitter[0], f"{wrong} (for {who})", (*at, f"{prefix}jitter"))
+        return found
+
+    def _disk(self, name: str, host: HostForm, host_levels: Sequence[tuple[Path, Any]]) -> Disk | None:
+        """Return the disk of one host; None for a folder on the machine's own."""
+        if not host.role.stores_data:
+            return None
+        levels = [((*path, "disk"), level.disk) for path, level in host_levels if level.disk is not None]
+        if not levels:
+            return None
+        size, bandwidth = _nearest(levels, ("size",)), _nearest(levels, ("bandwidth",))
+        if size is None:
+            message = "no size; allowed: 100MB to 1024GiB, here, at its role or in defaults"
+            self._report(("hosts", name, "disk", "size"), message)
+            return None
+        return Disk(size[1], bandwidth[1] if bandwidth is not None else None)
 
 
-def automq(form: TopologyForm, folder: FilePath) -> AutomqSource | None:
-    """What the form says of AutoMQ; paths count from `folder`."""
-    if form.software is None:
-        return None
-    wanted = form.software.automq
-    return AutomqSource(None if wanted.path is None else _absolute(wanted.path, folder), wanted.image)
-
-
-def _absolute(path: str, folder: FilePath) -> str:
-    return str((folder / FilePath(path).expanduser()).resolve())
-
-
-def _source(kafka: KafkaForm, folder: FilePath) -> str | None:
-    return kafka.version if kafka.path is None else _absolute(kafka.path, folder)
-
-
-def _versions_of_apache_kafka(form: TopologyForm) -> Iterable[Broken]:
-    """Each place that names a release of Apache Kafka, where the cluster runs something else."""
-    places: dict[Path, KafkaForm | None] = {("kafka",): form.kafka}
-    for role in Role:
-        places["roles", role.value, "kafka"] = getattr(getattr(form.roles, role.value, None), "kafka", None)
-    places |= {("hosts", name, "kafka"): host.kafka for name, host in form.hosts.items() if host.role.runs_kafka}
-    for at, kafka in places.items():
-        for field in ("version", "path"):
-            if kafka is not None and getattr(kafka, field) is not None:
-                yield Broken((*at, field), NOT_APACHE)
-
-
-def _problems_without_kafka(name: str, host: HostForm) -> Iterable[Broken]:
-    who = host.role.in_words
-    allowed = (
-        f"allowed: role, rack{', nic, cpus and disk' if host.role.stores_data else ', nic and cpus'} (or another role)"
-    )
-    if host.kafka is not None:
-        yield Broken(("hosts", name, "kafka"), f"{who} runs no Kafka; {allowed}")
-    if host.node_id is not None:
-        yield Broken(("hosts", name, "node_id"), f"{who} has no node id; {allowed}")
-    if host.disk is not None and not host.role.stores_data:
-        yield Broken(("hosts", name, "disk"), f"{who} has no Kafka data; {allowed}")
-
-
-def _rack(name: str, host: HostForm, racks: tuple[str, ...], broken: list[Broken]) -> str:
-    if host.rack is not None:
-        return host.rack
-    if len(racks) > 1:
-        text = f"no rack given, and there are several; allowed: {choices(racks)}"
-        broken.append(Broken(("hosts", name, "rack"), text, (("hosts", name, "rack"), ("racks",))))
-    return racks[0]
+def _nearest(levels: _Levels, fields: tuple[str, ...]) -> tuple[Path, int] | None:
+    """Return the first of these fields at the nearest level, and its path."""
+    for path, form in levels:
+        for field in fields:
+            value: int | None = getattr(form, field)
+            if value is not None:
+                return (*path, field), value
+    return None
 
 
 def _node_ids(form: TopologyForm) -> dict[str, int]:
@@ -123,7 +234,42 @@ def _node_ids(form: TopologyForm) -> dict[str, int]:
     return {name: given[name] if name in given else next(free) for name in hosts}
 
 
-def _kafka_levels(form: TopologyForm, host: HostForm) -> list[KafkaForm]:
-    role = getattr(form.roles, host.role.value) if form.roles is not None else None
-    levels = (form.kafka, role.kafka if role is not None else None, host.kafka)
-    return [level for level in levels if level is not None]
+def _remote_storage(form: TopologyForm, folder: FilePath) -> RemoteStorage | None:
+    wanted = form.remote_storage
+    if wanted is None:
+        return None
+    return RemoteStorage(None if wanted.manager is None else _absolute(wanted.manager, folder))
+
+
+def _automq(wanted: AutomqForm, folder: FilePath) -> AutomqSource:
+    return AutomqSource(None if wanted.path is None else _absolute(wanted.path, folder), wanted.image)
+
+
+def _absolute(path: str, folder: FilePath) -> str:
+    return str((folder / FilePath(path).expanduser()).resolve())
+
+
+def _violations_of_software(form: TopologyForm) -> Iterator[Violation]:
+    """Yield each place that names a release of Apache Kafka, where the cluster runs other software."""
+    if form.software is None:
+        return
+    places: dict[Path, KafkaForm | None] = {("kafka",): form.kafka}
+    for role in Role:
+        places["roles", role.value, "kafka"] = getattr(getattr(form.roles, role.value, None), "kafka", None)
+    places |= {("hosts", name, "kafka"): host.kafka for name, host in form.hosts.items() if host.role.runs_kafka}
+    for at, kafka in places.items():
+        for field in ("version", "path"):
+            if kafka is not None and getattr(kafka, field) is not None:
+                yield Violation((*at, field), rules.NOT_APACHE)
+
+
+def _violations_without_kafka(name: str, host: HostForm) -> Iterator[Violation]:
+    who = host.role.in_words
+    fields = "nic, cpus and disk" if host.role.stores_data else "nic and cpus"
+    allowed = f"allowed: role, rack, {fields} (or another role)"
+    if host.kafka is not None:
+        yield Violation(("hosts", name, "kafka"), f"{who} runs no Kafka; {allowed}")
+    if host.node_id is not None:
+        yield Violation(("hosts", name, "node_id"), f"{who} has no node id; {allowed}")
+    if host.disk is not None and not host.role.stores_data:
+        yield Violation(("hosts", name, "disk"), f"{who} has no Kafka data; {allowed}")

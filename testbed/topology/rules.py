@@ -1,15 +1,13 @@
-"""What makes a topology valid, as functions of values: used for files (with their lines) and for Python
-alike."""
+"""The rules of a topology, as functions of resolved values: for files (with their lines) and for Python alike."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
-from testbed.meant import did_you_mean
-from testbed.topology.link_rules import disk_problems, link_problems
-from testbed.topology.links import Link, NicUse
-from testbed.topology.model import AutomqSource, Host, RemoteStorage, Role
-from testbed.topology.problems import Broken, Path, choices, show
+from testbed.document import Path, Violation
+from testbed.suggestions import choices, did_you_mean, show
+from testbed.topology.host import AutomqSource, Host, RemoteStorage, Role
+from testbed.topology.links import Link, NicUse, disk_problems, link_problems
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
 HOST_NAME = r"^[a-z][a-z0-9-]{0,14}$"
@@ -28,18 +26,18 @@ MAX_HOSTS_OF_SEVERAL_NICS = 60
 
 NOT_APACHE = "this cluster is AutoMQ's (software.automq); allowed: no version or path of Apache Kafka beside it"
 BOTH_SOURCES = "image stands beside path; allowed: one of the two, or neither (then TESTBED_AUTOMQ says)"
-_TOLD = "the testbed sets it from the topology"
+_DERIVED = "the testbed sets it from the topology"
 OWNED_PROPERTIES: Mapping[str, str] = {
     "node.id": "write node_id at the host",
     "broker.id": "write node_id at the host",
     "process.roles": "write role at the host",
     "broker.rack": "write rack at the host",
-    "listeners": _TOLD,
-    "advertised.listeners": _TOLD,
-    "listener.security.protocol.map": _TOLD,
-    "security.inter.broker.protocol": _TOLD,
-    "inter.broker.listener.name": _TOLD,
-    "controller.listener.names": _TOLD,
+    "listeners": _DERIVED,
+    "advertised.listeners": _DERIVED,
+    "listener.security.protocol.map": _DERIVED,
+    "security.inter.broker.protocol": _DERIVED,
+    "inter.broker.listener.name": _DERIVED,
+    "controller.listener.names": _DERIVED,
     "log.dir": "each host has one data folder, wiped with its cluster",
     "log.dirs": "each host has one data folder, wiped with its cluster",
     "metadata.log.dir": "each host has one data folder, wiped with its cluster",
@@ -166,33 +164,33 @@ def property_value_problem(value: object) -> str | None:
     return None
 
 
-def broken_rules(
+def violations(
     name: str,
     racks: tuple[str, ...],
     hosts: tuple[Host, ...],
     uplinks: Mapping[str, Link],
     remote_storage: RemoteStorage | None = None,
     automq: AutomqSource | None = None,
-) -> list[Broken]:
+) -> list[Violation]:
     """Every rule that this topology breaks: where, and what to do."""
-    found: list[Broken] = []
+    found: list[Violation] = []
     _add(found, ("name",), name_problem(name, NAME, "topology"))
     if not 1 <= len(racks) <= MAX_RACKS:
-        found.append(Broken(("racks",), f"{len(racks)} racks; allowed: 1 to {MAX_RACKS}"))
+        found.append(Violation(("racks",), f"{len(racks)} racks; allowed: 1 to {MAX_RACKS}"))
     for index, rack in enumerate(racks):
         _add(found, ("racks", index), name_problem(rack, HOST_NAME, "rack"))
         if rack in racks[:index]:
-            found.append(Broken(("racks", index), f"{show(rack)} is listed twice; allowed: each rack once"))
+            found.append(Violation(("racks", index), f"{show(rack)} is listed twice; allowed: each rack once"))
     for rack, uplink in uplinks.items():
         if rack not in racks:
-            found.append(Broken(("racks", rack), unknown_rack(rack, racks)))
+            found.append(Violation(("racks", rack), unknown_rack(rack, racks)))
         found.extend(link_problems(uplink, ("racks", rack, "uplink")))
     if len(hosts) > MAX_HOSTS:
-        found.append(Broken(("hosts",), f"{len(hosts)} hosts; allowed: {MAX_HOSTS} at most"))
+        found.append(Violation(("hosts",), f"{len(hosts)} hosts; allowed: {MAX_HOSTS} at most"))
     for index, host in enumerate(hosts):
         if any(host.name == other.name for other in hosts[:index]):
             found.append(
-                Broken(("hosts", host.name), f"two hosts are called {show(host.name)}; allowed: each name once")
+                Violation(("hosts", host.name), f"two hosts are called {show(host.name)}; allowed: each name once")
             )
         found.extend(_host_problems(host, racks, automq))
     found.extend(_repeated_node_ids(hosts))
@@ -202,13 +200,13 @@ def broken_rules(
     return found
 
 
-def missing_duties(roles: Iterable[Role]) -> Iterator[Broken]:
-    """A cluster needs somebody to vote and somebody to hold partitions."""
+def missing_duties(roles: Iterable[Role]) -> Iterator[Violation]:
+    """Yield what a cluster lacks: a host that votes, or a host that holds partitions."""
     present = set(roles)
     if not present & {Role.BROKER, Role.BOTH}:
-        yield Broken(("hosts",), "no host is a broker; allowed: at least one with role broker or both")
+        yield Violation(("hosts",), "no host is a broker; allowed: at least one with role broker or both")
     if not present & {Role.CONTROLLER, Role.BOTH}:
-        yield Broken(("hosts",), "no host is a controller; allowed: at least one with role controller or both")
+        yield Violation(("hosts",), "no host is a controller; allowed: at least one with role controller or both")
 
 
 def unknown_rack(found: object, racks: tuple[str, ...]) -> str:
@@ -219,99 +217,99 @@ def unknown_rack(found: object, racks: tuple[str, ...]) -> str:
 
 def _storage_problems(
     hosts: tuple[Host, ...], remote_storage: RemoteStorage | None, automq: AutomqSource | None
-) -> Iterator[Broken]:
+) -> Iterator[Violation]:
     """What lies on an object store needs one, and comes from one place."""
-    roles = tuple(("hosts", host.name, "role") for host in hosts)
     if not any(host.role is Role.OBJECTSTORE for host in hosts):
         there = "no host is an object store; allowed: at least one with role objectstore"
         for at, wanted in ((("remote_storage",), remote_storage), (("software", "automq"), automq)):
             if wanted is not None:
-                yield Broken(at, there, roles)
+                yield Violation(at, there)
     if remote_storage is not None and automq is not None:
-        told = "AutoMQ has all its data on the object store; allowed: software.automq or remote_storage"
-        yield Broken(("remote_storage",), told)
+        message = "AutoMQ has all its data on the object store; allowed: software.automq or remote_storage"
+        yield Violation(("remote_storage",), message)
     if automq is not None and automq.path is not None and automq.image is not None:
-        yield Broken(("software", "automq"), BOTH_SOURCES)
+        yield Violation(("software", "automq"), BOTH_SOURCES)
 
 
-def _host_problems(host: Host, racks: tuple[str, ...], automq: AutomqSource | None) -> Iterator[Broken]:
+def _host_problems(host: Host, racks: tuple[str, ...], automq: AutomqSource | None) -> Iterator[Violation]:
     at = ("hosts", host.name)
-    found: list[Broken] = []
+    found: list[Violation] = []
     _add(found, at, name_problem(host.name, HOST_NAME, "host"))
     if host.rack not in racks:
-        found.append(Broken((*at, "rack"), unknown_rack(host.rack, racks), (("racks",), (*at, "rack"))))
+        found.append(Violation((*at, "rack"), unknown_rack(host.rack, racks)))
     found.extend(_nic_problems(host, at))
     if host.disk is not None:
         found.extend(disk_problems(host.disk, (*at, "disk")))
     if host.disk is not None and not host.role.stores_data:
-        found.append(Broken((*at, "disk"), f"{host.role.in_words} has no Kafka data; allowed: no disk"))
+        found.append(Violation((*at, "disk"), f"{host.role.in_words} has no Kafka data; allowed: no disk"))
     if host.cpus is not None:
         _add(found, (*at, "cpus"), cpus_problem(host.cpus))
     if not host.role.runs_kafka:
         if host.node_id is not None:
-            found.append(Broken((*at, "node_id"), f"{host.role.in_words} runs no Kafka; allowed: no node_id"))
+            found.append(Violation((*at, "node_id"), f"{host.role.in_words} runs no Kafka; allowed: no node_id"))
         if host.kafka_version is not None or host.properties:
-            found.append(Broken((*at, "kafka"), f"{host.role.in_words} runs no Kafka; allowed: no kafka settings"))
+            found.append(Violation((*at, "kafka"), f"{host.role.in_words} runs no Kafka; allowed: no kafka settings"))
     else:
         _add(found, (*at, "node_id"), node_id_problem(host.node_id))
         if automq is None:
             _add(found, (*at, "kafka", "version"), version_problem(host.kafka_version))
         elif host.kafka_version is not None:
-            found.append(Broken((*at, "kafka", "version"), NOT_APACHE))
+            found.append(Violation((*at, "kafka", "version"), NOT_APACHE))
     for key, value in host.properties.items():
         problem = property_name_problem(key) or property_value_problem(value)
         _add(found, (*at, "kafka", "properties", key), problem)
     return iter(found)
 
 
-def _nic_problems(host: Host, at: Path) -> Iterator[Broken]:
+def _nic_problems(host: Host, at: Path) -> Iterator[Violation]:
     several = len(host.nics) > 1
     if len(host.nics) > MAX_NICS:
-        yield Broken((*at, "nics"), f"{len(host.nics)} NICs; allowed: {MAX_NICS} at most")
+        yield Violation((*at, "nics"), f"{len(host.nics)} NICs; allowed: {MAX_NICS} at most")
     names = [nic.name for nic in host.nics]
     for number, nic in enumerate(host.nics):
         here = (*at, "nics", nic.name) if several else (*at, "nic")
         wrong_name = nic_name_problem(nic.name)
         if wrong_name is not None:
-            yield Broken(here if several else (*here, "name"), wrong_name)
+            yield Violation(here if several else (*here, "name"), wrong_name)
         if nic.name in names[:number]:
-            yield Broken(here, f"two NICs are called {show(nic.name)}; allowed: each name once")
+            yield Violation(here, f"two NICs are called {show(nic.name)}; allowed: each name once")
         yield from link_problems(nic, here)
         same = [other.name for other in host.nics[:number] if other.use is nic.use]
         if number == 0 and nic.use is not NicUse.DATA:
-            yield Broken((*here, "use"), f"the first NIC is the one for data, not for {nic.use.value}; allowed: data")
+            message = f"the first NIC is the one for data, not for {nic.use.value}; allowed: data"
+            yield Violation((*here, "use"), message)
         elif number and nic.use is not NicUse.DATA and same:
-            yield Broken((*here, "use"), f"{same[0]} is for {nic.use.value} already; allowed: one NIC for each use")
+            yield Violation((*here, "use"), f"{same[0]} is for {nic.use.value} already; allowed: one NIC for each use")
 
 
-def _nics_that_do_not_meet(hosts: tuple[Host, ...]) -> Iterator[Broken]:
+def _nics_that_do_not_meet(hosts: tuple[Host, ...]) -> Iterator[Violation]:
     """NICs of one number stand in one network: brokers that copy from each other must do so on the same one."""
     if any(len(host.nics) > 1 for host in hosts) and len(hosts) > MAX_HOSTS_OF_SEVERAL_NICS:
-        told = f"{len(hosts)} hosts, and some have several NICs; allowed: {MAX_HOSTS_OF_SEVERAL_NICS} at most then"
-        yield Broken(("hosts",), told)
+        message = f"{len(hosts)} hosts, and some have several NICs; allowed: {MAX_HOSTS_OF_SEVERAL_NICS} at most then"
+        yield Violation(("hosts",), message)
     brokers = [host for host in hosts if host.is_broker]
     numbers = {host.name: host.nic_for(NicUse.REPLICATION)[0] for host in brokers}
     for host in brokers[1:]:
         if numbers[host.name] != numbers[brokers[0].name]:
             first = brokers[0]
-            told = (
+            message = (
                 f"{host.name} replicates on its NIC number {numbers[host.name] + 1} and {first.name} on number "
                 f"{numbers[first.name] + 1}, which do not meet; allowed: the same number on every broker"
             )
-            yield Broken(("hosts", host.name, "nics"), told)
+            yield Violation(("hosts", host.name, "nics"), message)
 
 
-def _repeated_node_ids(hosts: tuple[Host, ...]) -> Iterator[Broken]:
+def _repeated_node_ids(hosts: tuple[Host, ...]) -> Iterator[Violation]:
     first: dict[int, str] = {}
     for host in hosts:
         if host.node_id is None:
             continue
         if host.node_id in first:
             text = f"{host.node_id} is already the node id of {first[host.node_id]}; allowed: each id once"
-            yield Broken(("hosts", host.name, "node_id"), text)
+            yield Violation(("hosts", host.name, "node_id"), text)
         first.setdefault(host.node_id, host.name)
 
 
-def _add(found: list[Broken], path: Path, problem: str | None) -> None:
+def _add(found: list[Violation], path: Path, problem: str | None) -> None:
     if problem is not None:
-        found.append(Broken(path, problem))
+        found.append(Violation(path, problem))

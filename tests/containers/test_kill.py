@@ -11,7 +11,7 @@ import pytest
 
 from testbed.provision.remove import remove
 from testbed.provision.testbed import Testbed
-from testbed.topology.load import load
+from testbed.topology.find import load
 from testbed.wait import WaitTimeout, wait_for
 from tests.containers.conftest import ROOT, cli, left_of
 from tests.containers.kills import SHORT_RUN, TOPOLOGY, everything, kill, on_hosts

@@ -18,7 +18,7 @@ from testbed.experiments.storage import (
 )
 from testbed.runner.variant import Variant, resolve
 from testbed.topology.find import find
-from testbed.topology.model import AutomqSource
+from testbed.topology.host import AutomqSource
 
 
 def test_disk_is_kafkas_own_and_tiered_keeps_as_little_as_it_can():

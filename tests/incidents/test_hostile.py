@@ -5,8 +5,8 @@ import copy
 import pytest
 import yaml
 
+from testbed.document import FormError
 from testbed.incidents.read import loads
-from testbed.topology import TopologyError
 from tests.incidents.files import SMALL
 
 JUNK = (None, True, -1, 3.5, "x", "é\u2028", [], [[None]], {"a": 1})
@@ -39,7 +39,7 @@ def test_junk_in_any_place(junk):
         text = yaml.safe_dump(changed(DOCUMENT, path, junk), allow_unicode=True)
         try:
             loads(text, "x.yaml")
-        except TopologyError as error:
+        except FormError as error:
             assert error.problems
             assert all(problem.line is not None for problem in error.problems), (path, str(error))
             assert "stand-in" not in str(error), (path, str(error))
@@ -56,6 +56,6 @@ def test_any_part_left_out():
         del at[path[-1]]
         try:
             loads(yaml.safe_dump(found), "x.yaml")
-        except TopologyError as error:
+        except FormError as error:
             assert error.problems
             assert "stand-in" not in str(error), (path, str(error))

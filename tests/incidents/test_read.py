@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from testbed.document import FormError
 from testbed.errors import UsageError
 from testbed.incidents.actions import kinds as action_kinds
 from testbed.incidents.actions import parse_action
@@ -13,12 +14,11 @@ from testbed.incidents.expectations import parse_expectation
 from testbed.incidents.phrases import PhraseError
 from testbed.incidents.read import find, load, loads, ready_incidents
 from testbed.incidents.trigger import At, Moved, When
-from testbed.topology import TopologyError
 from tests.incidents.files import SMALL, small
 
 
 def mistakes(text):
-    with pytest.raises(TopologyError) as refused:
+    with pytest.raises(FormError) as refused:
         loads(text, "x.yaml")
     return [str(problem) for problem in refused.value.problems]
 
@@ -191,7 +191,7 @@ def test_what_is_no_incident_is_refused_whole(text):
 
 
 def test_paths():
-    with pytest.raises(TopologyError, match="there is no such file"):
+    with pytest.raises(FormError, match="there is no such file"):
         load("topologies/incidents/nothing.yaml")
     with pytest.raises(UsageError, match="no incident 'move-befor-quota'.*did you mean move-before-quota"):
         find("move-befor-quota")
@@ -289,7 +289,7 @@ def test_what_the_software_would_accept_and_not_do_is_refused(tmp_path):
     (tmp_path / "shared.yaml").write_text(AUTOMQ)
     path = tmp_path / "small.yaml"
     path.write_text(SMALL.replace("three-brokers", "shared.yaml"))
-    with pytest.raises(TopologyError) as refused:
+    with pytest.raises(FormError) as refused:
         load(str(path))
     found = [str(problem) for problem in refused.value.problems]
     lacking = [line for line in found if "is not possible with the software of shared, which lacks" in line]

@@ -8,8 +8,7 @@ from testbed.provision.describe import describe
 from testbed.provision.requirements import MachineLacks, Need, asked_for, require
 from testbed.provision.testbed import Testbed
 from testbed.topology import loads
-from testbed.topology.find import READY
-from testbed.topology.load import load
+from testbed.topology.find import READY, load
 
 FAR = """
 name: far

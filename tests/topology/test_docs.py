@@ -7,10 +7,18 @@ import pytest
 
 from testbed.provision.requirements import MachineLacks, Need, require
 from testbed.topology import AutomqSource, Disk, NicUse, RemoteStorage, TopologyError, loads
+from testbed.topology.file_form import (
+    AutomqForm,
+    DiskForm,
+    HostForm,
+    KafkaForm,
+    NicForm,
+    RackForm,
+    RemoteStorageForm,
+    TopologyForm,
+)
 from testbed.topology.find import ready
-from testbed.topology.link_forms import DiskForm, NicForm, RackForm
 from testbed.topology.rules import OWNED_PREFIXES, OWNED_PROPERTIES
-from testbed.topology.surface import AutomqForm, HostForm, KafkaForm, RemoteStorageForm, TopologyForm
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "topologies.md").read_text(encoding="utf-8")
@@ -21,6 +29,9 @@ SAID = {
     "hosts": "hosts.NAME",
     "software": "software.automq",
 }
+
+
+DOUBLE = "  b3: {role: broker, rack: r2}\n"
 
 
 def blocks(kind: str) -> list[str]:
@@ -47,6 +58,12 @@ def test_its_errors_look_like_this() -> None:
     with pytest.raises(TopologyError) as refused:
         loads(wrong, "wrong.yaml")
     assert told == f"{refused.value}\n"
+    (rules,) = blocks("text rules")
+    right = wrong.replace("4.3,", "4.3.1,").replace("{log.dirs: /data}", "{}").replace("400", "400mbit")
+    right = right.replace("bth", "both").replace("10MB/s, brust", "80mbit, burst").replace(DOUBLE, "")
+    with pytest.raises(TopologyError) as refused:
+        loads(right, "wrong.yaml")
+    assert rules == f"{refused.value}\n"
 
 
 def test_its_refusal_looks_like_this() -> None:

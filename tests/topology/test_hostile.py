@@ -10,8 +10,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from testbed.document import MAX_BYTES
 from testbed.topology import Topology, TopologyError, load, load_document, loads
-from testbed.topology.locate import MAX_BYTES
 
 GOOD = (Path(__file__).parents[2] / "topologies" / "six-brokers.yaml").read_text()
 SECONDS = 5.0
@@ -69,9 +69,9 @@ def bomb(levels: int) -> str:
             "name: !x y",
             "t.yaml:1:7: the tag !x is not used here; write the plain value, in quotes if it is text",
         ),
-        ("[" * 100_000, "t.yaml:1:33: nested deeper than 32 levels; a topology needs six"),
-        ("{a: " * 5000, "t.yaml:1:129: nested deeper than 32 levels; a topology needs six"),
-        ("- " * 5000, "t.yaml:1:65: nested deeper than 32 levels; a topology needs six"),
+        ("[" * 100_000, "t.yaml:1:33: nested deeper than 32 levels; a topology is a page of text"),
+        ("{a: " * 5000, "t.yaml:1:129: nested deeper than 32 levels; a topology is a page of text"),
+        ("- " * 5000, "t.yaml:1:65: nested deeper than 32 levels; a topology is a page of text"),
         ("x: [" + "1," * 300_000, "t.yaml:1:39995: more than 20000 values; a topology is a page of text"),
         ("#" * (MAX_BYTES + 1), f"t.yaml:1:1: larger than {MAX_BYTES} bytes; a topology is a page of text"),
         (

@@ -9,7 +9,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from testbed.topology import json_schema, load, load_document
-from testbed.topology.schema import FILE, json_schema_text
+from testbed.topology.file_form import FILE, json_schema_text
 
 ROOT = Path(__file__).parents[2]
 READY = sorted((ROOT / "topologies").glob("*.yaml"))

@@ -8,9 +8,8 @@ from testbed.errors import UsageError
 from testbed.faults.parse import kinds as fault_kinds
 from testbed.faults.parse import parse_fault
 from testbed.incidents.operating import Operator
-from testbed.meant import did_you_mean
+from testbed.suggestions import choices, did_you_mean
 from testbed.topology.model import Topology
-from testbed.topology.problems import choices
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,44 @@
+"""Words for refusals: the value as found, the values that are allowed, and the nearest of them."""
+
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+
+
+def nearest(found: object, names: Iterable[str]) -> str | None:
+    """Return the name that `found` most looks like, or None when no name is near."""
+    if not isinstance(found, str):
+        return None
+    by_folded = {name.lower(): name for name in names}
+    close = difflib.get_close_matches(found[:100].lower(), by_folded, n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else None
+
+
+def did_you_mean(found: object, names: Iterable[str], written: Callable[[str], object] = str) -> str:
+    """Return `; did you mean broker?` for the nearest name, or an empty text when no name is near.
+
+    `written` returns how the user has to type that name.
+    """
+    name = nearest(found, names)
+    return f"; did you mean {written(name)}?" if name is not None else ""
+
+
+def choices(names: Sequence[str]) -> str:
+    """Return `a, b or c`."""
+    once = list(dict.fromkeys(names))
+    return once[0] if len(once) == 1 else f"{', '.join(once[:-1])} or {once[-1]}"
+
+
+def show(value: object) -> str:
+    """Return a value as the user wrote it, short and safe to print on a terminal."""
+    if value is None or isinstance(value, bool):
+        return {None: "nothing", True: "true", False: "false"}[value]
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, str):
+        plain = value and value == value.strip() and value.isprintable()
+        text = value[:61] if plain else repr(value[:61])
+    else:
+        text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

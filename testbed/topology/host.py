@@ -1,0 +1,97 @@
+"""Hosts of a topology, and the software that runs on them. Immutable values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from testbed.topology.links import Disk, Nic, NicUse
+
+
+class Role(StrEnum):
+    """What a host does."""
+
+    BROKER = "broker"
+    CONTROLLER = "controller"
+    BOTH = "both"
+    CLIENT = "client"
+    OBJECTSTORE = "objectstore"
+
+    @property
+    def runs_kafka(self) -> bool:
+        """Whether there is a node of Kafka on such a host."""
+        return self not in (Role.CLIENT, Role.OBJECTSTORE)
+
+    @property
+    def stores_data(self) -> bool:
+        """Whether such a host may have a disk of its own."""
+        return self is not Role.CLIENT
+
+    @property
+    def in_words(self) -> str:
+        """`a client`, `an object store`: for messages."""
+        return {Role.OBJECTSTORE: "an object store"}.get(self, f"a {self.value}")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStorage:
+    """Every broker has KIP-405's remote log storage, on the object stores. Which topics use it is their own setting."""
+
+    manager: str | None = None
+    """A folder of jars with a RemoteStorageManager; None for the testbed's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class AutomqSource:
+    """AutoMQ in place of Apache Kafka, from a release's folder or tarball (`path`) or from an `image`.
+
+    Both None: from what the environment's TESTBED_AUTOMQ names.
+    """
+
+    path: str | None = None
+    image: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One host. `node_id` is None and `properties` empty exactly for clients and object stores.
+
+    `kafka_version` is None for those, and for all hosts where the software is not Apache Kafka.
+
+    `nic` is the first NIC, the one for data; `more_nics` are those beside it. `cpus` is how many CPUs all its processes
+    share, in hundredths; None: as many as the machine has.
+    """
+
+    name: str
+    role: Role
+    rack: str
+    nic: Nic
+    node_id: int | None = None
+    kafka_version: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    more_nics: tuple[Nic, ...] = ()
+    disk: Disk | None = None
+    cpus: float | None = None
+
+    def __post_init__(self) -> None:
+        ordered = dict(sorted(self.properties.items()))
+        object.__setattr__(self, "properties", MappingProxyType(ordered))
+
+    @property
+    def nics(self) -> tuple[Nic, ...]:
+        """Every NIC, the one for data first."""
+        return (self.nic, *self.more_nics)
+
+    def nic_for(self, use: NicUse) -> tuple[int, Nic]:
+        """The NIC for `use` (the first one, unless another is for it) and its number among `nics`."""
+        return next(((number, nic) for number, nic in enumerate(self.nics) if nic.use is use), (0, self.nic))
+
+    @property
+    def is_broker(self) -> bool:
+        """Whether it holds partitions."""
+        return self.role in (Role.BROKER, Role.BOTH)
+
+    @property
+    def is_controller(self) -> bool:
+        """Whether it votes in the metadata quorum."""
+        return self.role in (Role.CONTROLLER, Role.BOTH)
