@@ -10,12 +10,10 @@ from importlib import resources
 from typing import Any, Protocol
 
 from results.contract.logs import LEVELS, HostLog, LogFinding
+from testbed.document import Document, FileKind, FormError, Path, Problem, parse
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.kafka.node import LOG
-from testbed.topology import TopologyError
-from testbed.topology.locate import Located, locate
-from testbed.topology.problems import Path, Problem
 from testbed.units import format_size
 
 Release = tuple[int, int, int]
@@ -88,6 +86,7 @@ def _us(text: str) -> int:
 
 
 FILE = "log-allowlist.yaml"
+KIND = FileKind("log allow-list", "logger, pattern and why")
 _FIELDS = ("logger", "pattern", "why", "levels", "thrown", "before", "during", "since", "until")
 _TEXTS = ("logger", "pattern", "why", "thrown", "before")
 _PATTERNS = ("pattern", "thrown", "before")
@@ -188,8 +187,8 @@ def _shipped() -> tuple[Allowance, ...]:
 def loads(text: str, source: str) -> tuple[Allowance, ...]:
     """The allowances of a YAML list. Raises `AllowListError` with every mistake, its line and its column."""
     try:
-        located = locate(text, source)
-    except TopologyError as error:
+        located = parse(text, source, KIND)
+    except FormError as error:
         raise AllowListError(str(error)) from error
     problems = list(located.problems)
     found = []
@@ -219,7 +218,7 @@ def _allowance(value: dict[str, Any]) -> Allowance:
     )
 
 
-def _problems(located: Located, path: Path, value: Any) -> list[Problem]:
+def _problems(located: Document, path: Path, value: Any) -> list[Problem]:
     if not isinstance(value, dict):
         return [located.problem(path, "expected an entry with logger, pattern and why")]
     found = [
