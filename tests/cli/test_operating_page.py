@@ -16,7 +16,7 @@ from testbed.reassignment.estimate import ClusterLoad, for_deadline
 from testbed.reassignment.monitor import BrokerRate, MonitorReading
 from testbed.reassignment.stall import RemainingTime
 from testbed.throttle.duration import Copy
-from testbed.topology.load import loads
+from testbed.topology.find import loads
 from tests.kafka.certificates import authority
 
 ROOT = Path(__file__).parents[2]
