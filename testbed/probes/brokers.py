@@ -19,6 +19,7 @@ from testbed.throttle.configs import (
     RATES,
     missing_entries,
 )
+from testbed.topology.host import Host
 from testbed.topology.links import Nic, NicUse
 from testbed.topology.model import Topology
 

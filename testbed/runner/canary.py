@@ -18,6 +18,7 @@ from testbed.provision.cpus import lifted
 from testbed.provision.testbed import Testbed
 from testbed.runner.transfer import transfer
 from testbed.setup.checks.machine import available_bytes
+from testbed.topology.host import Host
 from testbed.topology.links import NicUse
 
 CPU_ROUNDS, CPU_BLOCKS = 15, 96
