@@ -19,7 +19,7 @@ from typing import Literal
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from results.contract.compaction import locked
+from results.contract.maintenance import locked
 from results.contract.store import Store
 from results.nights.ingest import ingest
 from results.nights.night import night

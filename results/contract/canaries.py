@@ -7,8 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 
-from results.contract.catalogue import StoreError
-from results.contract.store import Store
+from results.contract.store import Store, StoreError
 
 FOLDER = "canaries"
 

@@ -1,7 +1,7 @@
 """Where a store's files lie: a local folder, or an object store through pyarrow.
 
-Both offer the same operations. The difference that matters is how one file becomes visible whole: a
-local file is written aside, synced and renamed; an object appears with its one put.
+Both offer the same operations. They differ in how one file becomes visible whole: a local file is renamed
+when it is on disk; an object appears with its one put.
 """
 
 import contextlib
@@ -16,14 +16,15 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
+import pyarrow as pa
 from pyarrow import fs
 
 from results.contract import durable
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A file under a folder: its path relative to the store's root, and when it was last written."""
+class FileStatus:
+    """A file below a folder: its path relative to the store's root, and when it was last written."""
 
     path: str
     modified: datetime
@@ -33,28 +34,28 @@ class Files(Protocol):
     """Operations on files named by paths relative to a root."""
 
     def claim(self, folder: str) -> None:
-        """Make an empty folder for one writer; raises FileExistsError when anything is there already."""
+        """Make an empty folder for one writer. Raises FileExistsError when anything is there already."""
 
     def put(self, path: str, data: bytes) -> None:
-        """Write a file so that it is durable, and visible either whole or not at all."""
+        """Write a file durably, so that it is visible either whole or not at all."""
 
     def read(self, path: str) -> bytes:
-        """The file's bytes; raises FileNotFoundError."""
+        """Return the file's bytes. Raises FileNotFoundError."""
 
-    def read_part(self, path: str, offset: int, length: int) -> bytes:
-        """`length` bytes of the file from `offset`, fewer where it ends before; raises FileNotFoundError."""
+    def open(self, path: str) -> pa.NativeFile:
+        """Open a file of which only parts are read. Raises FileNotFoundError."""
 
     def lock(self) -> AbstractContextManager[None]:
-        """Held by whoever takes files away or replaces the index; raises BlockingIOError when another holds it."""
+        """Hold the lock for removing files and replacing the index. Raises BlockingIOError when another holds it."""
 
     def exists(self, path: str) -> bool:
-        """Whether the file is there."""
+        """Return whether the file is there."""
 
     def discard(self, folder: str) -> None:
-        """Remove a folder and everything in it, or a file; one that is not there is no error."""
+        """Remove a folder and everything in it, or a file; one that is absent is no error."""
 
-    def list(self, folder: str) -> list[Found]:
-        """Every file below a folder (none when there is no such folder); temporary ones included."""
+    def list(self, folder: str) -> list[FileStatus]:
+        """Return every file below a folder, temporary ones included; an absent folder has none."""
 
 
 class LocalFiles:
@@ -79,15 +80,13 @@ class LocalFiles:
         """See Files."""
         return (self.root / path).read_bytes()
 
-    def read_part(self, path: str, offset: int, length: int) -> bytes:
+    def open(self, path: str) -> pa.NativeFile:
         """See Files."""
-        with (self.root / path).open("rb") as stream:
-            stream.seek(offset)
-            return stream.read(length)
+        return pa.OSFile(str(self.root / path))
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """See Files; a killed holder's lock is gone with it."""
+        """See Files; the lock of a killed holder ends with it."""
         with durable.lock(self.root / ".lock", wait=False):
             yield
 
@@ -104,17 +103,17 @@ class LocalFiles:
             else:
                 path.unlink()
 
-    def list(self, folder: str) -> list[Found]:
-        """See Files; an empty folder counts as itself, since a dead writer may leave just that."""
+    def list(self, folder: str) -> list[FileStatus]:
+        """See Files; an empty folder counts as a file, since a killed writer may leave only that."""
         top = str(self.root / folder)
         found = []
-        for where, folders, names in os.walk(top, onerror=_unless_gone):
+        for where, folders, names in os.walk(top, onerror=_raise_unless_absent):
             empty = where != top and not folders and not names
             for path in [Path(where)] if empty else [Path(where, name) for name in names]:
-                # Another writer's temporary file is renamed meanwhile, and a sweep takes away what was listed before.
+                # Another writer may rename its temporary file meanwhile, and a sweep may remove a listed file.
                 with contextlib.suppress(FileNotFoundError):
                     modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-                    found.append(Found(path.relative_to(self.root).as_posix(), modified))
+                    found.append(FileStatus(path.relative_to(self.root).as_posix(), modified))
         return found
 
 
@@ -133,7 +132,7 @@ class ObjectFiles:
     def put(self, path: str, data: bytes) -> None:
         """See Files; one put."""
         key = self.root / path
-        if self.filesystem.type_name != "s3":  # S3 has no folders; the others want them first
+        if self.filesystem.type_name != "s3":  # S3 has no folders; the others need them first
             self.filesystem.create_dir(str(key.parent), recursive=True)
         # One write of all bytes: leaving this block on an error could otherwise complete a partial upload.
         with self.filesystem.open_output_stream(str(key)) as stream:
@@ -144,19 +143,18 @@ class ObjectFiles:
         with self.filesystem.open_input_stream(str(self.root / path)) as stream:
             return bytes(stream.read())
 
-    def read_part(self, path: str, offset: int, length: int) -> bytes:
-        """See Files; one range of the object."""
-        with self.filesystem.open_input_file(str(self.root / path)) as stream:
-            stream.seek(min(offset, stream.size()))
-            return bytes(stream.read(length))
+    def open(self, path: str) -> pa.NativeFile:
+        """See Files; each read is a range of the object."""
+        return self.filesystem.open_input_file(str(self.root / path))
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """See Files; an object. Not exclusive between two in the same instant, and a killed holder's stays."""
-        with contextlib.suppress(FileNotFoundError):  # then it is free, or just given back
+        """See Files; an object. Two that start in the same instant both get it; a killed holder's stays."""
+        with contextlib.suppress(FileNotFoundError):  # then the lock is free
             holder = self.read("lock").decode(errors="replace")
             raise BlockingIOError(errno.EAGAIN, f"held since {holder}; remove it when that is dead", "lock")
-        self.put("lock", f"{datetime.now(UTC).isoformat(timespec='seconds')} by {_who()}".encode())
+        holder = f"process {os.getpid()} on {socket.gethostname()}"
+        self.put("lock", f"{datetime.now(UTC).isoformat(timespec='seconds')} by {holder}".encode())
         try:
             yield
         finally:
@@ -169,28 +167,23 @@ class ObjectFiles:
 
     def discard(self, folder: str) -> None:
         """See Files."""
-        key = str(self.root / folder)
-        if self.filesystem.get_file_info(key).type == fs.FileType.File:
-            self.filesystem.delete_file(key)
+        if self.exists(folder):
+            self.filesystem.delete_file(str(self.root / folder))
             return
         for found in self.list(folder):
             self.filesystem.delete_file(str(self.root / found.path))
 
-    def list(self, folder: str) -> list[Found]:
+    def list(self, folder: str) -> list[FileStatus]:
         """See Files."""
         selector = fs.FileSelector(str(self.root / folder), allow_not_found=True, recursive=True)
         return [
-            Found(str(PurePosixPath(i.path).relative_to(self.root)), i.mtime or datetime.now(UTC))
+            FileStatus(str(PurePosixPath(i.path).relative_to(self.root)), i.mtime or datetime.now(UTC))
             for i in self.filesystem.get_file_info(selector)
             if i.type == fs.FileType.File
         ]
 
 
-def _unless_gone(error: OSError) -> None:
-    """What vanished meanwhile has nothing in it; what cannot be looked at may have, and is an error."""
+def _raise_unless_absent(error: OSError) -> None:
+    """A folder that vanished meanwhile is empty; one that cannot be listed may not be."""
     if not isinstance(error, FileNotFoundError | NotADirectoryError):
         raise error
-
-
-def _who() -> str:
-    return f"process {os.getpid()} on {socket.gethostname()}"

@@ -1,20 +1,16 @@
-"""Packs: many runs' files in few larger ones, and the index that makes them exist.
+"""Packs: the runs of a month in one Parquet file for each kind of table, and the index that makes them exist.
 
-    <root>/packs/<pack>/{samples,events,criteria}.parquet   one row group for each run
-    <root>/packs/<pack>/{samples,events,criteria}.footer    their footers, again: a cut file loses the runs cut off
-    <root>/packs/<pack>/reports                             the reports, one after the other
-    <root>/packs/<pack>/pack.json, pack-copy.json           the manifests
-    <root>/index/index.json                                 the packs that count; replaced whole
+    <root>/packs/<pack>/{samples,events,criteria,report}.parquet   sorted by run id, one row group for each run
+    <root>/packs/<pack>/manifests.parquet                          the manifests as committed; written last
+    <root>/index/index.json                                        the packs that count; replaced whole
 
-A pack never changes. Of each run it is known which bytes are its own, with their digest: one is read, and checked,
-without the others.
+A pack never changes. Its pages carry checksums, so that damage to one run's rows loses that run alone.
 """
 
-import hashlib
-import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -23,35 +19,45 @@ import pyarrow.parquet as pq
 
 from results.contract.document import DocumentError, decode, encode
 from results.contract.files import Files
+from results.contract.manifest import FileKind, Manifest
+from results.contract.tables import RUN_ID
 
 INDEX = "index/index.json"
-PACK_SCHEMA = 1
-PACK_FILES = ("pack.json", "pack-copy.json")
+MANIFESTS = "manifests.parquet"
+INDEX_SCHEMA = 2
+CACHED_PACKS = 8
+REPORTS = pa.schema([RUN_ID, pa.field("html", pa.large_binary(), nullable=False)])
+_TEXTS = pa.schema([RUN_ID, pa.field("manifest", pa.string(), nullable=False)])
+_PACK = b"pack"
+"""Key of the Parquet metadata that holds the Pack, from which a lost index is rebuilt."""
+
+
+class StoreError(Exception):
+    """The store cannot do what was asked; the message names the run or file, and the remedy."""
+
+
+class NoRunError(StoreError):
+    """The run does not exist: it never did, or it was dropped or set aside, perhaps since it was listed."""
 
 
 class IndexDamagedError(ValueError):
-    """The index cannot be read as one."""
-
-
-@dataclass(frozen=True, slots=True)
-class PackFile:
-    """A file of a pack, relative to the store's root."""
-
-    path: str
-    bytes: int
-    sha256: str
+    """The index cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Runs of one experiment and month (``2026-11``); `created` is UTC, RFC 3339. `runs` are those that count."""
+    """Runs of one month (``2026-11``), oldest first; `created` is UTC, RFC 3339.
+
+    `bytes` is the size of the runs' files before they were packed. `runs` are those that exist: a run that
+    was dropped since leaves a gap, of which `written` is the evidence.
+    """
 
     id: str
-    experiment: str
     month: str
     created: str
+    bytes: int
+    written: int
     runs: tuple[str, ...]
-    files: tuple[PackFile, ...]
 
     @property
     def folder(self) -> str:
@@ -59,139 +65,185 @@ class Pack:
         return f"packs/{self.id}"
 
     @property
-    def bytes(self) -> int:
-        """Of all files."""
-        return sum(f.bytes for f in self.files)
-
-    def file(self, name: str) -> PackFile | None:
-        """The file of that name."""
-        return next((f for f in self.files if f.path == f"{self.folder}/{name}"), None)
+    def gaps(self) -> bool:
+        """Whether its files have rows of runs that do not exist any more."""
+        return len(self.runs) < self.written
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What compaction and retention decided. `dropped` (run id) and `replaced` (pack id) say since when: their files
-    stay for a while, for readers that hold their names. `aside` are damaged runs, with what was wrong."""
+    """What compaction and retention decided. `dropped` (run id) and `replaced` (pack id) hold the moment: the files
+    stay for a while, for readers that hold their names. `aside` are damaged runs, with the damage."""
 
-    generation: int = 0
     packs: tuple[Pack, ...] = ()
     dropped: Mapping[str, str] = field(default_factory=dict)
     replaced: Mapping[str, str] = field(default_factory=dict)
     aside: Mapping[str, str] = field(default_factory=dict)
-    schema: int = PACK_SCHEMA
-
-    def places(self) -> dict[str, Pack]:
-        """Run id -> the pack it lies in."""
-        return {run_id: pack for pack in self.packs for run_id in pack.runs}
+    schema: int = INDEX_SCHEMA
 
     def hidden(self) -> set[str]:
-        """Runs that are in the store no more."""
+        """Return the runs whose manifests do not count."""
         return self.dropped.keys() | self.aside.keys()
 
-    def next(self, **changes: Any) -> "Index":
-        """The index to be written after this one."""
-        return replace(self, generation=self.generation + 1, **changes)
-
-    def to_json(self) -> str:
-        """One document."""
-        return json.dumps(encode(self), indent=1, ensure_ascii=False) + "\n"
+    def without(self, run_ids: set[str]) -> tuple[Pack, ...]:
+        """Return the packs without those runs."""
+        return tuple(replace(p, runs=tuple(r for r in p.runs if r not in run_ids)) for p in self.packs)
 
     @staticmethod
     def from_json(text: bytes, source: str) -> "Index":
-        """Parse and validate; raises IndexDamagedError that starts with `source`."""
+        """Parse and validate. Raises IndexDamagedError that starts with `source`, StoreError for another version."""
         try:
             document = json.loads(text)
         except ValueError as error:
             raise IndexDamagedError(f"{source}: not a JSON document: {error}") from error
-        if isinstance(document, dict) and document.get("schema") != PACK_SCHEMA:
-            raise IndexDamagedError(f"{source}: schema {document.get('schema')!r}; this version reads {PACK_SCHEMA}")
+        if isinstance(document, dict) and document.get("schema") == 1:
+            if document.get("packs"):
+                raise StoreError(f"{source}: an earlier version packed this store; export the runs with that version")
+            document = {name: each for name, each in document.items() if name != "generation"} | {
+                "schema": INDEX_SCHEMA
+            }
+        if isinstance(document, dict) and document.get("schema") != INDEX_SCHEMA:
+            raise IndexDamagedError(f"{source}: schema {document.get('schema')!r}; this version reads {INDEX_SCHEMA}")
         try:
             return decode(Index, document, source)
         except DocumentError as error:
             raise IndexDamagedError(str(error)) from error
 
 
-def pack_document(pack: Pack, manifests: list[Any]) -> bytes:
-    """`pack.json`; of `files`, those that were written before it."""
-    head = {"schema": PACK_SCHEMA, "id": pack.id, "experiment": pack.experiment, "month": pack.month}
-    document = {**head, "created": pack.created, "files": encode(pack.files), "runs": manifests}
-    return json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+def located(manifest: Manifest, pack: Pack | None) -> Manifest:
+    """Return the manifest with the paths that its files have in a pack, or outside of any."""
+    where = pack.folder if pack else f"runs/{manifest.run_id}"
+    names: dict[FileKind, str] = {"report": "report.parquet" if pack else "report.html"}
+    files = tuple(replace(f, path=f"{where}/{names.get(f.kind, f'{f.kind}.parquet')}") for f in manifest.files)
+    return replace(manifest, files=files, report=next((f.path for f in files if f.kind == "report"), None))
 
 
-def rebuilt(files: Files) -> Index:
-    """The index as the packs themselves tell it; what was dropped or set aside since is not known any more.
+class Catalogue:
+    """The index of one store and the contents of its packs, cached while the index does not change."""
 
-    A pack whose runs all have manifests of their own is passed over: it may not be finished.
-    """
-    loose = {PurePosixPath(f.path).stem for f in files.list("manifests")}
-    documents: dict[str, Any] = {}
-    texts: dict[str, bytes] = {}
-    for name in PACK_FILES:
-        for path in (f.path for f in files.list("packs") if f.path.endswith(f"/{name}")):
+    def __init__(self, files: Files, location: str) -> None:
+        self.files = files
+        self.location = location
+        self._index: tuple[bytes | None, Index, dict[str, Pack]] | None = None
+        self._texts: dict[str, dict[str, str]] = {}
+        self._footers: dict[str, tuple[pq.FileMetaData, dict[str, int]]] = {}
+
+    def index(self) -> Index:
+        """Return what was packed, dropped and set aside. A damaged or missing index is rebuilt from the packs."""
+        try:
+            text = self.files.read(INDEX)
+        except FileNotFoundError:
+            text = None
+        if self._index is None or text != self._index[0]:
             try:
-                document = json.loads(text := files.read(path))
-                if documents.setdefault(document["id"], document) is document:
-                    texts[document["id"]] = text
-            except (ValueError, TypeError, KeyError):  # damaged: its copy tells the same
-                continue
-    packs, seen = [], set[str]()
-    for document in sorted(documents.values(), key=lambda each: str(each["created"]), reverse=True):
-        runs = tuple(run["run_id"] for run in document["runs"] if run["run_id"] not in seen)
-        if loose.issuperset(runs):
-            continue  # or there are none: newer packs took its place
-        seen |= set(runs)
-        head = {name: document[name] for name in ("id", "experiment", "month", "created")}
-        written = [PackFile(**f) for f in document["files"]]
-        text = texts[document["id"]]
-        digest = hashlib.sha256(text).hexdigest()
-        written += [PackFile(f"packs/{document['id']}/{name}", len(text), digest) for name in PACK_FILES]
-        packs.append(Pack(**head, runs=runs, files=tuple(written)))
-    return Index(packs=tuple(packs))
+                index = self._rebuilt() if text is None else Index.from_json(text, INDEX)
+            except IndexDamagedError:
+                index = self._rebuilt()
+            self._index = (text, index, {run_id: pack for pack in index.packs for run_id in pack.runs})
+        return self._index[1]
+
+    def problem(self) -> str | None:
+        """Return what is wrong with the index; None when it reads well, or is absent where there are no packs."""
+        remedy = "what is packed was found without it; `testbed results compact` writes it again"
+        try:
+            Index.from_json(self.files.read(INDEX), f"{self.location}/{INDEX}")
+        except FileNotFoundError:
+            return f"{self.location}/{INDEX} is missing; {remedy}" if self.index().packs else None
+        except IndexDamagedError as error:
+            return f"{error}; {remedy}"
+        return None
+
+    def places(self) -> Mapping[str, Pack]:
+        """Return run id → its pack, for all that are packed."""
+        self.index()
+        return self._index[2] if self._index else {}
+
+    def write(self, **changes: Any) -> None:
+        """Replace the index by one with these changes. Only under the store's lock."""
+        document = encode(replace(self.index(), **changes))
+        self.files.put(INDEX, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
+
+    def manifest(self, pack: Pack, run_id: str) -> Manifest:
+        """Return a packed run's manifest. Raises FileNotFoundError when the pack is gone, ValueError or OSError when
+        it is damaged."""
+        if pack.id not in self._texts:
+            texts = self._read_texts(f"{pack.folder}/{MANIFESTS}")
+            # Few packs are cached: runs are mostly read in their order.
+            found = dict(zip(texts["run_id"].to_pylist(), texts["manifest"].to_pylist(), strict=True))
+            self._texts = dict([*self._texts.items(), (pack.id, found)][-CACHED_PACKS:])
+        if run_id not in self._texts[pack.id]:
+            raise ValueError("not in the pack")
+        manifest = Manifest.from_json(self._texts[pack.id][run_id], f"{self.location}/{pack.folder}: {run_id}")
+        return located(manifest, pack)
+
+    def _read_texts(self, path: str) -> pa.Table:
+        with pq.ParquetFile(BytesIO(self.files.read(path)), page_checksum_verification=True) as file:
+            return file.read()
+
+    def rows(self, path: str, run_id: str, columns: Sequence[str] | None = None) -> pa.Table | None:
+        """Return a run's rows of a pack's file, or some columns of them; None when it has no rows there.
+
+        Raises FileNotFoundError when the file is gone, another OSError when the rows are damaged.
+        """
+        with self.files.open(path) as source:
+            if path not in self._footers:
+                footer = pq.read_metadata(source)
+                groups = {footer.row_group(i).column(0).statistics.min: i for i in range(footer.num_row_groups)}
+                self._footers = dict([*self._footers.items(), (path, (footer, groups))][-4 * CACHED_PACKS :])
+            footer, groups = self._footers[path]
+            if run_id not in groups:
+                return None
+            wanted = None if columns is None else [RUN_ID.name, *columns]
+            if wanted is not None:
+                wanted = [name for name in wanted if name in footer.schema.names]
+            file = pq.ParquetFile(source, metadata=footer, pre_buffer=True, page_checksum_verification=True)
+            return file.read_row_group(groups[run_id], columns=wanted)
+
+    def put_pack(self, pack: Pack, tables: Mapping[str, "PackTable"], texts: Mapping[str, str]) -> None:
+        """Write a pack's files, the manifests last; no index names it yet."""
+        for name, table in tables.items():
+            self.files.put(f"{pack.folder}/{name}.parquet", table.close())
+        table = pa.table([list(texts), list(texts.values())], schema=_TEXTS)
+        described = table.replace_schema_metadata({_PACK: json.dumps(encode(pack)).encode()})
+        sink = BytesIO()
+        pq.write_table(described, sink, compression="zstd", write_page_checksum=True)
+        self.files.put(f"{pack.folder}/{MANIFESTS}", sink.getvalue())
+
+    def _rebuilt(self) -> Index:
+        """Return the index that the packs imply, without what was dropped or set aside since.
+
+        A pack whose runs all have manifests of their own is left out: it may not be complete.
+        """
+        found = []
+        for path in (f.path for f in self.files.list("packs") if f.path.endswith(f"/{MANIFESTS}")):
+            try:
+                metadata = self._read_texts(path).schema.metadata
+                found.append(decode(Pack, json.loads(metadata[_PACK]), path))
+            except (OSError, ValueError, TypeError, KeyError):
+                continue  # damaged: its runs cannot be read without their manifests
+        loose = {PurePosixPath(f.path).stem for f in self.files.list("manifests")}
+        packs, seen = [], set[str]()
+        for pack in sorted(found, key=lambda each: each.created, reverse=True):
+            runs = tuple(run_id for run_id in pack.runs if run_id not in seen)
+            if not loose.issuperset(runs):  # none are left where newer packs took its place
+                seen |= set(runs)
+                packs.append(replace(pack, runs=runs))
+        return Index(packs=tuple(packs))
 
 
-class _Window(io.RawIOBase):
-    """A file of which only the bytes from `offset` on are there; whoever reads others finds its end."""
+class PackTable:
+    """One file of a pack, in memory until it is complete; every run is a row group of its own."""
 
-    def __init__(self, data: bytes, offset: int) -> None:
-        super().__init__()
-        self._data, self._offset, self._at = data, offset, 0
+    def __init__(self, schema: pa.Schema) -> None:
+        self._sink = BytesIO()
+        self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd", write_page_checksum=True)
 
-    def readable(self) -> bool:
-        return True
+    def add(self, table: pa.Table) -> None:
+        """Append one run's rows, which name their run."""
+        if table.num_rows:
+            self._writer.write_table(table, row_group_size=table.num_rows)
 
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, to: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._offset + len(self._data)}[whence]
-        self._at = base + to
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        begin = self._at - self._offset
-        if begin < 0:
-            raise OSError(f"read at {self._at}, before the part that starts at {self._offset}")
-        found = self._data[begin:] if size < 0 else self._data[begin : begin + size]
-        self._at += len(found)
-        return found
-
-
-def row_group(data: bytes, offset: int, group: int, footer: pq.FileMetaData) -> pa.Table:
-    """The table whose row group is `data`, which lies at `offset` of its file."""
-    with pa.PythonFile(_Window(data, offset), mode="r") as source:
-        return pq.ParquetFile(source, metadata=footer).read_row_group(group)
-
-
-def group_bytes(footer: pq.FileMetaData, group: int) -> tuple[int, int]:
-    """Where a row group lies in its file: offset and length. Raises ValueError when its columns are not in a row."""
-    found = footer.row_group(group)
-    columns = [found.column(i) for i in range(found.num_columns)]
-    begins = [c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in columns]
-    offset, length = min(begins), sum(c.total_compressed_size for c in columns)
-    ends = max(b + c.total_compressed_size for b, c in zip(begins, columns, strict=True))
-    if ends - offset != length:
-        raise ValueError(f"row group {group} has gaps: {length} bytes between {offset} and {ends}")
-    return offset, length
+    def close(self) -> bytes:
+        """Return the file."""
+        self._writer.close()
+        return self._sink.getvalue()

@@ -4,13 +4,13 @@
     <root>/manifests/<run_id>.json
 
 The manifest is written last and makes the run exist; readers list manifests only. That holds on object
-stores, too, where a rename is not atomic. Compaction puts runs together in packs, which exist by an index
+stores, too, where a rename is not atomic. Compaction moves runs to packs, which exist by an index
 (`results/contract/packs.py`); a run that is there both ways is one run.
 """
 
 import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -20,16 +20,14 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from results.contract.catalogue import Catalogue, NoRunError, StoreError, difference
 from results.contract.files import Files, LocalFiles, ObjectFiles
 from results.contract.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
-from results.contract.packs import Pack, row_group
+from results.contract.packs import Catalogue, NoRunError, Pack, StoreError
 from results.contract.schema import CRITERIA, EVENTS, SAMPLES, TableError, conform, criteria_from_table, criteria_table
-from results.contract.tables import RUN_ID as RUN_COLUMN
 from results.contract.tables import api_form, from_parquet, some, to_parquet
 from results.contract.verdict import Finding, overall
 
-__all__ = ["ORPHAN_AGE", "SCHEMAS", "NoRunError", "RunData", "Scan", "Store", "StoreError", "entry_of"]
+__all__ = ["ORPHAN_AGE", "SCHEMAS", "NoRunError", "RunData", "Scan", "Store", "StoreError", "difference", "entry_of"]
 
 ORPHAN_AGE = timedelta(hours=1)
 SCHEMAS: Mapping[FileKind, pa.Schema] = {"samples": SAMPLES, "events": EVENTS, "criteria": CRITERIA}
@@ -170,39 +168,32 @@ class Store:
         return Scan(tuple(manifests), tuple(problems))
 
     def manifest(self, run_id: str) -> Manifest:
-        """A run's manifest; raises NoRunError when there is none (any more), another StoreError when it is corrupt."""
+        """Return a run's manifest. Raises NoRunError when there is none (any more), StoreError when it is corrupt."""
         path = _manifest_path(run_id)
         pack: Pack | None = None
-        for _ in range(2):  # a compaction may have moved it between the look at the index and the read
-            pack = self.catalogue.places().get(run_id)
-            if why := self.catalogue.index().aside.get(run_id):
+        for _ in range(2):  # a compaction may move the run between the reads of the index and of the manifest
+            index, pack = self.catalogue.index(), self.catalogue.places().get(run_id)
+            if why := index.aside.get(run_id):
                 raise NoRunError(f"run {run_id} was set aside in {self.location}/aside/{run_id}: {why}")
-            if run_id in self.catalogue.index().hidden():
+            if run_id in index.hidden():
                 raise NoRunError(f"no run {run_id} in {self.location}")
-            with contextlib.suppress(FileNotFoundError):
-                return self._packed_manifest(pack, run_id) if pack else self._loose_manifest(path, run_id)
+            where = f"{self.location}/{f'{pack.folder}: {run_id}' if pack else path}"
+            try:
+                if pack:
+                    return self.catalogue.manifest(pack, run_id)
+                manifest = Manifest.from_json(self.files.read(path), where)
+            except FileNotFoundError:
+                continue
+            except ManifestError as error:
+                raise StoreError(f"corrupt manifest {error}") from error
+            except (ValueError, OSError) as error:
+                raise StoreError(f"corrupt manifest {where}: {error}") from error
+            if manifest.run_id != run_id:
+                raise StoreError(f"corrupt manifest {where}: it says run_id {manifest.run_id!r}")
+            return manifest
         if pack is not None and pack == self.catalogue.places().get(run_id):
             raise StoreError(f"run {run_id}: {self.location}/{pack.folder} is missing")
         raise NoRunError(f"no run {run_id} in {self.location}")
-
-    def _loose_manifest(self, path: str, run_id: str) -> Manifest:
-        try:
-            manifest = Manifest.from_json(self.files.read(path), f"{self.location}/{path}")
-        except ManifestError as error:
-            raise StoreError(f"corrupt manifest {error}") from error
-        if manifest.run_id != run_id:
-            raise StoreError(f"corrupt manifest {self.location}/{path}: it says run_id {manifest.run_id!r}")
-        return manifest
-
-    def _packed_manifest(self, pack: Pack, run_id: str) -> Manifest:
-        document = self.catalogue.manifests(pack).get(run_id)
-        where = f"{self.location}/{pack.folder}: {run_id}"
-        if document is None:
-            raise StoreError(f"corrupt manifest {where}: not in the pack")
-        try:
-            return Manifest.from_document(document, where)
-        except ManifestError as error:
-            raise StoreError(f"corrupt manifest {error}") from error
 
     def samples(self, run_id: str) -> pa.Table:
         """The run's samples (schema SAMPLES)."""
@@ -225,7 +216,7 @@ class Store:
 
         def read(manifest: Manifest) -> str | None:
             entry = entry_of(manifest, "report")
-            return None if entry is None else self.bytes_of(entry).decode()
+            return None if entry is None else self.bytes_of(manifest, entry).decode()
 
         return self._settled(run_id, read)
 
@@ -303,50 +294,72 @@ class Store:
         return StoredFile(path, kind, rows, len(data), hashlib.sha256(data).hexdigest())
 
     def table_of(self, manifest: Manifest, kind: FileKind, columns: Sequence[str] | None = None) -> pa.Table:
-        """A table from where this manifest says, or some columns of it; raises StoreError when it is not as it was
-        stored."""
+        """Return a table from where this manifest says, or some columns of it. Raises StoreError when it is not as it
+        was stored."""
         entry = entry_of(manifest, kind)
         if entry is None:
             raise StoreError(f"run {manifest.run_id}: its manifest lists no {kind} file")
-        data, schema = self.bytes_of(entry), SCHEMAS[kind]
-        where = f"{self.location}/{entry.path}"
+        where, schema = f"{self.location}/{entry.path}", SCHEMAS[kind]
         try:
             if not entry.packed:
-                return from_parquet(data, manifest.run_id, schema, where, columns)
+                return from_parquet(self.bytes_of(manifest, entry), manifest.run_id, schema, where, columns)
+            table = self._packed_rows(manifest, entry, columns)
             schema = some(schema, columns)
-            if entry.group is None:
-                return schema.empty_table()
-            table = row_group(data, entry.offset, entry.group, self.catalogue.footer(entry.path))
-            if columns is not None:
-                table = table.select([name for name in table.column_names if name in (RUN_COLUMN.name, *columns)])
-            return api_form(table, manifest.run_id, schema, where)
-        except (TableError, pa.ArrowInvalid, OSError) as error:
+            return schema.empty_table() if table is None else api_form(table, manifest.run_id, schema, where)
+        except TableError as error:
             raise StoreError(f"run {manifest.run_id}: {where}: {error}") from error
 
-    def bytes_of(self, entry: StoredFile) -> bytes:
-        """The bytes of a run's file, or of its part of one; raises StoreError when they are not those stored."""
+    def bytes_of(self, manifest: Manifest, entry: StoredFile) -> bytes:
+        """Return the bytes of a run's file: of any outside a pack, of a report in a pack. Raises StoreError when they
+        differ from those stored."""
         where = f"{self.location}/{entry.path}"
-        try:
-            if entry.packed:
-                data = self.files.read_part(entry.path, entry.offset, entry.bytes)
-                where += f", {entry.bytes} bytes from {entry.offset}"
-            else:
+        if entry.packed:
+            table = self._packed_rows(manifest, entry, None)
+            data = b"" if table is None else table.column("html")[0].as_py()
+        else:
+            try:
                 data = self.files.read(entry.path)
-        except FileNotFoundError:
-            raise StoreError(f"{where} is missing") from None
+            except FileNotFoundError:
+                raise StoreError(f"{where} is missing") from None
         if problem := difference(data, entry.bytes, entry.sha256):
             raise StoreError(f"{where} {problem}")
         return data
 
+    def _packed_rows(self, manifest: Manifest, entry: StoredFile, columns: Sequence[str] | None) -> pa.Table | None:
+        where, run_id = f"{self.location}/{entry.path}", manifest.run_id
+        try:
+            table = self.catalogue.rows(entry.path, run_id, columns)
+        except FileNotFoundError:
+            raise StoreError(f"{where} is missing") from None
+        except (pa.ArrowInvalid, OSError) as error:
+            raise StoreError(f"run {run_id}: {where}: {' '.join(str(error).split())}") from error
+        rows = 0 if table is None else table.num_rows
+        if entry.kind != "report" and rows != entry.rows:
+            raise StoreError(f"run {run_id}: {where} has {rows} rows of it, the manifest says {entry.rows}")
+        return table
+
     def _check_files(self, manifest: Manifest) -> None:
-        differences = []
+        if problems := list(self._damage(manifest)):
+            raise StoreError(f"run {manifest.run_id}: " + "; ".join(problems))
+
+    def _damage(self, manifest: Manifest) -> Iterator[str]:
         for entry in manifest.files:
             try:
-                self.bytes_of(entry)
+                if entry.packed and entry.kind != "report":
+                    self.table_of(manifest, entry.kind)
+                else:
+                    self.bytes_of(manifest, entry)
             except StoreError as error:
-                differences.append(str(error))
-        if differences:
-            raise StoreError(f"run {manifest.run_id}: " + "; ".join(differences))
+                yield str(error)
+
+
+def difference(data: bytes, size: int, sha256: str) -> str | None:
+    """Return how bytes differ from what a manifest says of them; None when they do not."""
+    if len(data) != size:
+        return f"has {len(data)} bytes, the manifest says {size}"
+    if (digest := hashlib.sha256(data).hexdigest()) != sha256:
+        return f"has sha256 {digest}, the manifest says {sha256}"
+    return None
 
 
 def entry_of(manifest: Manifest, kind: FileKind) -> StoredFile | None:

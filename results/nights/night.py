@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from results.contract.compaction import locked
+from results.contract.maintenance import locked
 from results.contract.store import Store
 from results.nights import clock, parts, state
 from results.nights.advance import night_of

@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from results.contract.catalogue import StoreError
-from results.contract.store import Store
+from results.contract.store import Store, StoreError
 from results.nights.values import VALUES
 
 FOLDER = "values"

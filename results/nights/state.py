@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from results.contract.catalogue import StoreError
-from results.contract.retention import HISTORIES
-from results.contract.store import Store
+from results.contract.store import Store, StoreError
+from results.nights.retention import HISTORIES
 from results.series.decision import Change
 from results.series.history import Acknowledged, History, Reported, sealed, unsealed
 from results.series.judge import Verdict

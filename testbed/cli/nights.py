@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from results.contract.compaction import locked
+from results.contract.maintenance import locked
 from results.contract.store import Store, StoreError
 from results.nights import state, told
 from results.nights.night import Night, night

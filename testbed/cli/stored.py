@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 
+from results.contract.maintenance import set_aside
 from results.contract.manifest import Manifest
-from results.contract.retention import protected_runs, set_aside
 from results.contract.store import NoRunError, Store, StoreError
 from results.criteria import judge
 from results.criteria.changed import changes
 from results.criteria.left_out import left_out, left_out_lines
 from results.nights import parts, state
+from results.nights.retention import protected_runs
 from testbed.cli.chosen import Choice
 from testbed.cli.show import document, table
 from testbed.cli.verdicts import criteria_document, criterion_lines
@@ -91,8 +92,8 @@ def report(store: Store, run_id: str) -> int:
 
 
 def verify(store: Store, run_id: str | None, *, aside: bool = False) -> int:
-    """Check the size and digest of every file of one run, or of all, and of all packs. With `aside`, move what is
-    damaged out of the way. 1 when anything was damaged."""
+    """Check every file of one run, or of all, against its digest or checksums. With `aside`, move damaged runs out of
+    the way. Return 1 when anything was damaged."""
     damaged = _damaged(store, [pick(store, run_id)] if run_id else store.runs())
     others = [] if run_id else _damaged_files(store)
     for each, problem in damaged.items():
@@ -103,7 +104,7 @@ def verify(store: Store, run_id: str | None, *, aside: bool = False) -> int:
         print(f"{orphan}: left by a commit that did not finish; no reader sees it")
     for each in store.catalogue.index().aside:
         print(f"{each}: was set aside, in {store.location}/aside/{each}")
-    if (damaged or others) and aside:
+    if damaged and aside:
         try:
             moved = set_aside(store, damaged)
         except StoreError as error:
@@ -127,13 +128,9 @@ def _damaged(store: Store, run_ids: list[str]) -> dict[str, str]:
 
 
 def _damaged_files(store: Store) -> list[str]:
-    """What is wrong with the index, the packs themselves, the parts of the values table, and what was found in it. What
-    is not there any more was put together with others meanwhile, which needs no leave of readers."""
+    """Return what is wrong with the index, the parts of the values table, and the histories. A part that is gone was
+    merged with others meanwhile."""
     problems = [problem] if (problem := store.catalogue.problem()) else []
-    for pack in store.catalogue.index().packs:
-        found = [problem for file in pack.files if (problem := store.catalogue.file_problem(file))]
-        if found and pack in store.catalogue.index().packs:
-            problems += found
     for path in parts.paths(store):
         try:
             parts.read(store, path)

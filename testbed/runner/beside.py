@@ -5,8 +5,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from results.contract.canaries import canary_bytes, path_of, put_canaries, to_bytes
-from results.contract.catalogue import StoreError
-from results.contract.store import Store
+from results.contract.store import Store, StoreError
 from testbed.runner.series import Ran, SoFar
 
 

@@ -4,18 +4,14 @@ import json
 from dataclasses import replace
 from datetime import timedelta
 
-import pyarrow.parquet as pq
 import pytest
 
-from results.contract.catalogue import Catalogue
-from results.contract.compaction import compact
-from results.contract.retention import Rule, retain
 from results.contract.store import RunData, Store
 from results.contract.verdict import overall
 from results.nights import parts
+from results.nights.retention import RetentionRule, retain
 from testbed.cli.main import main
-from testbed.cli.stored import _damaged_files
-from tests.results.many import filled, some_runs
+from tests.results.many import damage, filled, some_runs
 from tests.results.synthetic import synthetic_run
 from tools import generate
 from tools.generate import Spec
@@ -103,7 +99,7 @@ def test_what_is_no_filter_is_refused(several, capsys, words):
 def test_compact_export_import_retain(several, tmp_path, capsys):
     store, uri = several
     assert main(["results", "compact", "--grace", "0s", "--store", uri]) == 0
-    assert "4 runs in 1 new packs" in capsys.readouterr().out
+    assert "5 runs in 1 new packs" in capsys.readouterr().out
     assert main(["results", "show", "--store", uri, store.runs()[1]]) == 0
     archive = str(tmp_path / "runs.tar")
     assert main(["results", "export", "--to", archive, "--store", uri, "--experiment", "kip73-two-node"]) == 0
@@ -186,7 +182,7 @@ def test_a_damaged_file_is_named_with_what_to_do_and_without_a_traceback(several
 
 def test_a_run_that_goes_before_it_is_shown_is_no_damage(several, capsys, monkeypatch):
     store, uri = several
-    listed, gone = store.runs(), retain(store, Rule(newest=1), grace=timedelta(0)).gone
+    listed, gone = store.runs(), retain(store, RetentionRule(newest=1), grace=timedelta(0)).gone
     monkeypatch.setattr(Store, "runs", lambda _store: listed)
     assert main(["results", "show", "--store", uri, gone[0]]) == 70
     assert capsys.readouterr().err == f"testbed results: no run {gone[0]} in {uri}\n"
@@ -198,10 +194,7 @@ def test_verify_names_damage_and_sets_it_aside(several, capsys, packed):
     if packed:
         assert main(["results", "compact", "--grace", "0s", "--store", uri]) == 0
     bad = store.runs()[-1]
-    entry = store.manifest(bad).files[0]
-    path = store.files.root / entry.path
-    data = path.read_bytes()
-    path.write_bytes(data[: entry.offset] + b"\0" * entry.bytes + data[entry.offset + entry.bytes :])
+    path = damage(store, bad)
     assert main(["results", "verify", "--store", uri]) == 1
     assert f"{bad}: run {bad}: {path}" in capsys.readouterr().out
     assert main(["results", "verify", "--store", uri, "--set-aside"]) == 1
@@ -213,7 +206,7 @@ def test_verify_names_damage_and_sets_it_aside(several, capsys, packed):
 def test_a_run_that_is_dropped_while_it_is_listed_or_verified_is_not_damaged(several, capsys, monkeypatch):
     store, uri = several
     listed = store.runs()
-    gone = retain(store, Rule(newest=1), grace=timedelta(0)).gone
+    gone = retain(store, RetentionRule(newest=1), grace=timedelta(0)).gone
     monkeypatch.setattr(Store, "runs", lambda _store: listed)
     assert main(["results", "list", "--store", uri]) == 0
     assert main(["results", "verify", "--set-aside", "--store", uri]) == 0
@@ -236,30 +229,15 @@ def test_values_that_are_put_together_while_they_are_verified_are_not_damaged(se
     assert "every file is as it was committed" in capsys.readouterr().out
 
 
-def test_a_pack_that_is_replaced_while_it_is_verified_is_not_damaged(several, monkeypatch):
-    store, uri = several
-    compact(store, grace=timedelta(0))
-    filled(store, list(some_runs(synthetic_run().data(), 5))[4:])
-    looked_at = Catalogue.file_problem
-
-    def meanwhile(catalogue, file):
-        monkeypatch.setattr(Catalogue, "file_problem", looked_at)
-        assert compact(Store.open(uri), grace=timedelta(0)).packs
-        return looked_at(catalogue, file)
-
-    monkeypatch.setattr(Catalogue, "file_problem", meanwhile)
-    assert _damaged_files(store) == []
-
-
-def test_a_pack_that_other_readers_cannot_read_is_written_again(several, capsys):
+def test_the_runs_of_a_pack_whose_file_is_cut_are_set_aside(several, capsys):
     store, uri = several
     assert main(["results", "compact", "--grace", "0s", "--store", uri]) == 0
     runs = store.runs()
     path = next(store.files.root.glob("packs/*/samples.parquet"))
-    path.write_bytes(path.read_bytes()[:-1])  # of no run's bytes
-    assert main(["results", "verify", "--store", uri]) == 1
-    assert f"{path} has" in capsys.readouterr().out
+    path.write_bytes(path.read_bytes()[:-1])
     assert main(["results", "verify", "--store", uri, "--set-aside"]) == 1
+    told = capsys.readouterr().out
+    assert all(f"{run_id}: run {run_id}: {path}: " in told for run_id in runs)
     assert main(["results", "verify", "--store", uri]) == 0
-    assert store.runs() == runs
-    assert all(pq.read_metadata(uri).num_rows for uri in store.uris("samples"))
+    assert store.runs() == []
+    assert (store.files.root / "aside" / runs[0] / "events.parquet").exists()

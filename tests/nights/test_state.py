@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from results.contract.catalogue import StoreError
 from results.contract.files import LocalFiles
-from results.contract.retention import protected_runs
-from results.contract.store import Store
+from results.contract.store import Store, StoreError
 from results.nights import state
+from results.nights.retention import protected_runs
 from results.nights.state import Said, State
 from results.series.decision import Change
 from results.series.history import Acknowledged, History, Reported

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from results.contract.manifest import new_run_id
 from results.contract.store import RunData, Store
@@ -42,3 +43,14 @@ def contents(store: Store):
         )
         for run_id in store.runs()
     }
+
+
+def damage(store: Store, run_id: str):
+    """Overwrite a run's samples, also in a pack; returns the path of their file."""
+    path = store.files.root / store.manifest(run_id).files[0].path
+    footer = pq.read_metadata(path)
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    column = next(group for group in groups if group.column(0).statistics.min == run_id).column(7)
+    intact, at = path.read_bytes(), column.data_page_offset
+    path.write_bytes(intact[:at] + bytes(20) + intact[at + 20 :])
+    return path

@@ -1,10 +1,10 @@
 """Compaction: the same runs in fewer files, for readers at any moment, and after a kill at any moment."""
 
 import contextlib
-import hashlib
 import json
 import math
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from results.contract.compaction import LOOK_S, compact, locked
 from results.contract.files import LocalFiles, ObjectFiles
+from results.contract.maintenance import POLL_S, compact, locked
 from results.contract.schema import SAMPLES
 from results.contract.store import Store, StoreError
 from results.contract.tables import same
@@ -55,11 +55,7 @@ def test_what_is_read_stays_the_same(tmp_path, data, make):
     done = compact(store, grace=NOW)
     assert done.problems == []
     assert done.runs == 15
-    assert [pack.rsplit("-", 1)[0] for pack in done.packs] == [
-        "kip73-bootstrap-2026-09",
-        "kip73-two-node-2026-09",
-        "kip73-two-node-2026-10",
-    ]
+    assert [pack[:7] for pack in done.packs] == ["2026-09", "2026-10"]
     assert names(store, "runs") == names(store, "manifests") == []
     for each in (store, Store(store.files, store.location)):
         assert contents(each) == before
@@ -207,22 +203,22 @@ def test_tables_are_the_same_with_nan_in_the_same_places_only():
 
 
 class Forgetful(Store):
-    """Reads a row less of what is packed of one experiment."""
+    """Reads a row less of what is packed of October."""
 
     def table_of(self, manifest, kind, columns=None):
         table = super().table_of(manifest, kind, columns)
         packed = any(file.packed for file in manifest.files)
-        return table.slice(1) if packed and manifest.experiment == "kip73-bootstrap" else table
+        return table.slice(1) if packed and manifest.run_id.startswith("202610") else table
 
 
 def test_what_does_not_read_back_stays_as_it_is_and_stops_no_other(tmp_path, data):
-    store = filled(Store.open(tmp_path), [*some_runs(data, 2), *some_runs(data, 2, "kip73-bootstrap")])
+    store = filled(Store.open(tmp_path), some_runs(data, 12))
     before = contents(store)
     done = compact(Forgetful(LocalFiles(tmp_path), str(tmp_path)), grace=NOW)
-    assert [pack.rsplit("-", 1)[0] for pack in done.packs] == ["kip73-two-node-2026-09"]
-    assert done.runs == 2
+    assert [pack[:7] for pack in done.packs] == ["2026-09"]
+    assert done.runs == 8
     (problem,) = done.problems
-    assert problem.startswith("kip73-bootstrap of 2026-09: nothing of it was packed: run ")
+    assert problem.startswith("2026-10: nothing of it was packed: run ")
     assert problem.endswith("its samples do not read back from a pack as they were")
     assert contents(store) == before
     assert names(store, "packs") == done.packs  # what was written of the other is gone
@@ -230,36 +226,69 @@ def test_what_does_not_read_back_stays_as_it_is_and_stops_no_other(tmp_path, dat
     assert contents(store) == before
 
 
-def test_damage_in_a_pack_loses_the_runs_it_hits(tmp_path, data):
+@pytest.mark.parametrize("kind", ["samples", "events", "criteria", "report"])
+def test_damage_in_a_pack_loses_the_run_it_hits_and_no_other(tmp_path, data, kind):
     store = filled(Store.open(tmp_path), some_runs(data, 5))
     before = contents(store)
     compact(store, grace=NOW)
-    runs = store.runs()
-    entry = next(f for f in store.manifest(runs[2]).files if f.kind == "samples")
-    path = tmp_path / entry.path
-    intact = path.read_bytes()
-
-    def readable():
-        again = Store.open(tmp_path)
-        good = set()
-        for run_id in runs:
-            try:
-                assert again.samples(run_id).to_pydict() == before[run_id][1]
-                good.add(run_id)
-            except StoreError as error:
-                assert str(path) in str(error)
-        return good
-
-    middle = entry.offset + entry.bytes // 2
-    path.write_bytes(intact[:middle] + bytes([intact[middle] ^ 1]) + intact[middle + 1 :])
-    assert readable() == set(runs) - {runs[2]}
-    path.write_bytes(intact[:middle])  # cut: the footer is gone as well
-    assert readable() == set(runs[:2])
+    runs, found = store.runs(), 0
+    whole = {each: store.report(each) if kind == "report" else store.table(each, kind) for each in runs}
+    (pack,) = (tmp_path / "packs").iterdir()
+    path = pack / f"{kind}.parquet"
+    intact, footer = path.read_bytes(), pq.read_metadata(path)
+    for group in range(footer.num_row_groups):
+        begin, end = extent(footer.row_group(group))
+        run_id = footer.row_group(group).column(0).statistics.min
+        for at in random.Random(group).sample(range(begin, end), 5):
+            path.write_bytes(intact[:at] + bytes([intact[at] ^ 1]) + intact[at + 1 :])
+            again = Store.open(tmp_path)
+            for each in runs:
+                try:
+                    again.verify(each)
+                    read = again.report(each) if kind == "report" else again.table(each, kind)
+                except StoreError as error:
+                    assert each == run_id and str(path) in str(error)
+                    found += 1
+                else:  # no damage, or that of a page's header which no value depends on
+                    assert read == whole[each]
+    assert found > 2 * footer.num_row_groups
     path.write_bytes(intact)
-    path.with_suffix(".footer").unlink()
-    assert readable() == set(runs)
-    (path.parent / "pack.json").write_bytes(b"{")
-    assert readable() == set(runs)
+    assert contents(Store.open(tmp_path)) == before
+
+
+def extent(group):
+    """Where a row group begins and ends in its file."""
+    columns = [group.column(i) for i in range(group.num_columns)]
+    begins = [c.dictionary_page_offset if c.has_dictionary_page else c.data_page_offset for c in columns]
+    return min(begins), max(b + c.total_compressed_size for b, c in zip(begins, columns, strict=True))
+
+
+@pytest.mark.parametrize("name", ["samples.parquet", "manifests.parquet"])
+def test_a_file_of_a_pack_that_is_cut_is_named_by_each_run_and_no_other_pack_is_hurt(tmp_path, data, name):
+    store = filled(Store.open(tmp_path), some_runs(data, 12))
+    compact(store, grace=NOW)
+    (path,) = (tmp_path / "packs").glob(f"2026-09-*/{name}")
+    path.write_bytes(path.read_bytes()[:-7])
+    again = Store.open(tmp_path)
+    for run_id in again.runs():
+        if run_id.startswith("202610"):
+            again.verify(run_id)
+        else:
+            with pytest.raises(StoreError, match="2026-09"):
+                again.verify(run_id)
+
+
+def test_an_index_of_an_earlier_version_is_read_without_packs_and_refused_with(tmp_path, data):
+    store = filled(Store.open(tmp_path), some_runs(data, 3))
+    first, *rest = store.runs()
+    index = {"generation": 3, "packs": [], "dropped": {first: "2026-11-21T18:15:00"}, "replaced": {}, "aside": {}}
+    store.files.put("index/index.json", json.dumps({**index, "schema": 1}).encode())
+    assert store.runs() == rest
+    assert compact(store, grace=NOW).problems == []
+    assert (store.runs(), json.loads((tmp_path / "index" / "index.json").read_text())["schema"]) == (rest, 2)
+    store.files.put("index/index.json", json.dumps({**index, "schema": 1, "packs": [{"id": "old"}]}).encode())
+    with pytest.raises(StoreError, match="earlier version packed this store; export the runs with that version"):
+        store.runs()
 
 
 def test_a_pack_that_is_gone_is_damage_of_each_of_its_runs(tmp_path, data):
@@ -272,7 +301,7 @@ def test_a_pack_that_is_gone_is_damage_of_each_of_its_runs(tmp_path, data):
     assert all(problem.endswith(" is missing") for problem in scan.problems)
 
 
-@pytest.mark.parametrize("text", [None, b"", b"{", b"[]", b'{"schema": 9}', b'{"schema": 1, "packs": [{}]}'])
+@pytest.mark.parametrize("text", [None, b"", b"{", b"[]", b'{"schema": 9}', b'{"schema": 2, "packs": [{}]}'])
 def test_a_damaged_index_is_named_and_loses_no_run(tmp_path, data, text):
     store = filled(Store.open(tmp_path), some_runs(data, 10))
     before = contents(store)
@@ -314,9 +343,9 @@ def test_who_waits_has_the_lock_as_soon_as_it_is_free(tmp_path, make, monkeypatc
         if len(slept) == 3:
             held.close()
 
-    monkeypatch.setattr("results.contract.compaction.time.sleep", sleep)
+    monkeypatch.setattr("results.contract.maintenance.time.sleep", sleep)
     with locked(Store(store.files, store.location), timedelta(minutes=10)):
-        assert slept == [LOOK_S] * 3
+        assert slept == [POLL_S] * 3
         with pytest.raises(StoreError, match="try again when that is done"), locked(store):
             pass
     with locked(store):
@@ -349,7 +378,7 @@ def test_a_run_without_samples_is_packed(tmp_path, data):
 KILLED = """
 from datetime import timedelta
 import results.contract.files
-from results.contract.compaction import compact
+from results.contract.maintenance import compact
 from results.contract.store import Store
 die_writing()
 die_removing()
@@ -391,10 +420,7 @@ def killed(source, root, point):
 def tree(root):
     """The files of a store, packs without their random part."""
     paths = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
-    return sorted(
-        "/".join(p.rsplit("-", 1)[0] if i == 1 and "-" in p else p for i, p in enumerate(path.split("/")))
-        for path in paths
-    )
+    return sorted(re.sub(r"^packs/(\d{4}-\d\d)[^/]*", r"packs/\1", path) for path in paths)
 
 
 def test_a_disk_that_is_full_leaves_everything_as_it_was(tmp_path, data):
@@ -415,8 +441,6 @@ def test_a_disk_that_is_full_leaves_everything_as_it_was(tmp_path, data):
     assert contents(Store.open(tmp_path)) == before
     assert compact(store, grace=NOW).problems == []
     assert contents(store) == before
-    for pack in store.catalogue.index().packs:
-        for file in pack.files:
-            assert hashlib.sha256((tmp_path / file.path).read_bytes()).hexdigest() == file.sha256
-    assert json.loads((tmp_path / "index" / "index.json").read_text())["generation"] >= 1
+    for run_id in store.runs():
+        store.verify(run_id)
     assert len(names(store, "packs")) == len(store.catalogue.index().packs)

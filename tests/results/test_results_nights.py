@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from results.contract.catalogue import StoreError
-from results.contract.retention import set_aside
-from results.contract.store import Store
+from results.contract.maintenance import set_aside
+from results.contract.store import Store, StoreError
 from results.nights import parts, state
 from results.nights.advance import night_of
 from results.nights.ingest import ingest

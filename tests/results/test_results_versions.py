@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from results.contract.archive import export_runs, import_runs
-from results.contract.compaction import compact
+from results.contract.maintenance import compact
 from results.contract.schema import EVENTS, SAMPLES, SCHEMA_VERSION
 from results.contract.store import Store
 from results.contract.upgrade import UnknownSchemaError, upgraded

@@ -103,7 +103,7 @@ def _run(args: argparse.Namespace) -> int:
         from testbed.cli import histories
 
         return histories.changes(args)
-    from results.contract.catalogue import NoRunError, StoreError
+    from results.contract.store import NoRunError, StoreError
     from testbed.errors import TestbedError
 
     try:
@@ -116,7 +116,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _run_runs(args: argparse.Namespace) -> int:
-    from testbed.cli import kept, stored
+    from testbed.cli import store_maintenance, stored
     from testbed.errors import UsageError
     from testbed.units import UnitError, parse_size
 
@@ -130,17 +130,17 @@ def _run_runs(args: argparse.Namespace) -> int:
             choice = Choice.of(args)
             if args.run and choice != Choice():
                 raise UsageError("export takes runs, or options that choose some, not both")
-            return kept.export(store, args.to, args.run, choice)
+            return store_maintenance.export(store, args.to, args.run, choice)
         case "import":
-            return kept.import_(store, args.archive)
+            return store_maintenance.import_(store, args.archive)
         case "compact":
             try:
                 target = parse_size(args.target)
             except UnitError as error:
                 raise UsageError(f"--target: {error}") from error
-            return kept.compact_(store, parse_age("--grace", args.grace), target)
+            return store_maintenance.compact_(store, parse_age("--grace", args.grace), target)
         case "retain":
-            return kept.retain_(store, args)
+            return store_maintenance.retain_(store, args)
     run_id = stored.pick(store, args.run)
     if args.action == "show":
         return stored.show(store, run_id, as_json=args.json)

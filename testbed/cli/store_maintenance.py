@@ -5,9 +5,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from results.contract.archive import ArchiveError, Imported, export_runs, import_runs
-from results.contract.compaction import compact
-from results.contract.retention import Rule, retain
+from results.contract.maintenance import compact
 from results.contract.store import Store, StoreError
+from results.nights.retention import RetentionRule, retain
 from testbed.cli.chosen import Choice, parse_age
 from testbed.errors import TestbedError, UsageError
 
@@ -82,7 +82,7 @@ def retain_(store: Store, args: argparse.Namespace) -> int:
     if unknown := sorted(set(args.keep) - set(store.runs())):
         raise UsageError(f"--keep: {store.location} has no run {', '.join(unknown)}")
     try:
-        rule = Rule(args.newest, younger)
+        rule = RetentionRule(args.newest, younger)
     except ValueError as error:
         raise UsageError(f"{error}: --newest, --younger") from error
     grace = parse_age("--grace", args.grace)
