@@ -78,12 +78,12 @@ def lasting(scene: Scene, quota_bytes_per_s: float, move_s: float) -> Scene:
     if not math.isfinite(unit_s):
         raise UsageError(
             f"a throttle of {format_byte_rate(quota_bytes_per_s)} never makes progress: what is written meanwhile "
-            f"takes {format_byte_rate(bound.keepup_bytes_per_s)} of it; raise it, or lower inbound"
+            f"takes {format_byte_rate(bound.inbound_bytes_per_s)} of it; raise it, or lower inbound"
         )
     at = sent_at(scene, hosts[bound.broker], bound, quota_bytes_per_s)
     if at is None:
         return scene.sized(round(1_000_000_000 * move_s / unit_s))
-    sent = bytes_ending_in_a_burst(bound.keepup_bytes_per_s, quota_bytes_per_s, at, move_s)
+    sent = bytes_ending_in_a_burst(bound.inbound_bytes_per_s, quota_bytes_per_s, at, move_s)
     return scene.sized(round(1_000_000_000 * sent / bound.bytes))
 
 

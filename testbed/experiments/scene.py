@@ -251,7 +251,7 @@ def expected(shares: Sequence[Share], ids: Mapping[str, int]) -> tuple[Expected,
     """The model's shares by host."""
     hosts = {broker: host for host, broker in ids.items()}
     return tuple(
-        Expected(hosts[share.broker], share.direction, share.bytes, share.keepup_bytes_per_s) for share in shares
+        Expected(hosts[share.broker], share.direction, share.bytes, share.inbound_bytes_per_s) for share in shares
     )
 
 

@@ -1,4 +1,4 @@
-"""What the Admin API says about a cluster, as values."""
+"""The values that the Admin API reports and accepts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ class ClusterInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What metadata says of one partition. ``leader`` is None while there is none.
+    """The metadata of one partition. ``leader`` is None without a leader.
 
-    ``topic_id`` is another one once a topic of the same name was made anew; empty where it is not told.
+    ``topic_id`` differs once a topic of the same name was deleted and created again; empty if it is unknown.
     """
 
     tp: TopicPartition
@@ -61,7 +61,7 @@ class Reassignment:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ConfigResource:
-    """Whose configuration: a topic's, one broker's, or (broker with an empty name) every broker's default."""
+    """The owner of a configuration: a topic, one broker, or (broker with an empty name) the default of all brokers."""
 
     kind: str
     name: str
@@ -97,13 +97,13 @@ class BrokerConfigs:
     default: Mapping[str, str]
 
     def in_force(self, key: str) -> str | None:
-        """Return the value that this broker goes by, or None when neither level sets the key."""
+        """Return the value in force on this broker, or None if neither level sets the key."""
         return self.broker.get(key, self.default.get(key))
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaLog:
-    """One replica's log on one broker. ``is_future``: it is being copied between folders."""
+    """One replica's log on one broker. ``is_future``: the broker is copying it to another log directory."""
 
     size_bytes: int
     offset_lag: int
@@ -111,11 +111,11 @@ class ReplicaLog:
 
 
 class AdminApi(Protocol):
-    """What a reassignment needs of an Admin client; `testbed.kafka.admin.Admin` is the real one."""
+    """The part of an Admin client that reassignments use; `testbed.kafka.admin.Admin` implements it."""
 
     @property
     def bootstrap(self) -> str:
-        """Where to ask: ``host:port,…``."""
+        """The bootstrap servers: ``host:port,…``."""
 
     def cluster(self) -> ClusterInfo:
         """See `Admin.cluster`."""
@@ -154,7 +154,7 @@ class AdminApi(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PartitionMove:
-    """What one partition's reassignment does: which replicas it adds and which it removes."""
+    """One partition's replicas before and after a reassignment, and which of them it adds and removes."""
 
     tp: TopicPartition
     current: tuple[int, ...]
@@ -164,7 +164,7 @@ class PartitionMove:
 
     @classmethod
     def between(cls, tp: TopicPartition, current: tuple[int, ...], target: tuple[int, ...]) -> "PartitionMove":
-        """Derive the adding and the removing replicas."""
+        """Return the move between two replica lists."""
         adding = tuple(broker for broker in target if broker not in current)
         removing = tuple(broker for broker in current if broker not in target)
         return cls(tp, current, target, adding, removing)

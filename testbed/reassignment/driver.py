@@ -1,4 +1,4 @@
-"""Carrying out a plan: throttle, wait until it is in force, move, follow to the end, restore in any event."""
+"""The driver of a plan: throttle, wait until it is in force, move, follow to the end, always restore."""
 
 import math
 import time
@@ -37,19 +37,19 @@ class DriverError(TestbedError):
 
 
 class Driver:
-    """Moves partitions under a throttle; a context manager that restores what was there, however it ends.
+    """Moves partitions under a throttle; a context manager that restores the originals, however the block ends.
 
         with Driver(admin, JournalFolder(), on_event=record) as driver:
             driver.execute(plan, throttle_bytes_per_s=10_000_000)
             timeline = driver.follow(timeout_s=300)
         restored = driver.restored
 
-    Within the block SIGTERM unwinds as Ctrl-C does; while restoring both are held back. When an error is
-    under way already, a failure to restore is added to it as a note, and the journal stays for `recover`.
+    Within the block SIGTERM unwinds as Ctrl-C does; during the restore both are deferred. If an error is raised
+    already, a failed restore is added to it as a note, and the journal stays for `recover`.
 
     A move that is still running when the block ends by an error goes on without its throttle; with
-    ``cancel_on_error`` what has not arrived is cancelled first (KIP-455: back to the replicas it came from), where
-    that is possible. ``able`` is what the cluster can do; what is asked of it beyond that is `LacksCapability`.
+    ``cancel_on_error`` the driver first cancels reassignments in flight (KIP-455: back to the original replicas), if
+    the cluster can. ``able`` holds the capabilities of the cluster; a request beyond them raises `LacksCapability`.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Driver:
         self.throttle = Throttle(admin, journals, self._on_event, command_config=command_config)
         self.restored: Restored | None = None
         self.not_restored: TestbedError | None = None
-        """Why what was there could not be put back: raised, or added as a note to the error under way."""
+        """Why the restore failed: raised, or added as a note to another error."""
 
     def __enter__(self) -> "Driver":
         self._guard.__enter__()
@@ -103,10 +103,10 @@ class Driver:
     ) -> tuple[PartitionMove, ...]:
         """Start the plan and return its moves; returns once the controller has accepted every one.
 
-        Refused (`DriverError`, `PlanError`; nothing changed) while another reassignment runs, when a target
-        broker is not alive, and when log folders are chosen. The throttle is set on every live broker, for
-        every replica that moves but those of the ``unthrottled`` partitions (and of the ``wildcard`` topics for
-        every replica there is), and is in force everywhere before the move is asked for.
+        Refused (`DriverError`, `PlanError`; nothing changed) while another reassignment runs, if a target broker is
+        not alive, and if the plan names log directories. The throttle is set on every live broker, for every replica
+        that moves except those of the ``unthrottled`` partitions (and for all replicas of the ``wildcard`` topics). It
+        is in force on all brokers before the move is requested.
         """
         if self._asked:
             raise DriverError("this driver has carried out a plan already; make another for the next")
@@ -134,25 +134,24 @@ class Driver:
         timeout_s: float,
         interval_s: float = 0.5,
     ) -> MoveProgress:
-        """Look every ``interval_s`` until the move is done, and return what was seen.
+        """Poll every ``interval_s`` until the move is done, and return its progress.
 
-        Done: none of the partitions is listed as being reassigned, and each one's replicas are its target,
-        all in sync, and the old replicas' logs are gone from the brokers that lost them. Where a move copies nothing,
-        because storage is shared, it is done when the target leads. ``on_poll`` is
-        called at each look; what it raises ends the following and is raised as it is. A look without an answer is not
-        the end. A broker that was not alive when the throttle was set is given its rate once it is.
+        Done: the controller lists none of the partitions, the replicas of each are its target and in sync, and the
+        old replicas' logs are gone from their brokers. A move on shared storage copies nothing; it is done when the
+        target leads. ``on_poll`` is called at each poll; an exception from it ends `follow`. A poll without an answer
+        is repeated. A broker that was dead when the throttle was set gets its rate once it is alive.
 
-        Raises `DriverError` saying what was missing at the deadline, what the cluster refused to tell, or, when
-        everything else has arrived, which topics were deleted meanwhile. One of the same name that was made since is
-        another topic, by its id, and is waited for no longer; an event says so at once.
+        Raises `DriverError` naming what was missing at the deadline, which request the cluster refused, or, if
+        everything else has arrived, which topics were deleted meanwhile. A topic of the same name that was created
+        since is another topic, by its id: `follow` does not wait for it, and an event reports it at once.
         """
         if not self._asked:
             raise DriverError("nothing to follow: execute a plan first")
         seen = _Observations()
         deadline = time.monotonic() + timeout_s
-        # The deadline is one of this loop's own: a timeout of whatever `on_poll` waits for is not the move's.
+        # The loop checks the deadline itself: a timeout within `on_poll` is not a timeout of the move.
         missing = wait_for(
-            lambda: self._look(seen, on_poll),
+            lambda: self._poll_once(seen, on_poll),
             lambda missing: not missing or time.monotonic() >= deadline,
             math.inf,
             interval_s,
@@ -163,7 +162,7 @@ class Driver:
             raise DriverError(f"the move is not done after {timeout_s:g} s:\n  " + "\n  ".join(missing[:_SHOWN] + more))
         if seen.gone:
             raise DriverError(
-                f"topics that were being moved have been deleted: {', '.join(map(seen.told, sorted(seen.gone)))}; "
+                f"topics that were being moved have been deleted: {', '.join(map(seen.name, sorted(seen.gone)))}; "
                 f"what was moved of other topics has arrived"
             )
         timeline = MoveProgress(
@@ -177,18 +176,18 @@ class Driver:
         return timeline
 
     def change_rate(self, throttle_bytes_per_s: int) -> None:
-        """Give the throttle another rate while the move goes on; returns once every broker shows it.
+        """Change the throttle's rate while the move runs; return once every broker reports it.
 
-        To be called from where `follow` calls back, not from another thread.
+        Call it from `on_poll`, not from another thread.
         """
         self.throttle.change_rate(throttle_bytes_per_s, self._in_force_timeout_s)
 
     def override(self, targets: Mapping[TopicPartition, Sequence[int]]) -> None:
-        """Give partitions of the plan another target while they move (KIP-455); `follow` waits for that one then.
+        """Change the target of partitions of the plan while they move (KIP-455); `follow` then waits for the new one.
 
-        The throttle lists the new adding replicas before they are asked for. Raises `DriverError` (nothing changed)
-        for a partition that is not of the plan, `ReassignmentError` for those that the controller refuses: they keep
-        the target they had.
+        The throttle covers the new adding replicas before the request. Raises `DriverError` (nothing changed) for a
+        partition outside the plan, and `ReassignmentError` for those that the controller refuses: they keep their
+        target.
         """
         known = {move.tp for move in self._moves}
         unknown = sorted(set(targets) - known)
@@ -198,7 +197,7 @@ class Driver:
             )
         states = self._admin.partitions(sorted({tp.topic for tp in targets}))
         new = {tp: PartitionMove.between(tp, states[tp].replicas, tuple(target)) for tp, target in targets.items()}
-        if self.throttle.rate_bytes_per_s is not None:
+        if self.throttle.throttle_bytes_per_s is not None:
             self.throttle.extend([move for move in new.values() if move.adding], self._in_force_timeout_s)
         refused: Collection[TopicPartition] = ()
         try:
@@ -211,7 +210,7 @@ class Driver:
         self._on_event("move.overridden", "move", {"partitions": len(new)})
 
     def cancel(self, tps: Collection[TopicPartition] | None = None) -> int:
-        """Cancel what has not arrived, of these partitions of the plan or of all, and return how many that was."""
+        """Cancel the reassignments in flight, of these partitions of the plan or of all, and return their number."""
         self._require(Capability.CANCELS_REASSIGNMENTS, "cancelling a move")
         running = self._admin.reassignments(sorted({move.tp.topic for move in self._moves}))
         wanted = {move.tp for move in self._moves} if tps is None else set(tps)
@@ -243,8 +242,8 @@ class Driver:
             raise DriverError(f"brokers {dead} are targets of the plan but not alive; live are {sorted(live)}")
         return todo
 
-    def _look(self, seen: "_Observations", on_poll: Callable[[Poll], None] | None) -> list[str]:
-        """Look once, and say what is missing."""
+    def _poll_once(self, seen: "_Observations", on_poll: Callable[[Poll], None] | None) -> list[str]:
+        """Poll once, and return what is missing."""
         try:
             listed, states = self._ask()
         except UnreachableError as error:
@@ -258,15 +257,14 @@ class Driver:
         poll = seen.add(self._moves, listed, states, self._in_flight(listed, states))
         if on_poll is not None:
             on_poll(poll)
-        # Gone is what two looks have not found: one broker may be behind with its metadata.
+        # A topic is gone if two polls have not found it: one broker's metadata may be behind.
         existing = {tp.topic for tp in states}
         gone = {move.tp.topic for move in self._moves} - existing
         there = [
             move for move in self._moves if move.tp.topic in existing or move.tp.topic not in seen.gone | seen.again
         ]
         seen.gone = gone
-        # The logs of the losing brokers are asked for only once nothing else is missing: that is the dear
-        # question.
+        # The log directories are requested only once nothing else is missing: that request is expensive.
         if Capability.MOVES_DATA not in self._able:
             return not_led(there, states)
         return not_placed(there, listed, states) or self._not_removed(there)
@@ -274,7 +272,7 @@ class Driver:
     def _in_flight(
         self, listed: Mapping[TopicPartition, Reassignment], states: Mapping[TopicPartition, PartitionState]
     ) -> int:
-        """How many partitions have not arrived, as far as one look tells."""
+        """Return how many partitions have not arrived."""
         if Capability.LISTS_REASSIGNMENTS in self._able:
             return in_flight(self._moves, listed)
         return len(not_led(self._moves, states))
@@ -283,7 +281,7 @@ class Driver:
         require([capability], self._able, what, "this cluster")
 
     def _made_again(self, states: Mapping[TopicPartition, PartitionState]) -> set[str]:
-        """The topics whose names are those of this plan, and which are others."""
+        """Return the topics of this plan that were deleted and created again."""
         return {tp.topic for tp, state in states.items() if is_recreated(self._topic_ids.get(tp.topic), state.topic_id)}
 
     def _ask(self) -> tuple[dict[TopicPartition, Reassignment], dict[TopicPartition, PartitionState]]:
@@ -333,12 +331,12 @@ class _Observations:
     trace: list[TraceEntry] = field(default_factory=list)
     last: dict[TopicPartition, TraceEntry] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
-    """The topics that the last look has not found."""
+    """Topics that the last poll has not found."""
     again: set[str] = field(default_factory=set)
-    """Of them those that are there again, as others."""
+    """Topics that were deleted and created again."""
 
-    def told(self, topic: str) -> str:
-        """A topic that is gone, in words."""
+    def name(self, topic: str) -> str:
+        """Return the name of a deleted topic, for a message."""
         return f"{topic} (made again since)" if topic in self.again else topic
 
     def add(

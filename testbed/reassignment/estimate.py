@@ -1,7 +1,7 @@
-"""Which throttle a move needs, and how long it takes with it. Pure, but for `observe`.
+"""The throttle that a move needs, and how long the move takes with it. Pure, except `observe`.
 
-The model (`testbed.throttle.duration`) says how long a move takes under a quota. Here it is turned around: from a
-deadline or from a share of the NIC to the throttle; and what cannot be is refused, with what can.
+The model (`testbed.throttle.duration`) says how long a move takes under a quota. This module inverts it: from a
+deadline or a share of the NIC to the throttle. It refuses an impossible goal and names a possible one.
 """
 
 import math
@@ -19,13 +19,13 @@ from testbed.units import format_byte_rate, format_duration
 WIRE = 1.062
 """Bytes on the NIC for each byte of a log: headers of Kafka, TCP/IP and Ethernet (docs/throttle-bound.md)."""
 MARGIN = 1.1
-"""A move takes up to a tenth longer than the model: a quota holds back whole responses, so it is not quite used up."""
+"""A move takes up to a tenth longer than the model: a quota delays whole responses, so a part of it stays unused."""
 _LUMPY_BELOW = 1_000_000
 _SHOWN = 8
 
 
 class InfeasibleError(TestbedError):
-    """What was asked for cannot be: ``why``, and what could be (seconds, or a share of the NIC) if anything."""
+    """The goal is impossible: ``why``, and which goal is possible (seconds, or a share of the NIC), if any."""
 
     exit_code = 1
 
@@ -36,7 +36,7 @@ class InfeasibleError(TestbedError):
 
 @dataclass(frozen=True, slots=True)
 class ClusterLoad:
-    """What a plan copies on a cluster, and what the cluster does meanwhile; rates in B/s, by broker."""
+    """The bytes that a plan copies, and the cluster's traffic meanwhile; rates in B/s, by broker."""
 
     copies: tuple[Copy, ...]
     total_partitions: int
@@ -44,20 +44,20 @@ class ClusterLoad:
     produced_bytes_per_s: Mapping[int, float]
     received_bytes_per_s: Mapping[int, float]
     sent_bytes_per_s: Mapping[int, float]
-    """To followers; what consumers read cannot be seen over the Admin API."""
+    """To followers; the Admin API does not report what consumers read."""
     measured_s: float
     cautions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerEstimate:
-    """One broker in one direction under the throttle; ``room_bytes_per_s`` is what its NIC leaves for it, if known."""
+    """One broker direction under the throttle; ``room_bytes_per_s`` is what its NIC leaves for the move, if known."""
 
     share: Share
     quota_bytes_per_s: float
     seconds: float
     room_bytes_per_s: float | None
-    binds: bool
+    is_bottleneck: bool
 
     @property
     def limited_by_nic(self) -> bool:
@@ -67,7 +67,7 @@ class BrokerEstimate:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleEstimate:
-    """A throttle in B/s and the seconds that the move takes with it: by the model, and at most."""
+    """A throttle in B/s, and the seconds that the move takes with it: by the model, and at most."""
 
     throttle_bytes_per_s: int
     seconds: float
@@ -81,7 +81,7 @@ class ThrottleEstimate:
 def for_deadline(observed: ClusterLoad, deadline_s: float, nic_bps: int | None = None) -> ThrottleEstimate:
     """Return the lowest throttle that meets the deadline, a tenth of its time kept in hand. Raises `InfeasibleError`.
 
-    Without the NIC's rate nothing says that the network can carry it.
+    Without the NIC's rate the estimate does not check whether the network can carry it.
     """
     found = shares(observed.copies)
     quota = math.ceil(round(throttle_for(found, deadline_s / MARGIN), 3))  # a rounding error is no byte more
@@ -89,25 +89,25 @@ def for_deadline(observed: ClusterLoad, deadline_s: float, nic_bps: int | None =
     lacking = [share for share in found if share.bytes and rooms.get(_key(share), math.inf) < quota]
     if lacking:
         shortest_s = MARGIN * max(share.seconds(rooms[_key(share)]) for share in lacking)
-        worst = min(lacking, key=lambda share: rooms[_key(share)] - share.keepup_bytes_per_s)
+        worst = min(lacking, key=lambda share: rooms[_key(share)] - share.inbound_bytes_per_s)
         why = (
             f"in {_time(deadline_s)} {_where(worst)} needs a throttle of {_rate(quota)}, "
             f"and its NIC leaves {_rate(rooms[_key(worst)])} for it"
         )
         if math.isinf(shortest_s):
-            incoming = f"{_rate(worst.keepup_bytes_per_s)} of what is written takes all of that"
+            incoming = f"{_rate(worst.inbound_bytes_per_s)} of what is written takes all of that"
             raise InfeasibleError(f"{why}; {incoming}, so it never makes progress", "no deadline can be met")
         raise InfeasibleError(why, f"{_time(shortest_s)} can", deadline_s=shortest_s)
     return _estimate(observed, found, quota, nic_bps)
 
 
 def for_share(observed: ClusterLoad, share: float, nic_bps: int) -> ThrottleEstimate:
-    """Return the throttle that is this share (0 to 1) of the NIC, headers counted. Raises `InfeasibleError`."""
+    """Return the estimate for a throttle of this share (0 to 1) of the NIC, with headers. Raises `InfeasibleError`."""
     return for_rate(observed, int(share * _carried(nic_bps)), nic_bps)
 
 
 def for_rate(observed: ClusterLoad, throttle_bytes_per_s: int, nic_bps: int | None = None) -> ThrottleEstimate:
-    """Return what a throttle that is given leads to. Raises `InfeasibleError` when the move never ends with it."""
+    """Return the estimate for a given throttle. Raises `InfeasibleError` if the move never ends with it."""
     found = shares(observed.copies)
     estimate = _estimate(observed, found, throttle_bytes_per_s, nic_bps)
     if math.isinf(estimate.seconds):
@@ -116,9 +116,9 @@ def for_rate(observed: ClusterLoad, throttle_bytes_per_s: int, nic_bps: int | No
 
 
 def observe(admin: AdminApi, plan: Plan, measure_s: float, pauses: PollClock | None = None) -> ClusterLoad:
-    """Look at a cluster for so many seconds: what the plan copies, and what is written meanwhile.
+    """Return what a plan copies, and the load of the cluster over ``measure_s`` seconds.
 
-    Raises `PlanError` when the plan does not fit the cluster, or runs already; `KafkaError`.
+    Raises `PlanError` if the plan does not fit the cluster or a reassignment runs already, and `KafkaError`.
     """
     running = admin.reassignments()
     if running:
@@ -139,14 +139,16 @@ def observe(admin: AdminApi, plan: Plan, measure_s: float, pauses: PollClock | N
     found = observed(todo, states, measure(admin, live, measure_s, pauses=pauses))
     lists = admin.topics_configs(plan.topics(), [LEADER_REPLICAS, FOLLOWER_REPLICAS])
     whole = [topic for topic, keys in lists.items() if EVERY_REPLICA in keys.values()]
-    cautions = [f"topic {topic} lists every replica (*): the others' keep-up is not in the estimate" for topic in whole]
+    cautions = [
+        f"topic {topic} lists every replica (*): the other replicas' traffic is not in the estimate" for topic in whole
+    ]
     return replace(found, cautions=(*found.cautions, *cautions))
 
 
 def observed(
     todo: tuple[PartitionMove, ...], states: Mapping[TopicPartition, PartitionState], readings: tuple[LogSizes, ...]
 ) -> ClusterLoad:
-    """Put together what was read of a cluster."""
+    """Return the load of a cluster from its metadata and readings of log sizes."""
     last = readings[-1].logs
     led = {tp: state.leader for tp, state in states.items() if state.leader in last}
     written = {tp: growth(readings, leader, tp) for tp, leader in led.items() if leader is not None}
@@ -181,10 +183,11 @@ def _estimate(observed: ClusterLoad, found: tuple[Share, ...], quota: int, nic_b
     rooms = _rooms(observed, found, nic_bps)
     times = {_key(share): share.seconds(min(quota, rooms.get(_key(share), math.inf))) for share in found}
     slowest = max(times.values(), default=0.0)
-    # Of equal ones the model's order decides, as it does among those that never end.
-    binds = bottleneck([share for share in found if times[_key(share)] == slowest], quota) if found else None
+    # Among equal ones the order of the model decides, and also among those that never end.
+    slowest_share = bottleneck([share for share in found if times[_key(share)] == slowest], quota) if found else None
     lines = tuple(
-        BrokerEstimate(share, quota, times[_key(share)], rooms.get(_key(share)), share == binds) for share in found
+        BrokerEstimate(share, quota, times[_key(share)], rooms.get(_key(share)), share == slowest_share)
+        for share in found
     )
     cautions = list(observed.cautions)
     if 0 < quota < _LUMPY_BELOW:
@@ -192,7 +195,7 @@ def _estimate(observed: ClusterLoad, found: tuple[Share, ...], quota: int, nic_b
             "below 1MB/s one batch of `replica.fetch.max.bytes` (1 MiB) takes seconds: the rate comes in lumps"
         )
     cautions += [
-        f"{_where(line.share)}: the NIC leaves {_rate(line.room_bytes_per_s or 0)}, less than the throttle: it binds"
+        f"{_where(line.share)}: the NIC leaves {_rate(line.room_bytes_per_s or 0)}, less than the throttle"
         for line in lines
         if line.limited_by_nic and line.share.bytes
     ]
@@ -213,14 +216,14 @@ def _kip73(observed: ClusterLoad, quota: int) -> float:
 
 
 def _never(estimate: ThrottleEstimate, nic_bps: int | None) -> InfeasibleError:
-    worst = next(line for line in estimate.lines if line.binds)
+    worst = next(line for line in estimate.lines if line.is_bottleneck)
     share = worst.share
     limit = f"its NIC leaves {_rate(worst.room_bytes_per_s or 0)}" if worst.limited_by_nic else "which is the quota"
     why = (
-        f"never makes progress: {_where(share)} {_rate(share.keepup_bytes_per_s)} come in "
+        f"never makes progress: {_where(share)} {_rate(share.inbound_bytes_per_s)} come in "
         f"(what is written, once for each listed replica), at or above {_rate(estimate.throttle_bytes_per_s)}, {limit}"
     )
-    needed = max(line.share.keepup_bytes_per_s for line in estimate.lines if line.share.bytes)
+    needed = max(line.share.inbound_bytes_per_s for line in estimate.lines if line.share.bytes)
     instead = f"a throttle must be above {_rate(needed)}"
     if nic_bps is None:
         return InfeasibleError(why, instead)
@@ -237,7 +240,7 @@ def _never(estimate: ThrottleEstimate, nic_bps: int | None) -> InfeasibleError:
 
 
 def _rooms(observed: ClusterLoad, found: tuple[Share, ...], nic_bps: int | None) -> dict[tuple[int, str], float]:
-    """What each NIC leaves for throttled traffic, B/s of logs: its rate less what it carries that is not listed."""
+    """Return what each NIC leaves for throttled traffic, in B/s of logs: its rate less its other traffic."""
     if nic_bps is None:
         return {}
     rooms = {}
@@ -263,10 +266,8 @@ def _where(share: Share) -> str:
 
 
 def _rate(bytes_per_s: float) -> str:
-
     return format_byte_rate(bytes_per_s, 4)
 
 
 def _time(seconds: float) -> str:
-
     return format_duration(seconds)

@@ -15,7 +15,7 @@ from testbed.throttle.duration import Copy, Direction
 
 
 class LogSizes(NamedTuple):
-    """The logs of some brokers: bytes of each replica, and when each broker said so (monotonic seconds)."""
+    """The log sizes of some brokers: bytes of each replica, and when each broker reported them (monotonic seconds)."""
 
     logs: Mapping[int, Mapping[TopicPartition, int]]
     at_s: Mapping[int, float]
@@ -23,7 +23,7 @@ class LogSizes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PollClock:
-    """The clock, and how to wait; another one in tests."""
+    """The clock and the sleep of a monitor; tests pass another one."""
 
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -32,7 +32,7 @@ class PollClock:
 def read_sizes(
     admin: AdminApi, brokers: Iterable[int], topics: Sequence[str] | None = None, clock: PollClock | None = None
 ) -> LogSizes:
-    """Ask each broker for its logs, of these topics or of all (None). Raises `KafkaError`."""
+    """Return the log sizes of each broker, of these topics or of all (None). Raises `KafkaError`."""
     now = (clock or PollClock()).clock
     logs: dict[int, dict[TopicPartition, int]] = {}
     at_s: dict[int, float] = {}
@@ -45,10 +45,10 @@ def read_sizes(
 
 
 def growth(readings: Sequence[LogSizes], broker: int, tp: TopicPartition) -> float:
-    """By how many bytes a second one replica's log grew.
+    """Return by how many bytes a second one replica's log grew.
 
-    An interval in which it shrank, because old segments were deleted, does not count; with no other there is no
-    rate to tell, and 0 is returned.
+    An interval in which the log shrank, because old segments were deleted, does not count; without another the rate
+    is 0.
     """
     grown, spent_s = 0.0, 0.0
     for before, after in itertools.pairwise(readings):
@@ -69,7 +69,7 @@ def measure(
     topics: Sequence[str] | None = None,
     pauses: PollClock | None = None,
 ) -> tuple[LogSizes, ...]:
-    """Read the sizes ``readings`` times, evenly over so many seconds. Raises `KafkaError`."""
+    """Return ``readings`` readings of the log sizes, spread evenly over ``seconds``. Raises `KafkaError`."""
     pauses = pauses or PollClock()
     begun_s = pauses.clock()
     found = [read_sizes(admin, brokers, topics, pauses)]
@@ -85,7 +85,7 @@ BrokerDirection = tuple[int, Direction]
 
 @dataclass(frozen=True, slots=True)
 class MovingPartition:
-    """One partition that is being reassigned. ``lacking`` are the adding replicas that are not in sync yet."""
+    """One partition in reassignment. ``lacking`` are the adding replicas that are not in sync yet."""
 
     tp: TopicPartition
     leader: int | None
@@ -96,7 +96,7 @@ class MovingPartition:
 def moving(
     listed: Mapping[TopicPartition, Reassignment], states: Mapping[TopicPartition, PartitionState]
 ) -> tuple[MovingPartition, ...]:
-    """Return what is being reassigned, in order; a partition that no longer exists is left out."""
+    """Return the partitions in reassignment, in order, without those that no longer exist."""
     return tuple(
         MovingPartition(
             tp,
@@ -110,7 +110,7 @@ def moving(
 
 
 def lag_bytes(moves: Iterable[MovingPartition], sizes: LogSizes) -> int:
-    """Return what the adding replicas lack, summed; one that is not there yet lacks all that its leader has."""
+    """Return how many bytes all adding replicas lack; one that does not exist yet lacks its leader's whole log."""
     total = 0
     for move in moves:
         whole = _size(sizes, move.leader, move.tp)
@@ -119,10 +119,10 @@ def lag_bytes(moves: Iterable[MovingPartition], sizes: LogSizes) -> int:
 
 
 def passed(moves: Iterable[MovingPartition], before: LogSizes, after: LogSizes) -> dict[BrokerDirection, float]:
-    """Return the bytes between two readings that the quotas count, by broker and direction.
+    """Return the bytes that the quotas count between two readings, by broker direction.
 
-    ``moves`` are those of the earlier reading: a replica that has caught up since has received what it received. The
-    leader's quota counts what its followers in sync fetch, too; these receive as much as the leader's log grows by.
+    ``moves`` are those of the earlier reading, so the bytes of a replica that has caught up since count too. The
+    leader's quota also counts in-sync replication traffic: each follower fetches as much as the leader's log grows by.
     """
     found: dict[BrokerDirection, float] = {}
 
@@ -144,7 +144,7 @@ def passed(moves: Iterable[MovingPartition], before: LogSizes, after: LogSizes) 
 def copies(
     moves: Iterable[MovingPartition], sizes: LogSizes, inbound: Mapping[TopicPartition, float]
 ) -> tuple[Copy, ...]:
-    """Return what is left as the model takes it: one copy for each replica that lacks something; ``inbound`` in B/s."""
+    """Return what is left to copy, for the model: one copy for each lacking replica; ``inbound`` in B/s."""
     found = []
     for move in moves:
         if move.leader is None:

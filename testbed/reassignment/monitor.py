@@ -32,7 +32,7 @@ from testbed.throttle.duration import Direction, Share, shares
 
 @dataclass(frozen=True, slots=True)
 class BrokerRate:
-    """What passes through one broker one way as its quota counts it, mean of the last 11 s; and the quota in force."""
+    """The traffic of one broker direction that its quota counts, as a mean over 11 s; and the quota in force."""
 
     broker: int
     direction: Direction
@@ -42,7 +42,7 @@ class BrokerRate:
 
 @dataclass(frozen=True, slots=True)
 class MonitorReading:
-    """One look at all that moves. ``copied_bytes`` since the first look; rates need a second one."""
+    """One reading of all running reassignments. ``copied_bytes`` since the first reading; rates need a second one."""
 
     at_s: float
     partitions: int
@@ -51,26 +51,26 @@ class MonitorReading:
     copied_bytes: int
     rates: tuple[BrokerRate, ...]
     remaining: RemainingTime | None
-    stuck: Stall | None
+    stall: Stall | None
     too_low: tuple[Share, ...]
-    """Where what is written takes the whole quota: no progress there, whatever is waited."""
+    """Broker directions where inbound traffic takes the whole quota: there the move never makes progress."""
     unthrottled: tuple[TopicPartition, ...]
     silent: tuple[int, ...]
-    """Brokers that did not answer; what they had at the last look is taken for what they have."""
+    """Brokers that did not answer; their last known log sizes stand in."""
 
     @property
     def done(self) -> bool:
-        """Whether nothing is being reassigned any more."""
+        """Whether the controller lists no reassignment any more."""
         return self.partitions == self.partitions_done
 
     @property
     def lowest_quota(self) -> int | None:
-        """The lowest rate in force of those that something passes through; None when nothing is throttled."""
+        """The lowest quota in force on broker directions with traffic; None if there is no quota."""
         return min((rate.quota_bytes_per_s for rate in self.rates if rate.quota_bytes_per_s is not None), default=None)
 
 
 class Monitor:
-    """Follows whatever is being reassigned, until nothing is. Not for use from several threads."""
+    """Follows all running reassignments of a cluster. Not for use from several threads."""
 
     def __init__(self, admin: AdminApi, patience_s: float, pauses: PollClock | None = None) -> None:
         self._admin = admin
@@ -79,18 +79,18 @@ class Monitor:
         self._pace = Pace()
         self._seen: set[TopicPartition] = set()
         self._asked: set[tuple[TopicPartition, tuple[int, ...]]] = set()
-        """What was under way at the last look: each partition with the replicas that were being added to it."""
+        """The reassignments of the last reading: each partition with its adding replicas."""
         self._moves: tuple[MovingPartition, ...] = ()
         self._history: deque[tuple[LogSizes, dict[BrokerDirection, float]]] = deque()
         self._copied = 0.0
 
-    def look(self) -> MonitorReading:
-        """Look once. Raises `UnreachableError` when nobody answers, and `KafkaError`."""
+    def read(self) -> MonitorReading:
+        """Return one reading. Raises `UnreachableError` if no broker answers, and `KafkaError`."""
         listed = self._admin.reassignments()
         topics = sorted({tp.topic for tp in listed} | {move.tp.topic for move in self._moves})
         moves = moving(listed, existing_partitions(self._admin, topics))
         asked = {(tp, running.adding) for tp, running in listed.items()}
-        if not asked <= self._asked:  # something was asked for: what was seen before says nothing of it
+        if not asked <= self._asked:  # a new request: earlier readings do not apply to it
             self.restart()
         self._asked = asked
         self._seen |= set(listed)
@@ -117,7 +117,7 @@ class Monitor:
         )
 
     def restart(self) -> None:
-        """Judge the pace anew: the throttle was changed, or more is being moved."""
+        """Forget the pace so far: the throttle was changed, or another move was started."""
         self._detector.restart()
         self._pace.restart()
 
@@ -139,7 +139,7 @@ class Monitor:
         return LogSizes(logs, at_s), tuple(silent)
 
     def _remember(self, sizes: LogSizes) -> None:
-        """Keep what the rates over the quota's window are computed from."""
+        """Keep the log sizes from which the rates over the quota window follow."""
         between = passed(self._moves, self._history[-1][0], sizes) if self._history else {}
         self._copied += sum(grown for (_broker, direction), grown in between.items() if direction == "receive")
         self._history.append((sizes, between))
@@ -169,10 +169,10 @@ class Monitor:
     def _quota(self, broker: int, direction: Direction) -> int | None:
         key = LEADER_RATE if direction == "transmit" else FOLLOWER_RATE
         try:
-            told = self._admin.broker_configs(broker, [key]).in_force(key)
+            quota = self._admin.broker_configs(broker, [key]).in_force(key)
         except UnreachableError:
             return None
-        return None if told is None else int(told)
+        return None if quota is None else int(quota)
 
     def _too_low(
         self, moves: Sequence[MovingPartition], sizes: LogSizes, rates: Sequence[BrokerRate]
@@ -183,7 +183,7 @@ class Monitor:
         found = []
         for share in shares(copies(moves, sizes, inbound)):
             quota = quotas.get((share.broker, share.direction))
-            if quota is not None and share.bytes and share.keepup_bytes_per_s >= quota:
+            if quota is not None and share.bytes and share.inbound_bytes_per_s >= quota:
                 found.append(share)
         return tuple(found)
 

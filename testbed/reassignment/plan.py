@@ -1,4 +1,4 @@
-"""A reassignment's plan: where each partition's replicas shall be. Pure.
+"""A reassignment plan: the target replicas of each partition. Pure.
 
 The file format is that of ``kafka-reassign-partitions``.
 """
@@ -30,7 +30,7 @@ class Plan:
     """The target replicas of each partition, the preferred leader first.
 
     ``log_dirs`` holds a folder for each target replica (``any`` where it does not matter), for the partitions
-    of which the file says something.
+    for which the file has folders.
     """
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
@@ -38,7 +38,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str, source: str = "<plan>") -> "Plan":
-        """Read a plan; `PlanError` lists every mistake with its field."""
+        """Return the plan in a JSON text. Raises `PlanError` with every mistake and its field."""
         try:
             document = json.loads(text, object_pairs_hook=_without_duplicates)
         except json.JSONDecodeError as error:
@@ -52,7 +52,7 @@ class Plan:
         return plan
 
     def to_json(self) -> str:
-        """Write the plan, its partitions in order."""
+        """Return the plan as JSON, its partitions in order."""
         partitions = []
         for tp, replicas in sorted(self.targets.items()):
             entry: dict[str, Any] = {
@@ -75,9 +75,9 @@ class Plan:
 
 
 def moves(plan: Plan, state: Mapping[TopicPartition, PartitionState]) -> tuple[PartitionMove, ...]:
-    """Return what the plan changes, in order; a mere change of the preferred leader is a change.
+    """Return the changes of a plan, in order; another preferred leader alone is a change.
 
-    Raises `PlanError` naming the partitions that the cluster does not have.
+    Raises `PlanError` naming partitions that the cluster does not have.
     """
     unknown = sorted(set(plan.targets) - set(state))
     if unknown:

@@ -18,7 +18,7 @@ Racks = Mapping[int, str | None]
 
 
 class Placement:
-    """An assignment being changed. Only brokers of `racks` receive replicas; one without a rack is a rack by itself."""
+    """An assignment while a planner changes it. Only brokers of `racks` receive replicas."""
 
     def __init__(self, assignment: Assignment, racks: Racks) -> None:
         self.replicas: dict[TopicPartition, list[int]] = {tp: list(r) for tp, r in sorted(assignment.items())}
@@ -29,9 +29,9 @@ class Placement:
         self.led = Counter(replicas[0] for replicas in self.replicas.values() if replicas)
 
     def crowding(self, tp: TopicPartition, broker: int, without: int | None = None) -> int:
-        """How many replicas of a partition beyond its fair share a rack would hold with one on this broker, too.
+        """Return how many replicas beyond its fair share a broker's rack would hold with one more on this broker.
 
-        0 is no crowding. `without` is a replica that would go.
+        `without` is a replica that the change removes.
         """
         others = [other for other in self.replicas[tp] if other != without]
         share = math.ceil((len(others) + 1) / self._racks)
@@ -39,29 +39,29 @@ class Placement:
         return max(0, mine - share)
 
     def crowded(self, tp: TopicPartition) -> bool:
-        """Whether some rack holds more than its fair share of a partition's replicas."""
+        """Return whether a rack holds more than its fair share of a partition's replicas."""
         held = Counter(self._rack[broker] for broker in self.replicas[tp] if broker in self._rack)
         return bool(held) and max(held.values()) > math.ceil(len(self.replicas[tp]) / self._racks)
 
     def best(self, tp: TopicPartition, without: int | None = None, among: Iterable[int] | None = None) -> int | None:
-        """The broker for one more replica: least crowding first, then fewest replicas, then the lowest id."""
+        """Return the broker for one more replica: least crowding first, then fewest replicas, then the lowest id."""
         free = [broker for broker in (among or self.brokers) if broker not in self.replicas[tp]]
         return min(free, key=lambda b: (self.crowding(tp, b, without), self.count[b], b), default=None)
 
     def add(self, tp: TopicPartition, broker: int) -> None:
-        """Put one more replica at the end."""
+        """Append a replica."""
         self.replicas[tp].append(broker)
         self.count[broker] += 1
         if len(self.replicas[tp]) == 1:
             self.led[broker] += 1
 
     def remove(self, tp: TopicPartition, broker: int) -> None:
-        """Take a replica away."""
+        """Remove a replica."""
         self._reorder(tp, [other for other in self.replicas[tp] if other != broker])
         self.count[broker] -= 1
 
     def replace(self, tp: TopicPartition, old: int, new: int) -> None:
-        """Put a replica where another was, its place in the order included."""
+        """Replace a replica by another, at the same position."""
         self._reorder(tp, [new if broker == old else broker for broker in self.replicas[tp]])
         self.count[old] -= 1
         self.count[new] += 1
@@ -71,7 +71,7 @@ class Placement:
         self._reorder(tp, [broker, *(other for other in self.replicas[tp] if other != broker)])
 
     def changed(self, before: Assignment) -> dict[TopicPartition, Replicas]:
-        """The partitions that no longer lie as they did."""
+        """Return the partitions whose replicas differ from those before."""
         now = {tp: tuple(replicas) for tp, replicas in self.replicas.items()}
         return {tp: replicas for tp, replicas in now.items() if replicas != before[tp]}
 
@@ -85,7 +85,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class PlanCost:
-    """What a plan will do: how many partitions of how many, replicas and bytes copied, leaders moved."""
+    """The cost of a plan: partitions that change (`of` how many), replicas and bytes to copy, leaders that move."""
 
     partitions: int
     of: int
@@ -100,7 +100,7 @@ class PlanCost:
 
 
 def cost(plan: Plan, assignment: Assignment, sizes: Mapping[TopicPartition, int]) -> PlanCost:
-    """What a plan costs; `sizes` are bytes of one replica, 0 where a partition is not given."""
+    """Return the cost of a plan; `sizes` are bytes of one replica, 0 for partitions without a size."""
     moves = [PartitionMove.between(tp, assignment[tp], target) for tp, target in plan.targets.items()]
     return PlanCost(
         partitions=len(moves),
@@ -112,9 +112,9 @@ def cost(plan: Plan, assignment: Assignment, sizes: Mapping[TopicPartition, int]
 
 
 def drain(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Plan:
-    """Every replica off the brokers that leave.
+    """Return the plan that moves every replica off the leaving brokers.
 
-    Raises `PlanError` when one of them is not known, or too few are left for some partition.
+    Raises `PlanError` if a broker is unknown, or if too few brokers remain for a partition.
     """
     known = {*racks, *(broker for replicas in assignment.values() for broker in replicas)}
     unknown = sorted(set(leaving) - known)
@@ -133,9 +133,9 @@ def drain(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Pla
 
 
 def add(assignment: Assignment, racks: Racks, joining: Collection[int]) -> Plan:
-    """Give the brokers that join their fair share of replicas and of leaders, from those that have most.
+    """Return the plan that gives joining brokers their fair share of replicas and leaders, from the fullest brokers.
 
-    Raises `PlanError` when one that joins is not known.
+    Raises `PlanError` if a joining broker is unknown.
     """
     unknown = sorted(set(joining) - set(racks))
     if unknown:
@@ -149,7 +149,7 @@ def add(assignment: Assignment, racks: Racks, joining: Collection[int]) -> Plan:
 
 
 def spread(assignment: Assignment, racks: Racks) -> Plan:
-    """Every partition over as many racks as there are, every broker its fair share of replicas and leaders."""
+    """Return the plan that spreads partitions over all racks, and replicas and leaders evenly over the brokers."""
     unknown = {broker for replicas in assignment.values() for broker in replicas} - set(racks)
     start = _without(assignment, racks, unknown)
     placement = Placement(start, racks)
@@ -161,9 +161,9 @@ def spread(assignment: Assignment, racks: Racks) -> Plan:
 
 
 def change_factor(assignment: Assignment, racks: Racks, factor: int) -> Plan:
-    """Give every partition `factor` replicas: new ones where fewest are, the last ones of the fullest brokers go.
+    """Return the plan that gives every partition `factor` replicas.
 
-    Raises `PlanError` when there are not that many brokers.
+    New replicas go to the emptiest brokers; the fullest brokers lose theirs. Raises `PlanError` with too few brokers.
     """
     if factor < 1:
         raise PlanError("plan", [f"replication factor {factor}: must be 1 or more"])
@@ -171,7 +171,7 @@ def change_factor(assignment: Assignment, racks: Racks, factor: int) -> Plan:
     placement = Placement(assignment, racks)
     for tp, replicas in assignment.items():
         while len(placement.replicas[tp]) > factor:
-            # Never the first that lives: nothing needs to be led elsewhere for a replica to go.
+            # Never the first live one: no leader has to move for a replica to go.
             there = placement.replicas[tp]
             leader = next((broker for broker in there if broker in racks), there[0])
             placement.remove(tp, max((b for b in there if b != leader), key=lambda b: (_rank(placement, tp, b), b)))
@@ -183,7 +183,7 @@ def change_factor(assignment: Assignment, racks: Racks, factor: int) -> Plan:
 
 
 def _rank(placement: Placement, tp: TopicPartition, broker: int) -> tuple[bool, int, int]:
-    """How gladly a replica is given up: on a broker that is not there, in a crowded rack, on a full broker."""
+    """Return the order of removal: replicas on missing brokers, in crowded racks, on full brokers."""
     absent = broker not in placement.brokers
     return absent, 0 if absent else placement.crowding(tp, broker, without=broker), placement.count[broker]
 
@@ -226,7 +226,7 @@ def _level(placement: Placement, receivers: Collection[int]) -> None:
 
 
 def _giver(placement: Placement, new: int, fair: int, offers: "_Offers") -> tuple[TopicPartition, int] | None:
-    """A replica of the fullest broker possible that may lie on `new` as well; a follower before a leader."""
+    """Return a replica of the fullest broker that `new` may take over; followers before leaders."""
     for old in sorted(placement.brokers, key=lambda b: (-placement.count[b], b)):
         if placement.count[old] <= max(fair, placement.count[new] + 1):
             return None
@@ -237,9 +237,9 @@ def _giver(placement: Placement, new: int, fair: int, offers: "_Offers") -> tupl
 
 
 class _Offers:
-    """What each broker can give to `new`, one after the other: followers first, then in the partitions' order.
+    """The replicas that each broker can give to `new`: followers first, then in the partitions' order.
 
-    What does not fit does not come to fit: a partition changes only when it goes to `new`. So each is looked at once.
+    A replica that does not fit never fits later: a partition changes only when it goes to `new`. So each is tried once.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class _Offers:
         self._left: dict[int, Iterator[TopicPartition]] = {}
 
     def next(self, old: int) -> TopicPartition | None:
-        """The next one that may lie on `new` instead; it must go there now. None: there is no other."""
+        """Return the next replica that `new` may take over; the caller must move it now. None: there is no other."""
         replicas, rank = self._placement.replicas, self._rank
         if old not in self._left:
             self._left[old] = iter(sorted(self._on[old], key=lambda tp: (replicas[tp][0] == old, rank[tp])))

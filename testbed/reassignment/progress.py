@@ -9,7 +9,7 @@ from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassig
 
 @dataclass(frozen=True, slots=True)
 class TraceEntry:
-    """One partition as it was seen at one time (µs since the epoch); noted when it differs from before."""
+    """The state of one partition at one time (µs since the epoch), recorded when it changes."""
 
     ts_us: int
     tp: TopicPartition
@@ -22,7 +22,7 @@ class TraceEntry:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """One look at the move: how many partitions are still listed as being reassigned."""
+    """One poll of the move: how many partitions the controller still lists as being reassigned."""
 
     ts_us: int
     in_flight: int
@@ -31,7 +31,7 @@ class Poll:
 
 @dataclass(frozen=True, slots=True)
 class MoveProgress:
-    """A finished move: when it was asked for and when it was done (µs since the epoch), and what was seen."""
+    """A finished move: when it was requested and when it was done (µs since the epoch), its polls and its trace."""
 
     started_us: int
     done_us: int
@@ -41,7 +41,7 @@ class MoveProgress:
 
 
 def in_flight(moves: Iterable[PartitionMove], listed: Mapping[TopicPartition, Reassignment]) -> int:
-    """Count the moves that are still listed."""
+    """Return how many of the moves the controller still lists."""
     return sum(move.tp in listed for move in moves)
 
 
@@ -50,7 +50,7 @@ def not_placed(
     listed: Mapping[TopicPartition, Reassignment],
     states: Mapping[TopicPartition, PartitionState],
 ) -> list[str]:
-    """Say for each move what the metadata still lacks: not listed, replicas = target, ISR ⊇ target."""
+    """Return for each move what the metadata still lacks: not listed, replicas = target, ISR ⊇ target."""
     missing = []
     for move in moves:
         state = states.get(move.tp)
@@ -66,7 +66,7 @@ def not_placed(
 
 
 def not_led(moves: Sequence[PartitionMove], states: Mapping[TopicPartition, PartitionState]) -> list[str]:
-    """Say for each move that copies nothing what the metadata still lacks: replicas = target, led by its first."""
+    """Return for each move without a copy what the metadata still lacks: replicas = target, led by its first."""
     missing = []
     for move in moves:
         state = states.get(move.tp)
@@ -86,7 +86,7 @@ def removing_brokers(moves: Iterable[PartitionMove]) -> list[int]:
 
 
 def not_removed(moves: Iterable[PartitionMove], logs: Mapping[int, Mapping[TopicPartition, ReplicaLog]]) -> list[str]:
-    """Say which old replicas are not seen to be gone: still on a broker, or the broker gave no answer."""
+    """Return one line for each old replica that is still on a broker, or whose broker gave no answer."""
     return [
         f"{move.tp}: the old replica on broker {broker} "
         + ("is still there" if broker in logs else "cannot be seen: no answer")
@@ -102,7 +102,7 @@ def observed(
     listed: Mapping[TopicPartition, Reassignment],
     states: Mapping[TopicPartition, PartitionState],
 ) -> list[TraceEntry]:
-    """Return each moving partition as seen now."""
+    """Return a trace entry of each moving partition."""
     entries = []
     for move in moves:
         state = states.get(move.tp)
@@ -114,29 +114,29 @@ def observed(
 
 
 def old_logs(admin: AdminApi, moves: Sequence[PartitionMove]) -> dict[int, dict[TopicPartition, ReplicaLog]]:
-    """The logs of the moving topics on each broker that loses one; a broker that does not answer is not there."""
+    """Return the moving topics' logs on each broker that loses a replica, without brokers that do not answer."""
     topics = sorted({move.tp.topic for move in moves})
     found: dict[int, dict[TopicPartition, ReplicaLog]] = {}
     for broker in removing_brokers(moves):
         try:
             found |= admin.log_dirs([broker], topics)
         except UnreachableError:
-            continue  # said by `not_removed`, which names the broker
+            continue  # `not_removed` names the broker
     return found
 
 
 def left_behind(admin: AdminApi, moves: Sequence[PartitionMove]) -> list[str]:
-    """Which replicas that are to be removed are not seen to be gone. Raises `KafkaError`."""
+    """Return one line for each old replica whose removal is not confirmed. Raises `KafkaError`."""
     return not_removed(moves, old_logs(admin, moves))
 
 
 def is_recreated(before: str | None, now: str) -> bool:
-    """Whether a topic's id says that it was deleted and made again; not where one of the two is not known."""
+    """Whether a topic was deleted and created again, by its id; False if either id is unknown."""
     return bool(before) and bool(now) and before != now
 
 
 def existing_partitions(admin: AdminApi, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
-    """As `Admin.partitions`; topics that do not exist have none. Raises `KafkaError`."""
+    """Return the partitions of those topics that exist; see `Admin.partitions`. Raises `KafkaError`."""
     try:
         return admin.partitions(topics)
     except KafkaError as error:

@@ -16,7 +16,7 @@ FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 EVERY_REPLICA = "*"
 RATES = (LEADER_RATE, FOLLOWER_RATE)
 EVERY_BROKER = ConfigResource("broker", "")
-"""The default of all brokers: the only one that a broker which is not there yet can be given."""
+"""The default of all brokers: the only level that applies to a broker that joins later."""
 
 MOST_BYTES = 32_767
 """The longest value of a configuration key: the controller refuses a longer one."""
@@ -30,11 +30,11 @@ class ThrottleError(TestbedError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class ConfigChange:
-    """One key of one resource: the value it had (None: not set there) and the one it gets.
+    """One key of one resource: the value it had (None: not set) and the value it gets.
 
-    ``earlier`` are values that we set before, of which any may still be there while ``value`` takes their place.
-    ``removed``: whoever set it has taken it away again, without putting the original back. With the original as its
-    value it is what was right already: noted because the throttle needs it, and left alone at the end.
+    ``earlier`` holds values that the throttle set before; any of them may still be in force while ``value`` replaces
+    it. ``removed``: the process that set the key has deleted it without restoring the original. A change whose value
+    equals its original records a key that was right already: the throttle needs it, and a restore leaves it alone.
     """
 
     resource: ConfigResource
@@ -46,41 +46,40 @@ class ConfigChange:
 
     @property
     def ours(self) -> tuple[str | None, ...]:
-        """Every value that may be found without somebody else having changed it."""
+        """Every value that may be in force if no other tool has changed the key."""
         return (self.now, self.value, self.original, *self.earlier)
 
     @property
     def made(self) -> bool:
-        """Whether anything was changed: not where the value was right already."""
+        """Whether the throttle changed the key: False if the value was right already."""
         return self.value != self.original or bool(self.earlier) or self.removed
 
     @property
     def now(self) -> str | None:
-        """What should be there now; None: nothing."""
+        """The value that should be set now; None: the key should not be set."""
         return None if self.removed else self.value
 
 
 def throttled_replicas(
     moves: Iterable[PartitionMove], unthrottled: Collection[TopicPartition] = ()
 ) -> dict[str, dict[str, list[str]]]:
-    """Return topic → key → ``partition:broker`` entries: only replicas that move are listed.
+    """Return topic → key → ``partition:broker`` entries: only replicas that move are throttled.
 
-    On the leader's side these are the existing replicas of the moving partitions, any of which may come to
-    lead; on the follower's side the adding replicas. A move that adds nothing, and an unthrottled one, lists
-    nothing.
+    The leader's list holds the existing replicas of the moving partitions, since any of them may become leader. The
+    follower's list holds the adding replicas. A move that adds no replica, and an unthrottled one, has no entries.
     """
-    listed: dict[str, dict[str, list[str]]] = {}
+    throttled: dict[str, dict[str, list[str]]] = {}
     for move in sorted(moves, key=lambda m: m.tp):
         if not move.adding or move.tp in unthrottled:
             continue
-        keys = listed.setdefault(move.tp.topic, {LEADER_REPLICAS: [], FOLLOWER_REPLICAS: []})
+        keys = throttled.setdefault(move.tp.topic, {LEADER_REPLICAS: [], FOLLOWER_REPLICAS: []})
         keys[LEADER_REPLICAS] += [f"{move.tp.partition}:{broker}" for broker in move.current]
         keys[FOLLOWER_REPLICAS] += [f"{move.tp.partition}:{broker}" for broker in move.adding]
-    return listed
+    return throttled
 
 
 def merged(present: str | None, entries: Sequence[str]) -> str:
-    """Add entries to a list that may be there already, keeping its order; the wildcard stays what it is."""
+    """Return the present list with the entries appended, in order; a wildcard list stays as it is."""
     if present is not None and present.strip() == EVERY_REPLICA:
         return present
     kept = [entry.strip() for entry in (present or "").split(",") if entry.strip()]
@@ -90,22 +89,22 @@ def merged(present: str | None, entries: Sequence[str]) -> str:
 
 def wanted_configs(
     moves: Sequence[PartitionMove],
-    rate_bytes_per_s: int,
+    throttle_bytes_per_s: int,
     brokers: Iterable[int],
     present: ConfigValues,
     unthrottled: Collection[TopicPartition] = (),
     wildcard: Collection[str] = (),
     everywhere: bool = False,
 ) -> dict[ConfigResource, dict[str, str]]:
-    """Return what must be in force: the lists of every moving topic, and both rates of every broker given.
+    """Return what must be in force: the lists of every moving topic, and both rates of the given brokers.
 
-    Of the ``wildcard`` topics every replica is listed, whether it moves or not. With ``everywhere`` the rates are
-    the default of all brokers instead of each one's own. ``present`` is what is set now. Raises `ThrottleError`
-    when a replica that was to stay unthrottled is listed already, by name or by the wildcard, and when a list is
-    longer than Kafka takes.
+    Of the ``wildcard`` topics every replica is throttled, whether it moves or not. With ``everywhere`` the rates are
+    the default of all brokers instead of each broker's own. ``present`` is what is set now. Raises `ThrottleError`
+    if a replica that should stay unthrottled is in a list already, by name or by the wildcard, and if a list is
+    longer than Kafka accepts.
     """
-    if rate_bytes_per_s < 1:
-        raise ThrottleError(f"throttle of {rate_bytes_per_s} B/s: must be 1 or more; without one, pass none")
+    if throttle_bytes_per_s < 1:
+        raise ThrottleError(f"throttle of {throttle_bytes_per_s} B/s: must be 1 or more; without one, pass none")
     wanted: dict[ConfigResource, dict[str, str]] = {}
     for topic, keys in throttled_replicas(moves, unthrottled).items():
         resource = ConfigResource.topic(topic)
@@ -116,14 +115,14 @@ def wanted_configs(
         wanted[ConfigResource.topic(topic)] = {LEADER_REPLICAS: EVERY_REPLICA, FOLLOWER_REPLICAS: EVERY_REPLICA}
     _refuse_too_long(wanted)
     for resource in [EVERY_BROKER] if everywhere else [ConfigResource.broker(broker) for broker in sorted(brokers)]:
-        wanted[resource] = dict.fromkeys(RATES, str(rate_bytes_per_s))
+        wanted[resource] = dict.fromkeys(RATES, str(throttle_bytes_per_s))
     return wanted
 
 
 def with_moves(wanted: ConfigValues, moves: Iterable[PartitionMove]) -> dict[ConfigResource, dict[str, str]]:
-    """The same throttle that lists what these moves add as well.
+    """Return the configuration of the same throttle with the adding replicas of these moves in its lists.
 
-    Raises `ThrottleError` for a topic of which it lists nothing, and when a list is longer than Kafka takes.
+    Raises `ThrottleError` for a topic that has no throttled replica, and if a list is longer than Kafka accepts.
     """
     after = {resource: dict(keys) for resource, keys in wanted.items()}
     for topic, keys in throttled_replicas(moves).items():
@@ -135,20 +134,20 @@ def with_moves(wanted: ConfigValues, moves: Iterable[PartitionMove]) -> dict[Con
     return after
 
 
-def at_rate(wanted: ConfigValues, rate_bytes_per_s: int) -> dict[ConfigResource, dict[str, str]]:
-    """The same throttle with another rate."""
-    if rate_bytes_per_s < 1:
-        raise ThrottleError(f"throttle of {rate_bytes_per_s} B/s: must be 1 or more; to end it, restore it")
+def at_rate(wanted: ConfigValues, throttle_bytes_per_s: int) -> dict[ConfigResource, dict[str, str]]:
+    """Return the configuration of the same throttle with another rate."""
+    if throttle_bytes_per_s < 1:
+        raise ThrottleError(f"throttle of {throttle_bytes_per_s} B/s: must be 1 or more; to end it, restore it")
     return {
-        resource: {key: str(rate_bytes_per_s) if key in RATES else value for key, value in keys.items()}
+        resource: {key: str(throttle_bytes_per_s) if key in RATES else value for key, value in keys.items()}
         for resource, keys in wanted.items()
     }
 
 
 def rechanged(done: Sequence[ConfigChange], before: ConfigValues, after: ConfigValues) -> tuple[ConfigChange, ...]:
-    """The changes of a throttle of which ``before`` is in force, while ``after`` takes its place.
+    """Return the changes of a throttle while ``after`` replaces ``before``.
 
-    Originals stay what they were. A key that was right by chance, and so was not changed, is changed now.
+    The originals stay. A key that was right already, and so was not changed, becomes a change now.
     """
     known = {(change.resource, change.key): change for change in done}
     found = dict(known)
@@ -163,9 +162,9 @@ def rechanged(done: Sequence[ConfigChange], before: ConfigValues, after: ConfigV
 
 
 def joined(done: Sequence[ConfigChange], wanted: ConfigValues, present: ConfigValues) -> tuple[ConfigChange, ...]:
-    """The changes of a throttle that takes in more: ``wanted``, of resources of which ``present`` is set now.
+    """Return the changes of a throttle that also covers ``wanted``, on resources where ``present`` is set now.
 
-    The original of what was journaled before stays: it was changed while its broker was alive the last time.
+    A key that is in the journal keeps its original: it was changed while its broker was last alive.
     """
     found = {(change.resource, change.key): change for change in done}
     for new in (*changes(wanted, present), *relied_on(wanted, present)):
@@ -176,12 +175,12 @@ def joined(done: Sequence[ConfigChange], wanted: ConfigValues, present: ConfigVa
 
 
 def settled(done: Sequence[ConfigChange]) -> tuple[ConfigChange, ...]:
-    """The same changes once every broker shows their values: nothing earlier can be there any more."""
+    """Return the changes once every broker reports their values: earlier values cannot be in force any more."""
     return tuple(replace(change, earlier=()) for change in done)
 
 
 def changes(wanted: ConfigValues, present: ConfigValues) -> tuple[ConfigChange, ...]:
-    """Return what has to be altered: the keys whose value differs. What is right already is left alone."""
+    """Return the keys whose value differs and so must be altered."""
     return tuple(
         ConfigChange(resource, key, present.get(resource, {}).get(key), value)
         for resource, keys in wanted.items()
@@ -191,7 +190,7 @@ def changes(wanted: ConfigValues, present: ConfigValues) -> tuple[ConfigChange, 
 
 
 def relied_on(wanted: ConfigValues, present: ConfigValues) -> tuple[ConfigChange, ...]:
-    """Return what is right already: whoever takes it away must learn that a throttle needs it."""
+    """Return the keys that are right already, so that the journal shows that this throttle needs them."""
     return tuple(
         ConfigChange(resource, key, value, value)
         for resource, keys in wanted.items()
@@ -201,7 +200,7 @@ def relied_on(wanted: ConfigValues, present: ConfigValues) -> tuple[ConfigChange
 
 
 def by_resource(found: Iterable[ConfigChange]) -> dict[ConfigResource, list[ConfigChange]]:
-    """Group changes by whose configuration they are of, in the order in which each comes first."""
+    """Return the changes by resource, in the order in which each resource comes first."""
     grouped: dict[ConfigResource, list[ConfigChange]] = {}
     for change in found:
         grouped.setdefault(change.resource, []).append(change)
@@ -209,7 +208,7 @@ def by_resource(found: Iterable[ConfigChange]) -> dict[ConfigResource, list[Conf
 
 
 def not_in_force(wanted: ConfigValues, seen: ConfigValues) -> list[str]:
-    """Say, for each key that is not as wanted, what is there instead."""
+    """Return one line for each key that is not as wanted, with the value that is set instead."""
     return [
         f"{resource}: {key} is {_shown(seen.get(resource, {}).get(key))}, not {_shown(value)}"
         for resource, keys in wanted.items()
@@ -260,7 +259,7 @@ def _shown(value: str | None) -> str:
 
 
 def read_configs(admin: AdminApi, resource: ConfigResource, from_broker: int | None = None) -> dict[str, str]:
-    """Return what is set on the resource itself: a broker asked itself, all else as the given one has it."""
+    """Return what is set on the resource itself: a broker answers for itself, ``from_broker`` for all else."""
     if resource == EVERY_BROKER:
         asked = from_broker if from_broker is not None else min(broker.id for broker in admin.cluster().brokers)
         return dict(admin.broker_configs(asked).default)
@@ -272,7 +271,7 @@ def read_configs(admin: AdminApi, resource: ConfigResource, from_broker: int | N
 def unthrottled_partitions(
     listed: Mapping[TopicPartition, Reassignment], lists: Mapping[str, Mapping[str, str]]
 ) -> tuple[TopicPartition, ...]:
-    """Return the partitions that move without a throttle: not every replica concerned is in its topic's lists.
+    """Return the partitions that move without a throttle: their topic's lists lack at least one of their replicas.
 
     ``lists`` is what is set on each topic.
     """
@@ -290,7 +289,7 @@ def unthrottled_partitions(
 
 
 def missing_entries(wanted: str | None, there: str | None) -> int:
-    """Return how many entries of a topic's wanted list are not in the list that is there."""
+    """Return how many entries of a topic's wanted list the present list lacks."""
     entries = _entries(there)
     return 0 if EVERY_REPLICA in entries else len(_entries(wanted) - entries)
 

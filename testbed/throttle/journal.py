@@ -1,7 +1,7 @@
-"""What was there before a throttle was set, on disk before the first change is made.
+"""The journal of a throttle: the original configuration, on disk before the first change.
 
-One file for each throttle, in ``reassign/`` of the state folder. It exists exactly as long as something may
-have to be put back, and names the process that will do so.
+``reassign/`` of the state folder has one file for each throttle. The file exists exactly as long as a restore may be
+needed, and names the process that will do it.
 """
 
 import json
@@ -28,7 +28,7 @@ class ThrottleJournalError(TestbedError):
 
 @dataclass(frozen=True)
 class ThrottleJournal:
-    """One throttle: in which cluster, what it changes from what, and whose it is."""
+    """One throttle: its cluster, its changes with their originals, and its owner."""
 
     id: str
     bootstrap: str
@@ -36,9 +36,9 @@ class ThrottleJournal:
     changes: tuple[ConfigChange, ...]
     owner: Owner
     command_config: str | None = None
-    """The file that says how to connect to it; a path, and nothing of its content."""
+    """The path of the client's properties file; nothing of its content."""
     raises: bool = False
-    """Whether it only raised what somebody else had set: what has changed since is theirs again."""
+    """Whether it only raised rates that another tool had set; a rate that has changed since belongs to that tool."""
 
     @classmethod
     def new(cls, bootstrap: str, cluster_id: str, changes: tuple[ConfigChange, ...]) -> "ThrottleJournal":
@@ -53,24 +53,24 @@ class JournalFolder:
         self.path = path if path is not None else state_dir() / "reassign"
 
     def write(self, journal: ThrottleJournal) -> None:
-        """Write a journal so that it survives a crash of the machine: on return it is on disk, whole."""
+        """Write a journal; on return it is complete on disk and survives a crash of the machine."""
         durable.make_folder(self.path, 0o700)
         durable.write(self.file(journal.id), json.dumps({"schema": _SCHEMA, **asdict(journal)}, indent=1))
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Within the block nobody else reads what is there before a throttle, corrects it, or puts it back.
+        """Hold the lock under which originals are read, corrected and restored.
 
-        Not to be entered twice. The lock is the kernel's, and ends with the process that holds it.
+        A process must not enter it twice. The kernel releases the lock when its process ends.
         """
         durable.make_folder(self.path, 0o700)
         with durable.lock(self.path / "lock"):
             yield
 
     def latest(self, journal: ThrottleJournal) -> ThrottleJournal:
-        """Return a journal as it is on disk: a fault that lay beneath it, and was healed, has corrected it there.
+        """Return a journal as it is on disk: healing a fault that was there before it corrects it on disk.
 
-        One that is not there, or cannot be read, is returned as it was given.
+        A journal that is missing or unreadable is returned as given.
         """
         try:
             return self.read(journal.id)
@@ -78,21 +78,21 @@ class JournalFolder:
             return journal
 
     def remove(self, journal_id: str) -> None:
-        """Remove a journal; one that is not there is not an error (it may never have been written)."""
+        """Remove a journal; a missing one is not an error (it may never have been written)."""
         self.file(journal_id).unlink(missing_ok=True)
         if self.path.is_dir():
             durable.sync(self.path)
 
     def file(self, journal_id: str) -> Path:
-        """Return where a journal lies."""
+        """Return the path of a journal."""
         return self.path / f"{journal_id}.json"
 
     def ids(self) -> list[str]:
-        """Return the journals there are, readable or not."""
+        """Return the ids of all journals, readable or not."""
         return sorted(path.stem for path in self.path.glob("*.json"))
 
     def read(self, journal_id: str) -> ThrottleJournal:
-        """Read one journal; `ThrottleJournalError` says what is wrong with it."""
+        """Return one journal. Raises `ThrottleJournalError` naming the mistake."""
         path = self.file(journal_id)
         try:
             return _journal(json.loads(path.read_text(encoding="utf-8")))
@@ -100,7 +100,7 @@ class JournalFolder:
             raise ThrottleJournalError(f"{path}: not a journal of this testbed: {error!r}") from error
 
     def forget_cluster(self, cluster_id: str) -> int:
-        """Remove the journals of a cluster that no longer exists; returns how many there were."""
+        """Remove the journals of a cluster that no longer exists, and return their number."""
         mine = [journal for journal in open_journals(self) if journal.cluster_id == cluster_id]
         for journal in mine:
             self.remove(journal.id)
@@ -108,14 +108,14 @@ class JournalFolder:
 
 
 def open_journals(folder: JournalFolder | None = None) -> list[ThrottleJournal]:
-    """Return every readable journal: throttles that are set now, or that a dead process left behind."""
+    """Return every readable journal: of throttles that are set now, or that a dead process has left."""
     folder = folder or JournalFolder()
     found = []
     for journal_id in folder.ids():
         try:
             found.append(folder.read(journal_id))
         except ThrottleJournalError:
-            continue  # its owner has just finished; one that cannot be read is reported by `recover`
+            continue  # its owner has just finished; `recover` reports one that cannot be read
     return found
 
 

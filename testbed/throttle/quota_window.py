@@ -30,24 +30,24 @@ _INTO_BURST = 0.7
 def seconds_in_bursts(
     share: Share, quota_bytes_per_s: float, sent_at_bytes_per_s: float, period_s: float = PERIOD_S
 ) -> float:
-    """How long a leader needs whose window was running before; infinite when it never makes progress.
+    """Return how long a leader needs whose window was complete before; infinite if it never makes progress.
 
-    ``sent_at_bytes_per_s`` is how fast it sends while it may: what its followers may receive together, and what keeps
-    up. What keeps up in sync is never held back.
+    ``sent_at_bytes_per_s`` is how fast the leader sends within a burst: what its followers may receive together, and
+    in-sync replication traffic, which is never delayed.
     """
     if not share.bytes:
         return 0.0
-    if quota_bytes_per_s <= share.keepup_bytes_per_s:
+    if quota_bytes_per_s <= share.inbound_bytes_per_s:
         return math.inf
     burst_bytes = quota_bytes_per_s * period_s
     number = 0
     while True:
-        # In burst `number`: number × burst + sent_at × (t − number × period) = bytes + keep-up × t.
+        # In burst `number`: number × burst + sent_at × (t − number × period) = bytes + inbound × t.
         begin_s = number * period_s
-        ahead = number * burst_bytes - share.bytes - share.keepup_bytes_per_s * begin_s
+        ahead = number * burst_bytes - share.bytes - share.inbound_bytes_per_s * begin_s
         if ahead >= 0:
             return begin_s
-        faster = sent_at_bytes_per_s - share.keepup_bytes_per_s
+        faster = sent_at_bytes_per_s - share.inbound_bytes_per_s
         lasts_s = min(period_s, burst_bytes / sent_at_bytes_per_s)
         if faster > 0 and -ahead <= faster * lasts_s:
             return begin_s - ahead / faster
@@ -55,21 +55,21 @@ def seconds_in_bursts(
 
 
 def bytes_ending_in_a_burst(
-    keepup_bytes_per_s: float,
+    inbound_bytes_per_s: float,
     quota_bytes_per_s: float,
     sent_at_bytes_per_s: float,
     about_s: float,
     period_s: float = PERIOD_S,
 ) -> int:
-    """How much a move must have to copy in order to end well within a burst, after ``about_s`` or somewhat less.
+    """Return how many bytes a move must copy to end well within a burst, after ``about_s`` or somewhat less.
 
-    Of a move that ends where a burst does a little more or less decides about half a period.
+    If a move ended at the end of a burst, a few bytes more would decide about half a period.
     """
     lasts_s = min(period_s, quota_bytes_per_s * period_s / sent_at_bytes_per_s)
     number = max(0, math.floor((about_s - _INTO_BURST * lasts_s) / period_s))
     end_s = number * period_s + _INTO_BURST * lasts_s
     sent = number * quota_bytes_per_s * period_s + sent_at_bytes_per_s * _INTO_BURST * lasts_s
-    return round(sent - keepup_bytes_per_s * end_s)
+    return round(sent - inbound_bytes_per_s * end_s)
 
 
 SAMPLES, SAMPLE_S = 11, 1.0
@@ -79,21 +79,21 @@ BURST_BYTES_PER_S = 30_000_000
 
 
 class QuotaWindow:
-    """The newest samples of a quota: what passed, and since when."""
+    """The samples of one quota: the bytes that passed, and since when."""
 
     def __init__(self) -> None:
         self._samples: deque[list[float]] = deque()
         """[begin, end, bytes], oldest first."""
 
     def record(self, at_s: float, size: float) -> None:
-        """So many bytes passed at that time."""
+        """Record that ``size`` bytes passed at that time."""
         if not self._samples or at_s - self._samples[-1][0] >= SAMPLE_S:
             self._samples.append([at_s, at_s, 0.0])
         self._samples[-1][1] = at_s
         self._samples[-1][2] += size
 
     def rate(self, at_s: float) -> float:
-        """B/s over the time since the oldest sample began that is still counted, a second at least."""
+        """Return B/s since the oldest sample that still counts began, over one second at least."""
         while self._samples and at_s - self._samples[0][1] >= SAMPLES * SAMPLE_S:
             self._samples.popleft()
         if not self._samples:
@@ -102,9 +102,9 @@ class QuotaWindow:
 
 
 def seconds_changing(shares: Sequence[Share], phases: Sequence[tuple[float, float]], line_bytes_per_s: float) -> float:
-    """How long a move takes under quotas that follow each other: (seconds, B/s), the last for as long as it takes.
+    """Return how long a move takes under quotas that follow each other: (seconds, B/s), the last without an end.
 
-    ``line_bytes_per_s`` is how fast bytes pass while the quota lets them. Infinite when it never ends.
+    ``line_bytes_per_s`` is how fast bytes pass while the quota permits it. Infinite if the move never ends.
     """
     most_s = seconds_over(shares, phases)
     if not math.isfinite(most_s):
@@ -113,19 +113,19 @@ def seconds_changing(shares: Sequence[Share], phases: Sequence[tuple[float, floa
 
 
 def bytes_after_a_raise(
-    keepup_bytes_per_s: float, raised: tuple[float, float], raised_at_s: float, about_s: float, line_bytes_per_s: float
+    inbound_bytes_per_s: float, raised: tuple[float, float], raised_at_s: float, about_s: float, line_bytes_per_s: float
 ) -> int:
-    """How much a move must have to copy in order to end in the middle of a burst, after ``about_s`` or somewhat less.
+    """Return how many bytes a move must copy to end in the middle of a burst, after ``about_s`` or somewhat less.
 
-    ``raised`` are the quotas before and after. Of a move that ends at the edge of a burst a second more or less of the
-    line decides about a whole window. Not above 0 when there is no such end.
+    ``raised`` are the quotas before and after. If a move ended at the edge of a burst, one second of line rate would
+    decide about a whole window. The result is not above 0 if there is no such end.
     """
     low, high = raised
-    heap = (high - low) * SAMPLES * SAMPLE_S
-    lasts_s = heap / max(1.0, line_bytes_per_s - low)
+    burst_bytes = (high - low) * SAMPLES * SAMPLE_S
+    lasts_s = burst_bytes / max(1.0, line_bytes_per_s - low)
     number = max(0, math.floor((about_s - raised_at_s - lasts_s / 2) / PERIOD_S))
     end_s = raised_at_s + number * PERIOD_S + lasts_s / 2
-    return round(low * end_s + (number + 0.5) * heap - keepup_bytes_per_s * end_s)
+    return round(low * end_s + (number + 0.5) * burst_bytes - inbound_bytes_per_s * end_s)
 
 
 def _seconds(share: Share, phases: Sequence[tuple[float, float]], line_bytes_per_s: float, about_s: float) -> float:
@@ -133,8 +133,8 @@ def _seconds(share: Share, phases: Sequence[tuple[float, float]], line_bytes_per
     if not left:
         return 0.0
     caught_up_bytes = max(0.0, line_bytes_per_s - share.in_sync_bytes_per_s) * STEP_S
-    arriving = (share.keepup_bytes_per_s - share.in_sync_bytes_per_s) * STEP_S
-    # Of a window that was full when the quota was lowered as much is lost as a raise has won.
+    arriving = (share.inbound_bytes_per_s - share.in_sync_bytes_per_s) * STEP_S
+    # A window that was full when the quota was lowered costs as much time as a raise has saved.
     while now < 2 * about_s + 2 * SAMPLES * SAMPLE_S:
         left += arriving
         passed = min(left, caught_up_bytes) if window.rate(now) <= _quota(phases, now) else 0.0

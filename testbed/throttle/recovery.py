@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Interference:
-    """Somebody else changed a key while it was ours: neither the value set nor the original was found."""
+    """Another tool changed a key that a throttle had set: neither its value nor the original was found."""
 
     change: ConfigChange
     found: str | None
@@ -36,7 +36,7 @@ class Interference:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A verified restore. ``gone``: topics deleted meanwhile, which have nothing to put back."""
+    """A verified restore. ``gone``: topics that were deleted meanwhile and so need none."""
 
     changes: tuple[ConfigChange, ...] = ()
     interferences: tuple[Interference, ...] = ()
@@ -44,7 +44,7 @@ class Restored:
 
 
 class RestoreError(TestbedError):
-    """Something could not be put back, or was not there afterwards; ``problems`` says what, one line each."""
+    """A key could not be restored, or was not as restored afterwards; ``problems`` has one line for each."""
 
     def __init__(self, problems: Sequence[str], done: Restored) -> None:
         self.problems = tuple(problems)
@@ -53,11 +53,11 @@ class RestoreError(TestbedError):
 
 
 def restore(admin: AdminApi, changes: Sequence[ConfigChange], timeout_s: float) -> Restored:
-    """Put every changed key back to its original value or absence, and wait until that is what is there.
+    """Restore every changed key to its original value or absence, and wait until the brokers report it.
 
-    Keys that were not changed are not touched, nor rates that were right already. Every resource is tried, also
-    after one has failed; then `RestoreError` lists those that remain. ``timeout_s`` bounds the wait for all
-    resources to show the originals. Topics are read many at a time.
+    Keys that were not changed stay untouched, and so do rates that were right already. Every resource is tried, also
+    after another has failed; then `RestoreError` lists the failed ones. ``timeout_s`` bounds the wait for all
+    resources. Many topics are read in one request.
     """
     changes = [change for change in changes if change.made]
     restoring = _Restore(admin, by_resource(changes))
@@ -70,7 +70,7 @@ def restore(admin: AdminApi, changes: Sequence[ConfigChange], timeout_s: float) 
 
 
 class _Restore:
-    """One restore: what is left of it, and what was found."""
+    """One restore: the resources that are left, and the values that were found."""
 
     def __init__(self, admin: AdminApi, todo: Mapping[ConfigResource, Sequence[ConfigChange]]) -> None:
         self._admin = admin
@@ -80,7 +80,7 @@ class _Restore:
         self.problems: dict[ConfigResource, str] = {}
 
     def put_back(self) -> None:
-        """Write every original; what fails is left."""
+        """Write every original; a resource that fails becomes a problem."""
         for resource, found in self._read().items():
             mine = self._left[resource]
             self._try(
@@ -101,7 +101,7 @@ class _Restore:
                 ]
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until all that was written is what is there."""
+        """Wait until every resource has its originals."""
         try:
             wait_for(self._different, lambda left: not left, timeout_s, _INTERVAL_S, "the originals")
         except WaitTimeout as error:
@@ -121,20 +121,20 @@ class _Restore:
         return {resource: seen for resource, seen in found.items() if seen}
 
     def _read(self) -> dict[ConfigResource, Mapping[str, str]]:
-        """What is set now on each resource that is left; of one that cannot be read nothing is."""
+        """Return what is set now on each resource that is left and can be read."""
         topics = [resource for resource in self._left if resource.kind == "topic"]
         keys = sorted({change.key for resource in topics for change in self._left[resource]})
         found: dict[ConfigResource, Mapping[str, str]] = {}
         try:
             lists = self._admin.topics_configs([topic.name for topic in topics], keys) if topics else {}
-            # One that has nothing may have been deleted: where something should be, it is asked by itself.
+            # A topic without a value may be deleted: where a value is expected, the topic is asked by itself.
             found = {
                 topic: lists.get(topic.name, {})
                 for topic in topics
                 if topic.name in lists or all(change.original is None for change in self._left[topic])
             }
         except KafkaError:
-            pass  # one of them may not be read, or is asked for in vain: each by itself says which
+            pass  # one of them is refused or fails: the requests for single topics below find out which
         for resource in [each for each in self._left if each not in found]:
             there = self._try(resource, partial(read_configs, self._admin, resource))
             if there is not None:
@@ -142,9 +142,9 @@ class _Restore:
         return found
 
     def _try(self, resource: ConfigResource, function: Callable[[], _T], *, as_it_was: bool = False) -> _T | None:
-        """What a request gives; None when it fails, and the resource is left no more.
+        """Return what a request returns; None if it fails, and then the resource is done.
 
-        Who has not the right to write has not written: where all is `as_it_was` there is nothing to put back.
+        A user without the right to write has not written: with all keys `as_it_was` no restore is needed.
         """
         try:
             return function()
@@ -162,7 +162,7 @@ AdminFactory = Callable[[ThrottleJournal], AbstractContextManager[AdminApi]]
 
 
 class RecoveryOutcome(StrEnum):
-    """What became of a journal. Only ``RESTORED`` and ``FORGOTTEN`` have removed it."""
+    """The outcome for one journal. Only ``RESTORED`` and ``FORGOTTEN`` remove it."""
 
     RESTORED = "restored"
     OWNER_ALIVE = "owner alive"
@@ -183,7 +183,7 @@ class Recovery:
 
 
 def connect(journal: ThrottleJournal, security: CommandConfig | None = None) -> Admin:
-    """Connect to a journal's cluster: as ``security`` says, or else as the file it names. Raises `TestbedError`."""
+    """Connect to a journal's cluster with ``security``, or else with the file it names. Raises `TestbedError`."""
     if security is None and journal.command_config is not None:
         security = CommandConfig.load(Path(journal.command_config))
     return Admin(journal.bootstrap, timeout_s=5.0, security=security)
@@ -192,18 +192,18 @@ def connect(journal: ThrottleJournal, security: CommandConfig | None = None) -> 
 def recover(
     admin_for: AdminFactory, folder: JournalFolder, *, forget: bool = False, timeout_s: float = 15.0
 ) -> list[Recovery]:
-    """Restore and remove every journal whose owner is dead; say for each what was done, or why nothing was.
+    """Restore and remove every journal whose owner is dead, and return the outcome of each.
 
-    A journal is kept when its cluster cannot be reached, when another cluster answers at its address, when
-    the restore fails, or when it cannot be read. With ``forget`` such a journal is removed without having
-    been restored: for clusters that no longer exist. A live owner's journal is never touched, but for its originals:
-    a key that a live throttle set over a dead one's is left to it, and so is what was there before both.
+    A journal stays if its cluster is unreachable, if another cluster answers at its address, if the restore fails,
+    or if the journal is unreadable. With ``forget`` such a journal is removed without a restore: for clusters that no
+    longer exist. The journal of a live owner stays, except for its originals: if a live throttle has set a key over a
+    dead one's value, the live one keeps the key and inherits the original.
     """
     return [_recover_one(admin_for, folder, journal_id, forget, timeout_s) for journal_id in folder.ids()]
 
 
 def collect_throttles(*, dry_run: bool) -> list[str]:
-    """`recover` every throttle whose owner is dead; a line for each. Raises `TestbedError` for those that stay."""
+    """`recover` every throttle of a dead owner; return a line for each. Raises `TestbedError` for those that stay."""
     folder = JournalFolder()
     dead = [journal for journal in open_journals(folder) if not journal.owner.alive()]
     if dry_run:
@@ -248,7 +248,7 @@ def _recover_one(
                 )
                 return _kept(folder, journal_id, RecoveryOutcome.OTHER_CLUSTER, why, forget)
             with folder.held():
-                # Connecting takes its time: somebody may have adopted it, or put it back, meanwhile.
+                # Connecting takes time: another process may have adopted or restored it meanwhile.
                 if settled := _settled(folder, journal_id):
                     return settled
                 detail = _restore(admin, folder, folder.read(journal_id), timeout_s)
@@ -264,13 +264,13 @@ def _recover_one(
 
 
 def _settled(folder: JournalFolder, journal_id: str) -> Recovery | None:
-    """What there is to say of a journal that is somebody else's to restore, or has been; None: neither."""
+    """Return the outcome of a journal that another process restores, or has restored; None: neither."""
     if not folder.file(journal_id).exists():
         return Recovery(journal_id, RecoveryOutcome.RESTORED, "somebody else has put it back meanwhile")
     try:
         owner = folder.read(journal_id).owner
     except ThrottleJournalError:
-        return None  # the caller says what is wrong with it
+        return None  # the caller reports the error
     if not owner.alive():
         return None
     detail = f"process {owner.pid} is still running and will restore it itself"
@@ -283,7 +283,7 @@ def _restore(admin: AdminApi, folder: JournalFolder, journal: ThrottleJournal, t
     for each in corrected:
         folder.write(each)
     left = len([change for change in journal.changes if change.made]) - len(mine)
-    # A rate that only was raised is not ours to re-create: whoever set it has taken it away, or set another.
+    # A raised rate that has changed since belongs to another tool, which has removed it or set another.
     done = restore(admin, still_ours(admin, mine) if journal.raises else mine, timeout_s)
     sentences = [f"{len(done.changes)} settings put back on the cluster at {journal.bootstrap}"]
     sentences += [f"{left} left to living processes that have set them since"] if left else []
@@ -306,7 +306,7 @@ def _kept(folder: JournalFolder, journal_id: str, outcome: RecoveryOutcome, why:
 
 
 def still_ours(admin: AdminApi, raised: Iterable[ConfigChange]) -> list[ConfigChange]:
-    """Return the raised rates that are still as they were raised; one that cannot be read is taken to be."""
+    """Return the raised rates that are still in force, and those that cannot be read."""
     return [change for change in raised if _is_as_raised(admin, change)]
 
 
@@ -314,5 +314,5 @@ def _is_as_raised(admin: AdminApi, change: ConfigChange) -> bool:
     try:
         there = read_configs(admin, change.resource).get(change.key)
     except KafkaError:
-        return True  # `restore` tries again, and says what is wrong
+        return True  # `restore` tries again and reports the error
     return there in (change.value, *change.earlier)

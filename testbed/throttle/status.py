@@ -18,9 +18,9 @@ _DELETED_MEANWHILE = 3
 
 @dataclass(frozen=True, slots=True)
 class BrokerThrottleStatus:
-    """What one broker itself has in force. ``own`` and ``default`` are the rate keys set at each level, in B/s.
+    """What one broker reports as in force. ``own`` and ``default`` are the rate keys set at each level, in B/s.
 
-    ``differs``: topics whose lists it has not applied as another broker has. ``why``: why it gave no answer.
+    ``differs``: topics whose lists differ from those of another broker. ``why``: why the broker gave no answer.
     """
 
     id: int
@@ -30,7 +30,7 @@ class BrokerThrottleStatus:
     why: str | None = None
 
     def rate(self, key: str) -> int | None:
-        """The rate that this broker goes by, in B/s."""
+        """Return the rate in force on this broker, in B/s."""
         return self.own.get(key, self.default.get(key))
 
 
@@ -38,7 +38,7 @@ class BrokerThrottleStatus:
 class ThrottleStatus:
     """All throttles of a cluster. ``lists`` is topic → key → value; ``journals`` are those of this user.
 
-    ``brokers`` are the live ones, and those that replicas are assigned to though they are not alive.
+    ``brokers`` are the live ones, and dead ones that have replicas.
     """
 
     cluster_id: str
@@ -48,7 +48,7 @@ class ThrottleStatus:
     journals: tuple[ThrottleJournal, ...]
 
     def set_now(self) -> dict[ConfigResource, dict[str, str]]:
-        """Every key of a throttle that is set, with its value, where it is set."""
+        """Return every key of a throttle that is set, by resource, with its value."""
         found: dict[ConfigResource, dict[str, str]] = {}
         for broker in self.brokers:
             if broker.own:
@@ -61,16 +61,16 @@ class ThrottleStatus:
 
     @property
     def left_behind(self) -> bool:
-        """Whether there are throttles though nothing moves."""
+        """Whether a throttle is set although nothing moves."""
         return bool(self.set_now()) and not self.moving
 
 
 class ClearError(TestbedError):
-    """Some keys could not be taken away; one line each."""
+    """Some keys could not be deleted; one line each."""
 
 
 def read_status(admin: AdminApi, journals: JournalFolder) -> ThrottleStatus:
-    """Ask every live broker what it has in force. Raises `KafkaError` when the cluster gives no answer."""
+    """Return what every live broker reports as in force. Raises `KafkaError` if the cluster gives no answer."""
     cluster = admin.cluster()
     topics = admin.topics()
     lists = admin.topics_configs(topics, LISTS)
@@ -89,10 +89,10 @@ def read_status(admin: AdminApi, journals: JournalFolder) -> ThrottleStatus:
 
 
 def clear(admin: AdminApi, state: ThrottleStatus) -> None:
-    """Delete every key of a throttle that `read_status` found, and nothing else; returns once none is seen any more.
+    """Delete every key of a throttle that `read_status` found, and no other; return once no broker reports one.
 
-    Every resource is tried, also after one has failed. Raises `ClearError`, also for each broker that could not be
-    asked: it may have a rate of its own, which only itself can tell and take away.
+    Every resource is tried, also after another has failed. Raises `ClearError`, also for each broker that gave no
+    answer: it may have a rate of its own, which only that broker reports and deletes.
     """
     problems = [
         f"broker {broker.id} could not be asked whether it has a throttle: {broker.why}; clear again once it answers"
@@ -110,12 +110,12 @@ def clear(admin: AdminApi, state: ThrottleStatus) -> None:
 
 
 def _assigned(admin: AdminApi) -> set[int]:
-    """All brokers that have replicas."""
+    """Return all brokers that have replicas."""
     for tries_left in range(_DELETED_MEANWHILE, -1, -1):
         try:
             return {broker for state in admin.partitions(admin.topics()).values() for broker in state.replicas}
         except KafkaError as error:
-            # A topic was deleted between the two questions.
+            # A topic was deleted between the two requests.
             if error.name != UNKNOWN_TOPIC_OR_PARTITION or not tries_left:
                 raise
     raise AssertionError("the last try returns or raises")

@@ -1,4 +1,4 @@
-"""A KIP-73 throttle on a running cluster: set, seen in force on every broker, and taken away again."""
+"""A KIP-73 throttle on a running cluster: set it, wait until every broker reports it in force, restore."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ _SHOWN_PROBLEMS = 8
 
 @dataclass(frozen=True, slots=True)
 class BrokerThrottle:
-    """What one broker says it has in force: rates in B/s (None: it has none), and lists by topic."""
+    """What one broker reports as in force: rates in B/s (None: no rate), and lists by topic."""
 
     leader_rate_bytes_per_s: int | None
     follower_rate_bytes_per_s: int | None
@@ -49,10 +49,10 @@ class BrokerThrottle:
 
 
 class Throttle:
-    """One throttle's life: `set`, `wait_in_force`, `change_rate` and `check` at will, `restore`.
+    """One throttle: `set`, `wait_in_force`, any number of `change_rate` and `check`, `restore`.
 
-    Changes only the keys it must, and only after its journal is on disk; restores exactly what was there. Not
-    for use from several threads, except `check`.
+    It changes only the keys that it must, only after its journal is on disk, and restores exactly the originals. Only
+    `check` may be called from several threads.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Throttle:
         *,
         command_config: str | None = None,
     ) -> None:
-        """``command_config`` is the file that says how to connect: noted for whoever must restore after a kill -9."""
+        """``command_config`` is the client's properties file: the journal names it, for a recovery after a kill -9."""
         self._admin = admin
         self._journals = journals
         self._command_config = command_config
@@ -71,35 +71,35 @@ class Throttle:
         self._journal: ThrottleJournal | None = None
         self._wanted: ConfigValues = {}
         self._brokers: tuple[int, ...] = ()
-        self._rate_bytes_per_s = 0
+        self._throttle_bytes_per_s = 0
         self._overwritten: list[Interference] = []
         self._told: dict[int, str] = {}
         self.left_out: tuple[int, ...] = ()
-        """Brokers that were not alive when it was set, and so have no rate: see `admit`."""
+        """Brokers that were not alive when the throttle was set, and so have no rate: see `admit`."""
 
     def set(
         self,
         moves: Sequence[PartitionMove],
-        rate_bytes_per_s: int,
+        throttle_bytes_per_s: int,
         extra_brokers: Iterable[int] = (),
         unthrottled: Collection[TopicPartition] = (),
         wildcard: Collection[str] = (),
         *,
         everywhere: bool = False,
     ) -> None:
-        """List the replicas that move and set both rates on every broker concerned, and on the extra ones.
+        """Throttle the replicas that move, and set both rates on every broker concerned and on ``extra_brokers``.
 
-        Of the ``wildcard`` topics every replica is listed (`*`). With ``everywhere`` the rates are the default of all
-        brokers: also of those that are not there yet. Otherwise only brokers that are alive can be given a rate;
-        the others are in `left_out` and in the event. Raises `ThrottleError` (nothing changed) when it cannot be
-        done as asked, also while another living process throttles by the same keys, or `KafkaError`; then, as after
-        any other end, `restore` puts back what was there.
+        Of the ``wildcard`` topics every replica is throttled (`*`). With ``everywhere`` the rates become the default
+        of all brokers, also of those that join later. Otherwise only live brokers accept a rate; the others are in
+        `left_out` and in the event. Raises `ThrottleError` (nothing changed) if the throttle is impossible as asked,
+        or if another live process throttles by the same keys; and `KafkaError`. After any of these `restore` puts
+        the originals back.
         """
         if self._journal is not None:
             raise ThrottleError("this throttle is set already; restore it first")
         cluster, unthrottled = self._admin.cluster(), frozenset(unthrottled)
         concerned = {broker for move in moves for broker in (*move.current, *move.target)} | {*extra_brokers}
-        # A broker's own configuration is taken by that broker alone: a dead one would refuse all the rest with it.
+        # Only the broker itself accepts its own configuration: with a dead one the whole request would fail.
         dead = set() if everywhere else concerned - {broker.id for broker in cluster.brokers}
         self._brokers, self.left_out = tuple(sorted(concerned - dead)), tuple(sorted(dead))
         topics = sorted({move.tp.topic for move in moves} | {*wildcard})
@@ -107,16 +107,16 @@ class Throttle:
         with self._journals.held():
             present = self._present(topics, of_brokers)
             self._wanted = wanted_configs(
-                moves, rate_bytes_per_s, self._brokers, present, unthrottled, wildcard, everywhere
+                moves, throttle_bytes_per_s, self._brokers, present, unthrottled, wildcard, everywhere
             )
             others = [each for each in open_journals(self._journals) if each.cluster_id == cluster.cluster_id]
             refuse_shared(self._wanted, present, others)
-            self._rate_bytes_per_s = rate_bytes_per_s
+            self._throttle_bytes_per_s = throttle_bytes_per_s
             todo = changes(self._wanted, present)
             noted = (*todo, *relied_on(self._wanted, present))
             new = ThrottleJournal.new(self._admin.bootstrap, cluster.cluster_id, noted)
             journal = replace(new, command_config=self._command_config)
-            # Known before it is written: an interrupt during the write must still lead to its removal.
+            # Kept before it is written: an interrupt during the write must still lead to its removal.
             self._journal = journal
             self._journals.write(journal)
             self._alter(todo)
@@ -124,7 +124,7 @@ class Throttle:
             "throttle.set",
             "throttle",
             {
-                "rate_bytes_per_s": rate_bytes_per_s,
+                "rate_bytes_per_s": throttle_bytes_per_s,
                 "brokers": list(self._brokers),
                 "left_out": list(self.left_out),
                 "changes": [[str(change.resource), change.key] for change in todo],
@@ -132,17 +132,16 @@ class Throttle:
         )
 
     def adopt(self, journal: ThrottleJournal) -> None:
-        """Go on with the throttle of a process that is dead: it stays in force, and is restored by this one.
+        """Take over the throttle of a dead process: it stays in force, and this process restores it.
 
-        What is missing of it is set again, on brokers that are alive; `wait_in_force` is the caller's. Raises
-        `ThrottleError` when its owner is alive, when somebody has just put back what was there, or when this throttle
-        is set already.
+        Missing keys are set again on live brokers; the caller must `wait_in_force`. Raises `ThrottleError` if the
+        owner is alive, if another process has just restored the originals, or if this throttle is set already.
         """
         if self._journal is not None:
             raise ThrottleError("this throttle is set already; restore it first")
         with self._journals.held():
             if not self._journals.file(journal.id).exists():
-                raise ThrottleError(f"the throttle on {journal.bootstrap} was put back meanwhile: set it anew")
+                raise ThrottleError(f"the throttle on {journal.bootstrap} was restored meanwhile: set it again")
             journal = self._journals.latest(journal)
             if journal.owner.alive():
                 raise ThrottleError(
@@ -158,17 +157,17 @@ class Throttle:
                 del wanted[ConfigResource.broker(broker)]
             self._wanted = wanted
             rates = [int(keys[key]) for keys in wanted.values() for key in RATES if key in keys]
-            self._rate_bytes_per_s = max(rates, default=0)
+            self._throttle_bytes_per_s = max(rates, default=0)
             self._write(replace(journal, owner=Owner.this_process()))
-            # Its owner may have died in the middle of a change, or somebody has taken a part of it away since.
+            # The owner may have died within a change, or another tool may have removed a part since.
             of_brokers = [resource for resource in wanted if resource.kind == "broker"]
             self._alter(changes(wanted, self._present(self._topics(), of_brokers)))
 
     def admit(self, live: Collection[int]) -> tuple[int, ...]:
-        """Give the rate to those of `left_out` that are alive now, in the journal first; returns them.
+        """Set the rate on brokers of `left_out` that are alive now, in the journal first, and return these brokers.
 
-        One that cannot be given it stays left out, is told of in an event, and is tried again the next time. Does
-        nothing while there is no throttle.
+        A broker that refuses the rate stays in `left_out` until the next call; an event says why. Without a throttle
+        nothing happens.
         """
         if self._journal is None:
             return ()
@@ -176,7 +175,7 @@ class Throttle:
 
     def _admitted(self, broker: int) -> bool:
         resource = ConfigResource.broker(broker)
-        wanted = {resource: dict.fromkeys(RATES, str(self._rate_bytes_per_s))}
+        wanted = {resource: dict.fromkeys(RATES, str(self._throttle_bytes_per_s))}
         assert self._journal is not None
         try:
             with self._journals.held():
@@ -196,38 +195,40 @@ class Throttle:
         self._wanted = {**self._wanted, **wanted}
         self._brokers = tuple(sorted({*self._brokers, broker}))
         self.left_out = tuple(each for each in self.left_out if each != broker)
-        self._on_event("throttle.admitted", "throttle", {"broker": broker, "rate_bytes_per_s": self._rate_bytes_per_s})
+        self._on_event(
+            "throttle.admitted", "throttle", {"broker": broker, "rate_bytes_per_s": self._throttle_bytes_per_s}
+        )
         return True
 
     @property
     def lists(self) -> dict[str, Mapping[str, str]]:
-        """Topic → key → the list that is to be in force; empty while there is no throttle."""
+        """Topic → key → the list that should be in force; empty without a throttle."""
         wanted = {} if self._journal is None else self._wanted
         return {resource.name: keys for resource, keys in wanted.items() if resource.kind == "topic"}
 
     @property
-    def rate_bytes_per_s(self) -> int | None:
-        """The rate that was set last; None while there is no throttle."""
-        return None if self._journal is None else self._rate_bytes_per_s
+    def throttle_bytes_per_s(self) -> int | None:
+        """The rate that was set last; None without a throttle."""
+        return None if self._journal is None else self._throttle_bytes_per_s
 
-    def change_rate(self, rate_bytes_per_s: int, timeout_s: float) -> None:
-        """Set another rate on the same brokers and wait until every one shows it, as `wait_in_force` does.
+    def change_rate(self, throttle_bytes_per_s: int, timeout_s: float) -> None:
+        """Set another rate on the same brokers and wait until every broker reports it, as `wait_in_force` does.
 
-        The journal has both rates before the first is changed, and the new one alone once it is in force: killed at
-        any point, what was there before the throttle is put back, and either rate is known as ours. Raises
+        The journal holds both rates before the first change, and only the new one once it is in force. So a recovery
+        after a kill at any point restores the originals and takes either rate for the throttle's. Raises
         `ThrottleError`, `KafkaError`.
         """
         if self._journal is None:
-            raise ThrottleError("there is no throttle whose rate could be changed: set one first")
-        self._change(at_rate(self._wanted, rate_bytes_per_s), rate_bytes_per_s, timeout_s)
+            raise ThrottleError("there is no throttle whose rate could change: set one first")
+        self._change(at_rate(self._wanted, throttle_bytes_per_s), throttle_bytes_per_s, timeout_s)
 
     def extend(self, moves: Sequence[PartitionMove], timeout_s: float) -> None:
-        """List what these moves add as well, as `change_rate` changes the rate; the topics are listed already."""
+        """Throttle the adding replicas of these moves too, in the way of `change_rate`; their topics are throttled."""
         if self._journal is None:
-            raise ThrottleError("there is no throttle that could list more: set one first")
-        self._change(with_moves(self._wanted, moves), self._rate_bytes_per_s, timeout_s)
+            raise ThrottleError("there is no throttle to extend: set one first")
+        self._change(with_moves(self._wanted, moves), self._throttle_bytes_per_s, timeout_s)
 
-    def _change(self, after: dict[ConfigResource, dict[str, str]], rate_bytes_per_s: int, timeout_s: float) -> None:
+    def _change(self, after: dict[ConfigResource, dict[str, str]], throttle_bytes_per_s: int, timeout_s: float) -> None:
         journal = self._journal
         assert journal is not None
         todo = changes(after, self._wanted)
@@ -236,10 +237,10 @@ class Throttle:
             self._overwritten += self._interferences(journal, todo)
             journal = replace(journal, changes=rechanged(journal.changes, self._wanted, after))
             self._write(journal)
-            self._on_event("throttle.changing", "throttle", {"rate_bytes_per_s": rate_bytes_per_s})
+            self._on_event("throttle.changing", "throttle", {"rate_bytes_per_s": throttle_bytes_per_s})
             self._alter(todo)
-            # Not before: when one of them gave no answer, all are asked for again.
-            self._wanted, self._rate_bytes_per_s = after, rate_bytes_per_s
+            # Only now: if one broker gave no answer, the next call alters all of them again.
+            self._wanted, self._throttle_bytes_per_s = after, throttle_bytes_per_s
         self.wait_in_force(timeout_s, otherwise="the move goes on")
         with self._journals.held():
             journal = self._journals.latest(journal)
@@ -253,11 +254,11 @@ class Throttle:
         brokers: Collection[int] | None = None,
         otherwise: str = "the move was not started",
     ) -> None:
-        """Wait until every broker (or these) itself shows its rates, and the lists of every listed topic.
+        """Wait until every broker (or these) itself reports its rates, and the lists of every throttled topic.
 
-        A broker applies the metadata log in order on one thread, and begins with what DescribeConfigs shows.
-        Once that shows the throttle, a reassignment asked for afterwards is applied after the throttle
-        everywhere. Raises `ThrottleError` naming each broker and key that is missing.
+        A broker applies the metadata log in order on one thread, and DescribeConfigs shows what it has applied. So a
+        reassignment that is requested afterwards comes after the throttle on every broker. Raises `ThrottleError`
+        naming each broker and key that is missing.
         """
 
         asked = self._brokers if brokers is None else tuple(sorted(brokers))
@@ -268,7 +269,7 @@ class Throttle:
                 try:
                     problems += self._missing_on(broker)
                 except KafkaError as error:
-                    # A broker may be slow to answer or to hear of a topic; what else it says will not change.
+                    # A broker may be slow to answer or to learn of a topic; any other error is permanent.
                     if not isinstance(error, UnreachableError) and error.name != UNKNOWN_TOPIC_OR_PARTITION:
                         raise
                     problems.append(str(error))
@@ -286,17 +287,17 @@ class Throttle:
         self._on_event(
             "throttle.in_force",
             "throttle",
-            {"rate_bytes_per_s": self._rate_bytes_per_s, "brokers": list(asked)},
+            {"rate_bytes_per_s": self._throttle_bytes_per_s, "brokers": list(asked)},
         )
 
     def check(self) -> dict[int, BrokerThrottle]:
-        """Ask every broker what it has in force now, default level included."""
+        """Return what every broker reports as in force now, with the default level."""
         return {broker: self._check_broker(broker) for broker in self._brokers}
 
     def restore(self, timeout_s: float = 15.0) -> Restored:
-        """Put back what was there, see that it is, and remove the journal; does nothing when nothing was set.
+        """Restore the originals, verify them, and remove the journal; without a throttle do nothing.
 
-        Raises `RestoreError`; the journal is kept then, for another attempt or for `recover`.
+        Raises `RestoreError`; the journal stays then, for another attempt or for `recover`.
         """
         if self._journal is None:
             return Restored()

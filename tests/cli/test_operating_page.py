@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from testbed.cli.command import Parser, commands
-from testbed.cli.throttles import estimate_text, told_text
+from testbed.cli.throttle_report import estimate_text, event_text
 from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.node import secure_protocol, secure_servers, server_properties
 from testbed.kafka.types import TopicPartition
@@ -45,7 +45,7 @@ def test_its_look_is_what_is_printed():
     rates = (BrokerRate(1, "transmit", 13_950_000, quota), BrokerRate(2, "receive", 11_940_000, quota))
     remaining = RemainingTime(4090, 3910, 4290, 10_070_000)
     look = MonitorReading(0, 100, 31, 41_200_000_000, 0, rates, remaining, None, (), (), ())
-    assert indented(told_text(look)) in TEXT, told_text(look)
+    assert indented(event_text(look)) in TEXT, event_text(look)
 
 
 @pytest.mark.parametrize("line", block("sh").splitlines())

@@ -54,7 +54,7 @@ def test_an_estimate_tells_the_throttle_the_time_and_who_binds(cluster, plan, ca
     assert lines[0] == "throttle 10MB/s (10000000 B/s)"
     assert lines[1].startswith("time     1.667min, at most 1.833min; what the NICs carry is not known (--nic)")
     assert lines[2].startswith("KIP-73   3.333min by its own formula")
-    assert lines[5].split() == ["2", "receive", "1GB", "0B/s", "10MB/s", "–", "1.667min", "binds"]
+    assert lines[5].split() == ["2", "receive", "1GB", "0B/s", "10MB/s", "–", "1.667min", "bottleneck"]
     assert lines[6].split() == ["1", "transmit", "1GB", "0B/s", "10MB/s", "–", "1.667min"]
     assert "measured over 10ms as the growth of the leaders' logs" in lines[-1] or "1 of 1 partitions" in lines[-1]
 

@@ -114,7 +114,7 @@ def test_all_led_by_one_of_two():
     found = one_of_two(PRODUCE, THREE)
     assert of_kind(found, "throttled") == [("A", "C", (0, 1, 2, 3))]
     share = bottleneck(carried(found), 10 * MB)
-    assert (share.broker, share.keepup_bytes_per_s, share.in_sync_bytes_per_s) == (1, 6.0 * MB, 3.0 * MB)
+    assert (share.broker, share.inbound_bytes_per_s, share.in_sync_bytes_per_s) == (1, 6.0 * MB, 3.0 * MB)
 
 
 def test_a_wildcard_lists_also_what_does_not_move():

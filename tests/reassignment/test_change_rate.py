@@ -157,7 +157,7 @@ def test_a_change_that_one_broker_gave_no_answer_to_can_be_asked_for_again(
     admin.hook = hook
     with pytest.raises(UnreachableError):
         throttle.change_rate(3000, 0)
-    assert throttle.rate_bytes_per_s == 1000
+    assert throttle.throttle_bytes_per_s == 1000
     admin.hook = lambda _call, _args: None
     throttle.change_rate(3000, 0)
     assert admin.configs[B1] == admin.configs[B2] == {LEADER_RATE: "3000", FOLLOWER_RATE: "3000"}

@@ -52,7 +52,7 @@ def test_a_deadline_gives_a_throttle_that_meets_it_with_a_tenth_in_hand_and_says
     told = for_deadline(seen(copy(1000, 2)), 110)
     assert told.throttle_bytes_per_s == pytest.approx((1000 / 100 + 4) * MB)
     assert (told.seconds, told.at_most_s) == (pytest.approx(100), pytest.approx(110))
-    assert [(line.share.broker, line.share.direction, line.binds) for line in told.lines] == [
+    assert [(line.share.broker, line.share.direction, line.is_bottleneck) for line in told.lines] == [
         (2, "receive", False),
         (1, "transmit", True),
     ]
@@ -103,7 +103,7 @@ def test_a_share_at_or_under_the_inbound_rate_never_makes_progress_and_the_lowes
 def test_a_throttle_above_what_the_nic_leaves_is_bound_by_the_nic_and_says_so() -> None:
     told = for_rate(seen(copy(1000, 0), received={2: 5 * MB}), 100 * MB, 400_000_000)
     room = 400e6 / 8 / WIRE - 5 * MB
-    [line] = [line for line in told.lines if line.binds]
+    [line] = [line for line in told.lines if line.is_bottleneck]
     assert (line.share.broker, line.limited_by_nic) == (2, True)
     assert told.seconds == pytest.approx(1000 * MB / room)
     assert any("the NIC leaves" in caution for caution in told.cautions)
@@ -113,7 +113,7 @@ def test_in_sync_followers_of_the_moving_partitions_are_not_counted_twice() -> N
     told = for_rate(seen(copy(1000, 5), sent={1: 5 * MB}), 20 * MB, 400_000_000)
     leader = next(line for line in told.lines if line.share.direction == "transmit")
     assert leader.room_bytes_per_s == pytest.approx(400e6 / 8 / WIRE)
-    assert leader.share.keepup_bytes_per_s == 10 * MB
+    assert leader.share.inbound_bytes_per_s == 10 * MB
 
 
 def test_nothing_to_copy_needs_no_throttle() -> None:
@@ -186,7 +186,7 @@ def test_a_wildcard_that_is_there_already_is_told() -> None:
     admin = _cluster(clock, {})
     admin.configs = {ConfigResource.topic("t"): {LEADER_REPLICAS: "*"}}
     found = observe(admin, Plan({T0: (2, 3)}), 1, clock.pauses)
-    assert found.cautions == ("topic t lists every replica (*): the others' keep-up is not in the estimate",)
+    assert found.cautions == ("topic t lists every replica (*): the other replicas' traffic is not in the estimate",)
 
 
 def test_refused_while_a_reassignment_runs_and_when_a_target_is_dead_or_unknown() -> None:

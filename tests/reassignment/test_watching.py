@@ -106,7 +106,7 @@ def test_progress_rates_and_time_left_of_a_move(journals: JournalFolder) -> None
     assert at.remaining is not None
     assert at.remaining.seconds == pytest.approx(60 / 8)
     assert at.remaining.low_s <= at.remaining.seconds <= at.remaining.high_s
-    assert (at.stuck, at.too_low, at.unthrottled, at.silent) == (None, (), (), ())
+    assert (at.stall, at.too_low, at.unthrottled, at.silent) == (None, (), (), ())
     assert found[-1].done and found[-1].lag_bytes == 0
     assert [look.remaining for look in found[:22]] == [None] * 22
 
@@ -128,7 +128,7 @@ def test_what_is_written_at_or_above_the_quota_is_named_before_it_is_stuck(journ
     [only] = follow(Cluster(inbound_mb=6, quota_mb=10), journals, once=True)
     assert isinstance(only, MonitorReading)
     [share] = only.too_low
-    assert (share.broker, share.direction, share.keepup_bytes_per_s) == (1, "transmit", pytest.approx(12 * MB))
+    assert (share.broker, share.direction, share.inbound_bytes_per_s) == (1, "transmit", pytest.approx(12 * MB))
 
 
 def test_a_stuck_move_is_raised_in_steps_up_to_the_most_and_put_back(journals: JournalFolder) -> None:
@@ -141,8 +141,8 @@ def test_a_stuck_move_is_raised_in_steps_up_to_the_most_and_put_back(journals: J
             assert [journals.read(journals.ids()[0]).changes[0].original] == [str(4 * MB)]
 
     told = follow(cluster, journals, most=25 * MB, each=each)
-    first_stuck = next(look for look in looks(told) if look.stuck)
-    assert first_stuck.stuck is not None and first_stuck.stuck.seconds == 20
+    first_stuck = next(look for look in looks(told) if look.stall)
+    assert first_stuck.stall is not None and first_stuck.stall.seconds == 20
     raised = [one for one in told if isinstance(one, ThrottleRaise)]
     assert raised == [ThrottleRaise(18 * MB, (1, 2))]  # half as much again as the 12 MB/s that come in
     assert max(map(int, seen)) <= 25 * MB
@@ -163,7 +163,7 @@ def test_the_most_is_never_exceeded_and_the_end_of_raising_is_said_once(journals
     told = follow(cluster, journals, most=9 * MB, each=each)
     assert max(highest) == 9 * MB
     assert [one.text for one in told if isinstance(one, MonitorNote)] == [
-        "stuck with the throttle as high as --auto-raise allows"
+        "stalled with the throttle as high as --auto-raise allows"
     ]
     assert cluster.rates() == [str(4 * MB)] * 4
 
@@ -179,7 +179,7 @@ def test_without_a_throttle_there_is_nothing_to_raise(journals: JournalFolder) -
 
     told = follow(cluster, journals, most=9 * MB, each=each)
     assert [one.text for one in told if isinstance(one, MonitorNote)] == [
-        "stuck, and no throttle is in force where it moves: there is nothing to raise"
+        "stalled, and no throttle is in force on its brokers: there is nothing to raise"
     ]
     assert cluster.rates() == [None] * 4
 
@@ -228,8 +228,8 @@ def test_a_move_that_is_added_is_judged_anew(journals: JournalFolder) -> None:
         if cluster.now_s == 15:
             cluster.assignment[added] = (1, 3)
             cluster.running[added] = (2, 3)
-        assert look.stuck is None or cluster.now_s >= 16 + 20
-        if look.stuck:
+        assert look.stall is None or cluster.now_s >= 16 + 20
+        if look.stall:
             cluster.running.clear()
 
     assert looks(follow(cluster, journals, each=each))[-1].done
@@ -241,8 +241,8 @@ def test_other_replicas_added_to_the_same_partition_are_judged_anew(journals: Jo
     def each(look: MonitorReading) -> None:
         if cluster.now_s in (15, 30):  # there and back: neither target was under way at the look before
             cluster.running[T0] = (4, 3) if cluster.now_s == 15 else (2, 3)
-        assert look.stuck is None or cluster.now_s >= 31 + 20
-        if look.stuck:
+        assert look.stall is None or cluster.now_s >= 31 + 20
+        if look.stall:
             cluster.running.clear()
 
     cluster.broker_ids = (1, 2, 3, 4)

@@ -67,7 +67,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     if args.action == "recover":
         return _recover(args)
-    from testbed.cli import reassigning as do
+    from testbed.cli import reassign_actions as do
 
     return {
         "plan": do.plan,

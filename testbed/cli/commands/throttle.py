@@ -51,7 +51,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _estimate(args: argparse.Namespace) -> int:
     from testbed.cli.show import document
-    from testbed.cli.throttles import estimate_document, estimate_text
+    from testbed.cli.throttle_report import estimate_document, estimate_text
     from testbed.kafka.capabilities import Capability, require_of_running
     from testbed.reassignment.estimate import InfeasibleError, observe
     from testbed.reassignment.plan import Plan
@@ -100,7 +100,7 @@ def _goal(args: argparse.Namespace, nic_bps: int | None) -> Callable[["ClusterLo
 
 
 def _watch(args: argparse.Namespace) -> int:
-    from testbed.cli.throttles import told_document, told_text
+    from testbed.cli.throttle_report import event_document, event_text
     from testbed.kafka.capabilities import Capability, require_of_running
     from testbed.reassignment.auto_raise import watch
     from testbed.throttle.journal import JournalFolder
@@ -111,7 +111,7 @@ def _watch(args: argparse.Namespace) -> int:
     patience_s = _positive("--patience", args.patience, parse_duration)
 
     def tell(told: "MonitorReading | ThrottleRaise | Restored | MonitorNote") -> None:
-        print(json.dumps(told_document(told)) if args.json else told_text(told), flush=True)
+        print(json.dumps(event_document(told)) if args.json else event_text(told), flush=True)
 
     with admin_of(args) as admin:
         if most is not None:
@@ -131,7 +131,7 @@ def _watch(args: argparse.Namespace) -> int:
 
 def _status(args: argparse.Namespace) -> int:
     from testbed.cli.show import document
-    from testbed.cli.throttles import state_document, state_text
+    from testbed.cli.throttle_report import state_document, state_text
     from testbed.throttle.journal import JournalFolder
     from testbed.throttle.status import read_status
 

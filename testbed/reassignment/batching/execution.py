@@ -142,7 +142,7 @@ class Execution:
             self._throttle.adopt(journal)
             # While nobody was there another rate may have been asked for.
             self._to_rate(self._control.throttle_bytes_per_s)
-            if self._throttle.rate_bytes_per_s is not None:
+            if self._throttle.throttle_bytes_per_s is not None:
                 self._throttle.wait_in_force(_IN_FORCE_S)
         self._job = replace(self._job, owner=Owner.this_process())
         self._jobs.write(self._job, self._control)
@@ -239,13 +239,13 @@ class Execution:
             self._to_rate(control.throttle_bytes_per_s)
         self._control = control
 
-    def _to_rate(self, rate_bytes_per_s: int | None) -> None:
-        if rate_bytes_per_s is None:
+    def _to_rate(self, throttle_bytes_per_s: int | None) -> None:
+        if throttle_bytes_per_s is None:
             self._throttle.restore()
-        elif self._throttle.rate_bytes_per_s is not None:
-            self._throttle.change_rate(rate_bytes_per_s, _IN_FORCE_S)
+        elif self._throttle.throttle_bytes_per_s is not None:
+            self._throttle.change_rate(throttle_bytes_per_s, _IN_FORCE_S)
         else:
-            self._set_throttle(self._left_to_move(), rate_bytes_per_s)
+            self._set_throttle(self._left_to_move(), throttle_bytes_per_s)
 
     def _cancel(self, seen: ReassignmentState) -> None:
         mine = {tp: None for tp in self._job.plan.targets if tp in seen.listed}
@@ -262,13 +262,13 @@ class Execution:
             found.append(PartitionMove.between(tp, current, target))
         return found
 
-    def _set_throttle(self, todo: Sequence[PartitionMove], rate_bytes_per_s: int | None) -> None:
-        if rate_bytes_per_s is None or not todo:
+    def _set_throttle(self, todo: Sequence[PartitionMove], throttle_bytes_per_s: int | None) -> None:
+        if throttle_bytes_per_s is None or not todo:
             return
         # What was added by one step may lead, and so be copied from, in the next: listed on the leaders' side, too.
         listed = [PartitionMove(m.tp, (*m.current, *m.adding), m.target, m.adding, m.removing) for m in todo]
         live = [broker.id for broker in self._admin.cluster().brokers]
-        self._throttle.set(listed, rate_bytes_per_s, live, wildcard=self._wildcard)
+        self._throttle.set(listed, throttle_bytes_per_s, live, wildcard=self._wildcard)
         self._throttle.wait_in_force(_IN_FORCE_S)
 
     def _look(self) -> ReassignmentState:

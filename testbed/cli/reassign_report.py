@@ -1,4 +1,4 @@
-"""How reassignments are told, to people and to programs."""
+"""Reassignments as text for users and as JSON for programs."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

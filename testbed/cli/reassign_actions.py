@@ -1,4 +1,4 @@
-"""`testbed reassign …`: what each action does. The parser is in `commands/reassign.py`."""
+"""The actions of `testbed reassign …`. The parser is in `commands/reassign.py`."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from testbed.cli import reassigns as tell
+from testbed.cli import reassign_report as tell
 from testbed.cli.cluster import admin_of
 from testbed.cli.show import document
 from testbed.errors import UsageError

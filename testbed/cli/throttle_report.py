@@ -1,4 +1,4 @@
-"""How estimates, looks and throttles are told, to people and to programs."""
+"""Throttle estimates, monitor readings and throttle status, as text for users and as JSON for programs."""
 
 import math
 from collections.abc import Sequence
@@ -28,15 +28,15 @@ def estimate_text(estimate: ThrottleEstimate, nic_known: bool) -> str:
             line.share.broker,
             line.share.direction,
             format_size(line.share.bytes, 4),
-            _rate(line.share.keepup_bytes_per_s),
-            _rate(line.quota_bytes_per_s - line.share.keepup_bytes_per_s),
+            _rate(line.share.inbound_bytes_per_s),
+            _rate(line.quota_bytes_per_s - line.share.inbound_bytes_per_s),
             "–" if line.room_bytes_per_s is None else _rate(line.room_bytes_per_s),
             _time(line.seconds),
-            _binds(line),
+            _bottleneck(line),
         )
         for line in estimate.lines
     ]
-    head = ("BROKER", "DIRECTION", "TO COPY", "KEEP-UP", "LEFT OF QUOTA", "NIC LEAVES", "TIME", "")
+    head = ("BROKER", "DIRECTION", "TO COPY", "INBOUND", "LEFT OF QUOTA", "NIC LEAVES", "TIME", "")
     known = "" if nic_known else "; what the NICs carry is not known (--nic): nothing says that they can carry it"
     return "\n".join(
         [
@@ -47,7 +47,7 @@ def estimate_text(estimate: ThrottleEstimate, nic_known: bool) -> str:
             table(head, rows),
             "",
             f"{len(observed.copies)} of {observed.total_partitions} partitions, {format_size(copied, 4)} to copy. "
-            f"Keep-up is what is written to them, once for each listed replica it goes to: it was measured over "
+            f"Inbound is what producers write to them, once for each throttled replica that receives it, measured over "
             f"{_time(observed.measured_s)} as the growth of the leaders' logs.",
             *(f"caution: {caution}" for caution in estimate.cautions),
         ]
@@ -68,7 +68,7 @@ def estimate_document(estimate: ThrottleEstimate) -> dict[str, Any]:
                 **_share(line.share),
                 "nic_leaves_bytes_per_s": line.room_bytes_per_s,
                 "seconds": _finite(line.seconds),
-                "binds": line.binds,
+                "binds": line.is_bottleneck,
                 "limited_by": "nic" if line.limited_by_nic else "throttle",
             }
             for line in estimate.lines
@@ -80,26 +80,26 @@ def estimate_document(estimate: ThrottleEstimate) -> dict[str, Any]:
     }
 
 
-def told_text(told: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> str:
+def event_text(told: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> str:
     """A line or some, as the watching goes on."""
     match told:
         case MonitorReading():
-            return _look_text(told)
+            return _reading_text(told)
         case ThrottleRaise():
-            return f"raised the throttle to {_rate(told.rate_bytes_per_s)} on brokers {_ids(told.brokers)}"
+            return f"raised the throttle to {_rate(told.throttle_bytes_per_s)} on brokers {_ids(told.brokers)}"
         case Restored():
             return f"put back {len(told.changes)} rates as they were before they were raised"
         case MonitorNote():
             return told.text
 
 
-def told_document(told: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> dict[str, Any]:
+def event_document(told: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> dict[str, Any]:
     """The same for programs: one document for each."""
     match told:
         case MonitorReading():
-            return {"event": "look", **_look_document(told)}
+            return {"event": "look", **_reading_document(told)}
         case ThrottleRaise():
-            return {"event": "raised", "rate_bytes_per_s": told.rate_bytes_per_s, "brokers": list(told.brokers)}
+            return {"event": "raised", "rate_bytes_per_s": told.throttle_bytes_per_s, "brokers": list(told.brokers)}
         case Restored():
             return {"event": "restored", "changes": [[str(c.resource), c.key, c.original] for c in told.changes]}
         case MonitorNote():
@@ -158,7 +158,7 @@ def state_document(state: ThrottleStatus) -> dict[str, Any]:
     }
 
 
-def _look_text(look: MonitorReading) -> str:
+def _reading_text(look: MonitorReading) -> str:
     if look.done:
         return f"done: {look.partitions} partitions" if look.partitions else "nothing is being reassigned"
     left = f"{look.partitions_done} of {look.partitions} partitions done, {format_size(look.lag_bytes, 4)} left"
@@ -168,11 +168,11 @@ def _look_text(look: MonitorReading) -> str:
         for rate in look.rates
     )
     lines = [f"{left}, {_remaining(look)}", f"  {rates}"]
-    if look.stuck is not None:
-        grows = f", growing by {_rate(look.stuck.rate_per_s)}" if look.stuck.rate_per_s > 0 else ""
-        lines.append(f"  STUCK for {_time(look.stuck.seconds)}: {format_size(look.stuck.lag, 4)} left{grows}")
+    if look.stall is not None:
+        grows = f", growing by {_rate(look.stall.rate_per_s)}" if look.stall.rate_per_s > 0 else ""
+        lines.append(f"  STALLED for {_time(look.stall.seconds)}: {format_size(look.stall.lag, 4)} left{grows}")
     lines += [
-        f"  broker {share.broker} {share.direction}: {_rate(share.keepup_bytes_per_s)} come in, the whole quota: "
+        f"  broker {share.broker} {share.direction}: {_rate(share.inbound_bytes_per_s)} come in, the whole quota: "
         f"never makes progress"
         for share in look.too_low
     ]
@@ -183,7 +183,7 @@ def _look_text(look: MonitorReading) -> str:
     return "\n".join(lines)
 
 
-def _look_document(look: MonitorReading) -> dict[str, Any]:
+def _reading_document(look: MonitorReading) -> dict[str, Any]:
     left = look.remaining
     return {
         "done": look.done,
@@ -202,11 +202,11 @@ def _look_document(look: MonitorReading) -> dict[str, Any]:
         ],
         "remaining_seconds": left and _finite(left.seconds),
         "remaining_interval": left and [_finite(left.low_s), _finite(left.high_s)],
-        "stuck": look.stuck
+        "stuck": look.stall
         and {
-            "seconds": look.stuck.seconds,
-            "lag_bytes": look.stuck.lag,
-            "grows_by_bytes_per_s": look.stuck.rate_per_s,
+            "seconds": look.stall.seconds,
+            "lag_bytes": look.stall.lag,
+            "grows_by_bytes_per_s": look.stall.rate_per_s,
         },
         "too_low": [_share(share) for share in look.too_low],
         "unthrottled": [str(tp) for tp in look.unthrottled],
@@ -223,10 +223,10 @@ def _remaining(look: MonitorReading) -> str:
     return f"{_time(left.seconds)} to go ({_time(left.low_s)} to {_time(left.high_s)})"
 
 
-def _binds(line: BrokerEstimate) -> str:
-    if not line.binds:
+def _bottleneck(line: BrokerEstimate) -> str:
+    if not line.is_bottleneck:
         return ""
-    return "binds (its NIC)" if line.limited_by_nic else "binds"
+    return "bottleneck (its NIC)" if line.limited_by_nic else "bottleneck"
 
 
 def _share(share: Share) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def _share(share: Share) -> dict[str, Any]:
         "broker": share.broker,
         "direction": share.direction,
         "bytes": share.bytes,
-        "keepup_bytes_per_s": share.keepup_bytes_per_s,
+        "keepup_bytes_per_s": share.inbound_bytes_per_s,
     }
 
 
