@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from results.contract.manifest import Manifest
-from results.criteria.bounds import allowed, bound_of
-from results.criteria.live_measures import ClientKind, Part
-from results.criteria.measures import HostRates, MoveMeasures, Steady
+from results.criteria.measures import ClientKind, HostRates, MoveMeasures, Part, SteadyPart
+from results.criteria.model import allowed, bound_of
 
 Better = Literal["lower", "higher"]
 
@@ -95,7 +94,7 @@ def _seconds_per_gb(_run: Manifest, measured: MoveMeasures) -> float | None:
     return measured.done_s / (moved / 1e9) if measured.done_s is not None and moved > 0 else None
 
 
-def _busiest(measured: MoveMeasures) -> tuple[HostRates, Steady] | None:
+def _busiest(measured: MoveMeasures) -> tuple[HostRates, SteadyPart] | None:
     """Where throttled bytes flow fastest in the steady part: that is where the quota binds."""
     known = [(rates, rates.steady) for rates in measured.rates if rates.steady is not None]
     if len(known) < len(measured.rates):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from results.compare.measures import Better, Measure, register
 from results.contract.manifest import Manifest
 from results.criteria.measures import MoveMeasures
-from results.criteria.relocation_judgement import copied_bytes, formula
+from results.criteria.relocation_measures import copied_bytes, formula
 
 Value = Callable[[Manifest, MoveMeasures], float | None]
 

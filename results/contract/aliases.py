@@ -20,3 +20,61 @@ CRITERIA = {
 def criterion_name(stored: str) -> str:
     """Return today's name of a criterion that a stored run names."""
     return CRITERIA.get(stored, stored)
+
+
+_RATES = (
+    "throttled-window",
+    "long-window-bound",
+    "steady-mean",
+    "control-unthrottled",
+    "broker-rate-agrees",
+    "nic-conservation",
+    "duration-model",
+    "bottleneck-as-modelled",
+)
+_LOADED = tuple(name for name in _RATES if name != "nic-conservation")
+_LOAD = ("load-rate-sustained", "live-records")
+_SCALED = ("tiered-local-fraction", "copied-bytes", "store-requests", "p99-recovery")
+_BOUNDS = ("throttled-window", "long-window-bound")
+EXPERIMENTS = {
+    "kip73-one-to-two": (*_RATES, "no-isr-shrink"),
+    "kip73-two-to-one": (*_RATES, "no-isr-shrink"),
+    "kip73-bootstrap": (*_RATES, "no-isr-shrink"),
+    "kip73-two-node": _RATES,
+    "kip73-two-node-produce": (*_LOADED, "no-isr-shrink", *_LOAD),
+    "kip73-one-to-two-produce": (*_LOADED, "no-isr-shrink", *_LOAD),
+    "kip73-two-to-one-produce": (*_LOADED, "no-isr-shrink", *_LOAD),
+    "kip73-mixed-volume": (*_LOADED, "no-isr-shrink", *_LOAD),
+    "kip73-live-change": (
+        *_BOUNDS,
+        "rate-after-throttle-change",
+        "control-unthrottled",
+        "duration-model",
+        "throttle-changed",
+    ),
+    "kip73-stuck": (*_BOUNDS, "duration-model", "stall-detected", "no-isr-shrink", *_LOAD),
+    "kip73-bounce": (*_BOUNDS, "brokers-restarted"),
+    "kip73-upgrade": (*_BOUNDS, "brokers-restarted"),
+    "kip73-nic-bound": (*_BOUNDS, "broker-rate-agrees", "nic-bound"),
+    "kip73-fetch-size": ("first-window", *_BOUNDS, "control-unthrottled", "nic-conservation"),
+    "kip435-exchange": ("control-unthrottled", "no-isr-shrink", "replicas-fetching", *_LOAD),
+    "kip435-rf4": ("no-isr-shrink", "replicas-fetching", "in-sync-unbounded", *_LOAD),
+    "s3-reassign": ("tiered-local-fraction", "copied-bytes", "duration-formula", "store-requests"),
+    "scale-out": _SCALED,
+    "scale-in": _SCALED,
+    "cold-read": ("tiered-local-fraction", "cold-read", "store-requests"),
+}
+"""Experiment before schema 3 → the criteria that it named."""
+FAMILIES = {"kip455-": ("scenario-steps", "trace-whole", "polling-agrees"), "incident-": ()}
+"""The same for every experiment whose name begins so."""
+
+
+def criteria_of_experiment(experiment: str) -> tuple[str, ...] | None:
+    """Return the criteria of an experiment whose manifests do not name them; None for one that is not known."""
+    family = next((names for prefix, names in FAMILIES.items() if experiment.startswith(prefix)), None)
+    return EXPERIMENTS.get(experiment, family)
+
+
+def known_experiments() -> tuple[str, ...]:
+    """Return the names of experiments and families whose manifests need not name criteria."""
+    return tuple(sorted([*EXPERIMENTS, *(f"{prefix}…" for prefix in FAMILIES)]))

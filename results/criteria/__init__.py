@@ -1,16 +1,7 @@
-"""From samples to verdicts: measures (numbers) first, then judgement (criteria). All of it pure functions."""
+"""From samples to verdicts: measures (numbers) first, then criteria, one file each in `catalogue`. Pure."""
 
-from results.criteria.bounds import window_bound
+from results.criteria.judgement import Judgement, UnknownExperimentError, judge
 from results.criteria.measures import MoveMeasures
-from results.criteria.registry import Judgement, UnknownExperimentError, judge, register, register_family, rules_for
+from results.criteria.model import window_bound
 
-__all__ = [
-    "Judgement",
-    "MoveMeasures",
-    "UnknownExperimentError",
-    "judge",
-    "register",
-    "register_family",
-    "rules_for",
-    "window_bound",
-]
+__all__ = ["Judgement", "MoveMeasures", "UnknownExperimentError", "judge", "window_bound"]

@@ -1,4 +1,4 @@
-"""What is measured of a throttled move, as plain numbers. Judgement, report and Spark share these types.
+"""What is measured of a run, as plain numbers: judgement, report and comparison share these types.
 
 Instants are seconds after `move.started`; rates are bytes per second; None is *could not be measured*.
 """
@@ -6,27 +6,217 @@ Instants are seconds after `move.started`; rates are bytes per second; None is *
 from dataclasses import dataclass
 from typing import Literal
 
+from results.contract.steps import State
 from results.contract.verdict import Direction
-from results.criteria.burden import Burden
-from results.criteria.live_measures import ClientView, Isr, Stuck
-from results.criteria.relocated import RelocationMeasures
-from results.criteria.rests import Rests
-from results.criteria.steps_seen import StepMeasures
 
-Side = Literal["leader", "follower"]
-
-GAP_S = 3.0
-"""Longest time between two samples of a host that still counts as sampled once a second."""
-SECOND_S = 0.9
-"""Shortest distance of two samples that counts as *one second*: a 1 Hz sampler jitters by some ms."""
-
-
-READING_S = 0.05
-"""Longest time that one reading of all logs of a host takes: it is a part of the window between two readings."""
+Part = Literal["before", "during", "after"]
+PARTS: tuple[Part, ...] = ("before", "during", "after")
+ClientKind = Literal["produce", "consume"]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class IsrShrinks:
+    """How often one broker took replicas out of the ISR of partitions that it leads; None without readings.
+
+    A counter that goes back has begun anew with its broker, at 0.
+    """
+
+    host: str
+    shrinks: float | None
+    longest_gap_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class IsrMeasures:
+    """The ISR over the move. `partitions` were polled before it; `polls` is the fewest looks at one of them since.
+
+    `smaller` of them were seen with fewer replicas in sync than before; the first is named with when and how many.
+    `longest_gap_s` is the longest time without a look at one partition.
+    """
+
+    hosts: tuple[IsrShrinks, ...]
+    partitions: int
+    polls: int
+    longest_gap_s: float | None
+    smaller: int
+    first_partition: str | None
+    first_s: float | None
+    first_size: float | None
+    first_before: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StallMeasures:
+    """A move that was noticed to be stuck, at `noticed_s`, because its lag had not fallen for `seconds`.
+
+    `lag_before` is the lowest lag read since the move's start until that time began (or the first one), `lag_since`
+    the lowest since then; `lowest_s` is when the lowest of all was read first, `LAG_SETTLED_S` after the start at the
+    earliest: what is read sooner may be a lag from before the move.
+    `raised_s` is when the throttle was raised, `raised_to` the quota in force from then on.
+    """
+
+    noticed_s: float
+    seconds: float | None
+    lag_before: float | None
+    lag_since: float | None
+    lowest_s: float | None
+    raised_s: float | None
+    raised_to: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientView:
+    """What all clients of a kind saw in one part of the run; latencies in microseconds.
+
+    Quantiles are exact of the merged buckets: the highest value of the bucket in which the quantile lies. `silence_s`
+    is the longest time for which one client's count (acknowledged or read) did not grow, from 1 Hz readings.
+    """
+
+    kind: ClientKind
+    part: Part
+    records: int
+    p50_us: float | None
+    p99_us: float | None
+    p999_us: float | None
+    silence_s: float | None
+
+
+KINDS: tuple[ClientKind, ...] = ("produce", "consume")
+LAG_SETTLED_S = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class NicUsage:
+    """TCP payload on a broker's data NIC over the whole move, whatever it was: its mean, and the highest second."""
+
+    host: str
+    direction: Direction
+    mean_bytes_per_s: float | None
+    peak_bytes_per_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Burden:
+    """From the move's start until it was done.
+
+    `most_in_flight` partitions were being reassigned at once. `under_min_isr_s` is for how long, from look to look, at
+    least one listed partition had fewer replicas in sync than `min.insync.replicas`; `lowest_isr` the fewest that one
+    had. None where nobody looked.
+    """
+
+    most_in_flight: float | None
+    nics: tuple[NicUsage, ...]
+    under_min_isr_s: float | None
+    lowest_isr: float | None
+
+
+LISTED_METRIC = "move.listed"
+"""How many partitions of the plan the controller listed, look by look."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rests:
+    """`count` rests of `total_s` together, the longest of `longest_s`; the looks were at most `gap_s` apart.
+
+    A rest lasts from the last look at which something was listed to the first at which something is again: that is more
+    than it really took, by up to two looks.
+    """
+
+    looks: int
+    count: int
+    total_s: float
+    longest_s: float
+    gap_s: float | None
+
+    @property
+    def mean_s(self) -> float:
+        """Seconds of a rest on average; 0 without one."""
+        return self.total_s / self.count if self.count else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StepObservation:
+    """Of one expectation (its step's place, its own): when a state as wanted was in force first; None: never.
+
+    `last` is the state that was in force at the end of the span; None when the log has none of the partition.
+    """
+
+    step: int
+    expectation: int
+    us: int | None
+    last: State | None
+
+
+@dataclass(frozen=True, slots=True)
+class PollAgreement:
+    """What Admin clients were told by one request: how often something new, and how much of it the log never had."""
+
+    kind: str
+    told: int
+    unlike: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepMeasures:
+    """Everything measured of a run of steps."""
+
+    found: tuple[StepObservation, ...]
+    polled: tuple[PollAgreement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NicTotals:
+    """What a data NIC counted from the last reading before the move to the first after its end, which covers
+    `covered_s`; and the rate at which it counted before, with the load alone."""
+
+    host: str
+    direction: Direction
+    bytes: float | None
+    covered_s: float | None
+    before_bytes_per_s: float | None
+    longest_gap_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRequests:
+    """StoreRequests of one kind that the object store counted over the same time."""
+
+    operation: str
+    count: float
+
+
+@dataclass(frozen=True, slots=True)
+class RelocationMeasures:
+    """Everything measured of it.
+
+    `longest_ack_us` is the longest that a record waited for its acknowledgement, from when it was due, during the move.
+    `p99_before_us` is the highest 99th percentile of acknowledgements of any `P99_WINDOW_S` before it; `p99_back_s`
+    when the last such window ended that was above `P99_BACK` times it, 0 when there was none, None when nobody
+    saw the end of it.
+    While a consumer read from the beginning (`cold.started` to `cold.done`) the brokers read `device_bytes` from their
+    devices, and `store_bytes` left the object store's NICs.
+    """
+
+    nics: tuple[NicTotals, ...]
+    requests: tuple[StoreRequests, ...] | None
+    requests_gap_s: float | None
+    longest_ack_us: float | None
+    p99_before_us: float | None
+    p99_back_s: float | None
+    device_bytes: float | None = None
+    store_bytes: float | None = None
+
+
+P99_WINDOW_S = 5
+"""Seconds of acknowledgements whose 99th percentile is looked at: in one second, 1 % is a few records."""
+P99_BACK = 1.1
+"""So many times what it was before the move is as quick as before: without a move, too, one such window differs from
+the next by some percent, and *never above the highest of a few before* would be luck."""
+Side = Literal["leader", "follower"]
+
+
+@dataclass(frozen=True, slots=True)
+class ByteWindow:
     """Listed bytes between two sample instants; `in_sync_bytes` of them went to replicas in sync."""
 
     bytes: float
@@ -36,7 +226,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Steady:
+class SteadyPart:
     """The part between the warm-up and the tail of a move; `windows` whole quota windows fit into it.
 
     `variation` is standard deviation over mean of the 1 s rates; `lowest_window` the slowest quota window's
@@ -80,18 +270,18 @@ class HostRates:
     total_bytes: float
     end_s: float | None
     longest_gap_s: float | None
-    worst_window: Window | None
+    worst_window: ByteWindow | None
     highest_window_bytes_per_s: float | None
     highest_second_bytes_per_s: float | None
     warmup_bytes_per_s: float | None
-    steady: Steady | None
+    steady: SteadyPart | None
     kafka_ratio: float | None
     kafka_polls: int
-    first_window: Window | None = None
-    second_window: Window | None = None
+    first_window: ByteWindow | None = None
+    second_window: ByteWindow | None = None
     settled_bytes_per_s: float | None = None
     settled_s: float = 0.0
-    all: Window | None = None
+    all: ByteWindow | None = None
 
     @property
     def steady_bytes_per_s(self) -> float | None:
@@ -114,7 +304,7 @@ class PhaseMeasures:
 
 
 @dataclass(frozen=True, slots=True)
-class NicRate:
+class NicPayload:
     """TCP payload on a host's data NIC over the steady part, from its byte counters (Ethernet's framing taken off)."""
 
     host: str
@@ -157,7 +347,7 @@ class Conservation:
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class ControlTransfer:
     """The unthrottled control transfer into one host while the throttle was in force.
 
     `last_s` is when its log grew last, from the move's start; `with_throttled_bytes` is what control and throttled
@@ -203,13 +393,13 @@ class MoveMeasures:
     rates: tuple[HostRates, ...]
     quotas: tuple[QuotaPolls, ...]
     conservation: tuple[Conservation, ...]
-    controls: tuple[Control, ...]
+    controls: tuple[ControlTransfer, ...]
     load: MachineLoad
     moved_s: float | None = None
     phases: tuple[PhaseMeasures, ...] = ()
-    nics: tuple[NicRate, ...] = ()
-    isr: Isr | None = None
-    stuck: Stuck | None = None
+    nics: tuple[NicPayload, ...] = ()
+    isr: IsrMeasures | None = None
+    stuck: StallMeasures | None = None
     clients: tuple[ClientView, ...] = ()
     burden: Burden | None = None
     left: tuple[str, ...] = ()
@@ -217,3 +407,11 @@ class MoveMeasures:
     rests: Rests | None = None
     steps: StepMeasures | None = None
     relocation: RelocationMeasures | None = None
+
+
+def nothing_measured(
+    steps: StepMeasures | None = None, relocation: RelocationMeasures | None = None, kip73_s: float = 0.0
+) -> MoveMeasures:
+    """Return the measures of a run in which no move was seen to start."""
+    load = MachineLoad(0, None, None, None, None)
+    return MoveMeasures(None, None, None, kip73_s, None, (), (), (), (), load, steps=steps, relocation=relocation)

@@ -1,16 +1,106 @@
-"""What the model of all listed traffic says of a move, from the manifest alone."""
+"""The quota window's bound, the model of all traffic that a quota records, and how well they predict moves. Pure.
+
+`docs/throttle-bound.md` derives the bound.
+"""
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-from results.contract.manifest import Move
-from results.contract.move import Expected
+from results.contract.move import Expected, Move, keepup_through
 from results.contract.verdict import Direction
+from results.criteria.measures import MoveMeasures
+
+
+def window_bound(
+    quota_bytes_per_s: float,
+    direction: Direction,
+    *,
+    fetchers: int,
+    response_max_bytes: int,
+    window_s: float,
+    sample_s: float,
+) -> float:
+    """Most throttled bytes that followers' logs may grow by in a window of at most `window_s` (Kafka: 11 s).
+
+    `fetchers` is how many carry throttled bytes through this broker in this direction. The quota is a check before each
+    fetch, after which one whole response per fetcher may follow; and the edges of Kafka's window are samples of
+    `sample_s`, not instants. A window even a little longer than `window_s` is not covered.
+    """
+    in_window, in_sample = quota_bytes_per_s * window_s, quota_bytes_per_s * sample_s
+    if direction == "receive":
+        return in_window + in_sample + fetchers * response_max_bytes
+    return in_window + (2 * fetchers - 1) * response_max_bytes + max(in_sample, response_max_bytes)
+
+
+def bound_of(move: Move, host: str, direction: Direction, quota_bytes_per_s: float | None = None) -> float | None:
+    """The window bound for one host in bytes; None when the manifest does not say its fetchers.
+
+    The quota is the move's own unless given. A leader's followers cannot log more of what it sends than they may
+    receive, unless some of them are in sync: nothing holds those back.
+    """
+    quota = move.quota_bytes_per_s if quota_bytes_per_s is None else quota_bytes_per_s
+    bound = _bound(move, host, direction, quota)
+    if bound is None or direction == "receive" or keepup_through(move, host, direction):
+        return bound
+    followers = {f.follower for f in move.flows if f.kind == "throttled" and f.leader == host}
+    received = [_bound(move, follower, "receive", quota) for follower in followers]
+    known = [r for r in received if r is not None]
+    return min(bound, sum(known)) if known and len(known) == len(received) else bound
+
+
+def long_bound(move: Move, host: str, direction: Direction, quota_bytes_per_s: float, seconds: float) -> float | None:
+    """Most bytes in so long a time, of any length; None when the manifest does not say the host's fetchers.
+
+    The time is covered by k windows, each of which may have one response per fetcher beyond the quota, and all of them
+    together a sample's worth. What a leader sent may have come to the logs a response per fetcher later.
+    """
+    part = responses(move, host, direction)
+    if part <= 0:
+        return None
+    windows = max(1, math.ceil(seconds / move.window_s))
+    late = part if direction == "transmit" else 0.0
+    return quota_bytes_per_s * (windows * move.window_s + move.sample_s) + windows * part + late
+
+
+def responses(move: Move, host: str, direction: Direction) -> float:
+    """Bytes of one response of each fetcher that carries listed bytes through a host; 0 when it has none."""
+    return float(_fetchers(move, host, direction) * move.response_max_bytes)
+
+
+def allowed(bound: float, in_sync_bytes: float) -> float:
+    """Most listed bytes of a window in which replicas in sync took `in_sync_bytes`.
+
+    Those are recorded, so that what catches up has to wait for them, but they are never held back themselves: when
+    what catches up has come first, and has taken the whole bound, they still take theirs in the rest of the window.
+    """
+    return bound + in_sync_bytes
+
+
+def _fetchers(move: Move, host: str, direction: Direction) -> int:
+    fetchers = move.fetchers.get(host)
+    return 0 if fetchers is None else fetchers.transmit if direction == "transmit" else fetchers.receive
+
+
+def _bound(move: Move, host: str, direction: Direction, quota_bytes_per_s: float) -> float | None:
+    count = _fetchers(move, host, direction)
+    if count < 1:
+        return None
+    return window_bound(
+        quota_bytes_per_s,
+        direction,
+        fetchers=count,
+        response_max_bytes=move.response_max_bytes,
+        window_s=move.window_s,
+        sample_s=move.sample_s,
+    )
+
 
 TIE = 0.02
 """Ends whose times differ by less are predicted to bind alike: a follower's receipt is its leader's sending."""
 
 
-def binding_ends(move: Move, quota_bytes_per_s: float) -> frozenset[tuple[str, Direction]]:
+def bottlenecks(move: Move, quota_bytes_per_s: float) -> frozenset[tuple[str, Direction]]:
     """The hosts and directions that need longest, or (several never end) whose keep-up is highest. Empty: no model."""
     busy = [e for e in move.expected if e.bytes > 0]
     longest = max((e.seconds(quota_bytes_per_s) for e in busy), default=0.0)
@@ -30,3 +120,44 @@ def carrying_all(move: Move) -> frozenset[tuple[str, Direction]]:
 def expected_of(move: Move, host: str, direction: Direction) -> Expected | None:
     """What the model says of one end."""
     return next((e for e in move.expected if (e.host, e.direction) == (host, direction)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class DurationEstimate:
+    """One move. Times are seconds; errors are predicted ÷ observed − 1. None is *no such prediction*, or not observed.
+
+    `why` says why there is no prediction.
+    """
+
+    name: str
+    predicted_s: float | None
+    observed_s: float | None
+    kip73_s: float | None
+    error: float | None
+    kip73_error: float | None
+    why: str = ""
+
+
+def estimate(name: str, move: Move, measures: MoveMeasures) -> DurationEstimate:
+    """A move's predictions beside how long it took. One that was not seen to be done has no errors."""
+    observed_s = measures.moved_s if measures.done_s is not None else None
+    kip73_s = _known(move.kip73_seconds)
+    predicted_s = _known(move.model_seconds)
+    why = "" if predicted_s is not None else move.model_why or "the run has no model"
+    return DurationEstimate(
+        name, predicted_s, observed_s, kip73_s, _error(predicted_s, observed_s), _error(kip73_s, observed_s), why
+    )
+
+
+def worst(estimates: Iterable[DurationEstimate]) -> DurationEstimate | None:
+    """The one that the model was furthest from; None when there is none that can be compared."""
+    known = [(abs(e.error), e) for e in estimates if e.error is not None]
+    return max(known, key=lambda found: found[0])[1] if known else None
+
+
+def _known(seconds: float | None) -> float | None:
+    return seconds if seconds is not None and math.isfinite(seconds) and seconds > 0 else None
+
+
+def _error(predicted_s: float | None, observed_s: float | None) -> float | None:
+    return None if predicted_s is None or not observed_s else predicted_s / observed_s - 1

@@ -1,47 +1,39 @@
 """Measures of a throttled move, computed with numpy from its samples and events."""
 
-from typing import Any
-
 import numpy as np
 
 from results.contract.manifest import Manifest
 from results.contract.move import FlowKind, Move, flows_through
 from results.contract.verdict import DIRECTIONS, Direction
-from results.criteria.around_measures import measure_clients, measure_isr, measure_stuck
-from results.criteria.burden import measure_burden
-from results.criteria.load_measures import machine_load
+from results.criteria.client_measures import measure_clients
+from results.criteria.cluster_measures import machine_load, measure_burden, measure_isr, measure_rests, measure_stall
 from results.criteria.measures import (
-    GAP_S,
-    SECOND_S,
     Conservation,
-    Control,
+    ControlTransfer,
     HostRates,
-    MachineLoad,
     MoveMeasures,
-    NicRate,
+    NicPayload,
     PhaseMeasures,
     QuotaPolls,
     Side,
+    nothing_measured,
 )
-from results.criteria.phases import Span, phases
-from results.criteria.rate_measures import RateMeasurer
-from results.criteria.rests import measure_rests
+from results.criteria.quantities import GAP_S, PAYLOAD, SECOND_S, US
+from results.criteria.rate_measures import PhaseSpan, RateMeasurer, phases
 from results.criteria.series import RunSeries, Series
-from results.criteria.windows import US, counted, counted_between, growth, longest_gap_s, windows
+from results.criteria.windows import counted, counted_between, growth, longest_gap_s, windows
 
-PAYLOAD = 1448 / 1514
-"""TCP payload in a full Ethernet frame, as a fraction of what a NIC counts."""
 SIDES: tuple[Side, ...] = ("leader", "follower")
 
 
-def measure_move(manifest: Manifest, samples: Any, events: Any) -> MoveMeasures:
-    """All measures of the run's move; `samples` and `events` as Arrow tables or pandas DataFrames.
+def measure_move(manifest: Manifest, run: RunSeries) -> MoveMeasures:
+    """All measures of the run's move.
 
     Raises ValueError when the manifest has no move.
     """
     if manifest.move is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no move to measure")
-    return _MoveMeasurer(manifest, manifest.move, RunSeries(samples, events)).measure()
+    return _MoveMeasurer(manifest, manifest.move, run).measure()
 
 
 class _MoveMeasurer:
@@ -56,8 +48,7 @@ class _MoveMeasurer:
     def measure(self) -> MoveMeasures:
         move, started = self.move, self.started
         if started is None:
-            none = MachineLoad(0, None, None, None, None)
-            return MoveMeasures(None, None, None, move.kip73_seconds, None, (), (), (), (), none)
+            return nothing_measured(kip73_s=move.kip73_seconds)
         busy = [
             (host, direction)
             for host in move.brokers
@@ -65,7 +56,7 @@ class _MoveMeasurer:
             if flows_through(move.flows, "throttled", host, direction)
         ]
         spans = phases(self.run, move, started, max(started, self._watched_until()))
-        whole = Span(move.quota_bytes_per_s, started, max(started, self._watched_until()))
+        whole = PhaseSpan(move.quota_bytes_per_s, started, max(started, self._watched_until()))
         rates = tuple(self.rates.measure(whole, host, direction) for host, direction in busy)
         ends = [r.end_s for r in rates if r.end_s is not None]
         throttled_s = max(ends) if ends else None
@@ -87,7 +78,7 @@ class _MoveMeasurer:
             phases=tuple(self._phase(span, rates, spans) for span in spans),
             nics=tuple(self._nic(host, direction, whole, end) for host, direction in busy),
             isr=measure_isr(self.run, move, started, self.done or self._watched_until()),
-            stuck=measure_stuck(self.run, started),
+            stuck=measure_stall(self.run, started),
             clients=measure_clients(self.run, started, self.done),
             burden=measure_burden(self.run, self.manifest.nics, move, started, self._watched_until()),
             left=self._hosts_told("broker.leaving", started),
@@ -100,7 +91,7 @@ class _MoveMeasurer:
         told = self.run.told((kind,))
         return tuple(sorted({event.host for event in told if event.host and started <= event.us <= until}))
 
-    def _phase(self, span: Span, whole: tuple[HostRates, ...], spans: tuple[Span, ...]) -> PhaseMeasures:
+    def _phase(self, span: PhaseSpan, whole: tuple[HostRates, ...], spans: tuple[PhaseSpan, ...]) -> PhaseMeasures:
         if len(spans) == 1 and span.first and span.last:
             rates = whole  # one phase from the start to the end is the whole move
         else:
@@ -116,7 +107,7 @@ class _MoveMeasurer:
         seen = [s for s in (throttled_s, (int(landed[0]) - started) / US if len(landed) else None) if s is not None]
         return min(seen) if seen else None
 
-    def _nic(self, host: str, direction: Direction, whole: Span, end: int) -> NicRate:
+    def _nic(self, host: str, direction: Direction, whole: PhaseSpan, end: int) -> NicPayload:
         devices = [n.device for n in self.manifest.nics if n.host == host and n.direction == direction]
         counter = "nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes"
         series = self.run.gauge(counter, host, devices)
@@ -124,15 +115,15 @@ class _MoveMeasurer:
         inside = (series.t >= begin) & (series.t <= until)
         t, value = series.t[inside], series.value[inside]
         if not devices or len(t) < 2:
-            return NicRate(host, direction, None, 0.0)
+            return NicPayload(host, direction, None, 0.0)
         seconds = (int(t[-1]) - int(t[0])) / US
-        return NicRate(host, direction, counted(value) * PAYLOAD / seconds, seconds)
+        return NicPayload(host, direction, counted(value) * PAYLOAD / seconds, seconds)
 
     def _watched_until(self) -> int:
         """The instant until which samples must be there: the move's end, else the last sample."""
         return self.done or self.run.last_us() or 0
 
-    def _quota(self, host: str, side: Side, spans: tuple[Span, ...], end: int) -> QuotaPolls:
+    def _quota(self, host: str, side: Side, spans: tuple[PhaseSpan, ...], end: int) -> QuotaPolls:
         polls, gap_s, different = self._polled(f"quota.{side}.rate", host, spans, end)
         _polls, _gap_s, unlisted = self._polled(f"quota.{side}.unlisted", host, spans, end, wanted=0.0)
         return QuotaPolls(host, side, polls, gap_s, *self._told(different), *self._told(unlisted))
@@ -145,7 +136,7 @@ class _MoveMeasurer:
         return len(found), (us - self.rates.started) / US, value
 
     def _polled(
-        self, metric: str, host: str, spans: tuple[Span, ...], end: int, *, wanted: float | None = None
+        self, metric: str, host: str, spans: tuple[PhaseSpan, ...], end: int, *, wanted: float | None = None
     ) -> tuple[int, float | None, list[tuple[int, float]]]:
         """How many polls, the longest time without one, and those (instant, value) that differ from what was wanted.
 
@@ -196,7 +187,7 @@ class _MoveMeasurer:
             client_bytes=client,
         )
 
-    def _controls(self, started: int, end: int) -> tuple[Control, ...]:
+    def _controls(self, started: int, end: int) -> tuple[ControlTransfer, ...]:
         begin = self.run.event_us("throttle.in_force") or started
         until = max(end, self.run.event_us("control.done") or end)
         until = min(until, self.run.event_us("throttle.restored") or until)
@@ -213,7 +204,7 @@ class _MoveMeasurer:
             last = int(part.t[grew[-1]]) if len(grew) else None
             listed = self.run.flow_bytes(flows_through(self.move.flows, "throttled", host, "receive"))
             controls.append(
-                Control(
+                ControlTransfer(
                     host=host,
                     leaders=tuple(sorted({f.leader for f in flows})),
                     total_bytes=float(part.value[-1] - part.value[0]) if len(part) else 0.0,

@@ -1,4 +1,9 @@
-"""Rates of one host in one direction over one span of a move, computed with numpy."""
+"""Phases of a move, and the rates of one host in one direction in each of them.
+
+A phase is a span in which the quota was one and no broker restarted. It begins when the move starts, when every broker
+shows a changed quota, or when a broker is back; it ends just before a change is written, when a broker leaves, or when
+the move is done. Windows are judged within one phase.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,11 +12,82 @@ import numpy as np
 
 from results.contract.move import Move, keepup_through, listed_through
 from results.contract.verdict import Direction
-from results.criteria.bounds import allowed, bound_of
-from results.criteria.measures import READING_S, SECOND_S, HostRates, Steady, Window
-from results.criteria.phases import Span
-from results.criteria.series import Floats, Micros, RunSeries, Series
-from results.criteria.windows import US, Windows, longest_gap_s, windows, windows_within
+from results.criteria.measures import ByteWindow, HostRates, SteadyPart
+from results.criteria.model import allowed, bound_of
+from results.criteria.quantities import READING_S, SECOND_S, US
+from results.criteria.series import Floats, Micros, RunEvent, RunSeries, Series
+from results.criteria.windows import Windows, longest_gap_s, windows, windows_within
+
+EDGES = (
+    "throttle.in_force",
+    "throttle.changing",
+    "broker.leaving",
+    "broker.back",
+    "move.started",
+    "move.done",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSpan:
+    """One phase, in microseconds since the epoch.
+
+    `first` begins with the move (nothing was copied before), `last` ends with it (growth that stopped earlier is its
+    end). `leaders_known` is False once a broker has restarted: its partitions were led by others meanwhile, and maybe
+    are still; a `broker.back` with ``leaders_as_planned`` says that they are not.
+    """
+
+    quota_bytes_per_s: float
+    begin_us: int
+    end_us: int
+    first: bool = True
+    last: bool = True
+    leaders_known: bool = True
+
+
+def phases(run: RunSeries, move: Move, started_us: int, watched_us: int) -> tuple[PhaseSpan, ...]:
+    """The phases of a move, in order. Without `move.done` the last one ends at `watched_us`.
+
+    A quota in force again without a change before it changes nothing.
+    """
+    told = [event for event in run.told(EDGES) if event.kind == "throttle.in_force" or event.us >= started_us]
+    quota = move.quota_bytes_per_s
+    down, changing, known, ended = 0, False, True, False
+    begin: int | None = None
+    found: list[PhaseSpan] = []
+
+    def close(at: int, *, last: bool) -> None:
+        if begin is not None and at > begin:
+            found.append(PhaseSpan(quota, begin, at, first=begin == started_us, last=last, leaders_known=known))
+
+    for event in told:
+        if event.us < started_us:
+            quota = _rate(event, quota)
+            continue
+        if event.kind == "throttle.in_force" and not changing:
+            continue
+        close(event.us, last=event.kind == "move.done")
+        if event.kind == "move.done":
+            ended = True
+            break
+        if event.kind == "throttle.changing":
+            changing = True
+        elif event.kind == "throttle.in_force":
+            changing, quota = False, _rate(event, quota)
+        elif event.kind == "broker.leaving":
+            down, known = down + 1, False
+        elif event.kind == "broker.back":
+            down, known = down - 1, event.detail.get("leaders_as_planned") is True
+        begin = None if changing or down > 0 else event.us
+    if not ended:
+        close(watched_us, last=True)
+    return tuple(found)
+
+
+def _rate(event: RunEvent, otherwise: float) -> float:
+    rate = event.detail.get("rate_bytes_per_s")
+    return float(rate) if isinstance(rate, int | float) and not isinstance(rate, bool) else otherwise
+
 
 KAFKA_RATE = {
     "transmit": "broker.leader_replication.byte_rate",
@@ -27,7 +103,7 @@ class RateMeasurer:
     move: Move
     started: int
 
-    def measure(self, span: Span, host: str, direction: Direction) -> HostRates:
+    def measure(self, span: PhaseSpan, host: str, direction: Direction) -> HostRates:
         """The listed bytes through a host within a span."""
         listed = self.run.flow_bytes(listed_through(self.move, host, direction))
         inside = (span.first | (listed.t >= span.begin_us)) & (span.last | (listed.t <= span.end_us))
@@ -40,7 +116,7 @@ class RateMeasurer:
             series = series.cut(0, int(grew[-1]))
         return self._rates(series, span, host, direction, gap)
 
-    def _rates(self, series: Series, span: Span, host: str, direction: Direction, gap: float | None) -> HostRates:
+    def _rates(self, series: Series, span: PhaseSpan, host: str, direction: Direction, gap: float | None) -> HostRates:
         whole, seconds = windows(series, self.move.window_s), windows(series, SECOND_S)
         judged = windows_within(series, self.move.window_s - READING_S)
         in_sync = self._in_sync(judged, host, direction)
@@ -66,7 +142,7 @@ class RateMeasurer:
             all=self._all(series, span, host, direction),
         )
 
-    def _all(self, series: Series, span: Span, host: str, direction: Direction) -> Window | None:
+    def _all(self, series: Series, span: PhaseSpan, host: str, direction: Direction) -> ByteWindow | None:
         if len(series) < 2:
             return None
         ends, grown = (series.t[:1], series.t[-1:]), series.value[-1:] - series.value[:1]
@@ -84,7 +160,9 @@ class RateMeasurer:
             return np.zeros(len(found.bytes))
         return _at(series, found.end) - _at(series, found.start)
 
-    def _worst(self, judged: Windows, in_sync: Floats, span: Span, host: str, direction: Direction) -> Window | None:
+    def _worst(
+        self, judged: Windows, in_sync: Floats, span: PhaseSpan, host: str, direction: Direction
+    ) -> ByteWindow | None:
         if len(judged.bytes) == 0:
             return None
         bound = bound_of(self.move, host, direction, span.quota_bytes_per_s)
@@ -93,13 +171,13 @@ class RateMeasurer:
             over = judged.bytes - np.array([allowed(bound, float(b)) for b in in_sync])
         return self._window(judged, int(np.argmax(over)), in_sync)
 
-    def _window(self, found: Any, index: int, in_sync: Floats) -> Window:
+    def _window(self, found: Any, index: int, in_sync: Floats) -> ByteWindow:
         start_s = (int(found.start[index]) - self.started) / US
-        return Window(float(found.bytes[index]), float(found.elapsed_s[index]), start_s, float(in_sync[index]))
+        return ByteWindow(float(found.bytes[index]), float(found.elapsed_s[index]), start_s, float(in_sync[index]))
 
     def _first_two(
-        self, series: Series, span: Span, host: str, direction: Direction
-    ) -> tuple[Window | None, Window | None, Windows]:
+        self, series: Series, span: PhaseSpan, host: str, direction: Direction
+    ) -> tuple[ByteWindow | None, ByteWindow | None, Windows]:
         """The first window, the second, and that with all that begin within a window's time after it."""
         later = int(np.searchsorted(series.t, span.begin_us + round(self.move.window_s * US)))
         first = None
@@ -115,18 +193,18 @@ class RateMeasurer:
         second = self._window(settled, 0, self._in_sync(settled, host, direction)) if len(settled.bytes) else None
         return first, second, settled
 
-    def _warmup(self, series: Series, span: Span) -> float | None:
+    def _warmup(self, series: Series, span: PhaseSpan) -> float | None:
         j = int(np.searchsorted(series.t, span.begin_us + round(self.move.warmup_s * US)))
         if j >= len(series) or j == 0:
             return None
         return float((series.value[j] - series.value[0]) / (series.t[j] - series.oldest[0]) * US)
 
-    def steady_span(self, end_us: int, span: Span) -> tuple[int, int]:
+    def steady_span(self, end_us: int, span: PhaseSpan) -> tuple[int, int]:
         """Between what fills the quota's window and the last responses, which are not whole."""
         tail_s = self.move.tail_s if span.last else 0.0
         return span.begin_us + round(self.move.warmup_s * US), end_us - round(tail_s * US)
 
-    def _steady(self, series: Series, span: Span) -> Steady | None:
+    def _steady(self, series: Series, span: PhaseSpan) -> SteadyPart | None:
         begin, end = self.steady_span(int(series.t[-1]), span)
         first = int(np.searchsorted(series.t, begin))
         last = int(np.searchsorted(series.t, end, side="right")) - 1
@@ -140,7 +218,7 @@ class RateMeasurer:
         # that between its ends, though any one window may contain bytes of the oldest reading in its beginning.
         typical = windows(Series(part.t, part.t, part.value), self.move.window_s).rate
         mean = float(np.mean(rates)) if len(rates) else 0.0
-        return Steady(
+        return SteadyPart(
             mean_bytes_per_s=float(part.value[-1] - part.value[0]) / seconds,
             seconds=seconds,
             windows=int(seconds / self.move.window_s),
@@ -149,7 +227,7 @@ class RateMeasurer:
             window_mean_bytes_per_s=float(np.mean(typical)) if len(typical) else None,
         )
 
-    def _kafka(self, series: Series, span: Span, host: str, direction: Direction) -> tuple[float | None, int]:
+    def _kafka(self, series: Series, span: PhaseSpan, host: str, direction: Direction) -> tuple[float | None, int]:
         """Median of Kafka's byte-rate over ours, each for the window before a poll in the steady part."""
         kafka = self.run.gauge(KAFKA_RATE[direction], host)
         begin, end = self.steady_span(int(series.t[-1]), span)
@@ -166,7 +244,7 @@ class RateMeasurer:
         return (float(np.median(ratios)) if ratios else None), len(ratios)
 
 
-def _within(series: Series, span: Span) -> Series:
+def _within(series: Series, span: PhaseSpan) -> Series:
     """The readings of a span. A move's own edges lie outside (nothing flows there), those of other phases inside."""
     if len(series) == 0:
         return series

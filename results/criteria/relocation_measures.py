@@ -1,36 +1,40 @@
-"""Measures of a move that no quota holds back, computed with numpy from its samples and events."""
-
-from typing import Any
+"""Measures of a move that no quota holds back: on disk, tiered, in S3."""
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.contract.manifest import Manifest
-from results.contract.relocation import Relocation
+from results.contract.relocation import Relocation, Sent, formula_seconds
 from results.contract.verdict import DIRECTIONS, Direction
-from results.criteria.around_measures import bucket_quantile, measure_clients
-from results.criteria.burden import Burden, most_at_once, nic_use
-from results.criteria.load_measures import machine_load
-from results.criteria.measures import MachineLoad, MoveMeasures
-from results.criteria.relocated import P99_BACK, P99_WINDOW_S, NicBytes, RelocationMeasures, Requests
+from results.criteria.client_measures import bucket_quantile, measure_clients
+from results.criteria.cluster_measures import machine_load, most_at_once, nic_use
+from results.criteria.measures import (
+    P99_BACK,
+    P99_WINDOW_S,
+    Burden,
+    MoveMeasures,
+    NicTotals,
+    RelocationMeasures,
+    StoreRequests,
+    nothing_measured,
+)
+from results.criteria.quantities import QUOTA_WINDOW_S, US
 from results.criteria.series import Floats, RunSeries, Series
-from results.criteria.windows import US, counted, counted_between, longest_gap_s
+from results.criteria.windows import counted, counted_between, longest_gap_s
 
-LOAD_WINDOW_S = 11.0
-"""Over which a machine's load is looked at, as for any other move."""
 REQUESTS, DEVICE_READ = "s3.requests", "io.read_bytes"
 NOTHING = RelocationMeasures((), None, None, None, None, None)
 
 
-def measure_relocation(manifest: Manifest, samples: Any, events: Any) -> MoveMeasures:
+def measure_relocation(manifest: Manifest, run: RunSeries) -> MoveMeasures:
     """All measures of the run. Raises ValueError when its manifest has no relocation."""
     if manifest.relocation is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no relocation to measure")
-    run, asked = RunSeries(samples, events), manifest.relocation
+    asked = manifest.relocation
     started, done = run.event_us("move.started"), run.event_us("move.done")
     if started is None:
-        return never_started()
+        return nothing_measured(relocation=NOTHING)
     until = done or run.last_us() or started
     calm = run.event_us("load.before") or run.event_us("calibration.done") or 0
     most = [most_at_once(run, metric, started, until) for metric in ("move.listed", "move.in_flight")]
@@ -45,17 +49,11 @@ def measure_relocation(manifest: Manifest, samples: Any, events: Any) -> MoveMea
         quotas=(),
         conservation=(),
         controls=(),
-        load=machine_load(run, started, until, LOAD_WINDOW_S),
+        load=machine_load(run, started, until, QUOTA_WINDOW_S),
         clients=measure_clients(run, started, done),
         burden=Burden(next((each for each in most if each is not None), None), uses, None, None),
         relocation=_relocated(run, manifest, asked, calm, started, until),
     )
-
-
-def never_started() -> MoveMeasures:
-    """Of a move that was never asked for nothing is measured."""
-    load = MachineLoad(0, None, None, None, None)
-    return MoveMeasures(None, None, None, 0.0, None, (), (), (), (), load, relocation=NOTHING)
 
 
 def _relocated(
@@ -82,11 +80,11 @@ def _relocated(
 
 def _nic(
     run: RunSeries, manifest: Manifest, host: str, direction: Direction, calm: int, started: int, until: int
-) -> NicBytes:
+) -> NicTotals:
     devices = [nic.device for nic in manifest.nics if nic.host == host and nic.direction == direction]
     series = run.gauge("nic.tx.bytes" if direction == "transmit" else "nic.rx.bytes", host, devices)
     if not devices or len(series) == 0:
-        return NicBytes(host, direction, None, None, None, None)
+        return NicTotals(host, direction, None, None, None, None)
     after = int(np.searchsorted(series.t, until, side="left"))
     first = max(int(np.searchsorted(series.t, started, side="right")) - 1, 0)
     covered_s = (int(series.t[after]) - int(series.t[first])) / US if after < len(series) else None
@@ -96,12 +94,12 @@ def _nic(
         part = series.cut(int(quiet[0]), int(quiet[-1]))
         before = counted(part.value) / ((int(part.t[-1]) - int(part.t[0])) / US)
     gap_s = longest_gap_s(series.t, started, until)
-    return NicBytes(host, direction, counted_between(series, started, until), covered_s, before, gap_s)
+    return NicTotals(host, direction, counted_between(series, started, until), covered_s, before, gap_s)
 
 
 def _requests(
     run: RunSeries, asked: Relocation, started: int, until: int
-) -> tuple[tuple[Requests, ...] | None, float | None]:
+) -> tuple[tuple[StoreRequests, ...] | None, float | None]:
     """What all stores counted, by operation; None when one of them was not asked until the end."""
     table, counts, gaps = run.of_metric(REQUESTS), dict[str, float](), []
     for host in asked.stores:
@@ -122,7 +120,7 @@ def _requests(
             counts[operation] = counts.get(operation, 0.0) + count + anew
     if not asked.stores:
         return None, None
-    return tuple(Requests(name, count) for name, count in sorted(counts.items()) if count > 0), max(gaps)
+    return tuple(StoreRequests(name, count) for name, count in sorted(counts.items()) if count > 0), max(gaps)
 
 
 def _longest_ack(latency: pa.Table, started: int, until: int) -> float | None:
@@ -168,3 +166,46 @@ def _total(counters: list[Series], begun: int | None, ended: int | None) -> floa
     found = [counted_between(counter, begun, ended) for counter in counters]
     known = [each for each in found if each is not None]
     return sum(known) if len(known) == len(found) else None
+
+
+def copied_bytes(asked: Relocation, measures: MoveMeasures) -> float | None:
+    """NIC bytes that brokers sent each other beyond what the load explains.
+
+    What brokers received, less what the stores sent them, less both at the rates before the move. None when a part is
+    not known.
+    """
+    total = 0.0
+    for nic in (measures.relocation or NOTHING).nics:
+        sign = 1 if (nic.host in asked.brokers and nic.direction == "receive") else 0
+        sign = -1 if (nic.host in asked.stores and nic.direction == "transmit") else sign
+        if not sign:
+            continue
+        if nic.bytes is None or nic.covered_s is None or nic.before_bytes_per_s is None:
+            return None
+        total += sign * (nic.bytes - nic.before_bytes_per_s * nic.covered_s)
+    return total
+
+
+def formula(manifest: Manifest, asked: Relocation, *, whole: bool) -> float | None:
+    """Log size ÷ NIC, with the whole logs or with what lay on disks; None when a part is not known."""
+    carries: dict[tuple[str, Direction], float | None] = {
+        (nic.host, nic.direction): nic.payload_bytes_per_s for nic in manifest.nics
+    }
+    sizes: list[tuple[Sent, int]] = []
+    for sent in asked.sent:
+        found = sent.total_bytes if whole else sent.local_bytes
+        if found is None:
+            return None
+        sizes.append((sent, found))
+    return formula_seconds(sizes, carries)
+
+
+def nic_share(manifest: Manifest, measures: MoveMeasures) -> float | None:
+    """The mean of the busiest NIC over the move, as a share of what it was measured to carry."""
+    carries = {(nic.host, nic.direction): nic.payload_bytes_per_s for nic in manifest.nics}
+    found = [
+        use.mean_bytes_per_s / rate
+        for use in (measures.burden.nics if measures.burden else ())
+        if use.mean_bytes_per_s is not None and (rate := carries.get((use.host, use.direction)))
+    ]
+    return max(found, default=None)

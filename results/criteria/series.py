@@ -41,7 +41,7 @@ class Series:
         return Series(self.t[part], self.oldest[part], self.value[part])
 
 
-class Told(NamedTuple):
+class RunEvent(NamedTuple):
     """An event; `detail` is empty when it was no JSON object."""
 
     us: int
@@ -62,12 +62,12 @@ class RunSeries:
         self._looked: dict[str, Micros] = {}
         self._led: dict[tuple[str, int], list[tuple[int, str]]] | None = None
 
-    def told(self, kinds: Collection[str]) -> list[Told]:
+    def told(self, kinds: Collection[str]) -> list[RunEvent]:
         """The events of these kinds, in order of time."""
         chosen = self._events.filter(pc.is_in(self._events["kind"], pa.array(sorted(kinds), pa.string())))
         instants = pc.cast(chosen["ts"], pa.int64()).to_pylist()
         rows = zip(instants, *(chosen[n].to_pylist() for n in ("kind", "host", "detail")), strict=True)
-        found = [Told(us, kind, host, _object(detail)) for us, kind, host, detail in rows]
+        found = [RunEvent(us, kind, host, _object(detail)) for us, kind, host, detail in rows]
         return sorted(found, key=lambda event: event.us)
 
     def event_us(self, kind: str) -> int | None:

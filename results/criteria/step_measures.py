@@ -11,9 +11,8 @@ from typing import Any
 
 from results.contract.manifest import Manifest
 from results.contract.steps import State, asked
-from results.criteria.measures import MachineLoad, MoveMeasures
-from results.criteria.series import RunSeries, Told
-from results.criteria.steps_seen import Found, Polled, StepMeasures
+from results.criteria.measures import MoveMeasures, PollAgreement, StepMeasures, StepObservation, nothing_measured
+from results.criteria.series import RunEvent, RunSeries
 
 LOG, DESCRIBED, LISTED = "trace.log", "trace.described", "trace.listed"
 FOREVER_US = 2**62
@@ -31,29 +30,22 @@ class _Span:
 Timelines = Mapping[tuple[str, int], Sequence[_Span]]
 
 
-def measure_steps(manifest: Manifest, samples: Any, events: Any) -> MoveMeasures:
+def measure_steps(manifest: Manifest, run: RunSeries) -> MoveMeasures:
     """The measures of a run of steps. Raises ValueError when the manifest has none."""
     if manifest.steps is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no steps")
-    run = RunSeries(samples, events)
     spans = timelines(run.told((LOG,)))
     found = tuple(
         _found(place, number, spans.get((e.topic, e.partition), ()), e.wanted.met_by, first, last)
         for place, number, e, first, last in asked(manifest.steps.steps)
     )
     polled = tuple(_polled(kind, run.told((kind,)), spans) for kind in (DESCRIBED, LISTED))
-    return without_move(StepMeasures(found, polled))
+    return nothing_measured(steps=StepMeasures(found, polled))
 
 
-def without_move(steps: StepMeasures) -> MoveMeasures:
-    """Of a run of steps nothing else is measured."""
-    load = MachineLoad(0, None, None, None, None)
-    return MoveMeasures(None, None, None, 0.0, None, (), (), (), (), load, steps=steps)
-
-
-def timelines(told: Sequence[Told]) -> Timelines:
+def timelines(told: Sequence[RunEvent]) -> Timelines:
     """Each partition's states in the order of the log, with their times."""
-    by_partition: dict[tuple[str, int], list[Told]] = defaultdict(list)
+    by_partition: dict[tuple[str, int], list[RunEvent]] = defaultdict(list)
     for event in told:
         by_partition[event.detail["topic"], event.detail["partition"]].append(event)
     found = {}
@@ -75,20 +67,20 @@ def state_of(detail: Mapping[str, Any]) -> State:
 
 def _found(
     place: int, number: int, spans: Sequence[_Span], met: Callable[[State], bool], first: int, last: int
-) -> Found:
+) -> StepObservation:
     inside = [span for span in spans if span.begin <= last and span.end > first]
     us = min((max(span.begin, first) for span in inside if met(span.state)), default=None)
-    return Found(place, number, us, inside[-1].state if inside else None)
+    return StepObservation(place, number, us, inside[-1].state if inside else None)
 
 
-def _polled(kind: str, told: Sequence[Told], spans: Timelines) -> Polled:
+def _polled(kind: str, told: Sequence[RunEvent], spans: Timelines) -> PollAgreement:
     unlike = 0
     for event in told:
         known = spans.get((event.detail["topic"], event.detail["partition"]), ())
         state = state_of(event.detail)
         # Who is told something is told it after it was decided; how long after does not matter here.
         unlike += not any(span.begin <= event.us and _same(kind, span.state, state) for span in known)
-    return Polled(kind, len(told), unlike)
+    return PollAgreement(kind, len(told), unlike)
 
 
 def _same(kind: str, logged: State, told: State) -> bool:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from results.criteria.quantities import US
 from results.criteria.series import Floats, Micros, Series
-
-US = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

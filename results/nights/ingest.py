@@ -16,8 +16,8 @@ from results.contract.canaries import canaries
 from results.contract.files import LocalFiles
 from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
-from results.criteria.disturbed import disturbed, sound
-from results.criteria.registry import Judgement, UnknownExperimentError, judge, rules_for
+from results.criteria.judgement import Judgement, UnknownExperimentError, criteria_of, judge, noisy, sound
+from results.criteria.run_view import RunView
 from results.nights import parts
 from results.nights.summary import READ, summarise
 from results.nights.values import SUMMED, VALUES, Value, canary_values, move_values, rows, summary_values
@@ -134,14 +134,14 @@ def rows_of(store: Store, run_id: str, read: Mapping[str, float]) -> list[dict[s
     every = [*values, *canary_values(run, read)]
     if judged is None or run.verdict != "inconclusive":
         return rows(run, failed, every)
-    return rows(run, failed, every, disturbed=disturbed(judged), sound=sound(judged))
+    return rows(run, failed, every, disturbed=noisy(judged), sound=sound(judged))
 
 
 def _numbers(store: Store, run: Manifest) -> tuple[list[Value], int, Judgement | None]:
     """The run's numbers, how many criteria failed, and the judgement, of what has rules."""
     if run.incident is None:
         with contextlib.suppress(UnknownExperimentError):
-            rules_for(run.experiment)  # before anything is read: what has no rules is only summarised
+            criteria_of(RunView(run))  # before anything is read: what has no rules is only summarised
             judged = judge(run, store.samples(run.run_id), store.events(run.run_id))
             failed = sum(c.verdict == "fail" for c in judged.criteria)
             moved = run.move is not None or run.relocation is not None

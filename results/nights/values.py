@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from results.compare.measures import measures as compared_measures
 from results.contract.manifest import Manifest
-from results.criteria.ground_judgement import NIC_HIGHEST, NIC_LOWEST
+from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
 from results.criteria.measures import MoveMeasures
 
 Better = Literal["lower", "higher", "unknown", "canary"]

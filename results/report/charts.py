@@ -10,11 +10,10 @@ import numpy as np
 
 from results.contract.move import Flow, Move, flows_through, listed_through
 from results.contract.verdict import Direction
-from results.criteria.bounds import bound_of
-from results.criteria.measures import GAP_S, SECOND_S, HostRates, MoveMeasures
+from results.criteria.measures import HostRates, MoveMeasures
+from results.criteria.model import bound_of
+from results.criteria.quantities import GAP_S, SECOND_S, US, rate
 from results.criteria.series import RunSeries, Series
-from results.criteria.windows import US
-from results.criteria.words import rate
 from results.report.traffic import binding
 
 EVENT_WORDS = {

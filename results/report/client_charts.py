@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from results.criteria.around_measures import bucket_quantile
-from results.criteria.live_measures import KINDS
-from results.criteria.measures import GAP_S, MoveMeasures
+from results.criteria.client_measures import bucket_quantile
+from results.criteria.measures import KINDS, MoveMeasures
+from results.criteria.quantities import GAP_S, US
 from results.criteria.series import RunSeries
-from results.criteria.windows import US
 from results.report.charts import Chart, Mark
 from results.report.traffic import KIND_WORDS, latency
 

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from results.criteria.burden import DRIVER
 from results.criteria.measures import MoveMeasures
+from results.criteria.quantities import DRIVER, US
 from results.criteria.series import Floats, Micros, RunSeries
-from results.criteria.windows import US
 
 WIDTH, HEIGHT, LEFT, TOP, BELOW = 960.0, 120.0, 64.0, 10.0, 22.0
 

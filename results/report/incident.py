@@ -11,8 +11,8 @@ import numpy as np
 from results.contract.manifest import IncidentRecord, Manifest
 from results.contract.schema import EVENTS, SAMPLES, conform
 from results.contract.verdict import Finding, overall
+from results.criteria.quantities import US
 from results.criteria.series import RunSeries
-from results.criteria.windows import US
 from results.report import page
 
 DRIVER = "driver"
@@ -216,7 +216,7 @@ def _row(criterion: Finding) -> page.Row:
     return page.Row(
         verdict=criterion.verdict,
         word=page.WORDS[criterion.verdict],
-        title=TITLES.get(criterion.name) or page.TITLES.get(criterion.name, criterion.name),
+        title=TITLES.get(criterion.name) or page.title_of(criterion),
         name=criterion.name,
         where=" ".join(word for word in (criterion.host, criterion.direction) if word),
         expected=criterion.expected,

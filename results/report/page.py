@@ -7,102 +7,14 @@ from datetime import UTC, datetime
 
 from results.contract.manifest import Manifest, Move
 from results.contract.verdict import Finding, Verdict, overall
-from results.criteria.bounds import allowed, bound_of
-from results.criteria.estimates import estimate
+from results.criteria.criterion import FACTS, PRECONDITIONS, RATES
+from results.criteria.judgement import catalogue
 from results.criteria.measures import MoveMeasures
-from results.criteria.words import percent, rate, size
+from results.criteria.model import allowed, bound_of, estimate
+from results.criteria.quantities import percent, rate, size
 from results.report import traffic
 
-TITLES = {
-    "throttled-window": "Throttled bytes in any quota window",
-    "long-window-bound": "Mean within the bound of a long time",
-    "throttle-changed": "Raised and lowered while data moved",
-    "brokers-restarted": "Every broker restarted",
-    "steady-mean": "Steady rate close to the quota",
-    "rate-after-throttle-change": "Close to the quota by the second window",
-    "first-window": "The first window as predicted",
-    "control-unthrottled": "Control partitions run unthrottled",
-    "broker-rate-agrees": "Kafka's own byte-rate agrees",
-    "nic-conservation": "NIC counters agree with the logs",
-    "duration-model": "As long as the model says",
-    "bottleneck-as-modelled": "Where the quota binds",
-    "nic-bound": "The NIC binds",
-    "no-isr-shrink": "No replica left the ISR",
-    "stall-detected": "Stuck, noticed, raised",
-    "partitions-in-flight": "No more than P partitions at once",
-    "leaders-in-flight": "No more than L leader movements at once",
-    "replicas-per-step": "No more than R replicas in a step",
-    "last-step": "The last step is the target",
-    "no-double-copy": "No replica copied twice",
-    "replicas-fetching": "As many replicas at once as expected",
-    "in-sync-unbounded": "Replicas in sync are not held back",
-    "live-records": "Every acknowledged record is there",
-    "load-rate-sustained": "The load kept its rate",
-    "tiered-local-fraction": "Little of the log on disk",
-    "copied-bytes": "What crossed the brokers' NICs",
-    "duration-formula": "As long as log size ÷ NIC",
-    "store-requests": "Requests to the object store",
-    "p99-recovery": "Acknowledgements as quick as before",
-    "cold-read": "The read was cold",
-    "quota-in-force": "The quota was in force all the time",
-    "records-intact": "Every record is there",
-    "config-restored": "Configuration put back",
-    "leaders-as-planned": "Leaders as planned",
-    "move-done": "The move is done",
-    "quota-before-move": "Quota first, then the move",
-    "logs-clean": "Nothing unexpected in the log",
-    "nic-measured": "NIC as declared",
-    "machine-load": "Machine idle enough",
-}
-SECTIONS = (
-    (
-        "Rates",
-        (
-            "throttled-window",
-            "long-window-bound",
-            "first-window",
-            "rate-after-throttle-change",
-            "steady-mean",
-            "nic-bound",
-            "control-unthrottled",
-            "broker-rate-agrees",
-            "nic-conservation",
-            "duration-model",
-            "bottleneck-as-modelled",
-            "copied-bytes",
-            "duration-formula",
-            "p99-recovery",
-        ),
-    ),
-    (
-        "Facts",
-        (
-            "tiered-local-fraction",
-            "store-requests",
-            "cold-read",
-            "throttle-changed",
-            "brokers-restarted",
-            "quota-in-force",
-            "quota-before-move",
-            "stall-detected",
-            "partitions-in-flight",
-            "leaders-in-flight",
-            "replicas-per-step",
-            "last-step",
-            "no-double-copy",
-            "replicas-fetching",
-            "in-sync-unbounded",
-            "no-isr-shrink",
-            "live-records",
-            "records-intact",
-            "move-done",
-            "leaders-as-planned",
-            "config-restored",
-            "logs-clean",
-        ),
-    ),
-    ("Ground", ("nic-measured", "machine-load", "load-rate-sustained")),
-)
+SECTIONS = (RATES, FACTS, PRECONDITIONS)
 WORDS: dict[Verdict, str] = {"pass": "Pass", "fail": "Fail", "inconclusive": "Inconclusive"}
 
 
@@ -144,16 +56,21 @@ class Figure:
     note: str
 
 
+def title_of(finding: Finding) -> str:
+    """Return the title of a finding's criterion; a finding with a name of its own is called by that."""
+    criterion = catalogue().get(finding.name)
+    return finding.name if criterion is None else criterion.title
+
+
 def sections(criteria: Sequence[Finding]) -> tuple[Section, ...]:
-    """All criteria in sections; those with a name not known here come last."""
-    known = {name for _, names in SECTIONS for name in names}
-    rest = tuple(dict.fromkeys(c.name for c in criteria if c.name not in known))
-    found = []
-    for title, names in (*SECTIONS, ("Other", rest)):
-        rows = tuple(_row(c) for name in names for c in criteria if c.name == name)
-        if rows:
-            found.append(Section(title, rows))
-    return tuple(found)
+    """Return all findings by the section of their criterion; findings with names of their own come last."""
+    known = {name: criterion.section for name, criterion in catalogue().items()}
+    order = list(dict.fromkeys(c.name for c in criteria))
+    ordered = sorted(criteria, key=lambda c: order.index(c.name))
+    rows: dict[str, list[Row]] = {title: [] for title in (*SECTIONS, "Other")}
+    for finding in ordered:
+        rows[known.get(finding.name, "Other")].append(_row(finding))
+    return tuple(Section(title, tuple(found)) for title, found in rows.items() if found)
 
 
 def _row(c: Finding) -> Row:
@@ -161,7 +78,7 @@ def _row(c: Finding) -> Row:
     return Row(
         c.verdict,
         WORDS[c.verdict],
-        TITLES.get(c.name, c.name),
+        title_of(c),
         c.name,
         where,
         c.expected,
@@ -214,7 +131,7 @@ def answer(criteria: Sequence[Finding], measures: MoveMeasures, move: Move) -> s
     first = causes[0]
     where = " ".join(w for w in (first.host, first.direction) if w)
     opening = "No" if verdict == "fail" else "Cannot say"
-    title = TITLES.get(first.name, first.name)
+    title = title_of(first)
     at = f" ({where})" if where else ""
     subject = title if title[:2].isupper() else title[0].lower() + title[1:]
     text = f"{opening}: {subject}{at} \N{EN DASH} {first.why}"

@@ -8,9 +8,8 @@ from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, overall
 from results.criteria.measures import MoveMeasures
-from results.criteria.relocation_judgement import copied_bytes, formula
-from results.criteria.relocation_measures import NOTHING
-from results.criteria.words import size
+from results.criteria.quantities import size
+from results.criteria.relocation_measures import NOTHING, copied_bytes, formula
 from results.report import page, traffic
 
 WIDTH, ROW, LEFT, RIGHT = 900.0, 30, 240, 90

@@ -11,11 +11,10 @@ from markupsafe import Markup
 
 from results.contract.manifest import Manifest
 from results.contract.verdict import Finding, overall
-from results.criteria.changed import Changed
-from results.criteria.left_out import left_out
+from results.criteria.judgement import Changed, skipped
 from results.criteria.measures import MoveMeasures
+from results.criteria.quantities import rate, size
 from results.criteria.series import RunSeries
-from results.criteria.words import rate, size
 from results.report import page, traffic
 from results.report.charts import charts
 from results.report.client_charts import client_charts
@@ -68,7 +67,7 @@ def render(
         answer=page.answer(criteria, measures, move),
         figures=page.figures(manifest, measures, move),
         sections=page.sections(criteria),
-        left_out=left_out(manifest),
+        left_out=skipped(manifest),
         measured=page.measured_rows(measures, move),
         logs=page.log_rows(manifest),
         charts=panels,

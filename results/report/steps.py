@@ -7,9 +7,9 @@ from typing import Any
 from results.contract.manifest import Manifest
 from results.contract.steps import State, StepsRecord
 from results.contract.verdict import Finding, overall
+from results.criteria.quantities import US
 from results.criteria.series import RunSeries
 from results.criteria.step_measures import LOG, state_of
-from results.criteria.windows import US
 from results.report import page
 
 WIDTH, ROW, LEFT = 1000.0, 18, 70

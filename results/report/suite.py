@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from results.contract.manifest import Manifest, Move
 from results.criteria import Judgement
-from results.criteria.estimates import estimate, worst
 from results.criteria.measures import HostRates, MoveMeasures
-from results.criteria.words import rate
+from results.criteria.model import estimate, worst
+from results.criteria.quantities import rate
 from results.report.page import Figure
 from results.report.render import inline, template
 

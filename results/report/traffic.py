@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from results.contract.manifest import LiveLoad, Manifest, Move
 from results.contract.verdict import Direction
-from results.criteria.live_measures import ClientView
-from results.criteria.measures import HostRates, MoveMeasures
-from results.criteria.model import binding_ends, expected_of
-from results.criteria.words import rate, size
+from results.criteria.measures import ClientView, HostRates, MoveMeasures
+from results.criteria.model import bottlenecks, expected_of
+from results.criteria.quantities import rate, size
 
 NOTHING = "\N{EN DASH}"
 PART_WORDS = {"before": "Before", "during": "During", "after": "After"}
@@ -40,7 +39,7 @@ def binding(measures: MoveMeasures, move: Move) -> list[End]:
     return [
         end
         for end in ends(measures, move)
-        if not move.expected or (end.rates.host, end.rates.direction) in binding_ends(move, end.quota_bytes_per_s)
+        if not move.expected or (end.rates.host, end.rates.direction) in bottlenecks(move, end.quota_bytes_per_s)
     ]
 
 
@@ -70,7 +69,7 @@ def expected_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
             continue
         listed = rates.steady_bytes_per_s
         seconds = expected.seconds(quota)
-        binds = not move.nic_bound and (rates.host, rates.direction) in binding_ends(move, quota)
+        binds = not move.nic_bound and (rates.host, rates.direction) in bottlenecks(move, quota)
         rows.append(
             (
                 f"{rates.host} {rates.direction}",

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
-from results.criteria.registry import Judgement, UnknownExperimentError, judge
+from results.criteria.judgement import Judgement, UnknownExperimentError, judge
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

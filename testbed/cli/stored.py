@@ -6,8 +6,7 @@ from results.contract.maintenance import set_aside
 from results.contract.manifest import Manifest
 from results.contract.store import NoRunError, Store, StoreError
 from results.criteria import judge
-from results.criteria.changed import changes
-from results.criteria.left_out import left_out, left_out_lines
+from results.criteria.judgement import changes, skipped, skipped_lines
 from results.nights import parts, state
 from results.nights.retention import protected_runs
 from testbed.cli.chosen import Choice
@@ -73,7 +72,7 @@ def show(store: Store, run_id: str, *, as_json: bool = False) -> int:
         criteria = criteria_document(store.criteria(run_id))
         print(document({**_row(run), "parameters": dict(run.parameters), "criteria": criteria}))
         return 0
-    print("\n".join([*criterion_lines(store.criteria(run_id)), *left_out_lines(left_out(run))]))
+    print("\n".join([*criterion_lines(store.criteria(run_id)), *skipped_lines(skipped(run))]))
     print(f"\n{run.verdict.upper()}  {run.experiment}  {run_id}")
     return 0
 

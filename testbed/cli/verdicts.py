@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from results.contract.schema import Finding
-from results.criteria.left_out import left_out_lines
+from results.criteria.judgement import skipped_lines
 from testbed.cli.show import document
 from testbed.experiments.figures import Figure
 from testbed.experiments.runner import Finished
@@ -45,7 +45,7 @@ def as_text(finished: Finished) -> str:
     """A line per criterion, the verdict, and where the report is."""
     lines = [
         *criterion_lines(finished.criteria),
-        *left_out_lines(finished.left_out),
+        *skipped_lines(finished.skipped),
         "",
         *figure_lines(finished.figures),
     ]
@@ -80,7 +80,7 @@ def as_json(finished: Finished) -> str:
             "experiment": finished.experiment,
             "verdict": finished.verdict,
             "criteria": criteria_document(finished.criteria),
-            "not_judged": [asdict(each) for each in finished.left_out],
+            "not_judged": [asdict(each) for each in finished.skipped],
             "figures": [asdict(figure) for figure in finished.figures],
             "report": str(finished.report),
             "store": finished.store,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from results.contract.manifest import Manifest
 from results.criteria import MoveMeasures
-from results.criteria.estimates import estimate
+from results.criteria.model import estimate
 
 
 @dataclass(frozen=True, slots=True)

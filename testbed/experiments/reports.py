@@ -6,7 +6,7 @@ from results.contract import durable
 from results.contract.manifest import Manifest
 from results.contract.store import Store
 from results.criteria import Judgement, judge
-from results.criteria.changed import changes
+from results.criteria.judgement import changes
 from results.report import render
 from testbed.experiments.commits import noted
 from testbed.paths import data_dir

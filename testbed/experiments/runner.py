@@ -12,7 +12,7 @@ from results.contract.manifest import new_run_id
 from results.contract.schema import Finding, Verdict, events_table, samples_table
 from results.contract.store import RunData, Store
 from results.criteria import Judgement, judge
-from results.criteria.left_out import LeftOut, left_out
+from results.criteria.judgement import Skipped, skipped
 from results.spark.recompute import recompute
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.commits import commit
@@ -70,7 +70,7 @@ class Finished:
     figures: tuple[Figure, ...]
     report: Path
     store: str
-    left_out: tuple[LeftOut, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
 
 
 def run(request: Request, progress: Progress) -> Finished:
@@ -102,7 +102,7 @@ def run(request: Request, progress: Progress) -> Finished:
         figures(run_manifest, judgement.measures),
         report,
         store.location,
-        left_out(run_manifest),
+        skipped(run_manifest),
     )
 
 

@@ -5,10 +5,11 @@ from collections.abc import Collection, Sequence
 from results.contract.logs import HostLog
 from results.contract.manifest import NicMeasurement
 from results.contract.schema import Finding, events_table, samples_table
-from results.criteria.frame import not_judged
-from results.criteria.ground_judgement import machine_idle, nics_as_declared
-from results.criteria.load_measures import machine_load
-from results.criteria.log_judgement import judge_logs
+from results.criteria.catalogue.logs_clean import judge_logs
+from results.criteria.catalogue.machine_load import machine_idle
+from results.criteria.catalogue.nic_measured import nics_as_declared
+from results.criteria.cluster_measures import machine_load
+from results.criteria.findings import not_judged
 from results.criteria.series import RunSeries
 from testbed.incidents.actions.broker import Restart
 from testbed.incidents.actions.fault import InjectFault

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from results.contract.schema import Finding
-from results.criteria.frame import criterion
+from results.criteria.findings import finding as criterion
 from testbed.incidents.engine import Played
 from testbed.incidents.evidence import US, Evidence
 from testbed.incidents.model import Incident

@@ -9,7 +9,7 @@ from results.compare import values_of
 from results.contract.manifest import Manifest, new_run_id
 from results.contract.store import Store
 from results.criteria import Judgement, judge
-from results.criteria.disturbed import sound
+from results.criteria.judgement import sound
 from testbed.experiments.runner import run_on
 from testbed.runner.beside import forget, keep, medians
 from testbed.runner.canary import look

@@ -10,7 +10,7 @@ from pathlib import Path
 from results.contract.manifest import new_run_id
 from results.contract.store import Store
 from results.criteria import Judgement
-from results.criteria.disturbed import disturbed
+from results.criteria.judgement import noisy
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import run_on
 from testbed.probes.recorder import Recorder
@@ -78,7 +78,7 @@ class CaseRun:
         report = write_report(store, store.manifest(run_id), judgement)
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "report.html").write_bytes(report.read_bytes())
-        self.disturbed = disturbed(judgement)
+        self.disturbed = noisy(judgement)
         outcome = CaseOutcome(
             self.case.name,
             experiment.name,

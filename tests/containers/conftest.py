@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from results.criteria.disturbed import GROUND
+from results.criteria.judgement import MACHINE_CRITERIA
 from testbed.network.measure import settled
 from testbed.provision.containers import Engine
 from testbed.provision.remove import remove
@@ -74,7 +74,7 @@ def measured(criteria, what="the run"):
     Where the machine was busy, or not its own, the test fails at first, to be run again alone. When that is so once
     more it is skipped, with the reason in pytest's summary. What holds on any machine is to be asserted before.
     """
-    disturbed = [c["why"] for c in criteria if c["name"] in GROUND and c["verdict"] == "inconclusive"]
+    disturbed = [c["why"] for c in criteria if c["name"] in MACHINE_CRITERIA and c["verdict"] == "inconclusive"]
     if not disturbed:
         return
     if os.environ.get(LAST_TRY):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from results.criteria.handover_judgement import judge_handover
+from results.criteria.catalogue.handover import judge_handover
 from testbed.handover.run import watched_move
 from testbed.kafka.node import DATA_DIR, LOG, PROPERTIES
 from testbed.kafka.types import TopicPartition

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from results.contract.verdict import overall
-from results.criteria.handover_judgement import judge_handover
+from results.criteria.catalogue.handover import judge_handover
 from testbed.handover.run import watched_move
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import TopicPartition

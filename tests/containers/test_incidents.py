@@ -5,7 +5,7 @@ import json
 import pytest
 
 from results.contract.store import Store
-from results.criteria.disturbed import GROUND
+from results.criteria.judgement import MACHINE_CRITERIA
 from testbed.cli.verdicts import EXIT
 from testbed.experiments.reports import default_store
 from testbed.paths import data_dir
@@ -32,7 +32,7 @@ def replayed(practice):
 
 
 def disturbed(document):
-    return any(name in (document["unlike"] or "") for name in GROUND)
+    return any(name in (document["unlike"] or "") for name in MACHINE_CRITERIA)
 
 
 def test_an_incident_goes_as_its_file_foretells_in_both_practices_and_leaves_nothing(engine):

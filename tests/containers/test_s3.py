@@ -7,7 +7,7 @@ import pytest
 from results.contract.manifest import Manifest, new_run_id
 from results.contract.store import Store
 from results.criteria import Judgement
-from results.criteria.relocation_judgement import copied_bytes, formula
+from results.criteria.relocation_measures import copied_bytes, formula
 from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.experiments.runner import run_on
 from testbed.provision.testbed import Testbed

@@ -8,8 +8,7 @@ from ducktests import scenario
 from ducktests.kip73_test import Kip73Test
 from ducktests.verdicts import Failed, Inconclusive
 from results.contract.verdict import Finding
-from results.criteria.disturbed import disturbed
-from results.criteria.registry import Judgement
+from results.criteria.judgement import Judgement, noisy
 from testbed.suites.outcome import CaseOutcome
 
 
@@ -29,7 +28,7 @@ def criterion(name, verdict, why="seen"):
     ],
 )
 def test_disturbed_is_what_nothing_but_the_machine_made_inconclusive(criteria, expected):
-    assert disturbed(Judgement(tuple(criteria), None)) is expected
+    assert noisy(Judgement(tuple(criteria), None)) is expected
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from results.criteria.registry import rules_for
 from testbed.errors import TestbedError
 from testbed.experiments import upgrading
 from testbed.experiments.catalogue.kip73_upgrade import EXPERIMENT
@@ -128,4 +127,3 @@ def test_settings_of_the_experiment(tmp_path):
     assert read_settings(EXPERIMENT, "ci", [f"to={tmp_path}"])["to"] == str(tmp_path)
     with pytest.raises(TestbedError, match="--set to=4.3: "):
         read_settings(EXPERIMENT, "ci", ["to=4.3"])
-    assert rules_for("kip73-upgrade").measure is rules_for("kip73-bounce").measure

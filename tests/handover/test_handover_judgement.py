@@ -3,7 +3,7 @@ from dataclasses import replace
 from results.contract.document import decode, encode
 from results.contract.handover import STEPS, HandoverSeen, PartitionHandover, StepSeen
 from results.contract.verdict import overall
-from results.criteria.handover_judgement import judge_handover, partitions_per_s
+from results.criteria.catalogue.handover import judge_handover, partitions_per_s
 
 ASKED_US = 1_000_000_000
 TIMES = {"accepted": 20, "seen": 41, "closed": 181, "elected": 330, "opened": 311, "produced": 420, "fetched": 431}

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from results.contract.logs import HostLog, LogFinding
-from results.criteria.log_judgement import judge_logs
+from results.criteria.catalogue.logs_clean import judge_logs
 from testbed.errors import TestbedError
 from testbed.faults.parse import kinds as fault_kinds
 from testbed.hosts import CommandFailed, CommandResult

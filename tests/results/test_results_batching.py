@@ -7,11 +7,22 @@ import pytest
 from results.contract.batching import BatchingSeen, Limits
 from results.contract.document import decode, encode
 from results.criteria import judge
-from results.criteria.batching_judgement import judge_batching, judge_fetching, judge_in_sync
+from results.criteria.catalogue.in_sync_unbounded import judge_in_sync
+from results.criteria.catalogue.last_step import judge_last_step
+from results.criteria.catalogue.leaders_in_flight import judge_leaders
+from results.criteria.catalogue.no_double_copy import judge_copies
+from results.criteria.catalogue.partitions_in_flight import judge_partitions
+from results.criteria.catalogue.replicas_fetching import judge_fetching
+from results.criteria.catalogue.replicas_per_step import judge_replicas
 from tests.results.moves import simulate
 from tests.results.scenes import one_to_two, two_node
 
 FINE = BatchingSeen("batched", Limits(1, 25, 5), 80, 0.4, 100, 200, 25, 5, 1, 2)
+
+
+def judge_batching(polls):
+    judges = (judge_partitions, judge_leaders, judge_replicas, judge_last_step, judge_copies)
+    return [finding for judge_each in judges for finding in judge_each(polls)]
 
 
 def verdicts(steps):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from results.contract.verdict import Finding, overall
 from results.criteria import judge
-from results.criteria.changed import changes
+from results.criteria.judgement import changes
 from results.report import render
 from tests.results.synthetic import synthetic_run
 from tests.results.test_results_report import Page

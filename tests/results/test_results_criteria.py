@@ -1,13 +1,17 @@
 """Which verdict a run gets, and why: one kind of run after the other."""
 
+import importlib
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
 
+from results.contract.aliases import EXPERIMENTS, FAMILIES
 from results.contract.logs import HostLog, LogFinding
 from results.contract.schema import Differences, Done, Facts, Fetchers, Records
-from results.criteria import UnknownExperimentError, judge, register
+from results.criteria import UnknownExperimentError, judge
+from results.criteria.judgement import catalogue
 
 RATES = {"throttled-window", "steady-mean", "control-unthrottled", "broker-rate-agrees", "nic-conservation"}
 
@@ -239,12 +243,27 @@ def test_an_experiment_without_rules_is_named(make_run):
         judge(replace(run.manifest, experiment="kip74"), run.samples, run.events)
 
 
-def test_rules_are_registered_once():
-    from results.criteria import rules_for
+def test_a_criterion_that_does_not_exist_is_refused_by_name(make_run):
+    run = make_run()
+    with pytest.raises(ValueError, match="there is no criterion 'stedy-mean'; did you mean steady-mean?"):
+        judge(replace(run.manifest, criteria=("stedy-mean",)), run.samples, run.events)
 
-    rules = rules_for("kip73-two-node")
-    with pytest.raises(ValueError, match="'kip73-two-node' has rules already"):
-        register("kip73-two-node", measure=rules.measure, judge=rules.judge)
+
+def test_a_manifest_that_names_its_criteria_is_judged_by_them_and_by_those_of_every_move(make_run):
+    run = make_run()
+    judgement = judge(replace(run.manifest, experiment="kip74", criteria=("steady-mean",)), run.samples, run.events)
+    names = {each.name for each in judgement.criteria}
+    assert {"steady-mean", "records-intact", "nic-measured"} <= names
+    assert not {"throttled-window", "live-records", "partitions-in-flight"} & names
+
+
+def test_every_criterion_is_a_file_of_its_name():
+    folder = Path(next(iter(importlib.import_module("results.criteria.catalogue").__path__)))
+    files = {path.stem.replace("_", "-") for path in folder.glob("*.py") if path.stem != "__init__"}
+    assert set(catalogue()) == files
+    assert all(each.title and each.catches for each in catalogue().values())
+    named = {name for names in (*EXPERIMENTS.values(), *FAMILIES.values()) for name in names}
+    assert named <= files
 
 
 def with_logs(run, *logs):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.criteria.estimates import estimate, worst
+from results.criteria.model import estimate, worst
 from tests.results.moves import simulate
 from tests.results.scenes import one_to_two, two_node
 

@@ -10,11 +10,11 @@ from results.compare.measures import values_of
 from results.contract.live import LiveLoad
 from results.contract.schema import Event, Expected, Manifest, NicMeasurement, events_table
 from results.criteria import judge
-from results.criteria.bounds import bound_of
-from results.criteria.estimates import estimate
-from results.criteria.measures import Window
-from results.criteria.rate_judgement import judge_controls
-from results.criteria.window_judgement import judge_settled, judge_windows
+from results.criteria.catalogue.control_unthrottled import judge_controls
+from results.criteria.catalogue.rate_after_throttle_change import judge_settled
+from results.criteria.catalogue.throttled_window import judge_windows
+from results.criteria.measures import ByteWindow
+from results.criteria.model import bound_of, estimate
 from results.report.page import _figures, figures
 from tests.results.moves import _us, simulate
 from tests.results.scenes import bounce, live_change, mixed, one_to_two, stuck, two_node, two_to_one
@@ -223,7 +223,7 @@ def test_each_phase_has_its_own_bound_and_windows_do_not_cross_a_change():
 def test_heaps_are_judged_where_there_is_time_for_their_mean(mean, highest, seconds, verdict):
     run = simulate(two_node(0.0, 240e6))
     measures = run.judged().measures
-    seen = {"second_window": Window(80e6, 11.88, 60.1), "settled_bytes_per_s": mean * 7e6, "settled_s": seconds}
+    seen = {"second_window": ByteWindow(80e6, 11.88, 60.1), "settled_bytes_per_s": mean * 7e6, "settled_s": seconds}
     rates = tuple(replace(rates, highest_second_bytes_per_s=highest * 7e6, **seen) for rates in measures.rates)
     phases = (replace(measures.phases[0], quota_bytes_per_s=7e6, rates=rates),)
     judged = judge_settled(replace(measures, phases=phases), run.manifest.move)
@@ -266,7 +266,7 @@ def test_a_broker_that_comes_back_just_before_the_end_leaves_too_little_to_judge
     assert {c.expected.split(",")[0] for c in windows} == {"phase 1", "phase 2"}
     assert {c.verdict for c in windows} == {"pass"}
     # What is over the bound is judged, however short the phase; and so is a phase of which others say nothing.
-    burst = {"total_bytes": 1e9, "longest_gap_s": 1.0, "worst_window": Window(1e9, 0.5, last.begin_s)}
+    burst = {"total_bytes": 1e9, "longest_gap_s": 1.0, "worst_window": ByteWindow(1e9, 0.5, last.begin_s)}
     much = tuple(replace(rates, **burst) for rates in last.rates)
     over = replace(judgement.measures, phases=(*whole, replace(last, rates=much)))
     assert {c.verdict for c in judge_windows(over, run.manifest.move) if c.expected[:7] == "phase 3"} == {"fail"}

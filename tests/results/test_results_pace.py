@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from results.criteria import judge
-from results.criteria.left_out import left_out, left_out_lines
-from results.criteria.rests import Rests
+from results.criteria.judgement import skipped, skipped_lines
+from results.criteria.measures import Rests
 from tests.results.moves import simulate
 from tests.results.scenes import one_to_two, two_node
 from tests.results.test_results_batching import FINE
@@ -41,7 +41,7 @@ def test_a_move_that_rests_between_batches_passes_by_its_model():
     found, manifest = judged(two_node(rests=RESTS, batches_s=BATCHES))
     assert found.verdict == "pass"
     assert {each.name for each in found.criteria if each.verdict == "pass"} >= set(PACED)
-    assert [each.name for each in left_out(manifest)] == ["broker-rate-agrees"]
+    assert [each.name for each in skipped(manifest)] == ["broker-rate-agrees"]
     rests = found.measures.rests
     assert rests.count == 3
     assert 3.2 <= rests.total_s <= 3.2 + 3 * 0.6
@@ -110,11 +110,11 @@ def test_where_no_end_carries_everything_the_steady_rate_is_open():
 def test_what_has_no_model_is_told_to_be_not_judged_and_why():
     found, manifest = judged(one_to_two(2e6), model_why="what is written meanwhile is not modelled")
     assert not set(PACED) & {each.name for each in found.criteria}
-    told = {each.name: each.why for each in left_out(manifest)}
+    told = {each.name: each.why for each in skipped(manifest)}
     assert set(told) == {*PACED, "broker-rate-agrees"}
     assert told["duration-model"] == "what is written meanwhile is not modelled"
-    assert left_out_lines(left_out(manifest))[0].startswith("NOT JUDGED")
-    assert left_out(simulate(two_node()).manifest) == ()
+    assert skipped_lines(skipped(manifest))[0].startswith("NOT JUDGED")
+    assert skipped(simulate(two_node()).manifest) == ()
 
 
 def test_a_rest_without_any_has_no_length():

@@ -7,7 +7,7 @@ import pytest
 from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation, Sent, formula_seconds
 from results.criteria import judge
-from results.criteria.relocation_judgement import copied_bytes, formula
+from results.criteria.relocation_measures import copied_bytes, formula
 from results.report import render
 from tests.results.relocated import COLD, PAYLOAD, STREAMS, TIERED, F, Told, relocated
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from results.contract.schema import EVENTS, Flow, Sample, samples_table
-from results.criteria.bounds import window_bound
+from results.criteria.model import window_bound
+from results.criteria.quantities import US
 from results.criteria.series import RunSeries, Series
-from results.criteria.windows import US, growth, longest_gap_s, trailing_mean_max, windows, windows_within
+from results.criteria.windows import growth, longest_gap_s, trailing_mean_max, windows, windows_within
 
 MIB = 1 << 20
 

@@ -6,7 +6,7 @@ import pytest
 
 from results.contract.move import Expected
 from results.criteria import judge
-from results.criteria.live_measures import ClientView
+from results.criteria.measures import ClientView
 from results.report.suite import SuiteCase, SuitePage, answer, produce_p99, render_suite, share_of_quota, time_to_move
 from tests.results.synthetic import synthetic_run
 from tests.results.test_results_report import Page

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from results.contract.schema import Event, Finding, Verdict
-from results.criteria.frame import criterion
+from results.criteria.findings import finding as criterion
 from testbed.incidents.evidence import US, Evidence
 from testbed.incidents.words import DURATION, NAME, format_time, optional_topic
 from testbed.units import parse_duration

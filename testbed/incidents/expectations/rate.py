@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from results.contract.schema import Direction, Finding
-from results.criteria.frame import criterion
+from results.criteria.findings import finding as criterion
 from testbed.incidents.evidence import Evidence, growth_within, highest_rate
 from testbed.incidents.words import AMOUNT, DURATION, NAME, format_time, optional_topic
 from testbed.units import format_bit_rate, format_byte_rate, parse_byte_rate, parse_duration

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from results.contract.schema import Finding, Verdict
-from results.criteria.frame import criterion
+from results.criteria.findings import finding as criterion
 from testbed.incidents.evidence import DRIVER, Evidence, percentile
 from testbed.incidents.words import DURATION, PERCENT, format_percent, format_time, parse_percent
 from testbed.units import parse_duration

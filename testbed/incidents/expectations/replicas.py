@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from results.contract.schema import Finding, Verdict
-from results.criteria.frame import criterion
+from results.criteria.findings import finding as criterion
 from testbed.incidents.evidence import DRIVER, Evidence
 from testbed.incidents.words import NAME, NUMBER, optional_topic
 

@@ -1,0 +1,1 @@
+"""Every criterion, one file each."""

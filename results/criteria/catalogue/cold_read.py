@@ -1,0 +1,68 @@
+"""Nine tenths of what a consumer of cold data got came from a device or the store."""
+
+from results.contract.manifest import Manifest
+from results.contract.relocation import ColdRead, Relocation
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import FACTS, Criterion, has_relocation
+from results.criteria.findings import finding
+from results.criteria.measures import MoveMeasures
+from results.criteria.quantities import percent, size
+from results.criteria.relocation_measures import NOTHING
+
+COLD_LEAST = 0.9
+"""Share of what was consumed that must have come from a device or the store: less, and a cache was measured."""
+
+
+def read_bytes(asked: Relocation, cold: ColdRead, measures: MoveMeasures) -> float | None:
+    """What came from where cold data lies, beyond what the move itself reads there. None: not known."""
+    found = measures.relocation or NOTHING
+    if cold.source == "device":
+        # What moves is read from the same devices, once at most: as if all of it had been.
+        device, moved = found.device_bytes, asked.local_bytes
+        return None if device is None or moved is None else device - moved
+    return found.store_bytes
+
+
+def judge_cold(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+    """`cold-read`: at least nine tenths of what a consumer got came from a device or the store.
+
+    Where less did a cache was measured: that is no finding, and leaves it open.
+    """
+    cold, share, expected = asked.cold, None, f"{percent(COLD_LEAST)} or more from where cold data lies"
+    verdict: Verdict = "inconclusive"
+    read = None if cold is None else read_bytes(asked, cold, measures)
+    if cold is None or cold.consumed_bytes <= 0:
+        why = "nobody read from the beginning while data moved"
+    elif cold.evicted_bytes is None:
+        why = "the page cache was not evicted before"
+    elif read is None:
+        why = f"what the {cold.source} read was not counted over all of its reading"
+    else:
+        share, expected = read / cold.consumed_bytes, f"{percent(COLD_LEAST)} or more read from the {cold.source}"
+        why = f"{size(read)} read from the {cold.source}, {size(cold.consumed_bytes)} consumed"
+        if share >= COLD_LEAST:
+            verdict = "pass"
+        else:
+            why += ": a cache was measured"
+    return [
+        finding(
+            "cold-read",
+            expected,
+            verdict,
+            why,
+            observed=share,
+            unit="fraction",
+            series=("io.read_bytes", "nic.tx.bytes", "manifest.relocation"),
+        )
+    ]
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="cold-read",
+    title="The read was cold",
+    section=FACTS,
+    measure=lambda run: run.measures,
+    judge=lambda run, measures: judge_cold(run.manifest, run.relocation, measures),
+    needs=has_relocation,
+    catches="A cold read that a cache answered.",
+)

@@ -1,0 +1,70 @@
+"""What crossed the brokers' NICs is what lay on disks, no more; of a log on disk no less either."""
+
+from collections.abc import Sequence
+
+from results.contract.manifest import Manifest
+from results.contract.relocation import Relocation
+from results.contract.verdict import Finding, Verdict
+from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
+from results.criteria.criterion import RATES, Criterion, has_relocation
+from results.criteria.findings import finding
+from results.criteria.measures import MoveMeasures, NicTotals
+from results.criteria.quantities import GAP_S, percent, size
+from results.criteria.relocation_measures import NOTHING, copied_bytes
+
+WRITTEN_S = 1.0
+"""Clients that had to wait make up for it afterwards: what they write may be off by that much at the move's ends."""
+
+
+def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+    """`copied-bytes`: what crossed brokers' NICs is what lay on disks, no more; of a log on disk no less either."""
+    verdict: Verdict = "inconclusive"
+    observed, local, f = copied_bytes(asked, measures), asked.local_bytes, asked.f
+    nics = (measures.relocation or NOTHING).nics
+    expected, low, high = "what lay on the leaders' disks, times the overhead of the wire", 0.0, 0.0
+    if local is None:
+        why = "what lay on the leaders' disks when the move began was not seen"
+    elif f is None:
+        why = "the calibration gave no overhead of the wire"
+    elif observed is None or (gap := _gap(nics, asked)):
+        why = gap if observed is not None else "a NIC's bytes are not known from before the move past its end"
+    else:
+        covered_s = max(nic.covered_s or 0.0 for nic in nics)
+        low, high = local * f, (local + asked.written_bytes_per_s * covered_s) * f
+        slack = CONSERVATION_TOLERANCE * high + asked.written_bytes_per_s * f * WRITTEN_S
+        low, high = (low - slack if asked.storage == "disk" else 0.0), high + slack
+        expected = f"{size(low)} to {size(high)}: {size(local)} on disks × {f:.3f}, and what is written meanwhile"
+        verdict = "pass" if low <= observed <= high or (observed < 0 and asked.storage != "disk") else "fail"
+        share = f", {percent(observed / (asked.total_bytes * f))} of the whole log" if asked.total_bytes else ""
+        why = f"{size(observed)} between brokers{share}"
+    return [
+        finding(
+            "copied-bytes",
+            expected,
+            verdict,
+            why,
+            observed=observed,
+            unit="bytes",
+            tolerance=f"± {percent(CONSERVATION_TOLERANCE)}, and {WRITTEN_S:g} s of what is written",
+            series=("nic.rx.bytes", "nic.tx.bytes", "manifest.relocation"),
+        )
+    ]
+
+
+def _gap(nics: Sequence[NicTotals], asked: Relocation) -> str:
+    for nic in nics:
+        if nic.longest_gap_s is None or nic.longest_gap_s > GAP_S:
+            return f"the NIC of {nic.host} was not read for {nic.longest_gap_s or 0.0:.1f} s"
+    missing = {*asked.brokers, *asked.stores} - {nic.host for nic in nics}
+    return f"the NIC of {sorted(missing)[0]} was not read" if missing else ""
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="copied-bytes",
+    title="What crossed the brokers' NICs",
+    section=RATES,
+    measure=lambda run: run.measures,
+    judge=lambda run, measures: judge_copied(run.manifest, run.relocation, measures),
+    needs=has_relocation,
+    catches="A storage that copies data although it need not.",
+)

@@ -1,0 +1,72 @@
+"""On disk a move takes as long as the formula, when the NIC is the bottleneck; in S3 less."""
+
+from results.contract.manifest import Manifest
+from results.contract.relocation import Relocation
+from results.contract.verdict import Finding, Verdict
+from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
+from results.criteria.criterion import RATES, Criterion, has_relocation
+from results.criteria.findings import finding
+from results.criteria.measures import MoveMeasures
+from results.criteria.quantities import percent
+from results.criteria.relocation_measures import formula, nic_share
+
+NIC_FULL = 0.85
+"""From this mean share of its busiest NIC on a move is called bound by it: below it something else took the time."""
+
+
+def judge_formula(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+    """`duration-formula`: on disk as long as the formula, when the NIC binds; in S3 less than the formula's time.
+
+    Nothing is sooner than what lay on disks can have crossed the NIC.
+    """
+    verdict: Verdict = "inconclusive"
+    seconds, whole, least = (
+        measures.done_s,
+        formula(manifest, asked, whole=True),
+        formula(manifest, asked, whole=False),
+    )
+    share, expected = nic_share(manifest, measures), "log size ÷ NIC"
+    if seconds is None:
+        why = "the move was not seen to be done"
+    elif whole is None or least is None:
+        why = "a NIC or a log was not measured: there is no formula"
+    else:
+        told = f"{seconds:.1f} s; the whole log ÷ NIC is {whole:.1f} s, what lay on disks {least:.1f} s"
+        low = least * (1 - CONSERVATION_TOLERANCE)
+        if asked.storage == "disk":
+            expected = f"{whole:.1f} s, or more where clients use the NIC as well"
+            if seconds < low:
+                verdict, why = "fail", f"{told}: that is faster than the NIC"
+            elif share is None or share < NIC_FULL:
+                seen = "not known" if share is None else f"used to {percent(share)}"
+                why = f"{told}; the busiest NIC was {seen}: it is not what bound, so the formula does not apply"
+            else:
+                verdict, why = "pass", f"{told}; the busiest NIC was used to {percent(share)}"
+        else:
+            expected = f"{least:.1f} s or more, and less than {whole:.1f} s"
+            verdict = "pass" if low <= seconds < whole else "fail"
+            why = told
+    return [
+        finding(
+            "duration-formula",
+            expected,
+            verdict,
+            why,
+            observed=seconds,
+            unit="s",
+            tolerance=f"- {percent(CONSERVATION_TOLERANCE)}",
+            series=("events", "manifest.nics", "manifest.relocation"),
+        )
+    ]
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="duration-formula",
+    title="As long as log size ÷ NIC",
+    section=RATES,
+    measure=lambda run: run.measures,
+    judge=lambda run, measures: judge_formula(run.manifest, run.relocation, measures),
+    needs=has_relocation,
+    rests_on_preconditions=True,
+    catches="A move that is slower than its NIC, or faster than physics.",
+)

@@ -1,0 +1,115 @@
+"""The move took as long as the model says."""
+
+import math
+
+from results.contract.move import Move
+from results.contract.verdict import Finding, Verdict
+from results.criteria.batching import copying_s, kept, open_in_steps, why_not, without_batch_model
+from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.findings import finding
+from results.criteria.measures import LISTED_METRIC, MoveMeasures
+from results.criteria.quantities import percent
+
+DURATION_TOLERANCE = 0.10
+
+
+def judge_duration(measures: MoveMeasures, move: Move) -> list[Finding]:
+    """The move took as long as the model says. Nothing is judged of Kafka's own fetch settings, or without a model."""
+    if move.fetch != "tuned" or not move.expected:
+        return []
+    model_s, moved_s = move.model_seconds, measures.moved_s
+    verdict: Verdict = "inconclusive"
+    observed: float | None = None
+    if model_s is None:
+        why = f"there is no prediction: {move.model_why or 'the run did not say why'}"
+    elif not math.isfinite(model_s) or model_s <= 0:
+        why = "the model says that the move never ends"
+    elif short := too_short(model_s, move):
+        why = short
+    elif moved_s is None or measures.done_s is None:
+        why = "the move was not seen to be done"
+    else:
+        observed = moved_s / model_s
+        verdict = "pass" if abs(observed - 1) <= DURATION_TOLERANCE else "fail"
+        why = f"{moved_s:.1f} s, predicted {model_s:.1f} s; {kip73_estimate(measures)}"
+    return [
+        finding(
+            "duration-model",
+            "most of bytes ÷ (quota - listed keep-up) over brokers and directions"
+            + (f": {model_s:.1f} s" if model_s is not None else ""),
+            verdict,
+            why,
+            observed=observed,
+            unit="of the prediction",
+            tolerance=f"± {percent(DURATION_TOLERANCE)}",
+            series=("log.bytes", "move.in_flight", "manifest.move.expected"),
+        )
+    ]
+
+
+def too_short(model_s: float, move: Move) -> str | None:
+    """Why the quota does not tell how long a move takes: it holds over its window, and this one ends within it."""
+    if model_s >= move.window_s:
+        return None
+    return f"the model says {model_s:.1f} s: the quota holds over {move.window_s:g} s, not over less"
+
+
+def kip73_estimate(measures: MoveMeasures) -> str:
+    """KIP-73's own estimate, and by how much it is wrong."""
+    if not math.isfinite(measures.kip73_s) or measures.kip73_s <= 0:
+        return "KIP-73's MoveTime has no value here"
+    error = "" if measures.moved_s is None else f", wrong by {(measures.kip73_s / measures.moved_s - 1) * 100:+.1f} %"
+    return f"KIP-73's MoveTime is {measures.kip73_s:.1f} s{error}"
+
+
+def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
+    """The move took at least what the quota asks for, and at most that and what its rests take of the quota."""
+    if move.fetch != "tuned":
+        return []
+    least_s, moved_s, rests = move.model_seconds, measures.moved_s, measures.rests
+    expected = "least: bytes ÷ quota over brokers and directions; most: batch by batch, less what its rests take"
+    why = why_not(measures, move)
+    if least_s is None or not math.isfinite(move.batches_s[-1]):
+        why = "the model says that the move never ends"
+    elif why is None:
+        why = too_short(least_s, move)
+    if why is not None or rests is None or least_s is None:
+        return [open_in_steps("duration-model", expected, why or "nobody looked")]
+    most_s = max(least_s, move.batches_s[-1] / kept(move, rests))
+    verdict: Verdict = "inconclusive"
+    observed: float | None = None
+    if moved_s is None or measures.done_s is None:
+        why = "the move was not seen to be done"
+    else:
+        observed = moved_s / least_s
+        fits = (1 - DURATION_TOLERANCE) * least_s <= moved_s <= (1 + DURATION_TOLERANCE) * most_s
+        verdict = "pass" if fits else "fail"
+        why = (
+            f"{moved_s:.1f} s, predicted {least_s:.1f} to {most_s:.1f} s: {len(copying_s(move))} batches were copied, "
+            f"{rests.count} rests were {rests.total_s:.1f} s, {rests.mean_s:.2f} s each; {kip73_estimate(measures)}"
+        )
+    return [
+        finding(
+            "duration-model",
+            f"{expected}: {least_s:.1f} to {most_s:.1f} s",
+            verdict,
+            why,
+            observed=observed,
+            unit="of the least",
+            tolerance=f"- {percent(DURATION_TOLERANCE)} of the least, + {percent(DURATION_TOLERANCE)} of the most",
+            series=("log.bytes", "move.in_flight", LISTED_METRIC, "manifest.move.batches_s"),
+        )
+    ]
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="duration-model",
+    title="As long as the model says",
+    section=RATES,
+    measure=lambda run: run.measures,
+    judge=lambda run, measures: (judge_duration_in_steps if run.batched else judge_duration)(measures, run.move),
+    needs=has_move,
+    rests_on_preconditions=True,
+    skips=without_batch_model,
+    catches="A move that is slower than its bytes and its quota explain.",
+)

@@ -1,0 +1,173 @@
+"""Partitions that were handed over on shared storage: every step matched, in order; pace; the pause. Experimental."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from results.contract.handover import AFTER, STEPS, TOLD, HandoverSeen, PartitionHandover, Step
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import FACTS, Criterion, has_relocation
+from results.criteria.findings import finding
+
+ROUNDING_US = 2_000
+"""Two instants in whole milliseconds, of two hosts of one machine, may be so far out of order by rounding alone."""
+SERIES = ("manifest.facts.handover",)
+_SHOWN = 3
+
+
+def judge_handover(seen: HandoverSeen | None) -> list[Finding]:
+    """All of it. A step that was not matched in every partition is inconclusive: how long it took is not known."""
+    if seen is None or not seen.partitions:
+        why = "nobody looked at the steps" if seen is None else "no partition was moved"
+        return [finding("handover-steps", "known", "inconclusive", why, observed=None, series=SERIES)]
+    return [*(_matched(seen, step) for step in STEPS), _order(seen), _shutdown(seen), _pace(seen), _gap(seen)]
+
+
+def durations_s(seen: HandoverSeen, step: Step) -> list[float]:
+    """How long after the command was asked for each partition's step was, of those where it was matched."""
+    found = [each.at(step) for each in seen.partitions]
+    return [(us - seen.asked_us) / 1e6 for us in found if us is not None]
+
+
+def partitions_per_s(seen: HandoverSeen) -> float | None:
+    """Partitions handed over a second: from the command until the last one was opened and led. None: one was not."""
+    ends: list[int] = []
+    for each in seen.partitions:
+        elected, opened = each.at("elected"), each.at("opened")
+        if elected is None or opened is None:
+            return None
+        ends.append(max(elected, opened))
+    took_s = (max(ends) - seen.asked_us) / 1e6 if ends else 0.0
+    return len(ends) / took_s if took_s > 0 else None
+
+
+def _matched(seen: HandoverSeen, step: Step) -> Finding:
+    times = durations_s(seen, step)
+    missing = [each for each in seen.partitions if each.at(step) is None]
+    observed = f"{median(times):.3f} s in the middle, {max(times):.3f} s at most" if times else None
+    verdict: Verdict
+    if step == "closed" and seen.killed_us is not None:
+        verdict, why = _not_closed(seen, seen.killed_us)
+        observed = observed or ("closed by nobody" if verdict == "pass" else None)
+    elif missing:
+        first = next(each for each in missing[0].steps if each.step == step)
+        verdict = "inconclusive"
+        why = f"not matched in {len(missing)} of {len(seen.partitions)} partitions, {missing[0]} for one: "
+        why += f"looked for {first.looked_for}{_unread(seen)}"
+    else:
+        verdict, why = "pass", f"matched in all {len(times)} partitions; seconds after the command was asked for"
+    return finding(f"handover-{step}", TOLD[step], verdict, why, observed=observed, series=SERIES)
+
+
+def _not_closed(seen: HandoverSeen, killed_us: int) -> tuple[Verdict, str]:
+    """The old broker was killed so that it could not close: whether it was in time."""
+    early = [each for each in seen.partitions if (us := each.at("closed")) is not None and us <= killed_us]
+    if early:
+        return "inconclusive", f"{early[0]} was closed before its broker was killed: the run is not about that"
+    if seen.problems:
+        return "inconclusive", f"its broker was killed{_unread(seen)}"
+    return "pass", "its broker was killed before it had closed any, as the run is about"
+
+
+def _order(seen: HandoverSeen) -> Finding:
+    wrong, unknown, early = [], 0, 0
+    for each in seen.partitions:
+        found = _disordered(each)
+        wrong += [f"{each}: {found}"] if found else []
+        unknown += not found and any(each.at(step) is None for step in STEPS if not _excused(seen, step))
+        closed, opened = each.at("closed"), each.at("opened")
+        early += closed is not None and opened is not None and opened < closed
+    verdict: Verdict = "fail" if wrong else "inconclusive" if unknown else "pass"
+    if wrong:
+        why = "; ".join(wrong[:_SHOWN])
+    elif unknown:
+        why = f"not all steps of {unknown} partitions were matched"
+    else:
+        handed = f"; {early} were opened before they were closed: handed over first, uploaded behind" if early else ""
+        why = f"all of {len(seen.partitions)} partitions{handed}"
+    return finding(
+        "handover-order",
+        "; ".join(f"{before} before {after}" for before, after in AFTER),
+        verdict,
+        why,
+        observed=None if verdict == "inconclusive" else f"{len(wrong)} partitions out of order",
+        tolerance=f"{ROUNDING_US // 1000} ms",
+        series=SERIES,
+    )
+
+
+def _excused(seen: HandoverSeen, step: Step) -> bool:
+    return seen.killed_us is not None and step in ("seen", "closed")
+
+
+def _disordered(each: PartitionHandover) -> str:
+    for before, after in AFTER:
+        first, then = each.at(before), each.at(after)
+        if first is not None and then is not None and then < first - ROUNDING_US:
+            return f"{after} {(first - then) / 1e3:.0f} ms before {before}"
+    return ""
+
+
+def _shutdown(seen: HandoverSeen) -> Finding:
+    """What was closed in order is opened without recovery; what a broker had that was killed is recovered."""
+    wanted = seen.killed_us is None
+    unknown = [each for each in seen.partitions if each.clean is None]
+    other = [each for each in seen.partitions if each.clean is not None and each.clean is not wanted]
+    clean = sum(each.clean is True for each in seen.partitions)
+    verdict: Verdict = "inconclusive" if unknown else "pass"
+    if not unknown and other:
+        # Of a broker that was killed another one may have closed the streams meanwhile: that is told, and not wrong.
+        verdict = "fail" if wanted else "inconclusive"
+    why = f"{clean} of {len(seen.partitions)} had been closed in order, as the new broker found them"
+    if unknown:
+        why = f"{unknown[0]} and {len(unknown) - 1} more: the new broker did not say it{_unread(seen)}"
+    return finding(
+        "handover-clean",
+        "closed in order, nothing recovered" if wanted else "not closed in order: recovered by the new broker",
+        verdict,
+        why,
+        observed=None if unknown else f"{clean} of {len(seen.partitions)}",
+        series=SERIES,
+    )
+
+
+def _pace(seen: HandoverSeen) -> Finding:
+    pace = partitions_per_s(seen)
+    why = "from the command until the last partition was opened and led"
+    if pace is None:
+        why = "not every partition was seen to be opened and led"
+    return finding(
+        "handover-pace",
+        "told, not judged",
+        "inconclusive" if pace is None else "pass",
+        why,
+        observed=pace,
+        unit="partitions/s",
+        series=SERIES,
+    )
+
+
+def _gap(seen: HandoverSeen) -> Finding:
+    gaps = [(each.longest_gap_s, str(each)) for each in seen.partitions if each.longest_gap_s is not None]
+    unknown: Sequence[PartitionHandover] = [each for each in seen.partitions if each.longest_gap_s is None]
+    longest = max(gaps, default=None)
+    if unknown or longest is None:
+        why = f"{len(unknown)} partitions have no two acknowledgements"
+        return finding("handover-gap", "told, not judged", "inconclusive", why, observed=None, series=SERIES)
+    why = f"the longest time between two acknowledgements of one partition, of {longest[1]}"
+    return finding("handover-gap", "told, not judged", "pass", why, observed=longest[0], unit="s", series=SERIES)
+
+
+def _unread(seen: HandoverSeen) -> str:
+    return f"; and {'; '.join(seen.problems[:_SHOWN])}" if seen.problems else ""
+
+
+CRITERION: Criterion[HandoverSeen | None] = Criterion(
+    name="handover",
+    title="Handover on shared storage",
+    section=FACTS,
+    measure=lambda run: run.manifest.facts.handover,
+    judge=lambda _run, seen: judge_handover(seen),
+    needs=lambda run: has_relocation(run) and run.relocation.storage == "automq",
+    by_name=False,
+    catches="A handover that opens a partition before it is closed, or recovers what was closed in order.",
+)

@@ -1,0 +1,42 @@
+"""A throttle below the in-sync replication traffic holds no replica in sync back."""
+
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.findings import finding
+from results.criteria.measures import MoveMeasures
+from results.criteria.quantities import rate
+
+
+def judge_in_sync(measures: MoveMeasures) -> list[Finding]:
+    """A throttle below what is written times the replicas in sync holds none of them back: they go on as before."""
+    lowest = min(measures.phases, key=lambda phase: phase.quota_bytes_per_s, default=None)
+    verdict: Verdict = "inconclusive"
+    observed: float | None = None
+    if lowest is None or len({phase.quota_bytes_per_s for phase in measures.phases}) < 2:
+        why = "the throttle was not seen to be lowered while data moved"
+    else:
+        sent = {r.host: r.all.bytes / r.all.elapsed_s for r in lowest.rates if r.direction == "transmit" and r.all}
+        host = max(sent, key=lambda each: sent[each], default=None)
+        if host is None:
+            why = "no leader's bytes were seen in that phase"
+        else:
+            observed = sent[host] / lowest.quota_bytes_per_s
+            verdict = "pass" if observed > 1 else "fail"
+            why = f"{host} sent {rate(sent[host])} of listed bytes under a quota of {rate(lowest.quota_bytes_per_s)}"
+    expected = "replicas in sync take more than a throttle that is below what is written to them"
+    return [
+        finding(
+            "in-sync-unbounded", expected, verdict, why, observed=observed, unit="of the quota", series=("log.bytes",)
+        )
+    ]
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="in-sync-unbounded",
+    title="Replicas in sync are not held back",
+    section=FACTS,
+    measure=lambda run: run.measures,
+    judge=lambda _run, measures: judge_in_sync(measures),
+    needs=lambda run: has_move(run) and not run.batched,
+    catches="A throttle that holds back replicas in sync.",
+)

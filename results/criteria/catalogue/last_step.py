@@ -1,0 +1,26 @@
+"""Every partition ends at its target, order included."""
+
+from results.contract.batching import BatchingSeen
+from results.contract.verdict import Finding
+from results.criteria.batching import batching_finding, none_wrong
+from results.criteria.criterion import FACTS, Criterion, has_batches
+
+
+def judge_last_step(polls: BatchingSeen | None) -> list[Finding]:
+    """Leave the criterion open when the steps were not polled."""
+    expected = "the target, order included"
+    if polls is None:
+        return [batching_finding("last-step", expected, "inconclusive", None, "nobody looked at the steps")]
+    return [none_wrong(polls, "last-step", expected, polls.astray, "every partition is at its target")]
+
+
+CRITERION: Criterion[BatchingSeen | None] = Criterion(
+    name="last-step",
+    title="The last step is the target",
+    section=FACTS,
+    measure=lambda run: run.manifest.facts.batching,
+    judge=lambda _run, polls: judge_last_step(polls),
+    needs=has_batches,
+    by_name=False,
+    catches="A driver that loses a partition between two steps.",
+)

@@ -1,0 +1,26 @@
+"""No more steps that move the preferred leader are in flight at once than the limit L."""
+
+from results.contract.batching import BatchingSeen
+from results.contract.verdict import Finding
+from results.criteria.batching import most_at_once_finding
+from results.criteria.criterion import FACTS, Criterion, has_batches
+
+
+def judge_leaders(polls: BatchingSeen | None) -> list[Finding]:
+    """Return nothing without polls or without the limit."""
+    if polls is None or polls.limits.leaders is None:
+        return []
+    what = "steps that move the preferred leader are listed at once"
+    return [most_at_once_finding(polls, "leaders-in-flight", polls.limits.leaders, polls.most_leaders, what)]
+
+
+CRITERION: Criterion[BatchingSeen | None] = Criterion(
+    name="leaders-in-flight",
+    title="No more than L leader movements at once",
+    section=FACTS,
+    measure=lambda run: run.manifest.facts.batching,
+    judge=lambda _run, polls: judge_leaders(polls),
+    needs=has_batches,
+    by_name=False,
+    catches="A driver that moves more leaders at once than its limit.",
+)

@@ -1,0 +1,61 @@
+"""The mean of each phase is within what its quota promises of a time of any length."""
+
+from results.contract.move import Move
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.findings import gap_text, missing_data, of_broker_direction
+from results.criteria.measures import MoveMeasures
+from results.criteria.model import allowed, long_bound
+from results.criteria.phase_directions import PhaseDirection, informative_directions
+from results.criteria.quantities import READING_S, size
+
+
+def judge_mean(measures: MoveMeasures, move: Move) -> list[Finding]:
+    """The mean of each phase is within what its quota promises of a time of any length."""
+    return [_mean(end, move) for end in informative_directions(measures, move)] or [
+        missing_data("long-window-bound", "the mean within the bound of a long time", measures, ("log.bytes",))
+    ]
+
+
+def _mean(end: PhaseDirection, move: Move) -> Finding:
+    rates, found = end.rates, end.rates.all
+    verdict: Verdict = "inconclusive"
+    most: float | None = None
+    if found is None or rates.total_bytes <= 0:
+        why = "no throttled bytes were seen"
+    elif (bound := long_bound(move, rates.host, rates.direction, end.quota, found.elapsed_s + READING_S)) is None:
+        why = f"the manifest names no fetcher of {rates.host} that could {rates.direction}"
+    else:
+        most = allowed(bound, found.in_sync_bytes)
+        share = found.bytes / found.elapsed_s / end.quota
+        why = f"{size(found.bytes)} in {found.elapsed_s:.1f} s, {share:.3f} of the quota"
+        if found.in_sync_bytes:
+            why += f", {size(found.in_sync_bytes)} of them to replicas in sync"
+        if found.bytes > most:
+            verdict = "fail"
+        elif gap := gap_text(rates.longest_gap_s):
+            why = gap
+        else:
+            verdict = "pass"
+    return of_broker_direction(
+        "long-window-bound",
+        rates,
+        f"{end.words}at most {size(most)} in all" if most else f"{end.words}within the bound of a long time",
+        verdict,
+        why,
+        observed=found.bytes if found else None,
+        unit="bytes",
+        tolerance="none beyond the bound",
+    )
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="long-window-bound",
+    title="Mean within the bound of a long time",
+    section=RATES,
+    measure=lambda run: run.measures,
+    judge=lambda run, measures: judge_mean(measures, run.move),
+    needs=has_move,
+    rests_on_preconditions=True,
+    catches="A quota that leaks a little in every window.",
+)

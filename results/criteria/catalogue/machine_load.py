@@ -1,0 +1,55 @@
+"""The machine was busy and robbed of CPU time no more than a rate can stand."""
+
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.measures import MachineLoad
+from results.criteria.quantities import GAP_S, QUOTA_WINDOW_S, percent
+from results.criteria.run_view import RunView
+
+BUSY_HIGHEST, STEAL_HIGHEST = 0.85, 0.05
+
+
+def machine_idle(load: MachineLoad, window_s: float) -> Finding:
+    """The machine's load over any such window: busy at most 85 %, stolen at most 5 %."""
+    window = f"{window_s:g} s"
+    verdict: Verdict = "inconclusive"
+    busy, steal = load.busy_window_max, load.steal_window_max
+    if busy is None or steal is None or load.longest_gap_s is None:
+        why = "the machine's load was not sampled"
+    elif busy > BUSY_HIGHEST:
+        why = f"{percent(busy)} busy over {window}: the machine may have slowed the brokers down"
+    elif steal > STEAL_HIGHEST:
+        why = f"{percent(steal)} of the CPU was stolen over {window}: other machines disturbed this one"
+    elif load.longest_gap_s > GAP_S:
+        why = f"no load sample for {load.longest_gap_s:.1f} s"
+    else:
+        verdict = "pass"
+        why = f"at most {percent(busy)} busy and {percent(steal)} stolen over any {window}"
+    return Finding(
+        name="machine-load",
+        host="machine",
+        direction=None,
+        expected=f"at most {percent(BUSY_HIGHEST)} busy, {percent(STEAL_HIGHEST)} stolen over any {window}",
+        observed=busy,
+        unit="fraction",
+        tolerance="none",
+        verdict=verdict,
+        why=why,
+        series=("cpu.busy", "cpu.steal"),
+    )
+
+
+def _window_s(run: RunView) -> float:
+    return QUOTA_WINDOW_S if run.manifest.move is None else run.move.window_s
+
+
+CRITERION: Criterion[MachineLoad] = Criterion(
+    name="machine-load",
+    title="Machine idle enough",
+    section=PRECONDITIONS,
+    measure=lambda run: run.measures.load,
+    judge=lambda run, load: [machine_idle(load, _window_s(run))],
+    needs=has_any_move,
+    by_name=False,
+    catches="A machine that slows the brokers down.",
+)

@@ -1,0 +1,88 @@
+"""Where a quota lies above what a NIC carries, the slowest NIC's rate is seen."""
+
+import math
+from collections.abc import Sequence
+
+from results.contract.manifest import NicMeasurement
+from results.contract.move import Expected, Move
+from results.contract.verdict import Finding, Verdict
+from results.criteria.batching import in_steps
+from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
+from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.findings import finding, gap_text, of_broker_direction
+from results.criteria.measures import HostRates, MoveMeasures, NicPayload
+from results.criteria.model import TIE
+from results.criteria.quantities import rate
+
+QUOTA_LEAST = 0.95
+"""Part of the quota from which on it is the quota that binds."""
+
+
+def judge_nic_bound(measures: MoveMeasures, move: Move, nics: Sequence[NicMeasurement]) -> list[Finding]:
+    """Where a quota lies above what a NIC carries, the slowest NIC's rate is seen, and the quota is not reached."""
+    needs = {(e.host, e.direction): _nic_seconds(e, nics) for e in move.expected if e.bytes}
+    ends = {end for end, seconds in needs.items() if seconds >= (1 - TIE) * max(needs.values())}
+    found = [_nic_bound(n, _rates_of(n, measures), move, nics) for n in measures.nics if (n.host, n.direction) in ends]
+    if found:
+        return found
+    why = "no move.started was recorded" if measures.started_us is None else "the model names no busiest NIC"
+    return [finding("nic-bound", "the NIC's rate", "inconclusive", why, observed=None, series=("nic.tx.bytes",))]
+
+
+def _nic_seconds(expected: Expected, nics: Sequence[NicMeasurement]) -> float:
+    """How long the NIC needs there; infinite when it was not measured, so that it is looked at."""
+    measured = [n.payload_bytes_per_s for n in nics if (n.host, n.direction) == (expected.host, expected.direction)]
+    known = sum(p for p in measured if p is not None)
+    return expected.bytes / known if known > 0 and None not in measured else math.inf
+
+
+def _rates_of(nic: NicPayload, measures: MoveMeasures) -> HostRates | None:
+    return next((r for r in measures.rates if (r.host, r.direction) == (nic.host, nic.direction)), None)
+
+
+def _nic_bound(nic: NicPayload, rates: HostRates | None, move: Move, nics: Sequence[NicMeasurement]) -> Finding:
+    measured = [n.payload_bytes_per_s for n in nics if (n.host, n.direction) == (nic.host, nic.direction)]
+    known = [p for p in measured if p is not None]
+    carried = nic.payload_bytes_per_s
+    verdict: Verdict = "inconclusive"
+    observed: float | None = None
+    if not known or len(known) < len(measured):
+        why = "the NIC was not measured before the move"
+    elif gap := gap_text(None if rates is None else rates.longest_gap_s):
+        why = gap
+    elif carried is None or rates is None or rates.steady is None or nic.seconds < move.window_s:
+        why = f"the steady part is {nic.seconds:.1f} s; {move.window_s:g} s are needed"
+    else:
+        observed = carried / sum(known)
+        of_quota = rates.steady.mean_bytes_per_s / move.quota_bytes_per_s
+        is_nic = NIC_LOWEST <= observed <= NIC_HIGHEST
+        bound = "the NIC" if is_nic else "the quota" if of_quota >= QUOTA_LEAST else "neither"
+        verdict = "pass" if is_nic and of_quota < QUOTA_LEAST else "fail"
+        why = (
+            f"{bound} bound: {rate(carried)} of payload is {observed:.3f} of what the NIC was measured to carry, "
+            f"listed bytes are {of_quota:.3f} of the quota"
+        )
+    return of_broker_direction(
+        "nic-bound",
+        nic,
+        "the payload rate that was measured before the move" + (f", {rate(sum(known))}" if known else ""),
+        verdict,
+        why,
+        observed=observed,
+        unit="of the NIC",
+        tolerance=f"{NIC_LOWEST} to {NIC_HIGHEST}",
+        series=("nic.tx.bytes" if nic.direction == "transmit" else "nic.rx.bytes", "log.bytes", "manifest.nics"),
+    )
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="nic-bound",
+    title="The NIC is the bottleneck",
+    section=RATES,
+    measure=lambda run: run.measures,
+    judge=lambda run, measures: judge_nic_bound(measures, run.move, run.manifest.nics),
+    needs=has_move,
+    rests_on_preconditions=True,
+    skips=in_steps("a NIC rests when the steps do"),
+    catches="A quota that holds back a move although it lies above the NIC.",
+)

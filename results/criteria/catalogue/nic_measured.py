@@ -1,0 +1,67 @@
+"""Each NIC, each way, was measured before the move at its declared rate."""
+
+from collections.abc import Sequence
+
+from results.contract.manifest import NicMeasurement
+from results.contract.verdict import DIRECTIONS, Direction, Finding, Verdict
+from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.quantities import rate
+from results.criteria.run_view import RunView
+
+NIC_LOWEST, NIC_HIGHEST = 0.95, 1.02
+
+
+def nics_as_declared(nics: tuple[NicMeasurement, ...], brokers: Sequence[str]) -> list[Finding]:
+    """Each broker's NIC, each way, measured before: 0.95 to 1.02 of its declared payload rate."""
+    return [_nic(nics, host, direction) for host in brokers for direction in DIRECTIONS]
+
+
+def _nic(nics: tuple[NicMeasurement, ...], host: str, direction: Direction) -> Finding:
+    found = [n for n in nics if n.host == host and n.direction == direction]
+    ratios = [n.ratio for n in found if n.ratio is not None]
+    verdict: Verdict = "inconclusive"
+    observed: float | None = None
+    if not found:
+        why = "the NIC was not measured before the move"
+    elif len(ratios) < len(found):
+        why = "the measurement of the NIC did not succeed"
+    else:
+        observed = max(ratios, key=lambda r: abs(r - 1))
+        why = f"measured at {observed:.3f} of the declared payload rate"
+        if NIC_LOWEST <= observed <= NIC_HIGHEST:
+            verdict = "pass"
+        else:
+            why += ": the network is not what the topology declares"
+    expected = "the declared payload rate"
+    if found:
+        declared_bps = found[0].declared_bps
+        expected = f"{rate(declared_bps * 1448 / 1514 / 8)} payload ({declared_bps / 1e6:g} Mbit/s)"
+    return Finding(
+        name="nic-measured",
+        host=host,
+        direction=direction,
+        expected=expected,
+        observed=observed,
+        unit="of declared",
+        tolerance=f"{NIC_LOWEST} to {NIC_HIGHEST}",
+        verdict=verdict,
+        why=why,
+        series=("manifest.nics",),
+    )
+
+
+def _hosts(run: RunView) -> tuple[str, ...]:
+    stores = run.relocation.stores if run.manifest.relocation is not None else ()
+    return (*run.brokers, *stores)
+
+
+CRITERION: Criterion[tuple[NicMeasurement, ...]] = Criterion(
+    name="nic-measured",
+    title="NIC as declared",
+    section=PRECONDITIONS,
+    measure=lambda run: run.manifest.nics,
+    judge=lambda run, nics: nics_as_declared(nics, _hosts(run)),
+    needs=has_any_move,
+    by_name=False,
+    catches="A network that is slower or faster than the topology declares.",
+)

@@ -1,0 +1,26 @@
+"""No replica is copied to a broker that had it before."""
+
+from results.contract.batching import BatchingSeen
+from results.contract.verdict import Finding
+from results.criteria.batching import none_wrong
+from results.criteria.criterion import FACTS, Criterion, has_batches
+
+
+def judge_copies(polls: BatchingSeen | None) -> list[Finding]:
+    """Return nothing without polls."""
+    if polls is None:
+        return []
+    fine = "no replica was added that had been one before"
+    return [none_wrong(polls, "no-double-copy", "no replica is copied to a broker that had it", polls.again, fine)]
+
+
+CRITERION: Criterion[BatchingSeen | None] = Criterion(
+    name="no-double-copy",
+    title="No replica copied twice",
+    section=FACTS,
+    measure=lambda run: run.manifest.facts.batching,
+    judge=lambda _run, polls: judge_copies(polls),
+    needs=has_batches,
+    by_name=False,
+    catches="A driver that copies data again after it was resumed.",
+)

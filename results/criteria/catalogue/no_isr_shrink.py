@@ -1,0 +1,76 @@
+"""No replica that was in sync before the move leaves the ISR."""
+
+from results.contract.move import Move
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.findings import finding
+from results.criteria.measures import IsrMeasures, MoveMeasures
+from results.criteria.quantities import GAP_S, at
+from results.criteria.step_measures import LISTED
+
+
+def judge_isr(measures: MoveMeasures, move: Move) -> list[Finding]:
+    """Nothing that was in sync before the move left the ISR: by the brokers' own counts, and on any look."""
+    isr = measures.isr
+    # Where all replicas are alone and nobody writes the brokers' own counts say all there is.
+    watched = move.inbound_bytes_per_s > 0 or any(f.kind == "keepup" for f in move.flows)
+    listed = {(f.topic, p) for f in move.flows if f.kind in LISTED for p in f.partitions}
+    verdict: Verdict = "inconclusive"
+    observed: float | None = None
+    if isr is None:
+        why = "no move.started was recorded"
+    elif shrunk := [(h.host, h.shrinks) for h in isr.hosts if h.shrinks]:
+        observed = sum(times for _, times in shrunk)
+        verdict = "fail"
+        why = "; ".join(f"{host} took replicas out of ISRs {times:g} times" for host, times in shrunk)
+    elif isr.smaller:
+        observed, verdict = float(isr.smaller), "fail"
+        why = (
+            f"{isr.first_partition} had {isr.first_size or 0:g} in sync at {at(isr.first_s or 0.0)}, "
+            f"{isr.first_before or 0:g} before; {isr.smaller} partitions like it"
+        )
+    elif missing := _isr_unseen(isr, len(listed) if watched else None):
+        why = missing
+    else:
+        observed, verdict = 0.0, "pass"
+        why = "no ISR shrank on any broker"
+        if isr.partitions:
+            why += f"; {isr.partitions} partitions were looked at {isr.polls} times or more"
+    return [
+        finding(
+            "no-isr-shrink",
+            "no replica that was in sync leaves the ISR",
+            verdict,
+            why,
+            observed=observed,
+            unit="shrinks",
+            series=("broker.isr_shrinks", "isr.size"),
+        )
+    ]
+
+
+def _isr_unseen(isr: IsrMeasures, listed: int | None) -> str | None:
+    """What was not looked at; with None as `listed` partitions need not be."""
+    for host in isr.hosts:
+        if host.shrinks is None:
+            return f"{host.host} was not asked for its ISR shrinks from the move's start past its end"
+        if host.longest_gap_s is None or host.longest_gap_s > GAP_S:
+            return f"{host.host} was not asked for its ISR shrinks for {host.longest_gap_s or 0.0:.1f} s"
+    if listed is None:
+        return None
+    if isr.partitions < max(1, listed):
+        return f"the ISR of {isr.partitions} of {listed} listed partitions was looked at before the move"
+    if isr.polls < 1 or isr.longest_gap_s is None or isr.longest_gap_s > GAP_S:
+        return f"the ISR of a partition was not looked at for {isr.longest_gap_s or 0.0:.1f} s"
+    return None
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="no-isr-shrink",
+    title="No replica left the ISR",
+    section=FACTS,
+    measure=lambda run: run.measures,
+    judge=lambda run, measures: judge_isr(measures, run.move),
+    needs=has_move,
+    catches="A move that starves replicas in sync.",
+)

@@ -1,0 +1,45 @@
+"""The 99th percentile of acknowledgements is again what it was before the move."""
+
+from results.contract.manifest import Manifest
+from results.contract.relocation import Relocation
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import RATES, Criterion, has_relocation
+from results.criteria.findings import finding
+from results.criteria.measures import P99_BACK, MoveMeasures
+from results.criteria.relocation_measures import NOTHING
+
+
+def judge_back(_manifest: Manifest, _asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+    """`p99-recovery`: the 99th percentile of acknowledgements is seen to be again what it was before."""
+    found = measures.relocation or NOTHING
+    most = f"{P99_BACK * (found.p99_before_us or 0.0) / 1000:.1f} ms"
+    verdict: Verdict = "inconclusive"
+    if found.p99_before_us is None:
+        why = "no acknowledgements were seen before the move"
+    elif found.p99_back_s is None:
+        why = f"it was still above {most} when the load was stopped"
+    else:
+        verdict, why = "pass", f"no more above {most}, {P99_BACK:g} times the highest before the move"
+    return [
+        finding(
+            "p99-recovery",
+            f"at most {P99_BACK:g} times the highest before the move, in any 5 s",
+            verdict,
+            why,
+            observed=found.p99_back_s,
+            unit="s",
+            series=("client.produce.latency",),
+        )
+    ]
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="p99-recovery",
+    title="Acknowledgements as quick as before",
+    section=RATES,
+    measure=lambda run: run.measures,
+    judge=lambda run, measures: judge_back(run.manifest, run.relocation, measures),
+    needs=has_relocation,
+    rests_on_preconditions=True,
+    catches="A cluster that stays slow after the move.",
+)

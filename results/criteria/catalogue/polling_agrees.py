@@ -1,0 +1,42 @@
+"""Whatever clients were told, the controller had decided before."""
+
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import FACTS, Criterion, has_steps
+from results.criteria.findings import finding
+from results.criteria.measures import MoveMeasures, PollAgreement
+from results.criteria.run_view import RunView
+from results.criteria.step_measures import DESCRIBED, LISTED, LOG
+
+_KINDS = {DESCRIBED: "DescribeTopics", LISTED: "ListPartitionReassignments"}
+
+
+def _agrees(polled: PollAgreement, problem: str) -> Finding:
+    verdict: Verdict = "inconclusive" if problem or not polled.told else "fail" if polled.unlike else "pass"
+    compared = (
+        f"{polled.unlike} of {polled.told} answers were never in the log" if polled.told else "nothing was polled"
+    )
+    return finding(
+        f"polling-agrees.{_KINDS[polled.kind]}",
+        "whatever clients were told, the controller had decided before",
+        verdict,
+        problem or compared,
+        observed=float(polled.unlike) if polled.told else None,
+        unit="answers",
+        series=(polled.kind, LOG),
+    )
+
+
+def _agreements(run: RunView, measures: MoveMeasures) -> list[Finding]:
+    problem = "" if run.manifest.steps is None else run.manifest.steps.problem
+    return [_agrees(each, problem) for each in (measures.steps.polled if measures.steps else ())]
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="polling-agrees",
+    title="Clients were told what the controller decided",
+    section=FACTS,
+    measure=lambda run: run.measures,
+    judge=_agreements,
+    needs=has_steps,
+    catches="An Admin answer that the controller never decided.",
+)

@@ -1,0 +1,86 @@
+"""Each broker describes its quotas, at every poll of the move, as the quota that was asked for."""
+
+from results.contract.move import Move
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.findings import finding
+from results.criteria.measures import MoveMeasures, QuotaPolls
+from results.criteria.quantities import GAP_S, at, rate
+
+POLL_EVERY_S = 2.0
+
+
+def judge_quotas(measures: MoveMeasures, move: Move) -> list[Finding]:
+    """Each broker describes its quotas, at every poll of the move, as the quota that was asked for."""
+    return [_quota(host, [q for q in measures.quotas if q.host == host], measures, move) for host in move.brokers]
+
+
+def _quota(host: str, sides: list[QuotaPolls], measures: MoveMeasures, move: Move) -> Finding:
+    wrong = [
+        f"{q.side} {rate(q.first_different_bytes_per_s or 0.0)} at {at(q.first_different_s or 0.0)}, "
+        f"{q.different} of {q.polls} polls"
+        for q in sides
+        if q.different
+    ]
+    lacking = [
+        f"{q.side} list without {q.first_unlisted_replicas or 0.0:.0f} of its replicas at "
+        f"{at(q.first_unlisted_s or 0.0)}, {q.unlisted} of {q.polls} polls"
+        for q in sides
+        if q.unlisted
+    ]
+    asked = _asked(measures, move)
+    verdict: Verdict = "inconclusive"
+    observed: str | None = None
+    if wrong or lacking:
+        verdict = "fail"
+        observed = "; ".join([*wrong, *lacking])
+        what = f"another quota than {asked}" if wrong else "not all that is throttled in its lists"
+        why = f"the broker had {what}: {observed}"
+    elif measures.started_us is None or not sides:
+        why = "no move.started was recorded"
+    elif missing := _too_few(sides, measures):
+        why = missing
+    else:
+        verdict = "pass"
+        fewest = min(q.polls for q in sides)
+        observed = f"{asked} in all {fewest} polls"
+        why = "every poll of leader and follower quota says so, and that every listed replica is in its list"
+    return finding(
+        "quota-in-force",
+        f"{asked}, leader and follower, for every listed replica, at every poll",
+        verdict,
+        why,
+        host=host,
+        observed=observed,
+        series=("quota.leader.rate", "quota.follower.rate", "quota.leader.unlisted", "quota.follower.unlisted"),
+    )
+
+
+def _asked(measures: MoveMeasures, move: Move) -> str:
+    """The quotas of the phases, one after the other."""
+    rates = [rate(phase.quota_bytes_per_s) for phase in measures.phases] or [rate(move.quota_bytes_per_s)]
+    return ", then ".join(now for i, now in enumerate(rates) if i == 0 or now != rates[i - 1])
+
+
+def _too_few(sides: list[QuotaPolls], measures: MoveMeasures) -> str | None:
+    seconds = measures.throttled_s
+    if seconds is None:
+        return "no throttled bytes were seen, so there is no time to poll in"
+    for quota in sides:
+        if quota.polls < max(1.0, seconds / POLL_EVERY_S):
+            return f"{quota.side} quota polled {quota.polls} times in {seconds:.1f} s, less than once in 2 s"
+        if quota.longest_gap_s is None or quota.longest_gap_s > GAP_S:
+            return f"{quota.side} quota was not polled for {quota.longest_gap_s or 0:.1f} s"
+    return None
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="quota-in-force",
+    title="The quota was in force all the time",
+    section=FACTS,
+    measure=lambda run: run.measures,
+    judge=lambda run, measures: judge_quotas(measures, run.move),
+    needs=has_move,
+    by_name=False,
+    catches="A broker on which the quota was set late, or reset.",
+)

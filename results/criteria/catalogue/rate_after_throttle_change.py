@@ -1,0 +1,97 @@
+"""From the second window of each phase on the mean is close to its quota."""
+
+from results.contract.move import Move
+from results.contract.verdict import Finding, Verdict
+from results.criteria.batching import in_steps
+from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.findings import gap_text, missing_data, of_broker_direction
+from results.criteria.measures import MoveMeasures
+from results.criteria.model import responses
+from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, default_lowest
+from results.criteria.quantities import at, rate
+
+SETTLED_TOLERANCE = 0.05
+UNEVEN = 2.0
+"""A second with so many times the mean is a heap."""
+LOOK_S = 1.5
+"""Readings of all logs are about a second apart."""
+
+
+def judge_settled(measures: MoveMeasures, move: Move) -> list[Finding]:
+    """From the second window of each phase on the mean where the quota binds is within 5 % of it.
+
+    With Kafka's own settings it is at least `default_lowest`, less one response per fetcher, which may be early.
+    What a raise let through at once comes back in heaps, a window apart (`docs/kip73.md`, *After a raise*), and one
+    window may have two of them, or none. So it is the mean of all that begin within a window's time; where the phase
+    is too short for that, uneven windows say nothing. And of heaps it is at least `uneven_lowest`.
+    """
+    return [_settled(end, move) for end in bottleneck_directions(measures, move)] or [
+        missing_data(
+            "rate-after-throttle-change",
+            "the mean from the second window on close to the quota",
+            measures,
+            ("log.bytes",),
+        )
+    ]
+
+
+def uneven_lowest(move: Move) -> float:
+    """Part of the quota that is used at least where the bytes come in heaps, as a raise lets them pass: 10 of 12.
+
+    What is allowed is quota × the time since the oldest sample that counts began, a sample less than the window at
+    least; and a heap is forgotten when its sample, which may have gone on for another one, is as old as the window.
+    """
+    return (move.window_s - move.sample_s) / (move.window_s + move.sample_s)
+
+
+def _settled(end: PhaseDirection, move: Move) -> Finding:
+    rates, second, settled = end.rates, end.rates.second_window, end.rates.settled_bytes_per_s
+    verdict: Verdict = "inconclusive"
+    observed: float | None = None
+    default = move.fetch == "default"
+    seconds = second.elapsed_s if second else move.window_s
+    part = responses(move, rates.host, rates.direction)
+    uneven = settled is not None and (rates.highest_second_bytes_per_s or 0.0) > UNEVEN * settled
+    lowest = uneven_lowest(move) if uneven else 1 - SETTLED_TOLERANCE
+    if default:
+        lowest = min(lowest, default_lowest(move, end.quota) - part / (end.quota * seconds))
+    if gap := gap_text(rates.longest_gap_s):
+        why = gap
+    elif second is None or settled is None:
+        seconds = end.phase.end_s - end.phase.begin_s
+        why = f"the phase took {seconds:.1f} s; two windows of {move.window_s:g} s are needed"
+    else:
+        observed = settled / end.quota
+        verdict = "pass" if lowest <= observed and (default or observed <= 1 + SETTLED_TOLERANCE) else "fail"
+        why = (
+            f"{rate(settled)} over {second.elapsed_s:.2f} s from {at(second.start_s)} to "
+            f"{at(second.start_s + rates.settled_s)} on average is {observed:.3f} of the quota"
+        )
+        if verdict == "fail" and uneven and rates.settled_s < move.window_s - LOOK_S:
+            verdict = "inconclusive"
+            why += f"; it came in heaps, whose mean takes three windows of {move.window_s:g} s"
+    return of_broker_direction(
+        "rate-after-throttle-change",
+        rates,
+        f"{end.words}from the second {move.window_s:g} s on at {rate(end.quota)}",
+        verdict,
+        why,
+        observed=observed,
+        unit="of quota",
+        tolerance=f"at least {lowest:.2f}"
+        if default
+        else f"{lowest:.2f} to {1 + SETTLED_TOLERANCE:.2f}{', in heaps' if uneven else ''}",
+    )
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="rate-after-throttle-change",
+    title="Close to the quota by the second window",
+    section=RATES,
+    measure=lambda run: run.measures,
+    judge=lambda run, measures: judge_settled(measures, run.move),
+    needs=has_move,
+    rests_on_preconditions=True,
+    skips=in_steps("11 s have as many rests as happen to lie in them: only longer times make up for them"),
+    catches="A changed throttle that takes effect late, or not at all.",
+)

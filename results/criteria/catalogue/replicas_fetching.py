@@ -1,0 +1,46 @@
+"""A partition that moves whole has all its old and new replicas at once; in steps of R it has R more."""
+
+from results.contract.batching import BatchingSeen
+from results.contract.move import Move
+from results.contract.verdict import Finding
+from results.criteria.batching import batching_finding, polled_finding
+from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.run_view import MODES
+
+
+def judge_fetching(steps: BatchingSeen | None, move: Move) -> list[Finding]:
+    """KIP-435's motivation: moved whole, a partition has all its old and all its new replicas at once.
+
+    In steps of R replicas it has R more than it had. Without a limit R there is nothing to compare with.
+    """
+    moving = [(flow.topic, p) for flow in move.flows if flow.kind == "throttled" for p in flow.partitions]
+    followers = max((_followers(move, *tp) for tp in moving), default=0)
+    before = max((_followers(move, *tp, ("keepup",)) for tp in moving), default=0)
+    if steps is None:
+        return [batching_finding("replicas-fetching", "known", "inconclusive", None, "nobody looked at the steps")]
+    stepwise, limit = steps.mode in MODES, steps.limits.replicas
+    if stepwise and limit is None:
+        return []
+    most = before + (limit or 0) if stepwise else followers
+    broken = steps.fetching > most if stepwise else steps.fetching < most
+    expected = (
+        f"at most {most}: as before, and {limit} more" if stepwise else f"{most}: all of the old and of the new ones"
+    )
+    why = f"{steps.fetching} at most fetched from one leader; {before} before the move"
+    return [polled_finding(steps, "replicas-fetching", expected, broken, float(steps.fetching), why)]
+
+
+def _followers(move: Move, topic: str, partition: int, kinds: tuple[str, ...] = ("keepup", "throttled")) -> int:
+    mine = [flow for flow in move.flows if flow.kind in kinds and flow.topic == topic and partition in flow.partitions]
+    return len({flow.follower for flow in mine})
+
+
+CRITERION: Criterion[BatchingSeen | None] = Criterion(
+    name="replicas-fetching",
+    title="As many replicas at once as expected",
+    section=FACTS,
+    measure=lambda run: run.manifest.facts.batching,
+    judge=lambda run, steps: judge_fetching(steps, run.move),
+    needs=has_move,
+    catches="A batched move that adds more replicas at once than R.",
+)

@@ -1,0 +1,102 @@
+"""Each step's answer, and each state that it leads to.
+
+A step whose *before* was not in force when it was asked for proves nothing: it is inconclusive, as is one that was
+never taken.
+"""
+
+from results.contract.manifest import Manifest
+from results.contract.steps import Expectation, StepRecord
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import FACTS, Criterion, has_steps
+from results.criteria.findings import finding
+from results.criteria.measures import MoveMeasures, StepObservation
+from results.criteria.step_measures import LOG
+
+
+def judge_steps(manifest: Manifest, measures: MoveMeasures) -> list[Finding]:
+    """All criteria of a run of steps. Raises ValueError when it is none."""
+    if manifest.steps is None or measures.steps is None:
+        raise ValueError(f"run {manifest.run_id}: there are no steps to judge")
+    found = {(each.step, each.expectation): each for each in measures.steps.found}
+    criteria = []
+    for place, step in enumerate(manifest.steps.steps):
+        mine = {number: found.get((place, number)) for number in range(len(step.expectations))}
+        criteria += _step(f"{place + 1}-{step.name}", step, mine, manifest.steps.problem)
+    return criteria
+
+
+def _step(name: str, step: StepRecord, found: dict[int, StepObservation | None], problem: str) -> list[Finding]:
+    open_why = _open(step, found, problem)
+    criteria = [_answer(name, step, open_why)]
+    for number, expectation in enumerate(step.expectations):
+        if expectation.when != "before":
+            criteria.append(_expected(name, step, expectation, found[number], open_why))
+    return criteria
+
+
+def _open(step: StepRecord, found: dict[int, StepObservation | None], problem: str) -> str:
+    """Why nothing can be said of a step; empty when something can."""
+    if step.from_us is None:
+        return f"not observed: the step was not taken: {step.why}"
+    if problem:
+        return f"not observed: {problem}"
+    for number, expectation in enumerate(step.expectations):
+        seen = found[number]
+        if expectation.when == "before" and (seen is None or seen.us is None):
+            there = "nothing is known of it" if seen is None or seen.last is None else str(seen.last)
+            return (
+                f"not observed: when it was asked for, {expectation.topic}-{expectation.partition} was not as the step "
+                f"needs it ({expectation.wanted}); it was: {there}"
+            )
+    return ""
+
+
+def _answer(name: str, step: StepRecord, open_why: str) -> Finding:
+    verdict: Verdict = "pass" if step.answer == step.wanted_answer else "fail"
+    return finding(
+        f"{name}.answer",
+        f"{step.did}: {step.wanted_answer}",
+        "inconclusive" if open_why else verdict,
+        open_why or f"the answer was: {step.answer}",
+        observed=None if step.from_us is None else step.answer,
+        series=("manifest.steps",),
+    )
+
+
+def _expected(name: str, step: StepRecord, e: Expectation, seen: StepObservation | None, open_why: str) -> Finding:
+    observed = None if seen is None or seen.last is None else str(seen.last)
+    verdict: Verdict
+    if open_why or seen is None or observed is None:
+        verdict, why = "inconclusive", open_why or f"the log has nothing of {e.topic}-{e.partition}"
+    elif e.when == "never":
+        verdict = "pass" if seen.us is None else "fail"
+        why = "it was never so" if seen.us is None else f"it was so {_after(step, seen.us)}"
+    else:
+        verdict = "pass" if seen.us is not None else "fail"
+        so = "it was so then" if e.when == "end" else f"it was so {_after(step, seen.us or 0)}"
+        why = so if seen.us is not None else step.why or "it was never so"
+    words = {"seen": "at some time", "never": "never", "end": "at the end"}
+    return finding(
+        f"{name}.{e.name}",
+        f"partition {e.partition} {words[e.when]}: {e.wanted}",
+        verdict,
+        why + (f"; KIP-455: {e.kip}" if e.kip else ""),
+        observed=observed,
+        tolerance="sets, but for *in this order*",
+        series=(LOG,),
+    )
+
+
+def _after(step: StepRecord, us: int) -> str:
+    return f"{max(0, us - (step.from_us or 0)) / 1e6:.2f} s after it was asked for"
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="scenario-steps",
+    title="Answers and states of KIP-455's steps",
+    section=FACTS,
+    measure=lambda run: run.measures,
+    judge=lambda run, measures: judge_steps(run.manifest, measures),
+    needs=has_steps,
+    catches="A reassignment API that answers or acts otherwise than KIP-455 says.",
+)

@@ -1,0 +1,56 @@
+"""The store was asked all the time; a new broker reads at least once for each partition."""
+
+from results.contract.manifest import Manifest
+from results.contract.relocation import Relocation
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import FACTS, Criterion, has_relocation
+from results.criteria.findings import finding
+from results.criteria.measures import MoveMeasures
+from results.criteria.quantities import GAP_S
+from results.criteria.relocation_measures import NOTHING
+
+
+def judge_requests(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
+    """`store-requests`: the store was asked all the time; a new broker reads at least once for each partition.
+
+    Whoever gets a replica of a log whose beginning is in the store needs its leader epochs from there, or its streams.
+    """
+    if not asked.stores:
+        return []
+    found = measures.relocation or NOTHING
+    reads = None if found.requests is None else sum(r.count for r in found.requests if _reads(r.operation))
+    verdict: Verdict = "inconclusive"
+    least = 0 if asked.storage == "disk" else asked.partitions
+    if found.requests is None or reads is None or found.requests_gap_s is None:
+        why = "the store's requests were not counted from the move's start past its end"
+    elif found.requests_gap_s > GAP_S:
+        why = f"the store was not asked for its requests for {found.requests_gap_s:.1f} s"
+    else:
+        verdict = "pass" if reads >= least else "fail"
+        why = ", ".join(f"{r.count:g} {r.operation}" for r in found.requests) or "no request at all"
+    return [
+        finding(
+            "store-requests",
+            f"counted all the time; {least} reads or more" if least else "counted all the time",
+            verdict,
+            why,
+            observed=reads if verdict != "inconclusive" else None,
+            unit="reads",
+            series=("s3.requests",),
+        )
+    ]
+
+
+def _reads(operation: str) -> bool:
+    return operation.lower().startswith(("get", "head"))
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="store-requests",
+    title="StoreRequests to the object store",
+    section=FACTS,
+    measure=lambda run: run.measures,
+    judge=lambda run, measures: judge_requests(run.manifest, run.relocation, measures),
+    needs=lambda run: has_relocation(run) and bool(run.relocation.stores),
+    catches="A replica that takes its log from a broker instead of the store.",
+)

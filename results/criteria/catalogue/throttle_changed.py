@@ -1,0 +1,46 @@
+"""The throttle was raised and lowered while data moved."""
+
+from itertools import pairwise
+
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.findings import finding
+from results.criteria.measures import MoveMeasures
+from results.criteria.quantities import rate
+
+
+def judge_changes(measures: MoveMeasures) -> list[Finding]:
+    """The throttle was raised and lowered; a phase begins only once every broker shows the new rate."""
+    quotas = [phase.quota_bytes_per_s for phase in measures.phases]
+    steps = list(pairwise(quotas))
+    seen = ", then ".join(rate(quota) for quota in quotas)
+    verdict: Verdict = "inconclusive"
+    if measures.started_us is None:
+        why = "no move.started was recorded"
+    elif not any(after > before for before, after in steps):
+        why = f"no raised throttle was seen in force while data moved, only {seen}"
+    elif not any(after < before for before, after in steps):
+        why = f"no lowered throttle was seen in force while data moved, only {seen}"
+    else:
+        verdict, why = "pass", f"{len(quotas)} phases: {seen}"
+    return [
+        finding(
+            "throttle-changed",
+            "raised and lowered, each seen in force on every broker while data moved",
+            verdict,
+            why,
+            observed=seen or None,
+            series=("events",),
+        )
+    ]
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="throttle-changed",
+    title="Raised and lowered while data moved",
+    section=FACTS,
+    measure=lambda run: run.measures,
+    judge=lambda _run, measures: judge_changes(measures),
+    needs=has_move,
+    catches="A run that does not contain the change that it is about.",
+)

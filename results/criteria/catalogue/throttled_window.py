@@ -1,0 +1,85 @@
+"""No quota window has more bytes than the bound allows."""
+
+from collections.abc import Sequence
+
+from results.contract.move import Move
+from results.contract.verdict import Finding, Verdict
+from results.criteria.criterion import RATES, Criterion, has_move
+from results.criteria.findings import gap_text, missing_data, of_broker_direction
+from results.criteria.measures import MoveMeasures
+from results.criteria.model import allowed, bound_of
+from results.criteria.phase_directions import PhaseDirection, informative_directions
+from results.criteria.quantities import at, size
+from results.criteria.run_view import RunView
+
+
+def judge_windows(measures: MoveMeasures, move: Move, *, late: bool = False) -> list[Finding]:
+    """No quota window has more listed bytes than the bound. A window over it fails even beside a gap.
+
+    With `late` the machine may have been so busy that a reading was made long after its instant, though before the
+    next one's: a window may be longer then by up to the longest gap, and is held against what two may have.
+    """
+    return [_window(end, move, 2 if late else 1) for end in informative_directions(measures, move)] or [
+        missing_data("throttled-window", "throttled bytes within the bound of any window", measures, ("log.bytes",))
+    ]
+
+
+def _window(end: PhaseDirection, move: Move, windows: int) -> Finding:
+    rates, quota = end.rates, end.quota
+    worst, highest = rates.worst_window, rates.highest_window_bytes_per_s
+    bound = bound_of(move, rates.host, rates.direction, quota)
+    bound = None if bound is None else windows * bound
+    most = bound
+    verdict: Verdict = "inconclusive"
+    if rates.longest_gap_s is None or rates.total_bytes <= 0 or worst is None:
+        why = "no throttled bytes were seen"
+    elif bound is None:
+        why = f"the manifest names no fetcher of {rates.host} that could {rates.direction}"
+    else:
+        most = allowed(bound, worst.in_sync_bytes)
+        why = f"{size(worst.bytes)} in {worst.elapsed_s:.2f} s from {at(worst.start_s)}"
+        if worst.in_sync_bytes:
+            why += f", {size(worst.in_sync_bytes)} of them to replicas in sync"
+        if highest is not None:
+            why += f"; highest {move.window_s:g} s rate {highest / quota:.3f} of the strict quota"
+        if worst.bytes > most:
+            verdict = "fail"
+        elif gap := gap_text(rates.longest_gap_s):
+            why = f"{gap}: a burst may hide in it"
+        elif highest is None and not (end.words and end.phase.end_s - end.phase.begin_s >= move.window_s):
+            # Of a phase the readings at its edges lie inside: one of just a window has readings of a little less.
+            why = f"the {'phase' if end.words else 'move'} took less than {move.window_s:g} s"
+        else:
+            verdict = "pass"
+    within = f"at most {size(most)} in any {move.window_s:g} s" if most else "within the bound of any window"
+    within += ", a busy machine's late readings allowed for" if windows > 1 else ""
+    return of_broker_direction(
+        "throttled-window",
+        rates,
+        end.words + within,
+        verdict,
+        why,
+        observed=worst.bytes if worst else None,
+        unit="bytes",
+        tolerance="none beyond the bound",
+    )
+
+
+def _over_for_sure(run: RunView, shaky: Sequence[Finding]) -> list[Finding | None]:
+    """Return the windows that are over the bound on any machine; a busy machine may have made readings late."""
+    late = any(each.name == "machine-load" for each in shaky)
+    found = judge_windows(run.measures, run.move, late=late)
+    return [each if each.verdict == "fail" else None for each in found]
+
+
+CRITERION: Criterion[MoveMeasures] = Criterion(
+    name="throttled-window",
+    title="Throttled bytes in any quota window",
+    section=RATES,
+    measure=lambda run: run.measures,
+    judge=lambda run, measures: judge_windows(measures, run.move),
+    needs=has_move,
+    rests_on_preconditions=True,
+    holds_anyway=_over_for_sure,
+    catches="A quota that is not enforced, or a burst beyond one response per fetcher.",
+)

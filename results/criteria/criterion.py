@@ -1,0 +1,81 @@
+"""What a criterion is: one file of `results/criteria/catalogue` has one, and it is found because it is there."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from results.contract.verdict import Finding
+from results.criteria.run_view import RunView
+
+Section = Literal["Rates", "Facts", "Preconditions"]
+RATES: Section = "Rates"
+FACTS: Section = "Facts"
+PRECONDITIONS: Section = "Preconditions"
+M = TypeVar("M")
+
+
+def has_move(run: RunView) -> bool:
+    """Return whether the run has a throttled move."""
+    return run.manifest.move is not None
+
+
+def has_relocation(run: RunView) -> bool:
+    """Return whether the run has a move without a throttle."""
+    return run.manifest.relocation is not None
+
+
+def has_any_move(run: RunView) -> bool:
+    """Return whether the run has a move, with a throttle or without."""
+    return has_move(run) or has_relocation(run)
+
+
+def has_steps(run: RunView) -> bool:
+    """Return whether the run is one of KIP-455's scenarios."""
+    return run.manifest.steps is not None
+
+
+def has_batches(run: RunView) -> bool:
+    """Return whether the run has a throttled move that is carried out in steps."""
+    return has_move(run) and run.batched
+
+
+def has_load(run: RunView) -> bool:
+    """Return whether clients write while data moves."""
+    return run.loaded
+
+
+def _never(_run: RunView) -> str | None:
+    return None
+
+
+def _nothing(_run: RunView, _shaky: Sequence[Finding]) -> Sequence[Finding | None]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion(Generic[M]):
+    """A named expectation: what it needs, how it is measured, how it is judged."""
+
+    name: str
+    title: str
+    """How the report calls it."""
+    section: Section
+    """Of the report. A precondition that is inconclusive leaves criteria open that rest on it."""
+    measure: Callable[[RunView], M]
+    judge: Callable[[RunView, M], Iterable[Finding]]
+    catches: str
+    """What it would have caught, in one sentence."""
+    needs: Callable[[RunView], bool] = has_move
+    """Whether the run has what the criterion is about."""
+    by_name: bool = True
+    """Judge a run whose experiment names the criterion; else every run that has what it needs."""
+    rests_on_preconditions: bool = False
+    """Whether its findings are left open when the NICs, the machine or the load were not as declared."""
+    holds_anyway: Callable[[RunView, Sequence[Finding]], Sequence[Finding | None]] = _nothing
+    """For each finding, in order: what holds although these preconditions do not, or None. Empty: nothing does."""
+    skips: Callable[[RunView], str | None] = _never
+    """Why nothing can be said of a run although it has what the criterion needs; None when something can."""
+
+    def findings(self, run: RunView) -> list[Finding]:
+        """Measure and judge a run."""
+        return list(self.judge(run, self.measure(run)))

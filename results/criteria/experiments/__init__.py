@@ -1,1 +1,0 @@
-"""One file per experiment: which measures and which judgement it uses."""

@@ -1,0 +1,101 @@
+"""Findings: how a criterion puts its verdict, also for a gap in the samples or a precondition that does not hold."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from results.contract.manifest import Differences
+from results.contract.verdict import Direction, Finding, Verdict
+from results.criteria.measures import MoveMeasures
+from results.criteria.quantities import GAP_S
+
+
+def finding(
+    name: str,
+    expected: object,
+    verdict: Verdict,
+    why: str,
+    *,
+    observed: float | str | None,
+    series: tuple[str, ...],
+    unit: str = "",
+    tolerance: str = "none",
+    host: str | None = None,
+    direction: Direction | None = None,
+) -> Finding:
+    """A criterion; what is not given is as it is for most facts: of no host or direction, exact, without a unit."""
+    return Finding(name, host, direction, str(expected), observed, unit, tolerance, verdict, why, series)
+
+
+class BrokerDirection(Protocol):
+    """Whatever is measured of one host in one direction."""
+
+    @property
+    def host(self) -> str:
+        """The host."""
+
+    @property
+    def direction(self) -> Direction:
+        """Transmit or receive."""
+
+
+def of_broker_direction(
+    name: str,
+    end: BrokerDirection,
+    expected: object,
+    verdict: Verdict,
+    why: str,
+    *,
+    observed: float | str | None,
+    unit: str,
+    tolerance: str,
+    series: tuple[str, ...] = ("log.bytes",),
+) -> Finding:
+    """A criterion about one host and direction, with a value in a unit and a tolerance; most are of its logs."""
+    return Finding(name, end.host, end.direction, str(expected), observed, unit, tolerance, verdict, why, series)
+
+
+def not_judged(found: Finding, shaky: Sequence[Finding]) -> Finding:
+    """The criterion left open, because those it stands on (one at least) are not firm."""
+    first = shaky[0]
+    where = " ".join(word for word in (first.host, first.direction) if word)
+    why = f"not judged: {first.name} ({where}): {first.why}" if where else f"not judged: {first.name}: {first.why}"
+    if len(shaky) > 1:
+        why += f"; and {len(shaky) - 1} more"
+    return replace(found, verdict="inconclusive", why=why)
+
+
+def gap_text(longest_gap_s: float | None) -> str | None:
+    """What is said of a gap that is too long; None when there is none."""
+    if longest_gap_s is None:
+        return "no samples"
+    return f"no sample for {longest_gap_s:.1f} s" if longest_gap_s > GAP_S else None
+
+
+def missing_data(name: str, expected: str, measures: MoveMeasures, series: tuple[str, ...]) -> Finding:
+    """What stands in the place of a criterion for which no host was found at all."""
+    missing = "no move.started was recorded" if measures.started_us is None else "the manifest lists no such flow"
+    return finding(name, expected, "inconclusive", missing, observed=None, series=series)
+
+
+def difference_finding(name: str, expected: str, found: Differences | None, field: str) -> Finding:
+    """Return the finding of a state that the run compared with what it should be; None: it did not."""
+    if found is None:
+        return fact_finding(name, expected, None, "", field)
+    ok = found.ok and not found.differences
+    shown = "; ".join(found.differences[:5]) or "differences were found, but not which"
+    return fact_finding(name, expected, ok, "no difference" if ok else shown, field)
+
+
+def fact_finding(name: str, expected: str, ok: bool | None, why: str, field: str) -> Finding:
+    """Return the finding of a fact of the manifest; None for `ok`: the run did not establish it."""
+    words = {True: "yes", False: "no", None: None}
+    verdicts: dict[bool | None, Verdict] = {True: "pass", False: "fail", None: "inconclusive"}
+    return finding(
+        name,
+        expected,
+        verdicts[ok],
+        why or "the run did not establish it",
+        observed=words[ok],
+        series=(f"manifest.facts.{field}",),
+    )

@@ -1,0 +1,175 @@
+"""The judgement of a run by the criteria of the catalogue; what it skips, and why a run is inconclusive. Pure."""
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from results.contract.aliases import known_experiments
+from results.contract.manifest import Manifest
+from results.contract.verdict import Finding, Verdict, overall
+from results.criteria.criterion import PRECONDITIONS, Criterion
+from results.criteria.findings import not_judged
+from results.criteria.measures import MoveMeasures, nothing_measured
+from results.criteria.run_view import RunView
+
+MACHINE_CRITERIA = ("nic-measured", "machine-load")
+"""The criteria that are about the machine and not about Kafka."""
+EXPLANATIONS = ("duration-formula",)
+"""The criteria that say what a move's time is made of. Where one says nothing, what was measured stands: a broker that
+is slower than its NIC is the very thing somebody looks for."""
+
+
+class UnknownExperimentError(ValueError):
+    """No criteria are known for an experiment; the message lists the experiments that have some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A run's findings and the measures they came from."""
+
+    criteria: tuple[Finding, ...]
+    measures: MoveMeasures
+
+    @property
+    def verdict(self) -> Verdict:
+        """The run's verdict."""
+        return overall(self.criteria)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """One criterion by its name, and why nothing can be said by it."""
+
+    name: str
+    why: str
+
+
+@cache
+def catalogue() -> Mapping[str, Criterion[Any]]:
+    """Return every criterion by name: each module of `results.criteria.catalogue` has one, `CRITERION`."""
+    package = importlib.import_module("results.criteria.catalogue")
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    found = [importlib.import_module(f"{package.__name__}.{name}").CRITERION for name in names]
+    return {criterion.name: criterion for criterion in found}
+
+
+def criteria_of(run: RunView) -> tuple[Criterion[Any], ...]:
+    """Return the criteria of a run: those that its experiment names, then those of every run that has what they need.
+
+    Raise UnknownExperimentError for an experiment that names none, ValueError for a criterion that does not exist.
+    """
+    named = run.criteria
+    if named is None:
+        known = ", ".join(known_experiments())
+        raise UnknownExperimentError(f"no judgement for experiment {run.manifest.experiment!r}; known: {known}")
+    every = catalogue()
+    for name in named:
+        if name not in every:
+            near = difflib.get_close_matches(name, every, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ValueError(f"run {run.manifest.run_id}: there is no criterion {name!r}{hint}")
+    by_name = [every[name] for name in named if every[name].by_name]
+    return (*by_name, *(each for each in every.values() if not each.by_name))
+
+
+def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
+    """Measure and judge a run; take `samples` and `events` as Arrow tables or pandas DataFrames.
+
+    An incident's findings are those that its manifest has. Raise ValueError for a run without anything to judge.
+    """
+    if manifest.incident is not None:
+        return Judgement(manifest.incident.criteria, nothing_measured())
+    run = RunView(manifest, samples, events)
+    criteria = criteria_of(run)
+    measures = run.measures
+    preconditions = [
+        finding
+        for criterion in criteria
+        if criterion.section == PRECONDITIONS and criterion.needs(run)
+        for finding in criterion.findings(run)
+    ]
+    shaky = [finding for finding in preconditions if finding.verdict == "inconclusive"]
+    found = [
+        finding
+        for criterion in criteria
+        if criterion.section != PRECONDITIONS and criterion.needs(run) and criterion.skips(run) is None
+        for finding in _findings(criterion, run, shaky)
+    ]
+    return Judgement((*found, *preconditions), measures)
+
+
+def _findings(criterion: Criterion[Any], run: RunView, shaky: Sequence[Finding]) -> list[Finding]:
+    found = criterion.findings(run)
+    if not shaky or not criterion.rests_on_preconditions:
+        return found
+    certain = criterion.holds_anyway(run, shaky) or [None] * len(found)
+    return [sure or not_judged(each, shaky) for each, sure in zip(found, certain, strict=True)]
+
+
+def skipped(manifest: Manifest) -> tuple[Skipped, ...]:
+    """Return the criteria that its experiment names and that say nothing of this run, and why.
+
+    Raise `UnknownExperimentError`.
+    """
+    if manifest.incident is not None:
+        return ()
+    run = RunView(manifest)
+    reasons = [(each.name, each.skips(run)) for each in criteria_of(run) if each.by_name]
+    return tuple(Skipped(name, why) for name, why in reasons if why is not None)
+
+
+def skipped_lines(found: Iterable[Skipped]) -> list[str]:
+    """Return a line for each criterion that was skipped."""
+    return [f"{'NOT JUDGED':<12}  {each.name}: {each.why}" for each in found]
+
+
+def noisy(judgement: Judgement) -> bool:
+    """Return whether a run is inconclusive by the machine alone: nothing else is a cause of its own."""
+    return _only(judgement, MACHINE_CRITERIA)
+
+
+def sound(judgement: Judgement) -> bool:
+    """Return whether an inconclusive run was measured all the same: only what would explain it says nothing."""
+    return _only(judgement, EXPLANATIONS)
+
+
+def _only(judgement: Judgement, names: Sequence[str]) -> bool:
+    causes = {c.name for c in judgement.criteria if c.verdict == "inconclusive" and not c.why.startswith("not judged")}
+    return judgement.verdict == "inconclusive" and bool(causes) and causes <= set(names)
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A criterion that is judged otherwise; None: not judged at all. `why` is today's, or of then if there is none."""
+
+    criterion: str
+    then: Verdict | None
+    now: Verdict | None
+    why: str
+
+    def __str__(self) -> str:
+        then = self.then or "not judged"
+        now = self.now or "not judged"
+        return f"{self.criterion}: {then} when it was recorded, {now} now: {self.why}"
+
+
+def changes(recorded: Iterable[Finding], again: Iterable[Finding]) -> tuple[Changed, ...]:
+    """What is judged otherwise than it was recorded, in today's order; then what is not judged any more."""
+    then, now = ({_key(each): each for each in criteria} for criteria in (recorded, again))
+    found = []
+    for key in dict.fromkeys([*now, *then]):
+        before, after = then.get(key), now.get(key)
+        was, is_now = before.verdict if before else None, after.verdict if after else None
+        if was != is_now:
+            why = after.why if after else before.why if before else ""
+            found.append(Changed(key, was, is_now, why))
+    return tuple(found)
+
+
+def _key(criterion: Finding) -> str:
+    where = " ".join(word for word in (criterion.host, criterion.direction) if word)
+    return f"{criterion.name} ({where})" if where else criterion.name

@@ -1,0 +1,87 @@
+"""Hosts and directions in each phase of a move, as the criteria of quota windows take them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from results.contract.move import Move
+from results.contract.verdict import Direction
+from results.criteria.findings import gap_text
+from results.criteria.measures import HostRates, MoveMeasures, PhaseMeasures
+from results.criteria.model import allowed, bottlenecks, bound_of
+from results.criteria.quantities import at, rate
+
+BACKOFF_S = 1.0
+"""Kafka's own `replica.fetch.backoff.ms`: how long a fetcher that was held back may wait before it looks again."""
+WAIT_S = 0.5
+"""Kafka's own `replica.fetch.wait.max.ms`: how long a fetch that finds nothing may wait at the leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseDirection:
+    """One host and direction in one phase, with the words for the phase where there are several."""
+
+    rates: HostRates
+    phase: PhaseMeasures
+    words: str
+
+    @property
+    def quota(self) -> float:
+        """The quota of the phase in bytes per second."""
+        return self.phase.quota_bytes_per_s
+
+    @property
+    def place(self) -> tuple[str, Direction, float]:
+        """Where, and under which quota."""
+        return self.rates.host, self.rates.direction, self.quota
+
+
+def phase_directions(measures: MoveMeasures) -> Iterator[PhaseDirection]:
+    """Yield every host and direction of every phase."""
+    several = len(measures.phases) > 1
+    for number, phase in enumerate(measures.phases, 1):
+        words = f"phase {number}, {rate(phase.quota_bytes_per_s)} from {at(phase.begin_s)}: " if several else ""
+        for rates in phase.rates:
+            yield PhaseDirection(rates, phase, words)
+
+
+def bottleneck_directions(measures: MoveMeasures, move: Move) -> Iterator[PhaseDirection]:
+    """Where the quota is what binds, by the model; without one everywhere: nothing says who had less to carry."""
+    for end in phase_directions(measures):
+        if not move.expected or (end.rates.host, end.rates.direction) in bottlenecks(move, end.quota):
+            yield end
+
+
+def informative_directions(measures: MoveMeasures, move: Move) -> list[PhaseDirection]:
+    """All ends and phases, but those phases that say nothing of an end of which others with the same quota do.
+
+    When a broker comes back just before the move is done, what is left is a phase in which nothing moves, or one too
+    short for a window. It was watched without a gap, and what it has is within the bound: else it is judged.
+    """
+    ends = [(end, _silent(end, move)) for end in phase_directions(measures)]
+    known = {end.place for end, silent in ends if not silent}
+    return [end for end, silent in ends if not silent or end.place not in known]
+
+
+def _silent(end: PhaseDirection, move: Move) -> bool:
+    rates, seconds = end.rates, end.phase.end_s - end.phase.begin_s
+    unwatched = seconds if rates.longest_gap_s is None else rates.longest_gap_s
+    if not end.words or gap_text(unwatched):
+        return False
+    if rates.total_bytes <= 0:
+        return True
+    bound, worst = bound_of(move, rates.host, rates.direction, end.quota), rates.worst_window
+    if bound is None or rates.highest_window_bytes_per_s is not None or seconds >= move.window_s:
+        return False
+    return rates.total_bytes <= allowed(bound, worst.in_sync_bytes if worst else 0.0)
+
+
+def default_lowest(move: Move, quota: float) -> float:
+    """Part of the quota that a follower with Kafka's own settings uses at least, where the quota binds.
+
+    It is held back only when there was more than quota × e in the last e seconds, and looks again after a pause of at
+    most backoff + wait: e ÷ (e + pause) of the quota. The oldest response that counts is at least as old as the window
+    less the time between two responses.
+    """
+    pause = BACKOFF_S + WAIT_S
+    spanned = max(move.window_s - move.response_max_bytes / quota - pause, move.sample_s)
+    return spanned / (spanned + pause)

@@ -1,0 +1,39 @@
+"""Constants of measuring, and quantities in the form that the terminal, the store and the report share."""
+
+US = 1_000_000
+"""Microseconds in a second."""
+PAYLOAD = 1448 / 1514
+"""TCP payload in a full Ethernet frame, as a fraction of what a NIC counts."""
+QUOTA_WINDOW_S = 11.0
+"""Kafka's quota window: 11 samples of 1 s. The machine's load is averaged over it as well."""
+GAP_S = 3.0
+"""Longest time between two samples of a host that still counts as sampled once a second."""
+SECOND_S = 0.9
+"""Shortest distance of two samples that counts as *one second*: a 1 Hz sampler jitters by some ms."""
+READING_S = 0.05
+"""Longest time that one reading of all logs of a host takes: it is a part of the window between two readings."""
+DRIVER = "driver"
+"""The host that the samples of the process that runs an experiment name."""
+
+
+def rate(bytes_per_s: float) -> str:
+    """A rate for people: ``9.85 MB/s``; -1, Kafka's describe of an absent quota, is ``none``."""
+    return "none" if bytes_per_s == -1 else f"{size(bytes_per_s)}/s"
+
+
+def size(size_bytes: float) -> str:
+    """A size for people, decimal: ``112.4 MB``."""
+    for factor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if abs(size_bytes) >= factor:
+            return f"{size_bytes / factor:.4g} {unit}"
+    return f"{size_bytes:.4g} B"
+
+
+def at(start_s: float) -> str:
+    """An instant of the move: ``+3.2 s``."""
+    return f"{start_s:+.1f} s"
+
+
+def percent(fraction: float) -> str:
+    """A fraction for people: ``98.5 %``."""
+    return f"{fraction * 100:.1f} %"

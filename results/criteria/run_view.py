@@ -1,0 +1,83 @@
+"""One run as its criteria take it: the manifest, and what is measured of it, computed when it is first asked for."""
+
+from functools import cached_property
+from typing import Any
+
+from results.contract.aliases import criteria_of_experiment
+from results.contract.manifest import Manifest
+from results.contract.move import Move
+from results.contract.relocation import Relocation
+from results.criteria.measures import MoveMeasures
+from results.criteria.move_measures import measure_move
+from results.criteria.relocation_measures import measure_relocation
+from results.criteria.series import RunSeries
+from results.criteria.step_measures import measure_steps
+
+MODES = ("batched", "incremental")
+"""What `mode` is of a move that is carried out in steps."""
+
+
+class RunView:
+    """A run to judge. Take samples and events as Arrow tables or pandas DataFrames."""
+
+    def __init__(self, manifest: Manifest, samples: Any = None, events: Any = None) -> None:
+        self.manifest = manifest
+        self._samples, self._events = samples, events
+
+    @cached_property
+    def series(self) -> RunSeries:
+        """The samples and events by metric and host."""
+        return RunSeries(self._samples, self._events)
+
+    @cached_property
+    def measures(self) -> MoveMeasures:
+        """Everything measured of the run. Raise ValueError when its manifest has nothing to measure."""
+        if self.manifest.steps is not None:
+            return measure_steps(self.manifest, self.series)
+        if self.manifest.relocation is not None:
+            return measure_relocation(self.manifest, self.series)
+        return measure_move(self.manifest, self.series)
+
+    @property
+    def move(self) -> Move:
+        """The throttled move. Raise ValueError when the run has none."""
+        if self.manifest.move is None:
+            raise ValueError(f"run {self.manifest.run_id}: its manifest has no move to judge")
+        return self.manifest.move
+
+    @property
+    def relocation(self) -> Relocation:
+        """The move without a throttle. Raise ValueError when the run has none."""
+        if self.manifest.relocation is None:
+            raise ValueError(f"run {self.manifest.run_id}: its manifest has no relocation to judge")
+        return self.manifest.relocation
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """The hosts whose brokers take part in the move; of a run of steps those whose logs were watched."""
+        if self.manifest.move is not None:
+            return self.manifest.move.brokers
+        if self.manifest.relocation is not None:
+            return self.manifest.relocation.brokers
+        return tuple(log.host for log in self.manifest.facts.logs or ())
+
+    @property
+    def criteria(self) -> tuple[str, ...] | None:
+        """The criteria that the run's experiment names; None for an experiment that is not known."""
+        named = self.manifest.criteria
+        return criteria_of_experiment(self.manifest.experiment) if named is None else named
+
+    @property
+    def batched(self) -> bool:
+        """Whether the move is carried out in steps."""
+        return self.manifest.parameters.get("mode") in MODES
+
+    @property
+    def loaded(self) -> bool:
+        """Whether clients write while data moves: the experiment says so, or the run had a load all the same."""
+        if self.manifest.relocation is not None:
+            return bool(self.manifest.relocation.written_bytes_per_s)
+        if self.manifest.move is None:
+            return False
+        named = "load-rate-sustained" in (self.criteria or ())
+        return named or self.manifest.facts.live is not None or self.manifest.move.inbound_bytes_per_s > 0
