@@ -20,7 +20,7 @@ from ducktests.options import Options, read_options
 from testbed.errors import TestbedError
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.software.source import parse_source
 from testbed.suites.telling import tell

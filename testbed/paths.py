@@ -24,3 +24,8 @@ def state_dir() -> Path:
 def data_dir() -> Path:
     """What the user wants to keep: the result store and its reports."""
     return _xdg("XDG_DATA_HOME", ".local/share")
+
+
+def throttle_journals() -> Path:
+    """Return the folder with a journal for each throttle that is set: what has to be restored, and in which cluster."""
+    return state_dir() / "reassign"

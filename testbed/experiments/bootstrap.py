@@ -6,6 +6,7 @@ import time
 from results.contract.manifest import Differences, Done, InForce
 from results.contract.schema import Sample
 from testbed.experiments.mover import SAMPLE_S, Mover, Transferred, put_back
+from testbed.faults import Faults
 from testbed.faults.catalogue.broker_term import BrokerTerm
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.node import DATA_DIR
@@ -97,7 +98,7 @@ class Bootstrap(Mover):
         """Stop the broker, fill the topics without it, and give it an empty data folder."""
         host = self.joining
         self.context.progress(f"stopping {host}")
-        self._stopped = self.testbed.faults.add(BrokerTerm(host=host))
+        self._stopped = Faults(self.testbed).add(BrokerTerm(host=host))
         self.preload([fill for fill in self.fills if fill.topic != self.scene.calibration.topic])
         self._format(host)
         groups = [group for group in self.scene.groups if group is not self.scene.calibration]
@@ -122,7 +123,7 @@ class Bootstrap(Mover):
     def _start(self) -> None:
         """Start the broker, if it was stopped, and wait until it serves."""
         if self._stopped is not None:
-            self.testbed.faults.clear(self._stopped)
+            Faults(self.testbed).clear(self._stopped)
             self._stopped = None
 
     def transfer(self, timeout_s: float) -> Transferred:

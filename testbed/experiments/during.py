@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from testbed.faults import Faults
 from testbed.faults.catalogue.broker_restart import BrokerRestart
 from testbed.faults.catalogue.nic_rate import NicRate
 from testbed.reassignment.progress import Poll
@@ -136,7 +137,7 @@ class Bounce(During):
             host = self._left.pop(0)
             mover.context.progress(f"restarting {host}")
             mover.recorder.event("broker.leaving", "restart", host=host)
-            with mover.testbed.faults.injected(BrokerRestart(host=host)):
+            with Faults(mover.testbed).injected(BrokerRestart(host=host)):
                 pass  # added: it was restarted and answers; healed: every broker serves
             wait_for(
                 lambda: mover.out_of_sync(host),
@@ -167,7 +168,7 @@ class SlowNic(During):
     def ground(self, mover: "Mover") -> Iterator[None]:
         """See `During.ground`."""
         mover.context.progress(f"slowing the NIC of {self._fault.host} to {format_bit_rate(self._fault.rate)}")
-        with mover.testbed.faults.injected(self._fault):
+        with Faults(mover.testbed).injected(self._fault):
             yield
 
     def measured_topology(self, topology: Topology) -> Topology:

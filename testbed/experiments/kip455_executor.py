@@ -17,6 +17,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import Context, Experiment, Outcome, SuiteScenario, Value
 from testbed.experiments.kip455_actions import ExpectedState, Replicas, ScenarioStep, answer_of
 from testbed.experiments.kip455_trace import POLL_S, Trace
+from testbed.faults import Faults
 from testbed.faults.fault import Fault
 from testbed.hosts import Shell
 from testbed.kafka.admin import Admin
@@ -108,12 +109,12 @@ class Kip455Executor:
     def fault(self, fault: Fault) -> None:
         """Inject a fault; it stays until `heal`."""
         self.kinds.add(fault.kind)
-        self._faults.append(self.testbed.faults.add(fault))
+        self._faults.append(Faults(self.testbed).add(fault))
 
     def heal(self) -> None:
         """Heal all injected faults and wait until every broker serves."""
         while self._faults:
-            self.testbed.faults.clear(self._faults[-1])
+            Faults(self.testbed).clear(self._faults[-1])
             self._faults.pop()
 
     # ---- the run

@@ -205,7 +205,7 @@ class Mover(contextlib.AbstractContextManager["Mover"]):
         self.context.progress("measuring the NICs, 2 s each way")
         topology = self.during.measured_topology(self.testbed.topology)
         try:
-            return nic_measurements(topology, settled(partial(self.testbed.measure_nics, topology=topology)))
+            return nic_measurements(topology, settled(partial(self.testbed.nics, topology=topology)))
         except TestbedError as error:
             self.recorder.event("note", "NICs were not measured", {"error": str(error)})
             return ()

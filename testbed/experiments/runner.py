@@ -30,8 +30,7 @@ from testbed.experiments.record import Header, manifest
 from testbed.experiments.reports import default_store, write_report
 from testbed.faults.faults import heal_leftovers
 from testbed.probes.recorder import Recorder
-from testbed.provision.ended import NotWhole, explained, why_not_whole
-from testbed.provision.guard import guarded
+from testbed.provision.liveness import NotWhole, explained, guarded, why_not_whole
 from testbed.provision.testbed import Testbed
 from testbed.software.source import parse_source
 from testbed.topology.find import find

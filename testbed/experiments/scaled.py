@@ -8,6 +8,7 @@ from testbed.experiments.load import Load, load_specs
 from testbed.experiments.mover import MoveSetup
 from testbed.experiments.relocate import Relocator
 from testbed.experiments.scene import Scene
+from testbed.faults import Faults
 from testbed.faults.catalogue.broker_term import BrokerTerm
 from testbed.kafka.admin import Admin
 from testbed.probes.logwatch import Allowance, during
@@ -85,7 +86,7 @@ class ScaledIn(Relocator):
 
     def __exit__(self, *error: object) -> None:
         if self._stopped is not None:
-            self.testbed.faults.clear(self._stopped)
+            Faults(self.testbed).clear(self._stopped)
             self._stopped = None
         super().__exit__(*error)
 
@@ -98,7 +99,7 @@ class ScaledIn(Relocator):
         host = leaving(self.scene)
         self.context.progress(f"stopping {host}, which is drained")
         self.recorder.event("broker.removed", "drained", host=host)
-        self._stopped = self.testbed.faults.add(BrokerTerm(host=host))
+        self._stopped = Faults(self.testbed).add(BrokerTerm(host=host))
 
 
 def leaving(scene: Scene) -> str:

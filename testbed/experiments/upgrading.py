@@ -9,8 +9,8 @@ from testbed.errors import TestbedError
 from testbed.experiments.during import BACK_IN_SYNC_S, Bounce, During
 from testbed.faults.catalogue.broker_restart import BrokerRestart
 from testbed.kafka.errors import UnreachableError
-from testbed.kafka.upgrade import cannot_join, rolling_upgrade
 from testbed.provision.testbed import Testbed
+from testbed.provision.upgrade import cannot_join, rolling_upgrade
 from testbed.reassignment.driver import DriverError
 from testbed.reassignment.progress import Poll
 from testbed.wait import wait_for

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from testbed.errors import TestbedError
 from testbed.faults.fault import Fault
 from testbed.faults.journal import active
-from testbed.provision.cpus import limit_of
+from testbed.provision.machine import cpu_limit
 
 if TYPE_CHECKING:
     from testbed.provision.testbed import Testbed
@@ -32,7 +32,7 @@ def settle(testbed: "Testbed", host: str) -> None:
 
 def in_force(testbed: "Testbed", host: str) -> float | None:
     """The limit that the kernel has for a host's processes; None: there is none."""
-    return limit_of(testbed.engine.pid(_container(testbed, host)))
+    return cpu_limit(testbed.engine.pid(_container(testbed, host)))
 
 
 def _container(testbed: "Testbed", host: str) -> str:

@@ -128,7 +128,7 @@ class Stage:
         self._progress("measuring the NICs, 2 s each way")
         with self._recorder.step("measure NICs"):
             try:
-                return nic_measurements(self._testbed.topology, settled(self._testbed.measure_nics))
+                return nic_measurements(self._testbed.topology, settled(self._testbed.nics))
             except TestbedError as error:
                 self._recorder.event("note", "NICs were not measured", {"error": str(error)})
                 return ()

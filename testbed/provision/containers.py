@@ -1,4 +1,7 @@
-"""The container engine, reduced to what a testbed needs of it."""
+"""The container engine as a testbed uses it, and the labels of everything that a testbed makes in it.
+
+`ls`, `down` and `gc` find containers, networks and volumes by their labels.
+"""
 
 import io
 import tarfile
@@ -16,8 +19,37 @@ import requests
 from docker.types import IPAMConfig, IPAMPool
 
 from testbed.errors import TestbedError
-from testbed.provision.labels import HOST, NAME, ROLE
+from testbed.owner import Owner
 from testbed.wait import WaitTimeout, wait_for
+
+NAME = "testbed.name"
+ROLE = "testbed.role"
+HOST = "testbed.host"
+SLOT = "testbed.slot"
+OWNER = "testbed.owner"
+STATE = "testbed.state"
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What all resources of one testbed have in common."""
+
+    name: str
+    slot: int
+    owner: Owner
+    state_dir: str
+
+    def of(self, role: str, host: str = "") -> dict[str, str]:
+        """The labels of one resource; roles: host, fabric, management."""
+        labels = {
+            NAME: self.name,
+            ROLE: role,
+            SLOT: str(self.slot),
+            OWNER: str(self.owner),
+            STATE: self.state_dir,
+        }
+        return {**labels, HOST: host} if host else labels
+
 
 SYSCTLS: Mapping[str, str] = {
     "net.ipv6.conf.all.disable_ipv6": "1",
@@ -38,7 +70,7 @@ class NetworkTaken(TestbedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class HostContainer:
     """A container of a testbed, as the engine tells it."""
 
     id: str
@@ -57,7 +89,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class ContainerSpec:
     """A container to be made."""
 
     name: str
@@ -83,7 +115,7 @@ class Spec:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedContainer:
     """A container that has run and does not any more. `host` is empty for the fabric's."""
 
     host: str
@@ -185,7 +217,7 @@ class Engine:
         except docker.errors.APIError as error:
             raise TestbedError(f"volume {volume}: {error.explanation}") from error
 
-    def create(self, spec: Spec) -> str:
+    def create(self, spec: ContainerSpec) -> str:
         """Make and start a container; returns its id. Nothing is left when it cannot be started."""
         networking = None
         if spec.network:
@@ -237,7 +269,7 @@ class Engine:
             )
         return int(state["Pid"])
 
-    def ended(self, container: str, host: str) -> Ended | None:
+    def ended(self, container: str, host: str) -> EndedContainer | None:
         """When and how a container of `host` ended; None for one that runs, never ran, or is gone."""
         try:
             state = self._api.inspect_container(container)["State"]
@@ -245,7 +277,7 @@ class Engine:
             return None
         if state["Running"] or state["Status"] == "created":
             return None
-        return Ended(host, int(state["ExitCode"]), datetime.fromisoformat(state["FinishedAt"]))
+        return EndedContainer(host, int(state["ExitCode"]), datetime.fromisoformat(state["FinishedAt"]))
 
     def limit_cpus(self, container: str, cpus: float | None) -> None:
         """Let all processes of a running container share so many CPUs; None: as many as there are."""
@@ -254,10 +286,10 @@ class Engine:
         except docker.errors.APIError as error:
             raise TestbedError(f"container {container[:12]}: the limit was refused: {error.explanation}") from error
 
-    def containers(self, name: str | None = None) -> list[Found]:
+    def containers(self, name: str | None = None) -> list[HostContainer]:
         """All containers of testbed `name`, or of every testbed, whatever their state."""
         found = self._api.containers(all=True, filters={"label": _filter(name)})
-        return [Found(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found]
+        return [HostContainer(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found]
 
     def networks(self, name: str | None = None) -> list[tuple[str, Mapping[str, str]]]:
         """Id and labels of all networks of testbed `name`, or of every testbed."""

@@ -1,22 +1,27 @@
-"""Which containers a topology becomes. Pure: values in, values out."""
+"""Which containers a topology becomes, and `testbed plan`: the same in words. Pure: values in, values out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.kafka.node import DATA_DIR, node_files, server_properties
+from testbed.kafka.capabilities import Capability, of_software
+from testbed.kafka.node import DATA_DIR, node_files, properties_of, render, server_properties
 from testbed.network.addresses import AddressPlan
+from testbed.network.fabric import Script, port, wire
 from testbed.objectstore import server
 from testbed.objectstore.server import Credentials
 from testbed.probes.recorder import AGENT_PATH
-from testbed.provision.containers import Spec
-from testbed.provision.disks import DiskMount
-from testbed.provision.keys import KeyPair
-from testbed.provision.labels import Labels
+from testbed.provision.containers import ContainerSpec, Labels
+from testbed.provision.machine import DiskMount, asked_for
 from testbed.provision.software import KafkaSoftware
+from testbed.provision.state import KeyPair
+from testbed.software.automq import VARIABLE
 from testbed.software.format import meta_properties, new_id
-from testbed.topology.host import Host, Role
+from testbed.software.rsm import OWN_CLASS, SOURCES, RemoteStorageManager
+from testbed.topology.host import Host, RemoteStorage, Role
+from testbed.topology.links import Disk, Link
 from testbed.topology.model import Topology
+from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
 
 HOST_KEY = "/etc/testbed/ssh/host_key"
 AUTHORIZED_KEYS = "/etc/testbed/ssh/authorized_keys"
@@ -40,7 +45,7 @@ Subsystem sftp internal-sftp
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ClusterIdentity:
     """What is random about a testbed, so that the rest of the plan is a function."""
 
     cluster_id: str
@@ -50,7 +55,7 @@ class Identity:
     """Of the object store, where the topology has one."""
 
     @classmethod
-    def generate(cls, topology: Topology) -> "Identity":
+    def generate(cls, topology: Topology) -> "ClusterIdentity":
         """New keys and a new cluster id."""
         keys = {host.name: KeyPair.generate() for host in topology.hosts}
         return cls(new_id(), KeyPair.generate(), keys, Credentials.generate() if topology.objectstores else None)
@@ -65,9 +70,9 @@ def management_network(labels: Labels) -> str:
     return f"testbed-{labels.name}-{labels.slot}"
 
 
-def fabric_spec(image: str, labels: Labels) -> Spec:
+def fabric_spec(image: str, labels: Labels) -> ContainerSpec:
     """The container whose network namespace holds the bridges."""
-    return Spec(
+    return ContainerSpec(
         name=f"testbed-{labels.name}-fabric",
         image=image,
         command=["sleep", "infinity"],
@@ -84,14 +89,14 @@ def host_spec(
     host: Host,
     topology: Topology,
     plan: AddressPlan,
-    identity: Identity,
+    identity: ClusterIdentity,
     image: str,
     labels: Labels,
     software: KafkaSoftware | None,
     overlay: Mapping[str, str],
     disk: DiskMount | None = None,
     minio: Path | None = None,
-) -> Spec:
+) -> ContainerSpec:
     """One host: an SSH server, the probe's agent, and what its role needs ready to start.
 
     That is a formatted node for Kafka's roles, and for an object store the `minio` binary.
@@ -122,7 +127,7 @@ def host_spec(
     mounts = dict(software.mounts) if software else {}
     if serves and minio is not None:
         mounts[str(minio)] = server.BINARY
-    return Spec(
+    return ContainerSpec(
         name=f"testbed-{labels.name}-{host.name}",
         image=image,
         command=["/usr/sbin/sshd", "-D", "-e", "-f", SSHD_CONFIG],
@@ -157,3 +162,90 @@ def _names(topology: Topology, plan: AddressPlan) -> dict[str, str]:
         for host in topology.hosts
         for index, nic in enumerate(host.nics)
     }
+
+
+def _script(title: str, script: Script) -> list[str]:
+    lines = [f"ip {line}" for line in script.ip]
+    lines += [" ".join(command) for command in script.commands]
+    lines += [f"tc {line}" for line in script.tc]
+    return [f"\n{title}", *(f"  {line}" for line in lines)]
+
+
+def _link(link: Link) -> str:
+    """`transmit 100mbit (burst 16KiB), receive …`, with delay and loss where there are any."""
+    ways = []
+    for side in link.sides:
+        way = "transmit" if side.name == "tx" else "receive"
+        words = [f"{way} {format_bit_rate(side.rate_bps)} (burst {format_size(side.burst_bytes)})"]
+        delay_s, jitter_s = side.impairment.delay_us / 1e6, side.impairment.jitter_us / 1e6
+        words += [f"delay {format_duration(delay_s)}"] if delay_s else []
+        words += [f"± {format_duration(jitter_s)}"] if jitter_s else []
+        words += [f"loss {format_share(side.impairment.loss_ppm)}"] if side.impairment.loss_ppm else []
+        ways.append(" ".join(words))
+    return ", ".join(ways)
+
+
+def _disk(disk: Disk) -> str:
+    fast = f", {format_byte_rate(disk.bandwidth_bytes_per_s)} each way" if disk.bandwidth_bytes_per_s else ""
+    return f"ext4 of {format_size(disk.size_bytes)}{fast}"
+
+
+def _kafka(host: Host, topology: Topology) -> str:
+    """Which Kafka it runs, in words."""
+    if topology.automq is None or not host.role.runs_kafka:
+        return host.kafka_version or "-"
+    return f"AutoMQ ({topology.automq.path or topology.automq.image or f'what {VARIABLE} names'})"
+
+
+def to_be_made(wanted: RemoteStorage | None) -> RemoteStorageManager | None:
+    """The manager that `up` would take, as far as can be told without building it or opening its jars."""
+    if wanted is None:
+        return None
+    found = f"(the RemoteStorageManager among the jars of {wanted.manager})"
+    return RemoteStorageManager(SOURCES, OWN_CLASS if wanted.manager is None else found, "")
+
+
+def describe(topology: Topology) -> str:
+    """What would be made. Addresses are of the first slot; `up` takes the first that is free."""
+    plan = AddressPlan(0, tuple(host.name for host in topology.hosts))
+    # In `up` these are process numbers; here the names stand for them.
+    wiring = wire(topology.name, topology, plan, {host.name: f"<{host.name}>" for host in topology.hosts}, "<machine>")
+    lines = [f"{topology.name}: {topology.description}".rstrip(": "), "", "hosts"]
+    for number, host in enumerate(topology.hosts):
+        lines.append(
+            f"  {host.name}: {host.role.value} in {host.rack}, node {host.node_id or '-'}, "
+            f"Kafka {_kafka(host, topology)}, management {plan.management_ip(host.name)}"
+        )
+        for index, nic in enumerate(host.nics):
+            use = f" for {nic.use.value}" if host.more_nics else ""
+            lines.append(f"    {nic.name}{use} {plan.data_ip(host.name, index)} ({port(number, index)}): {_link(nic)}")
+        if host.disk is not None:
+            lines.append(f"    disk: {_disk(host.disk)}")
+        if host.cpus is not None:
+            lines.append(f"    cpus: {host.cpus:g}")
+    lines += ["", "links", f"  {plan.driver} (this machine) ── core"]
+    for rack in topology.racks:
+        uplink = topology.uplinks.get(rack)
+        lines.append(f"  core ── {rack}" + (f": {_link(uplink)}" if uplink else ""))
+    lines += [f"  {host.rack} ── {host.name} ({', '.join(nic.name for nic in host.nics)})" for host in topology.hosts]
+    wanted = asked_for(topology)
+    if wanted:
+        lines += ["", "asked of this machine, and looked for by `up`"]
+        lines += [f"  {need.value}: by {', '.join(who)}" for need, who in wanted.items()]
+    lines += _script("in the fabric's network namespace", wiring.fabric)
+    for name, script in wiring.hosts.items():
+        lines += _script(f"in {name}'s network namespace", script)
+    lines += _script("on this machine", wiring.machine)
+    for host in topology.hosts:
+        if host.node_id is not None:
+            lines += ["", f"server.properties of {host.name}"]
+            manager = to_be_made(topology.remote_storage)
+            properties = server_properties(
+                topology, host, plan, able=of_software(topology), manager=manager, cluster_id="<cluster id>"
+            )
+            lines += [f"  {line}" for line in render(properties).splitlines()]
+            # What a release can do is asked of its jars, which need not be here yet.
+            for capability in Capability:
+                more = properties_of(capability, topology).items()
+                lines += [f"  where its release has {capability.value}: {key}={value}" for key, value in sorted(more)]
+    return "\n".join(lines)

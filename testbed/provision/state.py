@@ -1,7 +1,11 @@
-"""What is known of each testbed between two commands: one folder each under the state folder."""
+"""What is known of each testbed between two commands: one folder each under the state folder, with its keys.
+
+The state is all it takes to reach the hosts of a testbed again.
+"""
 
 import contextlib
 import json
+import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -9,11 +13,47 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from results.contract import durable
 from testbed.errors import TestbedError, UsageError
+from testbed.hosts import SshHost
+from testbed.hosts.ssh import SshAddress
+from testbed.network.addresses import AddressPlan
 from testbed.objectstore.server import Credentials
 from testbed.paths import state_dir
-from testbed.provision.keys import KeyPair, write_private
+from testbed.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """An Ed25519 key in OpenSSH's formats."""
+
+    private: bytes
+    public: str
+
+    @classmethod
+    def generate(cls) -> "KeyPair":
+        """A new key."""
+        key = Ed25519PrivateKey.generate()
+        return cls(
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.OpenSSH,
+                serialization.NoEncryption(),
+            ),
+            key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode(),
+        )
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file nobody else can read, not even for the moment in which it is made."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, 0o600)
+        file.write(content)
+
 
 NO_SLOT = -1
 """Of a testbed whose addresses have not been taken yet."""
@@ -160,3 +200,23 @@ def lock(name: str, *, wait: bool = False) -> Iterator[None]:
                 f"another command is changing `{name}` right now (lock {path}); wait for it or stop it"
             ) from error
         yield
+
+
+def ssh_hosts(
+    state: TestbedState, topology: Topology, plan: AddressPlan, *, connect_timeout_s: float = 15.0
+) -> Mapping[str, SshHost]:
+    """Every host by its name: over the management network, with the testbed's key and the host's pinned one."""
+    return {
+        host.name: SshHost(
+            host.name,
+            SshAddress(
+                host=str(plan.management_ip(host.name)),
+                port=22,
+                user="root",
+                private_key=private_key_path(state.name),
+                host_key=state.host_keys[host.name],
+            ),
+            connect_timeout_s=connect_timeout_s,
+        )
+        for host in topology.hosts
+    }

@@ -1,22 +1,19 @@
 """What a testbed is doing now: what runs, what answers, what is not as declared."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.network.apply import FABRIC, BrokenLink, broken_links, shaping_differences
-from testbed.provision.ended import why_not_whole
-from testbed.provision.reach import ssh_hosts
+from testbed.provision.liveness import why_not_whole
+from testbed.provision.state import ssh_hosts
 from testbed.provision.testbed import Testbed
 from testbed.topology.host import Host, Role
 from testbed.topology.links import Link
 from testbed.units import format_bit_rate
-
-if TYPE_CHECKING:
-    from testbed.faults.journal import FaultEntry
 
 ANSWER_S = 5.0
 """A host that takes longer does not answer."""
@@ -24,7 +21,7 @@ BROKERS_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ClusterObservation:
     """What was found of a testbed."""
 
     kafka: Mapping[str, int | None] = field(default_factory=dict)
@@ -37,17 +34,22 @@ class Seen:
     """Node ids of the brokers that serve."""
     shaping: tuple[str, ...] = ()
     links: tuple[BrokenLink, ...] = ()
-    faults: "tuple[FaultEntry, ...]" = ()
+    faults: Sequence[Mapping[str, Any]] = ()
+    """The faults that are active: id, fault, since, owner."""
     problems: tuple[str, ...] = ()
     """What could not be looked at, and why."""
 
 
-def status(testbed: Testbed) -> dict[str, Any]:
-    """What there is to know of a testbed, which need not be whole; `ok` when everything is as declared."""
-    return describe(testbed, look(testbed))
+def status(testbed: Testbed, faults: Sequence[Mapping[str, Any]], problems: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what is known of a testbed, which need not be whole; `ok` when everything is as declared.
+
+    `faults` are those that are active, as documents; `problems` is what could not be observed of them.
+    """
+    found = look(testbed)
+    return describe(testbed, replace(found, faults=faults, problems=(*found.problems, *problems)))
 
 
-def look(testbed: Testbed) -> Seen:
+def look(testbed: Testbed) -> ClusterObservation:
     """Look at a testbed; what cannot be looked at is told, too. Takes 20 s at most where nothing answers."""
     pids = _pids(testbed)
     kafka, silent = _ask_hosts(testbed, pids)
@@ -64,17 +66,12 @@ def look(testbed: Testbed) -> Seen:
         unfenced = frozenset(broker.id for broker in admin.cluster().brokers)
     shaping: list[str] = []
     links: tuple[BrokenLink, ...] = ()
-    faults: tuple[FaultEntry, ...] = ()
     try:
         links = broken_links(testbed.name, testbed.topology, pids)
         shaping = shaping_differences(testbed.topology, pids.get(FABRIC), {host: pids[host] for host in pids if host})
     except TestbedError as error:
         problems.append(f"the network could not be read: {error}")
-    try:
-        faults = testbed.faults.list()
-    except TestbedError as error:
-        problems.append(str(error))
-    return Seen(kafka, stores, silent, unfenced, tuple(shaping), links, faults, tuple(problems))
+    return ClusterObservation(kafka, stores, silent, unfenced, tuple(shaping), links, problems=tuple(problems))
 
 
 def _pids(testbed: Testbed) -> dict[str, int]:
@@ -120,7 +117,7 @@ def _ask_stores(testbed: Testbed) -> dict[str, str]:
         return dict(zip(store.names, pool.map(store.silence, store.names), strict=True))
 
 
-def describe(testbed: Testbed, seen: Seen) -> dict[str, Any]:
+def describe(testbed: Testbed, seen: ClusterObservation) -> dict[str, Any]:
     """What was seen, beside what is declared, as plain data. Pure."""
     hosts = [_host(testbed, host, seen) for host in testbed.topology.hosts]
     whole = all(host["answers"] and not {False} & {host["running"], host["unfenced"], host["ready"]} for host in hosts)
@@ -133,7 +130,7 @@ def describe(testbed: Testbed, seen: Seen) -> dict[str, Any]:
         "uplinks": [{"rack": rack, **_rates(link)} for rack, link in testbed.topology.uplinks.items()],
         "shaping": list(seen.shaping),
         "links": [str(each) for each in seen.links],
-        "faults": [entry.document() for entry in seen.faults],
+        "faults": [dict(fault) for fault in seen.faults],
         "silent": dict(sorted(seen.silent.items())),
         "stores": {host: why for host, why in sorted(seen.stores.items()) if why},
         "problems": list(seen.problems),
@@ -144,7 +141,7 @@ def _rates(link: Link) -> dict[str, int]:
     return {"transmit_bps": link.tx_bps, "receive_bps": link.rx_bps}
 
 
-def _host(testbed: Testbed, host: Host, seen: Seen) -> dict[str, Any]:
+def _host(testbed: Testbed, host: Host, seen: ClusterObservation) -> dict[str, Any]:
     serves = host.role is not Role.CLIENT and host.name not in seen.silent
     return {
         "name": host.name,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from testbed.errors import TestbedError
 from testbed.hosts import Daemon, SshHost
@@ -19,24 +19,15 @@ from testbed.objectstore import ObjectStore
 from testbed.owner import Owner
 from testbed.provision import serving
 from testbed.provision import state as states
-from testbed.provision.allocate import allocate
-from testbed.provision.containers import Engine
-from testbed.provision.cpus import lifted, require_as_declared
-from testbed.provision.disks import make_disk
-from testbed.provision.ended import NotWhole, explained, why_not_whole
-from testbed.provision.labels import Labels
-from testbed.provision.plan import Identity, host_spec
-from testbed.provision.reach import ssh_hosts
-from testbed.provision.remove import remove
-from testbed.provision.requirements import require
+from testbed.provision.containers import Engine, Labels
+from testbed.provision.liveness import NotWhole, explained, why_not_whole
+from testbed.provision.machine import make_disk, require_cpus, require_machine, without_cpu_limits
+from testbed.provision.plan import ClusterIdentity, host_spec
+from testbed.provision.resources import allocate, remove
 from testbed.provision.software import SoftwareSet
-from testbed.provision.state import NO_SLOT, TestbedState
+from testbed.provision.state import NO_SLOT, TestbedState, ssh_hosts
 from testbed.topology import Topology, load_document
 from testbed.topology.find import find
-
-if TYPE_CHECKING:
-    from testbed.experiments.runner import Finished
-    from testbed.faults.faults import Faults
 
 Progress = Callable[[str], None]
 
@@ -70,7 +61,7 @@ class Testbed:
         overlay: Mapping[str, str] | None = None,
         ephemeral: bool = False,
         progress: Progress = lambda _text: None,
-    ) -> "Testbed":
+    ) -> Self:
         """Bring `topology` (a file or a ready one's name, too) up: shaped, unfenced and serving.
 
         What is up already is left as it is.
@@ -109,9 +100,9 @@ class Testbed:
         overlay: Mapping[str, str],
         ephemeral: bool,
         progress: Progress,
-    ) -> "Testbed":
+    ) -> Self:
         # What the machine or the software lacks is found before anything is made.
-        require(topology)
+        require_machine(topology)
         software = SoftwareSet()
         kafka = software.of(topology)
         software.lowest(kafka.values())
@@ -121,7 +112,7 @@ class Testbed:
         if topology.remote_storage is not None:
             digests["remote-storage-manager"] = software.manager(topology.remote_storage, progress).digest
         image = software.image
-        identity = Identity.generate(topology)
+        identity = ClusterIdentity.generate(topology)
         try:
             state = TestbedState(
                 name=name,
@@ -169,7 +160,7 @@ class Testbed:
         return testbed
 
     @classmethod
-    def attach(cls, name: str, *, whole: bool = True) -> "Testbed":
+    def attach(cls, name: str, *, whole: bool = True) -> Self:
         """A testbed that is up. Raises `TestbedError` when there is none of that name, or it is not whole.
 
         One that is not `whole` is only good for looking at what is left of it.
@@ -193,7 +184,7 @@ class Testbed:
         if why := why_not_whole(self.engine, self.state):
             raise NotWhole(self.state, why)
 
-    def _make_hosts(self, identity: Identity, image: str, labels: Labels, progress: Progress) -> None:
+    def _make_hosts(self, identity: ClusterIdentity, image: str, labels: Labels, progress: Progress) -> None:
         def make(host_name: str) -> None:
             host = self.topology.host(host_name)
             version = self.state.kafka.get(host_name)
@@ -208,7 +199,7 @@ class Testbed:
 
         in_parallel(self.hosts, make)
         fabric, pids = self.pids()
-        require_as_declared(self.topology.hosts, pids)
+        require_cpus(self.topology.hosts, pids)
         make_fabric(self.state.name, self.topology, self.plan, fabric, pids)
         progress(f"{len(pids)} hosts, NICs shaped and read back")
 
@@ -240,7 +231,7 @@ class Testbed:
         pids = {each.host: self.engine.pid(each.id) for each in found if each.role in ("host", "fabric")}
         return pids.pop(""), pids
 
-    def measure_nics(
+    def nics(
         self, only: Collection[LinkDirection] | None = None, *, topology: Topology | None = None
     ) -> tuple[LinkRate, ...]:
         """Measure every NIC each way (or `only` these); 2 s for each transfer, one at a time.
@@ -249,19 +240,13 @@ class Testbed:
         """
         fabric, _pids = self.pids()
         # What a NIC carries is not to be a matter of the few CPUs that a host may have.
-        with lifted(self.engine, self.name, self.topology.hosts):
+        with without_cpu_limits(self.engine, self.name, self.topology.hosts):
             return measure(topology or self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric), only)
 
-    nics = measure_nics
-    """Its short name, for use by hand."""
-
-    def measure_uplinks(self) -> tuple[LinkRate, ...]:
+    def uplinks(self) -> tuple[LinkRate, ...]:
         """Measure every shaped uplink each way, 2 s each, filled by all NICs of its rack."""
         fabric, _pids = self.pids()
         return measure_uplinks(self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric))
-
-    uplinks = measure_uplinks
-    """Its short name, for use by hand."""
 
     def shaping_differences(self) -> list[str]:
         """Where the kernel's shaping differs from the declared one; empty when it does not."""
@@ -307,30 +292,6 @@ class Testbed:
     def reconfigure(self, overlay: Mapping[str, str], *, progress: Progress = lambda _text: None) -> None:
         """Make `overlay` the brokers' properties over the topology's; restarts Kafka when that changes anything."""
         serving.reconfigure(self, overlay, progress)
-
-    def run(
-        self,
-        experiment: str,
-        *,
-        profile: str = "ci",
-        store: str | None = None,
-        progress: Progress = lambda _text: None,
-        **settings: str | int | float,
-    ) -> "Finished":
-        """Run an experiment on this testbed to its verdict; `settings` are its parameters.
-
-        Raises `UsageError` for an experiment, profile or parameter that there is not.
-        """
-        from testbed.api import run_on
-
-        return run_on(self, experiment, settings, profile=profile, store=store, progress=progress)
-
-    @property
-    def faults(self) -> "Faults":
-        """What goes wrong on purpose here; the faults of this process are garbage once it is dead."""
-        from testbed.faults.faults import Faults
-
-        return Faults(self)
 
     # ---- leaving
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.kafka.node import DATA_DIR
 from testbed.network.shape import payload_bytes_per_s
-from testbed.provision.cpus import lifted
+from testbed.provision.machine import without_cpu_limits
 from testbed.provision.testbed import Testbed
 from testbed.runner.transfer import transfer
 from testbed.setup.checks.machine import available_bytes
@@ -120,7 +120,7 @@ def network(testbed: Testbed) -> tuple[float, float]:
 def look(testbed: Testbed) -> dict[str, float]:
     """All canaries, one after the other, some 6 s. Raises `TestbedError` when one could not be read."""
     # A host may have few CPUs by its topology: that is the variant's, and nothing of the machine.
-    with lifted(testbed.engine, testbed.name, testbed.topology.hosts):
+    with without_cpu_limits(testbed.engine, testbed.name, testbed.topology.hosts):
         return _look(testbed)
 
 

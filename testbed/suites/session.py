@@ -14,9 +14,8 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.owner import Owner
 from testbed.provision import state as states
-from testbed.provision.collect import garbage
 from testbed.provision.containers import Engine
-from testbed.provision.remove import remove
+from testbed.provision.resources import garbage, remove
 from testbed.suites.limit import GRACE_S
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite
 from testbed.suites.telling import SUITE_VARIABLE, told

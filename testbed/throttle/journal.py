@@ -16,7 +16,7 @@ from results.contract import durable
 from testbed.errors import TestbedError
 from testbed.kafka.types import ConfigResource
 from testbed.owner import Owner
-from testbed.paths import state_dir
+from testbed.paths import throttle_journals
 from testbed.throttle.configs import ConfigChange, ConfigValues, ThrottleError
 
 _SCHEMA = 1
@@ -50,7 +50,7 @@ class JournalFolder:
     """The folder of journals; by default that of this user's state folder."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self.path = path if path is not None else state_dir() / "reassign"
+        self.path = path if path is not None else throttle_journals()
 
     def write(self, journal: ThrottleJournal) -> None:
         """Write a journal; on return it is complete on disk and survives a crash of the machine."""
@@ -98,13 +98,6 @@ class JournalFolder:
             return _journal(json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ThrottleJournalError(f"{path}: not a journal of this testbed: {error!r}") from error
-
-    def forget_cluster(self, cluster_id: str) -> int:
-        """Remove the journals of a cluster that no longer exists, and return their number."""
-        mine = [journal for journal in open_journals(self) if journal.cluster_id == cluster_id]
-        for journal in mine:
-            self.remove(journal.id)
-        return len(mine)
 
 
 def open_journals(folder: JournalFolder | None = None) -> list[ThrottleJournal]:

@@ -10,7 +10,7 @@ import pytest
 from results.criteria.judgement import MACHINE_CRITERIA
 from testbed.network.measure import settled
 from testbed.provision.containers import Engine
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import find
 
@@ -84,7 +84,7 @@ def measured(criteria, what="the run"):
 
 def links_off(testbed):
     """The NICs that read off every time they were measured, with what was read."""
-    rates = settled(testbed.measure_nics)
+    rates = settled(testbed.nics)
     assert len(rates) == 2 * sum(len(host.nics) for host in testbed.topology.hosts)
     print(f"{testbed.name}: {min(rate.ratio for rate in rates):.3f} to {max(rate.ratio for rate in rates):.3f}")
     return {(rate.place, rate.device, rate.direction): round(rate.ratio, 3) for rate in rates if not rate.as_declared}

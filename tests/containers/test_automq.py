@@ -8,7 +8,7 @@ from testbed.kafka.node import DATA_DIR, LOG, PROPERTIES
 from testbed.kafka.types import TopicPartition
 from testbed.objectstore.server import CREDENTIALS_FILE as CREDENTIALS
 from testbed.provision import state as states
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.plan import Plan
 from testbed.topology import load_document

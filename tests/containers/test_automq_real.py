@@ -10,7 +10,7 @@ from testbed.handover.run import watched_move
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import now_us
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.plan import Plan
 from testbed.software.automq import VARIABLE

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer
 
 from testbed.errors import TestbedError
-from testbed.provision import disks
+from testbed.provision import machine
 from testbed.provision import state as states
-from testbed.provision.requirements import no_bandwidth, no_netem
+from testbed.provision.machine import no_bandwidth, no_netem
 from testbed.provision.testbed import Testbed
 from testbed.topology import loads
 from testbed.wait import wait_until
@@ -40,7 +40,7 @@ def own(own_state):
     testbed.close()
     assert cli("down", NAME).returncode == 0
     assert left_of(NAME) == []
-    assert disks.attached(NAME) == {}
+    assert machine.attached_devices(NAME) == {}
 
 
 def received_bytes(testbed: Testbed, host: str, device: str) -> int:
@@ -53,7 +53,7 @@ def test_kafka_has_a_file_system_of_the_declared_size(own):
         assert kind == "ext4"
         assert 0.85 * 300e6 <= int(size_bytes) <= 300e6
         assert "lost+found" not in host.run("ls -a /var/lib/kafka").stdout.split()
-    assert len(disks.attached(NAME)) == 2
+    assert len(machine.attached_devices(NAME)) == 2
 
 
 def test_a_full_disk_is_that_hosts_alone(own):
@@ -88,14 +88,14 @@ def test_gc_detaches_the_loop_devices_of_an_up_that_was_killed(tmp_path):
     file.write_text(TEXT.replace("name: own", "name: ci-killed"))
     command = [sys.executable, "-m", "testbed.cli.main", "up", str(file)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: bool(disks.attached("ci-killed")), 60, 0.02, "the first loop device")
+    wait_until(lambda: bool(machine.attached_devices("ci-killed")), 60, 0.02, "the first loop device")
     process.send_signal(signal.SIGKILL)
     process.wait()
     told = cli("gc")
     assert told.returncode == 0, told.stderr
     assert "/dev/loop" in told.stdout
     assert left_of("ci-killed") == []
-    assert disks.attached("ci-killed") == {}
+    assert machine.attached_devices("ci-killed") == {}
     assert not states.folder("ci-killed").exists()
 
 

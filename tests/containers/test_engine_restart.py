@@ -16,7 +16,7 @@ import pytest
 
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
-from testbed.provision.disks import attached
+from testbed.provision.machine import attached_devices
 from testbed.setup.checks.engine import ContainerEngine
 from testbed.wait import wait_for
 from tests.containers.conftest import ROOT, cli, left_of
@@ -130,7 +130,7 @@ def test_an_engine_restarted_under_a_testbed_and_during_up(clean, restart, topol
     assert cli("status", "ci-engine").returncode == 0
     assert cli("down", "ci-engine").returncode == 0
     wait_for(lambda: everything() - before, lambda left: not left, 20, 0.1, "nothing to be left")
-    assert attached("ci-engine") == {}
+    assert attached_devices("ci-engine") == {}
 
 
 @pytest.mark.nightly

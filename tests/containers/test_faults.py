@@ -12,8 +12,8 @@ from testbed.faults import Faults, parse_fault
 from testbed.hosts.host import NamespaceShell
 from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
 from testbed.network.measure import carried
-from testbed.provision.cpus import lifted, limit_of
-from testbed.provision.remove import remove
+from testbed.provision.machine import cpu_limit, without_cpu_limits
+from testbed.provision.resources import remove
 from testbed.provision.status import status
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.driver import Driver
@@ -283,20 +283,20 @@ def test_three_faults_on_one_host_during_a_throttled_move_are_healed_in_another_
 def test_cpu_limit(up, put):
     burn = "import time; e = time.monotonic() + 1\nwhile time.monotonic() < e: pass\nprint(time.process_time())"
     process = up.pids()[1]["b3"]
-    assert limit_of(process) == 1  # as its topology says
-    with pytest.raises(KeyboardInterrupt), lifted(up.engine, NAME, up.topology.hosts):
-        assert limit_of(process) is None
+    assert cpu_limit(process) == 1  # as its topology says
+    with pytest.raises(KeyboardInterrupt), without_cpu_limits(up.engine, NAME, up.topology.hosts):
+        assert cpu_limit(process) is None
         raise KeyboardInterrupt
-    assert limit_of(process) == 1
+    assert cpu_limit(process) == 1
     put("cpu-limit host=b3 cpus=0.2")
-    with lifted(up.engine, NAME, up.topology.hosts):
-        assert limit_of(process) is None
-    assert limit_of(process) == 0.2  # what the fault leaves it, not what the topology does
+    with without_cpu_limits(up.engine, NAME, up.topology.hosts):
+        assert cpu_limit(process) is None
+    assert cpu_limit(process) == 0.2  # what the fault leaves it, not what the topology does
     assert float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) < 0.3
     Faults(up).clear()
     # Kafka and the machine's other work want some of that second, too; under the limit no second has so much.
     wait_until(lambda: float(up.hosts["b3"].run(["python3", "-c", burn]).stdout) > 0.4, 20, 0.1, "half a core")
-    assert limit_of(process) == 1
+    assert cpu_limit(process) == 1
 
 
 def test_from_the_command_line(up, put):

@@ -9,7 +9,7 @@ from results.criteria.judgement import MACHINE_CRITERIA
 from testbed.cli.verdicts import EXIT
 from testbed.experiments.reports import default_store
 from testbed.paths import data_dir
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
 from testbed.topology.find import find

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import load
 from testbed.wait import WaitTimeout, wait_for

@@ -14,7 +14,7 @@ from testbed.objectstore.server import ENVIRONMENT
 from testbed.probes.brokers import watch_stores
 from testbed.probes.recorder import Recorder
 from testbed.provision import state as states
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.status import status
 from testbed.provision.testbed import Testbed
 from testbed.topology import loads

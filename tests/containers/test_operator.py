@@ -23,7 +23,7 @@ from testbed.cli.main import main
 from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.node import FETCH_TUNED, secure_servers
 from testbed.kafka.types import ConfigResource, TopicPartition
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.batching.job import JobFolder
 from testbed.reassignment.driver import Driver

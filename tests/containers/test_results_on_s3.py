@@ -17,7 +17,7 @@ from results.spark.objects import hadoop_version, s3_settings
 from results.spark.recompute import recompute
 from results.spark.session import session
 from testbed.faults import Faults, parse_fault
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.software.maven import s3a_jars
 from testbed.topology import loads

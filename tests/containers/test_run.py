@@ -13,7 +13,7 @@ from testbed.kafka.types import ConfigResource
 from testbed.paths import data_dir
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
 from testbed.topology.find import find

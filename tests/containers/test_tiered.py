@@ -9,7 +9,7 @@ from testbed.faults import Faults, parse_fault
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.objectstore.store import TIERED
 from testbed.provision import state as states
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.software.rsm import run_maven
 from testbed.tiered.remote import RemoteLog, accounted

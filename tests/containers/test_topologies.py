@@ -8,7 +8,7 @@ from testbed.hosts.host import NamespaceShell
 from testbed.network.measure import HIGHEST, LOWEST, carried, highest_ratio
 from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.containers import Engine
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import find, ready
 from testbed.topology.model import Topology
@@ -108,7 +108,7 @@ def test_a_shaped_uplink_binds_and_the_nics_do_not(up):
         return  # nothing is declared that could bind
 
     def measured():
-        uplinks = up.measure_uplinks()
+        uplinks = up.uplinks()
         print([(each.place, each.direction, round(each.ratio, 4)) for each in uplinks])
         assert len(uplinks) == 2 * len(up.topology.uplinks)
         for each in uplinks:

@@ -8,10 +8,10 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.kafka.capabilities import Capability, of_cluster
-from testbed.kafka.upgrade import rolling_upgrade
 from testbed.provision import state as states
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
+from testbed.provision.upgrade import rolling_upgrade
 from testbed.software.kafka import kafka_release
 from testbed.topology import load_document
 from testbed.workload.preload import audit, preload

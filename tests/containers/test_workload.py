@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 
 from testbed.kafka.node import DATA_DIR
-from testbed.provision.remove import remove
+from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
 from testbed.topology.find import find
 from testbed.wait import wait_for

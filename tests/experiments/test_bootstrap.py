@@ -26,6 +26,11 @@ Response-level error: STALE_BROKER_EPOCH. Retrying. (org.apache.kafka.server.Ass
 """
 
 
+@pytest.fixture(autouse=True)
+def faults_of_the_fake(monkeypatch):
+    monkeypatch.setattr("testbed.experiments.bootstrap.Faults", lambda testbed: testbed.faults)
+
+
 class FakeTestbed:
     """Notes what is done; the stopped broker is out of every ISR, and in it again once it was started."""
 

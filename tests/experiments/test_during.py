@@ -10,6 +10,11 @@ from testbed.reassignment.progress import Poll
 from testbed.topology.find import find
 
 
+@pytest.fixture(autouse=True)
+def faults_of_the_fake(monkeypatch):
+    monkeypatch.setattr("testbed.experiments.during.Faults", lambda testbed: testbed.faults)
+
+
 class FakeMover:
     """Notes what is done to it, in order; `now` is the clock that everybody sees."""
 

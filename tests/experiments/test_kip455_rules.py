@@ -28,6 +28,11 @@ from tests.results.stepped import anything
 IN_MEMORY = [name for name in NAMES if name != "kip455-override-failover"]
 
 
+@pytest.fixture(autouse=True)
+def faults_of_the_fake(monkeypatch):
+    monkeypatch.setattr("testbed.experiments.kip455_executor.Faults", lambda testbed: testbed.faults)
+
+
 class Faults:
     """Kills are the controller's."""
 

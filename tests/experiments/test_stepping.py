@@ -32,6 +32,11 @@ from testbed.probes.recorder import Recorder
 UNDER_WAY = moving(adding=(4,), removing=(1,), staying=(2, 3))
 
 
+@pytest.fixture(autouse=True)
+def faults_of_the_fake(monkeypatch):
+    monkeypatch.setattr("testbed.experiments.kip455_executor.Faults", lambda testbed: testbed.faults)
+
+
 class Admin(KraftAdmin):
     """Topics can be made; a broker that is not alive stays out of sync."""
 

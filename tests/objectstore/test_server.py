@@ -10,9 +10,9 @@ from testbed.network.addresses import AddressPlan
 from testbed.objectstore import Credentials, ObjectStore, server
 from testbed.owner import Owner
 from testbed.provision import state as states
-from testbed.provision.disks import DiskMount
-from testbed.provision.labels import Labels
-from testbed.provision.plan import Identity, host_spec
+from testbed.provision.containers import Labels
+from testbed.provision.machine import DiskMount
+from testbed.provision.plan import ClusterIdentity, host_spec
 from testbed.topology import loads
 from tests.provision.states import make
 
@@ -70,7 +70,7 @@ def test_credentials_are_kept_for_their_owner_alone(tmp_path, monkeypatch):
 
 def specs(found, **more):
     labels = Labels("one", 3, Owner(1, 0, "boot"), "/state")
-    identity = Identity.generate(found)
+    identity = ClusterIdentity.generate(found)
     image = "image"
     return identity, {
         host.name: host_spec(host, found, plan(found), identity, image, labels, None, {}, **more)

@@ -7,20 +7,19 @@ import pytest
 from testbed.owner import Owner
 from testbed.paths import state_dir
 from testbed.provision import state as states
-from testbed.provision.collect import finish_restarts, garbage, known_here, overview
-from testbed.provision.containers import Found
-from testbed.provision.labels import Labels
+from testbed.provision.containers import HostContainer, Labels
+from testbed.provision.resources import finish_restarts, garbage, known_here, overview
 from tests.provision.states import make
 
 
 class FakeEngine:
     def __init__(self):
-        self.found: list[Found] = []
+        self.found: list[HostContainer] = []
         self.nets: list[tuple[str, dict[str, str]]] = []
 
     def add(self, name, owner, *, host="b1", state_dir_text=None, running=True):
         labels = Labels(name, 0, owner, state_dir_text or str(state_dir()))
-        self.found.append(Found(f"id-{name}", labels.of("host", host), running))
+        self.found.append(HostContainer(f"id-{name}", labels.of("host", host), running))
 
     def containers(self, name=None):
         return [f for f in self.found if name in (None, f.labels["testbed.name"])]

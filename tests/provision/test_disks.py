@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.provision import disks
+from testbed.provision import machine
 
 
 @pytest.fixture(autouse=True)
@@ -18,10 +18,10 @@ def loop(root, number, file):
 
 def test_loop_devices_are_found_by_their_file(tmp_path):
     blocks = tmp_path / "block"
-    loop(blocks, 0, disks.image("one", "b1"))
-    loop(blocks, 1, disks.image("one-more", "b1"))
-    loop(blocks, 7, f"{disks.image('one', 'b2')} (deleted)")
+    loop(blocks, 0, machine.disk_file("one", "b1"))
+    loop(blocks, 1, machine.disk_file("one-more", "b1"))
+    loop(blocks, 7, f"{machine.disk_file('one', 'b2')} (deleted)")
     (blocks / "loop3").mkdir()
     loop(blocks, 4, "/somewhere/else.img")
-    assert list(disks.attached("one", blocks)) == ["/dev/loop0", "/dev/loop7"]
-    assert list(disks.attached("two", blocks)) == []
+    assert list(machine.attached_devices("one", blocks)) == ["/dev/loop0", "/dev/loop7"]
+    assert list(machine.attached_devices("two", blocks)) == []

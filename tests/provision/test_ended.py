@@ -7,12 +7,16 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.owner import Owner
-from testbed.provision.containers import Ended, EngineGone
-from testbed.provision.ended import NotWhole, explained, in_words, why_not_whole
+from testbed.provision.containers import EndedContainer, EngineGone
+from testbed.provision.liveness import NotWhole, explained, in_words, why_not_whole
 from tests.provision.states import make
 
 THEN = datetime(2026, 11, 21, 21, 40, tzinfo=UTC)
-ALL = [Ended("", 143, THEN), Ended("b1", 137, THEN), Ended("b2", 137, THEN + timedelta(seconds=10))]
+ALL = [
+    EndedContainer("", 143, THEN),
+    EndedContainer("b1", 137, THEN),
+    EndedContainer("b2", 137, THEN + timedelta(seconds=10)),
+]
 
 
 class FakeEngine:

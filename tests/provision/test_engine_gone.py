@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.provision import remove as removal
+from testbed.provision import resources as removal
 from testbed.provision.containers import Engine, EngineGone
 
 

@@ -7,10 +7,9 @@ import time
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.provision import guard
+from testbed.provision import liveness
 from testbed.provision.containers import EngineGone
-from testbed.provision.ended import NotWhole
-from testbed.provision.guard import guarded
+from testbed.provision.liveness import NotWhole, guarded
 from tests.provision.test_ended import ALL, FakeEngine, state
 
 
@@ -33,7 +32,7 @@ WHOLE = FakeEngine((), ["", "b1", "b2"])
 
 def test_a_block_that_waits_is_left_when_the_containers_have_ended(monkeypatch):
     engines = Engines(WHOLE, EngineGone("no answer"), TestbedError("not yet"), FakeEngine(ALL))
-    monkeypatch.setattr(guard, "Engine", engines)
+    monkeypatch.setattr(liveness, "Engine", engines)
     put_back, begun = [], time.monotonic()
     with pytest.raises(NotWhole, match="testbed one is not whole: all its containers ended by"):  # noqa: SIM117
         with guarded(state(), look_s=0.02):
@@ -49,7 +48,7 @@ def test_a_block_that_waits_is_left_when_the_containers_have_ended(monkeypatch):
 
 
 def test_a_block_whose_testbed_runs_is_left_alone_and_the_signal_is_as_before(monkeypatch):
-    monkeypatch.setattr(guard, "Engine", Engines(WHOLE))
+    monkeypatch.setattr(liveness, "Engine", Engines(WHOLE))
     before = signal.getsignal(signal.SIGUSR2)
     with guarded(state(), look_s=0.01):
         time.sleep(0.1)
@@ -58,7 +57,7 @@ def test_a_block_whose_testbed_runs_is_left_alone_and_the_signal_is_as_before(mo
 
 
 def test_on_another_thread_nothing_is_interrupted(monkeypatch):
-    monkeypatch.setattr(guard, "Engine", Engines(FakeEngine(ALL)))
+    monkeypatch.setattr(liveness, "Engine", Engines(FakeEngine(ALL)))
     done = []
 
     def work():

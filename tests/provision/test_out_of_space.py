@@ -8,7 +8,7 @@ import docker.errors
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.provision import remove as removal
+from testbed.provision import resources as removal
 from testbed.provision import state as states
 from testbed.provision import testbed as facade
 from testbed.provision.containers import Engine

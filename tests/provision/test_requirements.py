@@ -3,9 +3,9 @@
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.provision import requirements
-from testbed.provision.describe import describe
-from testbed.provision.requirements import MachineLacks, Need, asked_for, require
+from testbed.provision import machine
+from testbed.provision.machine import MachineLacks, Need, asked_for, require_machine
+from testbed.provision.plan import describe
 from testbed.provision.testbed import Testbed
 from testbed.topology import loads
 from testbed.topology.find import READY, load
@@ -34,13 +34,15 @@ def test_ready_topologies_ask_for_nothing_special():
 
 
 def test_a_machine_that_can_is_not_refused_and_asked_only_what_is_needed():
-    require(loads(FAR), dict.fromkeys(Need, lambda: ""))
-    require(load(READY / "two-brokers.yaml"), {})
+    require_machine(loads(FAR), dict.fromkeys(Need, lambda: ""))
+    require_machine(load(READY / "two-brokers.yaml"), {})
 
 
 def test_all_that_is_missing_is_told_at_once():
     with pytest.raises(MachineLacks) as refused:
-        require(loads(FAR), {Need.NETEM: lambda: "no netem", Need.DISK: lambda: "", Need.BANDWIDTH: lambda: "too old"})
+        require_machine(
+            loads(FAR), {Need.NETEM: lambda: "no netem", Need.DISK: lambda: "", Need.BANDWIDTH: lambda: "too old"}
+        )
     assert str(refused.value).split("\n") == [
         "far cannot be brought up on this machine:",
         "  delay, jitter and loss cannot be had here, asked for by b1 (data0), rack right (uplink): no netem",
@@ -53,8 +55,8 @@ def test_nothing_is_made_when_something_is_missing(monkeypatch):
         def __getattr__(self, name):
             raise AssertionError(f"the engine was asked to {name}")
 
-    monkeypatch.setattr(requirements, "try_kind", lambda kind: "Specified qdisc kind is unknown")
-    monkeypatch.setattr(requirements, "no_disk", lambda: "")
+    monkeypatch.setattr(machine, "try_kind", lambda kind: "Specified qdisc kind is unknown")
+    monkeypatch.setattr(machine, "no_disk", lambda: "")
     with pytest.raises(
         TestbedError, match="the kernel has no netem .Specified qdisc kind is unknown.; `modprobe sch_netem`"
     ):
@@ -62,26 +64,26 @@ def test_nothing_is_made_when_something_is_missing(monkeypatch):
 
 
 def test_control_groups_of_version_1_do_not_hold_what_kafka_writes(monkeypatch, tmp_path):
-    monkeypatch.setattr(requirements, "CONTROLLERS", tmp_path / "cgroup.controllers")
-    assert "version 1" in requirements.no_bandwidth()
+    monkeypatch.setattr(machine, "CONTROLLERS", tmp_path / "cgroup.controllers")
+    assert "version 1" in machine.no_bandwidth()
     (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
-    assert "no io controller" in requirements.no_bandwidth()
+    assert "no io controller" in machine.no_bandwidth()
     (tmp_path / "cgroup.controllers").write_text("cpu io memory\n")
-    assert requirements.no_bandwidth() == ""
+    assert machine.no_bandwidth() == ""
 
 
 def test_a_kernel_without_loop_devices_or_ext4(monkeypatch, tmp_path):
-    monkeypatch.setattr(requirements.shutil, "which", lambda program, path: None if program == "debugfs" else "/x")
-    assert requirements.no_disk() == "debugfs not installed; `apt-get install e2fsprogs util-linux`"
-    monkeypatch.setattr(requirements.shutil, "which", lambda program, path: "/x")
-    monkeypatch.setattr(requirements, "LOOP_CONTROL", tmp_path / "loop-control")
-    assert "`modprobe loop`" in requirements.no_disk()
+    monkeypatch.setattr(machine.shutil, "which", lambda program, path: None if program == "debugfs" else "/x")
+    assert machine.no_disk() == "debugfs not installed; `apt-get install e2fsprogs util-linux`"
+    monkeypatch.setattr(machine.shutil, "which", lambda program, path: "/x")
+    monkeypatch.setattr(machine, "LOOP_CONTROL", tmp_path / "loop-control")
+    assert "`modprobe loop`" in machine.no_disk()
     (tmp_path / "loop-control").touch()
-    monkeypatch.setattr(requirements, "FILE_SYSTEMS", tmp_path / "filesystems")
+    monkeypatch.setattr(machine, "FILE_SYSTEMS", tmp_path / "filesystems")
     (tmp_path / "filesystems").write_text("nodev tmpfs\n\txfs\n")
-    assert "`modprobe ext4`" in requirements.no_disk()
+    assert "`modprobe ext4`" in machine.no_disk()
     (tmp_path / "filesystems").write_text("nodev tmpfs\n\text4\n")
-    assert requirements.no_disk() == ""
+    assert machine.no_disk() == ""
 
 
 def test_plan_shows_uplinks_disks_and_what_is_asked_of_the_machine():

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from testbed.provision.shared_store import BUCKETS, NotAsDeclared, compared, empty_buckets, require_buckets
+from testbed.provision.serving import BUCKETS, NotAsDeclared, compared, empty_buckets, require_buckets
 
 GIVEN = {
     "elasticstream.enable": "true",

@@ -8,7 +8,7 @@ import pytest
 from testbed.errors import TestbedError, UsageError
 from testbed.owner import Owner
 from testbed.provision import state as states
-from testbed.provision.keys import KeyPair
+from testbed.provision.state import KeyPair
 from tests.provision.states import make
 
 

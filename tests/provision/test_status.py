@@ -5,7 +5,7 @@ from testbed.faults.parse import parse_fault
 from testbed.network.addresses import AddressPlan
 from testbed.network.apply import BrokenLink, LinkEnd
 from testbed.owner import Owner
-from testbed.provision.status import Seen, describe, remarks, rows
+from testbed.provision.status import ClusterObservation, describe, remarks, rows
 from testbed.topology import loads
 from tests.provision.states import make
 
@@ -32,7 +32,7 @@ WELL = {"kafka": {"b1": 17, "load": None}, "unfenced": frozenset({1})}
 
 
 def seen(**other):
-    return describe(FakeTestbed(), Seen(**{**WELL, **other}))
+    return describe(FakeTestbed(), ClusterObservation(**{**WELL, **other}))
 
 
 def test_all_nics_and_uplinks_are_told():
@@ -59,7 +59,7 @@ def test_all_nics_and_uplinks_are_told():
 
 
 def entry(number, owner):
-    return FaultEntry(number, parse_fault("nic-down host=b1"), owner, "now")
+    return FaultEntry(number, parse_fault("nic-down host=b1"), owner, "now").document()
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_the_servers_of_an_object_store_are_told(monkeypatch):
     testbed.name, testbed.topology, testbed.state, testbed.bootstrap = "one", STORED, make(), ()
     testbed.plan = AddressPlan(0, ("b1", "s1", "s2"))
     processes = {"b1": 17, "s1": 18, "s2": 19}
-    well = describe(testbed, Seen(processes, {"s1": "", "s2": ""}, unfenced=frozenset({1})))
+    well = describe(testbed, ClusterObservation(processes, {"s1": "", "s2": ""}, unfenced=frozenset({1})))
     assert well["ok"] and remarks(well) == []
     assert [row[4:] for row in rows(well)] == [
         ("4.3.1", "yes", "unfenced"),
@@ -119,7 +119,9 @@ def test_the_servers_of_an_object_store_are_told(monkeypatch):
         ("-", "yes", "ready"),
     ]
     processes["s1"] = None
-    ill = describe(testbed, Seen(processes, {"s1": "connection refused", "s2": ""}, unfenced=frozenset({1})))
+    ill = describe(
+        testbed, ClusterObservation(processes, {"s1": "connection refused", "s2": ""}, unfenced=frozenset({1}))
+    )
     assert not ill["ok"]
     assert rows(ill)[1][4:] == ("-", "no", "not ready")
     assert remarks(ill) == ["the object store's server on s1 is not ready: connection refused"]

@@ -7,7 +7,7 @@ import pytest
 from testbed.errors import TestbedError, UsageError
 from testbed.kafka.health import Health
 from testbed.kafka.types import TopicPartition
-from testbed.kafka.upgrade import _check, _wanted, cannot_join, next_host, quorum_without
+from testbed.provision.upgrade import _check, _wanted, cannot_join, next_host, quorum_without
 from testbed.topology import load_document
 
 FEATURES = {"3.9.2": {"metadata.version": 21}, "4.3.1": {"metadata.version": 30, "share.version": 1}}

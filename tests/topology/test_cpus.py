@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from testbed.provision.describe import describe
-from testbed.provision.requirements import MachineLacks, require
+from testbed.provision.machine import MachineLacks, require_machine
+from testbed.provision.plan import describe
 from testbed.topology import TopologyError, load_document, loads
 
 TEXT = """
@@ -55,6 +55,6 @@ def test_in_python_it_is_refused_alike():
 def test_more_than_the_machine_has_is_refused_before_anything_is_made(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     with pytest.raises(MachineLacks, match="2 CPUs cannot be had here, asked for by b1: this machine has 1$"):
-        require(loads(TEXT))
+        require_machine(loads(TEXT))
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    require(loads(TEXT))
+    require_machine(loads(TEXT))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.provision.requirements import MachineLacks, Need, require
+from testbed.provision.machine import MachineLacks, Need, require_machine
 from testbed.topology import AutomqSource, Disk, NicUse, RemoteStorage, TopologyError, loads
 from testbed.topology.file_form import (
     AutomqForm,
@@ -77,7 +77,7 @@ def test_its_refusal_looks_like_this() -> None:
         "the kernel has no netem (Specified qdisc kind is unknown); `modprobe sch_netem` loads it where it was built"
     )
     with pytest.raises(MachineLacks) as refused:
-        require(loads(text), {Need.NETEM: lambda: without})
+        require_machine(loads(text), {Need.NETEM: lambda: without})
     assert told == f"{refused.value}\n"
 
 

@@ -12,9 +12,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.provision.collect import known_here
     from testbed.provision.containers import Engine
-    from testbed.provision.remove import remove
+    from testbed.provision.resources import known_here, remove
     from testbed.provision.state import check_name, lock
 
     if bool(args.name) == args.all:

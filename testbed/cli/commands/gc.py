@@ -14,8 +14,8 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.experiments.commits import collect_half_runs
     from testbed.experiments.reports import reports_dir
     from testbed.faults.faults import collect_faults
-    from testbed.provision.collect import collect_garbage, finish_restarts
     from testbed.provision.containers import Engine
+    from testbed.provision.resources import collect_garbage, finish_restarts
     from testbed.provision.testbed import Testbed
     from testbed.throttle.recovery import collect_throttles
 

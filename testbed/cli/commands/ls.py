@@ -11,8 +11,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from testbed.cli.show import document, table
-    from testbed.provision.collect import overview
     from testbed.provision.containers import Engine
+    from testbed.provision.resources import overview
 
     rows = overview(Engine())
     if args.json:

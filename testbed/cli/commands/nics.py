@@ -22,7 +22,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.units import format_bit_rate, format_byte_rate
 
     testbed = Testbed.attach(args.name)
-    rates = [*testbed.measure_nics(), *testbed.measure_uplinks()]
+    rates = [*testbed.nics(), *testbed.uplinks()]
     if args.json:
         print(document([{**asdict(rate), "as_declared": rate.as_declared} for rate in rates]))
     else:

@@ -12,10 +12,17 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from testbed.cli.show import document, table
+    from testbed.errors import TestbedError
+    from testbed.faults import Faults
     from testbed.provision.status import rates_in_words, remarks, rows, status
     from testbed.provision.testbed import Testbed
 
-    found = status(Testbed.attach(args.name, whole=False))
+    testbed = Testbed.attach(args.name, whole=False)
+    try:
+        faults, problems = [entry.document() for entry in Faults(testbed).list()], []
+    except TestbedError as error:
+        faults, problems = [], [str(error)]
+    found = status(testbed, faults, problems)
     if args.json:
         print(document(found))
     else:

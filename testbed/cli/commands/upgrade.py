@@ -17,8 +17,8 @@ def _run(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from testbed.cli.show import Steps, document, table
-    from testbed.kafka.upgrade import rolling_upgrade
     from testbed.provision.testbed import Testbed
+    from testbed.provision.upgrade import rolling_upgrade
 
     testbed = Testbed.attach(args.name)
     hosts = None if args.hosts is None else [host for host in args.hosts.split(",") if host]

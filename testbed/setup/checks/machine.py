@@ -5,10 +5,10 @@ Each kernel feature is tried in a network namespace of its own.
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
+from testbed.network.kernel import try_kind
 from testbed.paths import cache_dir
 from testbed.setup.check import Check, CheckFinding
 from testbed.setup.debian import has_apt, os_release, which
@@ -117,18 +117,6 @@ def _existing(folder: Path) -> Path:
     return folder
 
 
-PAIR = "ip link add t0 type veth peer name t1"
-TRIALS = {
-    "veth": PAIR,
-    "bridge": "ip link add t2 type bridge",
-    "htb": f"{PAIR} && tc qdisc add dev t0 root handle 1: htb default 10"
-    " && tc class add dev t0 parent 1: classid 1:10 htb rate 100mbit burst 16k",
-    "bfifo": f"{PAIR} && tc qdisc add dev t0 root bfifo limit 64k",
-    "netem": f"{PAIR} && tc qdisc add dev t0 root netem delay 1ms",
-}
-TIMEOUT_S = 10.0
-
-
 class _KernelCheck(Check):
     kinds: tuple[str, ...]
     consequence: str
@@ -165,25 +153,6 @@ class KernelDelay(_KernelCheck):
     kinds = ("netem",)
     consequence = "delay and loss cannot be declared on this machine; rates can"
     required = False
-
-
-def try_kind(kind: str) -> str:
-    """Why the kernel refuses this kind; "" when it does not."""
-    try:
-        done = subprocess.run(
-            ["unshare", "--net", "sh", "-c", TRIALS[kind]],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-            env={"PATH": "/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin", "LC_ALL": "C"},
-        )
-    except subprocess.TimeoutExpired:
-        return f"no answer in {TIMEOUT_S:.0f} s"
-    if done.returncode == 0:
-        return ""
-    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return lines[0].removeprefix("Error: ").rstrip(".") if lines else f"exit code {done.returncode}"
 
 
 def _module(kind: str) -> str:

@@ -29,7 +29,7 @@ _INTERVAL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NodeUpgrade:
     """One node's upgrade. `seconds` from its stop until the cluster was whole again."""
 
     host: str
@@ -39,10 +39,10 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Upgraded:
+class UpgradeResult:
     """What was done: the nodes in their order, and the cluster's finalized features afterwards."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[NodeUpgrade, ...]
     features: Mapping[str, int]
 
 
@@ -54,7 +54,7 @@ def rolling_upgrade(
     *,
     progress: Callable[[str], None] = lambda _text: None,
     timeout_s: float = WHOLE_TIMEOUT_S,
-) -> Upgraded:
+) -> UpgradeResult:
     """Bring `hosts` (None: all that run Kafka) to the Kafka that `to` names, one after the other.
 
     Brokers first, then controllers, the active one last. Each node is shut down in a controlled way, started with the
@@ -94,7 +94,7 @@ def rolling_upgrade(
             finalize_features(testbed.bootstrap, target.features)
             progress(f"features finalized: {_told(target.features)}")
         with testbed.admin() as admin:
-            return Upgraded(tuple(steps), admin.features())
+            return UpgradeResult(tuple(steps), admin.features())
 
 
 def next_host(waiting: Sequence[Host], active_controller: int | None) -> Host:
@@ -189,7 +189,7 @@ def _start(testbed: Testbed, host: Host, target: KafkaSoftware) -> None:
     testbed.node(host.name).start()
 
 
-def _upgrade(testbed: Testbed, host: Host, target: KafkaSoftware, timeout_s: float) -> Step:
+def _upgrade(testbed: Testbed, host: Host, target: KafkaSoftware, timeout_s: float) -> NodeUpgrade:
     begun = time.monotonic()
     before = testbed.state.kafka[host.name]
     testbed.node(host.name).stop(timeout_s=STOP_TIMEOUT_S)
@@ -204,7 +204,7 @@ def _upgrade(testbed: Testbed, host: Host, target: KafkaSoftware, timeout_s: flo
             f"{testbed.node(host.name).log_tail()}\n`testbed upgrade {testbed.name} --to {before} --hosts {host.name}` "
             "starts it with what it had before"
         ) from error
-    return Step(host.name, before, target.version, time.monotonic() - begun)
+    return NodeUpgrade(host.name, before, target.version, time.monotonic() - begun)
 
 
 def _wait_whole(testbed: Testbed, timeout_s: float, when: str, *, back: Host | None = None, beyond: int = -1) -> Health:

@@ -1,16 +1,20 @@
-"""What became of a testbed whose containers do not run any more, in words.
+"""Whether the containers of a testbed still run, and a block that ends when they do not.
 
-The engine ends all containers when it is stopped, unless it was told to keep them (live-restore); so does the machine.
-A testbed does not survive that: its network is made in the namespaces of its containers, and goes with them.
+The engine ends all containers when it is stopped, unless it was configured to keep them (live-restore); so does the
+machine. A testbed does not survive that: its network is made in the namespaces of its containers, and goes with them.
 """
 
+import signal
+import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
+from types import FrameType
+from typing import NoReturn
 
 from testbed.errors import TestbedError
 from testbed.owner import Owner
-from testbed.provision.containers import Ended, Engine
+from testbed.provision.containers import EndedContainer, Engine
 from testbed.provision.state import TestbedState
 
 AT_ONCE = timedelta(seconds=60)
@@ -37,11 +41,11 @@ def why_not_whole(engine: Engine, state: TestbedState) -> str:
     missing = [host for host in ("", *_hosts(state)) if host not in running]
     if not missing:
         return ""
-    ended = _ended(engine, state)
+    ended = _ended_containers(engine, state)
     return in_words(missing, ended, len(running) + len(ended), Owner.parse(state.owner))
 
 
-def in_words(missing: Collection[str], ended: Sequence[Ended], ran: int, owner: Owner | None) -> str:
+def in_words(missing: Collection[str], ended: Sequence[EndedContainer], ran: int, owner: Owner | None) -> str:
     """The same, of what was found: `ran` is how many containers have been started, `owner` knows the machine's boot."""
     gone = [host or FABRIC for host in missing if host not in {each.host for each in ended}]
     words = [f"{', '.join(gone)} {'has' if len(gone) == 1 else 'have'} no running container"] if gone else []
@@ -71,7 +75,7 @@ def explained(engine: Engine, state: TestbedState, remedy: str = "") -> Iterator
         raise
     except TestbedError as error:
         engine.wait_answering()
-        ended = _ended(engine, state)
+        ended = _ended_containers(engine, state)
         if not ended:
             raise
         running = sum(each.running for each in engine.containers(state.name))
@@ -79,10 +83,83 @@ def explained(engine: Engine, state: TestbedState, remedy: str = "") -> Iterator
         raise NotWhole(state, why, remedy=remedy, seen_as=str(error)) from error
 
 
-def _ended(engine: Engine, state: TestbedState) -> list[Ended]:
+def _ended_containers(engine: Engine, state: TestbedState) -> list[EndedContainer]:
     found = (engine.ended(each.id, each.host) for each in engine.containers(state.name) if not each.running)
     return [each for each in found if each is not None]
 
 
 def _hosts(state: TestbedState) -> list[str]:
     return [str(host) for host in state.topology["hosts"]]
+
+
+LOOK_S = 2.0
+_SIGNAL = signal.SIGUSR2
+
+
+class _EndedError(BaseException):
+    """Unwinds the block as Ctrl-C would: nothing on the way takes it for an error that can be waited out."""
+
+
+@contextmanager
+def guarded(state: TestbedState, *, look_s: float = LOOK_S) -> Iterator[None]:
+    """Within the block, look every `look_s` whether all containers of a testbed still run.
+
+    When one does not, the block is left, what is to be put back on the way is put back as far as that is possible, and
+    `NotWhole` is raised. Only the main thread can be interrupted: on another one nothing is looked at.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    watcher = _Watcher(state, look_s)
+    before = signal.signal(_SIGNAL, _interrupt)
+    watcher.start()
+    try:
+        try:
+            yield
+        finally:
+            watcher.stop()
+    except _EndedError:
+        raise NotWhole(state, watcher.found) from None
+    finally:
+        watcher.join()
+        signal.signal(_SIGNAL, before)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise _EndedError
+
+
+class _Watcher(threading.Thread):
+    """Interrupts the thread that made it, once, unless it was stopped before."""
+
+    def __init__(self, state: TestbedState, look_s: float) -> None:
+        super().__init__(name="guard", daemon=True)
+        self.found = ""
+        self._state, self._look_s = state, look_s
+        self._whom = threading.get_ident()
+        self._stopped = threading.Event()
+        self._either = threading.Lock()
+        """Stopped or interrupting, not both: a signal that comes late would interrupt somebody else."""
+
+    def stop(self) -> None:
+        """From now on nothing is interrupted."""
+        with self._either:
+            self._stopped.set()
+
+    def run(self) -> None:
+        """Look until something has ended."""
+        while not self._stopped.wait(self._look_s):
+            self.found = self._look()
+            if self.found:
+                with self._either:
+                    if not self._stopped.is_set():
+                        signal.pthread_kill(self._whom, _SIGNAL)
+                return
+
+    def _look(self) -> str:
+        try:
+            # A connection of its own: one is not for two threads.
+            with closing(Engine()) as engine:
+                return why_not_whole(engine, self._state)
+        except TestbedError:
+            return ""  # the engine is just being restarted: what it has ended it tells when it is back

@@ -1,0 +1,243 @@
+"""What the machine gives to hosts: CPUs and disks of their own, and whether it has what a topology asks for.
+
+A disk is a sparse file with ext4 on a loop device, given to the engine as a labelled volume. The file lies in the
+testbed's state folder. So a loop device is found by the file behind it, and what a crash left is found as long as
+that folder is there; `remove` deletes the folder last.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.network.kernel import try_kind
+from testbed.provision import state as states
+from testbed.provision.containers import Engine, Labels
+from testbed.topology.host import Host
+from testbed.topology.links import Disk, Link
+from testbed.topology.model import Topology
+from testbed.wait import wait_for
+
+LOOP_CONTROL = Path("/dev/loop-control")
+FILE_SYSTEMS = Path("/proc/filesystems")
+CONTROLLERS = Path("/sys/fs/cgroup/cgroup.controllers")
+"""Exists only where the control groups are of version 2."""
+DISK_PROGRAMS = ("mkfs.ext4", "debugfs", "losetup")
+
+
+class Need(StrEnum):
+    """Something not every machine can do; the value is what it is called in a refusal."""
+
+    NETEM = "delay, jitter and loss"
+    DISK = "a disk of a size"
+    BANDWIDTH = "a disk's bandwidth"
+
+
+class MachineLacks(TestbedError):
+    """The topology asks for something that this machine's kernel or programs cannot do."""
+
+
+def asked_for(topology: Topology) -> dict[Need, tuple[str, ...]]:
+    """What the topology needs, each with who asks for it. Pure."""
+    links: list[tuple[str, Link]] = [(f"{host.name} ({nic.name})", nic) for host in topology.hosts for nic in host.nics]
+    links += [(f"rack {rack} (uplink)", uplink) for rack, uplink in topology.uplinks.items()]
+    disks = [(host.name, host.disk) for host in topology.hosts if host.disk is not None]
+    found = {
+        Need.NETEM: tuple(who for who, link in links if link.tx_impairment or link.rx_impairment),
+        Need.DISK: tuple(who for who, _disk in disks),
+        Need.BANDWIDTH: tuple(who for who, disk in disks if disk.bandwidth_bytes_per_s is not None),
+    }
+    return {need: who for need, who in found.items() if who}
+
+
+def no_netem() -> str:
+    """Why frames cannot be delayed or lost here; empty when they can."""
+    said = try_kind("netem")
+    return f"the kernel has no netem ({said}); `modprobe sch_netem` loads it where it was built" if said else ""
+
+
+def no_disk() -> str:
+    """Why no file system of its own can be made here; empty when it can."""
+    lacking = [
+        program for program in DISK_PROGRAMS if shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin") is None
+    ]
+    if lacking:
+        return f"{' and '.join(lacking)} not installed; `apt-get install e2fsprogs util-linux`"
+    if not LOOP_CONTROL.exists():
+        return f"the kernel has no loop devices ({LOOP_CONTROL} is not there); `modprobe loop` loads them"
+    if "ext4" not in FILE_SYSTEMS.read_text(encoding="ascii").split():
+        return "the kernel has no ext4; `modprobe ext4` loads it"
+    return ""
+
+
+def no_bandwidth() -> str:
+    """Why a disk cannot be slowed down here; empty when it can."""
+    if not CONTROLLERS.exists():
+        return (
+            "its control groups are of version 1, under which a limit does not hold what is written through the page "
+            "cache, as Kafka writes; version 2 is needed (systemd.unified_cgroup_hierarchy=1)"
+        )
+    if "io" not in CONTROLLERS.read_text(encoding="ascii").split():
+        return "the kernel has no io controller among its control groups (CONFIG_BLK_DEV_THROTTLING)"
+    return ""
+
+
+MACHINE_PROBES: Mapping[Need, Callable[[], str]] = {
+    Need.NETEM: no_netem,
+    Need.DISK: no_disk,
+    Need.BANDWIDTH: no_bandwidth,
+}
+
+
+def require_machine(topology: Topology, probes: Mapping[Need, Callable[[], str]] = MACHINE_PROBES) -> None:
+    """Raises `MachineLacks`, naming everything that is missing and who asks for it."""
+    there = os.cpu_count() or 1
+    refused = [
+        f"{host.cpus:g} CPUs cannot be had here, asked for by {host.name}: this machine has {there}"
+        for host in topology.hosts
+        if host.cpus is not None and host.cpus > there
+    ]
+    refused += [
+        f"{need.value} cannot be had here, asked for by {', '.join(who)}: {why}"
+        for need, who in asked_for(topology).items()
+        if (why := probes[need]())
+    ]
+    if refused:
+        raise MachineLacks(f"{topology.name} cannot be brought up on this machine:\n  " + "\n  ".join(refused))
+
+
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+def cpu_limit(pid: int) -> float | None:
+    """The limit that the kernel has for a process of the machine; None: there is none. Raises `TestbedError`."""
+    return read_cpu_limit(Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8"), CGROUPS)
+
+
+def require_cpus(hosts: Iterable[Host], pids: Mapping[str, int]) -> None:
+    """Raises `TestbedError` when the kernel does not hold a host to the CPUs that the topology gives it."""
+    for host in hosts:
+        if host.cpus is not None and (found := cpu_limit(pids[host.name])) != host.cpus:
+            raise TestbedError(f"{host.name}: {host.cpus:g} CPUs are declared, the kernel has {found or 'no limit'}")
+
+
+@contextmanager
+def without_cpu_limits(engine: Engine, testbed: str, hosts: Iterable[Host]) -> Iterator[None]:
+    """For the block, hosts whose CPUs the topology limits have all of the machine's; then as many as just before."""
+    names = {host.name for host in hosts if host.cpus is not None}
+    containers = [found.id for found in engine.containers(testbed) if found.host in names] if names else []
+    # A fault may leave them fewer than the topology does.
+    before = {container: cpu_limit(engine.pid(container)) for container in containers}
+    try:
+        for container in before:
+            engine.limit_cpus(container, None)
+        yield
+    finally:
+        for container, cpus in before.items():
+            engine.limit_cpus(container, cpus)
+
+
+def read_cpu_limit(cgroup: str, root: Path) -> float | None:
+    """The limit of the cgroup that a `/proc/PID/cgroup` names, in CPUs: of version 1 or 2."""
+    for line in cgroup.splitlines():
+        _, controllers, path = line.split(":", maxsplit=2)
+        folder = path.lstrip("/")
+        if "cpu" in controllers.split(","):
+            quota = (root / "cpu" / folder / "cpu.cfs_quota_us").read_text().strip()
+            period = (root / "cpu" / folder / "cpu.cfs_period_us").read_text().strip()
+            return None if int(quota) < 0 else int(quota) / int(period)
+    for line in cgroup.splitlines():
+        _, controllers, path = line.split(":", maxsplit=2)
+        if not controllers:
+            quota, period = (root / path.lstrip("/") / "cpu.max").read_text().split()
+            return None if quota == "max" else int(quota) / int(period)
+    raise TestbedError(f"no cgroup limits the CPUs of this process: {cgroup!r}")
+
+
+BLOCK_DEVICES = Path("/sys/block")
+BYTES_PER_INODE = 65536
+"""Kafka's files are few and large; a small table is written at once and not in the background, while a run measures."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskMount:
+    """A disk that was made: the engine's name of the volume, the device, and its bandwidth (None: unbounded)."""
+
+    volume: str
+    device: str
+    bandwidth_bytes_per_s: int | None
+
+
+def disk_file(testbed: str, host: str) -> Path:
+    """The file that holds a host's disk."""
+    return states.folder(testbed).resolve() / "disks" / f"{host}.img"
+
+
+def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMount:
+    """A fresh file system of `disk.size_bytes`, as a volume of the engine. Raises `TestbedError`."""
+    file = disk_file(labels.name, host)
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with file.open("wb") as stream:
+        stream.truncate(disk.size_bytes)
+    extended = "lazy_itable_init=0,lazy_journal_init=0,nodiscard"
+    _run(["mkfs.ext4", "-q", "-F", "-m", "0", "-i", str(BYTES_PER_INODE), "-E", extended, str(file)])
+    # Kafka takes every folder among its logs for a partition's.
+    _run(["debugfs", "-w", "-R", "rmdir lost+found", str(file)])
+    device = _run(["losetup", "--find", "--show", str(file)]).strip()
+    volume = f"testbed-{labels.name}-{host}"
+    engine.create_volume(volume, {"type": "ext4", "device": device, "o": "noatime"}, labels.of("disk", host))
+    return DiskMount(volume, device, disk.bandwidth_bytes_per_s)
+
+
+def attached_devices(testbed: str, block_devices: Path = BLOCK_DEVICES) -> dict[str, str]:
+    """Loop devices with a file of this testbed behind them: device → file."""
+    folder = str(disk_file(testbed, "x").parent) + "/"
+    found = {}
+    for path in sorted(block_devices.glob("loop*/loop/backing_file")):
+        try:
+            file = path.read_text(encoding="utf-8").strip()
+        except OSError:
+            continue  # it was detached a moment ago
+        if file.startswith(folder):
+            found[f"/dev/{path.parts[-3]}"] = file
+    return found
+
+
+def remove_disks(engine: Engine, testbed: str) -> list[str]:
+    """Remove every volume and detach every loop device of a testbed whose containers are gone; says which."""
+    removed = []
+    for volume in engine.volumes(testbed):
+        engine.remove_volume(volume)
+        removed.append(f"volume {volume}")
+    devices = attached_devices(testbed)
+    for device in devices:
+        _run(["losetup", "--detach", device])
+        removed.append(device)
+    if devices:
+        # A device that is still mounted somewhere is detached only when that ends.
+        wait_for(
+            lambda: attached_devices(testbed),
+            lambda left: not left,
+            timeout_s=10.0,
+            interval_s=0.05,
+            what=f"the loop devices of testbed {testbed} to be detached",
+        )
+    return removed
+
+
+def _run(command: Sequence[str]) -> str:
+    path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=60, check=False, env={"PATH": path, "LC_ALL": "C"}
+        )
+    except FileNotFoundError as error:
+        raise TestbedError(f"{command[0]} is not installed: a disk needs e2fsprogs and util-linux") from error
+    if done.returncode != 0:
+        raise TestbedError(f"`{' '.join(command)}` ended with status {done.returncode}: {done.stderr.strip()[-500:]}")
+    return done.stdout

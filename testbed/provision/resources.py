@@ -1,0 +1,283 @@
+"""What testbeds hold of the engine and the kernel: taken, listed, judged as garbage, and removed.
+
+Labels, owners and state decide together. A testbed is removed by what carries its label, not by what a file says of
+it.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+from typing import TYPE_CHECKING
+
+from testbed.errors import TestbedError
+from testbed.network.addresses import AddressPlan, free_slot
+from testbed.network.apply import devices_with_alias, machine_networks
+from testbed.network.fabric import driver_device
+from testbed.owner import Owner
+from testbed.paths import state_dir, throttle_journals
+from testbed.provision import state as states
+from testbed.provision.containers import (
+    NAME,
+    OWNER,
+    SLOT,
+    STATE,
+    Engine,
+    EngineGone,
+    HostContainer,
+    Labels,
+    NetworkTaken,
+)
+from testbed.provision.machine import remove_disks
+from testbed.provision.plan import fabric_spec, management_network
+from testbed.provision.state import TestbedState
+from testbed.wait import wait_for
+
+if TYPE_CHECKING:
+    from testbed.provision.testbed import Testbed
+
+
+def allocate(engine: Engine, name: str, image: str) -> Labels:
+    """Make the management network and the fabric's container, which hold the slot from then on."""
+    with states.lock(".slots", wait=True):
+        taken = {
+            int(labels[SLOT])
+            for labels in (
+                *(found.labels for found in engine.containers()),
+                *(labels for _id, labels in engine.networks()),
+            )
+            if labels.get(SLOT, "").isdigit()
+        }
+        used = [IPv4Network(network, strict=False) for network in machine_networks()]
+        while True:
+            try:
+                slot = free_slot(taken, used)
+            except LookupError as error:
+                raise TestbedError(str(error)) from error
+            labels = Labels(name, slot, Owner.this_process(), str(state_dir()))
+            try:
+                engine.create_network(
+                    management_network(labels), AddressPlan(slot, ()).management, labels.of("management")
+                )
+            except NetworkTaken:
+                taken.add(slot)
+                continue
+            engine.create(fabric_spec(image, labels))
+            return labels
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSummary:
+    """One line of `testbed ls`."""
+
+    name: str
+    status: str
+    hosts: int
+    created: str
+
+
+def _labelled(engine: Engine) -> dict[str, list[Mapping[str, str]]]:
+    """Testbed → the labels of each of its resources, containers and networks alike."""
+    found: dict[str, list[Mapping[str, str]]] = {}
+    for labels in (
+        *(container.labels for container in engine.containers()),
+        *(labels for _id, labels in engine.networks()),
+    ):
+        found.setdefault(labels[NAME], []).append(labels)
+    return found
+
+
+def _elsewhere(resources: list[Mapping[str, str]]) -> bool:
+    """Whether another state folder (another user's, a test's) answers for these."""
+    return any(labels.get(STATE) != str(state_dir()) for labels in resources)
+
+
+def known_here(engine: Engine) -> list[str]:
+    """Every testbed this state folder answers for: with state, with resources, or both."""
+    labelled = _labelled(engine)
+    return sorted({*states.names(), *(name for name, found in labelled.items() if not _elsewhere(found))})
+
+
+def garbage(engine: Engine) -> dict[str, str]:
+    """Testbed → why it is garbage. Never one that is up to stay, being made right now, or somebody else's."""
+    labelled = _labelled(engine)
+    ran: dict[str, bool] = {}
+    """Whether any of its containers still runs."""
+    for container in engine.containers():
+        ran[container.labels[NAME]] = ran.get(container.labels[NAME], False) or container.running
+    found: dict[str, str] = {}
+    for name in known_here(engine):
+        try:
+            state = states.load(name)
+        except TestbedError:
+            found[name] = "its state is damaged"
+            continue
+        owners = {labels.get(OWNER, "") for labels in labelled.get(name, [])}
+        if state is not None:
+            owners.add(state.owner)
+        alive = any(owner.alive() for owner in map(Owner.parse, owners) if owner is not None)
+        if alive:
+            continue
+        if state is None:
+            found[name] = "the command that was making it is dead"
+        elif state.status != "up":
+            found[name] = "its `up` was interrupted"
+        elif state.ephemeral:
+            found[name] = "the run it was made for is dead"
+        elif name not in ran:
+            found[name] = "its containers are gone"
+        elif not ran[name]:
+            found[name] = "all its containers have ended"
+    return found
+
+
+def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
+    """Remove every testbed that is garbage; a line for each."""
+    for name, why in garbage(engine).items():
+        if dry_run:
+            yield f"{name}: would be removed, {why}"
+            continue
+        with states.lock(name, wait=True):
+            removed = remove(engine, name)
+        yield f"{name}: {why}; removed {', '.join(removed)}"
+
+
+def finish_restarts(attach: Callable[[str], "Testbed"], *, dry_run: bool) -> Iterator[str]:
+    """Start Kafka where a command that was restarting it has died; a line for each."""
+    for name in states.names():
+        try:
+            state = states.load(name)
+        except TestbedError:
+            continue  # damaged: it is garbage
+        owner = Owner.parse(state.restarting) if state else None
+        if state is None or state.status != "up" or owner is None or owner.alive():
+            continue
+        if not dry_run:
+            testbed = attach(name)
+            try:
+                testbed.reconfigure(state.overlay)
+            finally:
+                testbed.close()
+        yield f"{name}: Kafka {'would be ' if dry_run else ''}restarted, which a command was doing that is dead"
+
+
+def overview(engine: Engine) -> list[ResourceSummary]:
+    """All testbeds on the engine and in the state folder."""
+    containers = engine.containers()
+    dead = garbage(engine)
+    labelled = _labelled(engine)
+    rows = []
+    for name in sorted({*labelled, *states.names()}):
+        mine = [found for found in containers if found.labels.get(NAME) == name]
+        hosts = [found for found in mine if found.host]
+        try:
+            state = states.load(name)
+        except TestbedError:
+            state = None
+        if name in dead:
+            status = f"garbage: {dead[name]}"
+        elif name in labelled and _elsewhere(labelled[name]):
+            status = f"another state folder's: {labelled[name][0].get(STATE, '?')}"
+        elif state is None or state.status == "creating":
+            status = "being made"
+        else:
+            status = "up" if all(found.running for found in mine) else "not whole"
+        rows.append(ResourceSummary(name, status, len(hosts), state.created if state else ""))
+    return rows
+
+
+SETTLE_S = 1.0
+
+
+def remove(engine: Engine, name: str) -> list[str]:
+    """Remove every container, network, disk, link and file of testbed `name`; says what was removed.
+
+    Removing what is not there is no error, so it can be repeated after a failure. What could not be removed is
+    raised as one `TestbedError` after everything else has gone; the state stays then, for the next try.
+    """
+    engine.wait_answering()
+    try:
+        return _remove(engine, name)
+    except EngineGone:
+        engine.wait_answering()  # it went away in the middle: what it had still done is not known
+        return _remove(engine, name)
+
+
+def _remove(engine: Engine, name: str) -> list[str]:
+    containers = _all_containers(engine, name)
+    with ThreadPoolExecutor(max_workers=16) as pool:
+        removals = [pool.submit(engine.remove_container, found.id) for found in containers]
+    problems = [error for error in (removal.exception() for removal in removals) if error]
+    removed = [f"container {found.host or found.role}" for found in containers]
+    for network, _labels in engine.networks(name):
+        try:
+            engine.remove_network(network)
+            removed.append("management network")
+        except TestbedError as error:
+            problems.append(error)
+    try:
+        removed += remove_disks(engine, name)
+    except TestbedError as error:
+        problems.append(error)
+    for problem in problems:
+        if isinstance(problem, EngineGone):
+            raise problem
+    if problems:
+        raise TestbedError(f"testbed {name} is not wholly removed:\n  " + "\n  ".join(map(str, problems)))
+    device = driver_device(name)
+    # The kernel takes the fabric's links down some 100 ms after its last process.
+    wait_for(
+        lambda: devices_with_alias(f"testbed={name}"),
+        lambda devices: device not in devices,
+        timeout_s=10.0,
+        interval_s=0.05,
+        what=f"the link {device} of testbed {name} to go",
+    )
+    if states.folder(name).exists():
+        state = _state_of(name)
+        if state is not None and _forget_throttles(state.cluster_id):
+            removed.append("the journal of a throttle")
+        states.forget(name)
+        removed.append("state and keys")
+    return removed
+
+
+def _forget_throttles(cluster_id: str) -> bool:
+    """Remove the journals of throttles on a cluster that is gone; return whether there were any.
+
+    A journal says what has to be restored in its cluster. One that cannot be read stays, for `reassign recover`.
+    """
+    removed = False
+    for path in throttle_journals().glob("*.json"):
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(document, dict) and document.get("cluster_id") == cluster_id:
+            path.unlink(missing_ok=True)
+            removed = True
+    return removed
+
+
+def _all_containers(engine: Engine, name: str) -> list[HostContainer]:
+    """Every container of the testbed, also one that the engine is still making for a client that has died."""
+    found = engine.containers(name)
+    state = _state_of(name)
+    if state is not None and state.status == "up":
+        return found
+    # An interrupted `up`: nothing tells when the engine is done with the dead client's last request.
+    seen = {container.id: container for container in found}
+    deadline = time.monotonic() + SETTLE_S
+    while time.monotonic() < deadline:
+        time.sleep(0.1)
+        seen |= {container.id: container for container in engine.containers(name)}
+    return list(seen.values())
+
+
+def _state_of(name: str) -> TestbedState | None:
+    try:
+        return states.load(name)
+    except TestbedError:
+        return None  # damaged: removed all the same
