@@ -11,6 +11,8 @@ from typing import Protocol, TypeVar
 from testbed.errors import TestbedError
 from testbed.wait import wait_for
 
+AGENT_PATH = "/opt/testbed/agent.py"
+"""Where the probes' agent lies on every host."""
 T = TypeVar("T")
 
 

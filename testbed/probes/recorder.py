@@ -10,9 +10,9 @@ from typing import Any
 from results.contract.schema import Event, Sample
 from testbed.errors import TestbedError
 from testbed.hosts import Host, Process
+from testbed.hosts.host import AGENT_PATH
 from testbed.wait import wait_for
 
-AGENT_PATH = "/opt/testbed/agent.py"
 INTERVAL_S = 0.99
 """A little under a second, so that eleven intervals fit into the quota's window of 11 s."""
 

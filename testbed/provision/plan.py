@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.hosts.host import AGENT_PATH
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.node import DATA_DIR, node_files, properties_of, render, server_properties
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import Script, port, wire
 from testbed.objectstore import server
 from testbed.objectstore.server import Credentials
-from testbed.probes.recorder import AGENT_PATH
 from testbed.provision.containers import ContainerSpec, Labels
 from testbed.provision.machine import DiskMount, asked_for
 from testbed.provision.software import KafkaSoftware
