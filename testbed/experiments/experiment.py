@@ -81,7 +81,7 @@ class SuiteScenario:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Parameters and steps; the judgement of the same name is in `results.criteria`."""
+    """Parameters and steps, and the names of the criteria that judge a run."""
 
     name: str
     summary: str
@@ -101,6 +101,8 @@ class Experiment:
     """Raises `UsageError` when the topology cannot host it with these settings."""
     suites: Sequence[SuiteScenario] = ()
     """Its scenarios in suites."""
+    criteria: Sequence[str] = ()
+    """The names of the criteria that judge it, besides those of every run: files of `results/criteria/catalogue`."""
 
     def fits(self, topology: Topology, settings: Mapping[str, Value]) -> None:
         """Raise `UsageError` when a topology cannot host the experiment, `LacksCapability` when its software cannot."""

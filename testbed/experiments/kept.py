@@ -51,6 +51,7 @@ def storage_experiment(
     make: Callable[[Settings], MakeRelocator] = lambda _settings: Relocator,
     profiles: Mapping[str, Mapping[str, str]],
     suites: Sequence[SuiteScenario] = (),
+    criteria: Sequence[str],
 ) -> Experiment:
     """An experiment from its scene; `stage` gets the settings and the brokers' hosts."""
 
@@ -76,5 +77,15 @@ def storage_experiment(
         return run_relocation(context, setup, make(context.settings))
 
     return Experiment(
-        name, summary, topology, tuple(parameters), profiles, overlay, check, run, suits=suits, suites=suites
+        name,
+        summary,
+        topology,
+        tuple(parameters),
+        profiles,
+        overlay,
+        check,
+        run,
+        suits=suits,
+        suites=suites,
+        criteria=criteria,
     )

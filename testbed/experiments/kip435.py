@@ -66,6 +66,7 @@ def whole_scenario(
     stage: Callable[[Settings, Hosts], Scene] = whole_move,
     during: Callable[[Settings, Hosts], During] = nothing_else,
     suites: Sequence[SuiteScenario] = (),
+    criteria: Sequence[str],
 ) -> Experiment:
     """An experiment on twice as many brokers as a partition has replicas; its steps are watched in every mode."""
     defaults = {"partitions": str(PARTITIONS), "reassignment-batch-size": "5"}
@@ -87,4 +88,5 @@ def whole_scenario(
         profiles=profiles,
         make=Watched,
         suites=suites,
+        criteria=criteria,
     )

@@ -14,6 +14,7 @@ from typing import Any, Self
 from results.contract.manifest import Facts
 from results.contract.steps import ACCEPTED, LINGER_US, Expectation, StepRecord, StepsRecord
 from testbed.errors import TestbedError, UsageError
+from testbed.experiments.criteria import STEPS
 from testbed.experiments.experiment import Context, Experiment, Outcome, SuiteScenario, Value
 from testbed.experiments.kip455_actions import ExpectedState, Replicas, ScenarioStep, answer_of
 from testbed.experiments.kip455_trace import POLL_S, Trace
@@ -275,4 +276,4 @@ def kip455_experiment(
 
     profiles = ("smoke", "ci", "release") if smoke else ("ci", "release")
     scenarios = (SuiteScenario("kip455", profiles, name.removeprefix("kip455-"), order),)
-    return Experiment(name, summary, topology, (), {}, overlay, check, run, ON_DISK, suites=scenarios)
+    return Experiment(name, summary, topology, (), {}, overlay, check, run, ON_DISK, suites=scenarios, criteria=STEPS)

@@ -182,6 +182,7 @@ def scenario(
     make: MakeMover = Mover,
     nic_bound: bool = False,
     suites: Sequence[SuiteScenario] = (),
+    criteria: Sequence[str],
 ) -> Experiment:
     """An experiment from its scene.
 
@@ -228,4 +229,5 @@ def scenario(
         needs=NEEDS,
         suits=suits,
         suites=suites,
+        criteria=criteria,
     )

@@ -25,6 +25,8 @@ class Header:
     started: datetime
     ended: datetime
     settings: Mapping[str, Value]
+    criteria: tuple[str, ...] | None = None
+    """The criteria that the experiment names; None for an incident, which has findings of its own."""
 
 
 def commit_of_checkout() -> str | None:
@@ -85,6 +87,7 @@ def manifest(header: Header, testbed: Testbed, outcome: Outcome, samples: Sequen
         facts=outcome.facts,
         steps=outcome.steps,
         relocation=outcome.relocation,
+        criteria=header.criteria,
     )
 
 

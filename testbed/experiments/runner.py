@@ -155,7 +155,7 @@ def run_on(
             raise NotWhole(testbed.state, why)  # nothing that was seen is about Kafka then
     finally:
         recorder.stop()
-    header = Header(run_id, experiment.name, profile, started, datetime.now(UTC), settings)
+    header = Header(run_id, experiment.name, profile, started, datetime.now(UTC), settings, tuple(experiment.criteria))
     samples = recorder.samples()
     tables = samples_table(samples), events_table(recorder.events())
     unjudged = manifest(header, testbed, outcome, samples)

@@ -32,4 +32,5 @@ EXPERIMENT = storage_experiment(
         "smoke": {"size": "100MB", "read": "150MB", "partitions": "4"},
         "release": {"size": "3GB", "read": "3GB", "partitions": "100"},
     },
+    criteria=("tiered-local-fraction", "cold-read", "store-requests"),
 )

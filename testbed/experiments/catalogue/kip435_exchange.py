@@ -4,6 +4,7 @@ What KIP-435 promises is told by carrying the same plan out in each `mode`, unde
 batching-compare` does that.
 """
 
+from testbed.experiments.criteria import LOAD
 from testbed.experiments.experiment import SuiteScenario
 from testbed.experiments.kip73 import MODES
 from testbed.experiments.kip435 import whole_scenario
@@ -30,4 +31,5 @@ EXPERIMENT = whole_scenario(
             "mode", *MODES[1:]
         ),
     ),
+    criteria=("control-unthrottled", "no-isr-shrink", "replicas-fetching", *LOAD),
 )

@@ -7,6 +7,7 @@ take, and they take it all the same. In steps of one replica no more than five o
 Fetch settings are Kafka's own: no rate is judged, and eight brokers' fetches that hardly wait keep two cores busy.
 """
 
+from testbed.experiments.criteria import LOAD
 from testbed.experiments.during import During, LiveChange
 from testbed.experiments.experiment import Parameter, SuiteScenario
 from testbed.experiments.kip73 import MODES, Hosts, Settings, number
@@ -45,4 +46,6 @@ EXPERIMENT = whole_scenario(
         *SuiteScenario("kip435", ("ci",), "rf4", 6).over("mode", "unbatched", "batched"),
         *SuiteScenario("kip435", ("release",), "rf4", 14, limit_s=1800.0).over("mode", *MODES),
     ),
+    # The throttle is lowered below the in-sync replication traffic on purpose: no rate is promised.
+    criteria=("no-isr-shrink", "replicas-fetching", "in-sync-unbounded", *LOAD),
 )

@@ -6,6 +6,7 @@ anew. Every replica of the topic is listed (`*`), the rates are set as the defau
 """
 
 from testbed.experiments.bootstrap import Bootstrap
+from testbed.experiments.criteria import RATES
 from testbed.experiments.experiment import Parameter, SuiteScenario, one_of
 from testbed.experiments.kip73 import (
     BRIEF,
@@ -47,4 +48,5 @@ EXPERIMENT = scenario(
         *SuiteScenario("kip73", ("release",), "bootstrap", 11, limit_s=1200.0).over("fetch", "tuned", "default"),
         SuiteScenario("brief", ("ci",), "bootstrap", 5, BRIEF),
     ),
+    criteria=(*RATES, "no-isr-shrink"),
 )

@@ -5,6 +5,7 @@ sync, at last A, which leads: from then on B does, and is listed, too, as every 
 follows when the one before serves and is in sync, and `pause` has passed. Windows across a restart are not judged.
 """
 
+from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.during import Bounce, During
 from testbed.experiments.experiment import Parameter, SuiteScenario
 from testbed.experiments.kip73 import MODES, Hosts, Settings, inbound, number, parameters, scenario
@@ -36,4 +37,6 @@ EXPERIMENT = scenario(
         *SuiteScenario("kip435", ("ci",), "bounce", 5).over("mode", "incremental"),
         *SuiteScenario("kip435", ("release",), "bounce", 10, limit_s=1800.0).over("mode", *MODES),
     ),
+    # A broker that leaves takes its replicas out of ISRs, and its metrics with it: neither is judged here.
+    criteria=(*BOUNDS, "brokers-restarted"),
 )

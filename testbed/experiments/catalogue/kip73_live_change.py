@@ -10,6 +10,7 @@ as heaps, a window apart, at up to the NIC's rate, and a window may have two of 
 takes three windows, and the readings at their edges.
 """
 
+from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.during import During, LiveChange
 from testbed.experiments.experiment import Parameter, SuiteScenario
 from testbed.experiments.kip73 import MODES, Hosts, Settings, number, parameters, scenario, scene
@@ -50,4 +51,5 @@ EXPERIMENT = scenario(
         *SuiteScenario("kip435", ("ci",), "live-change", 4).over("mode", "batched"),
         *SuiteScenario("kip435", ("release",), "live-change", 7, limit_s=1800.0).over("mode", *MODES),
     ),
+    criteria=(*BOUNDS, "rate-after-throttle-change", "control-unthrottled", "duration-model", "throttle-changed"),
 )

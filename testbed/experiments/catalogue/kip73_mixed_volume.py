@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from testbed.errors import UsageError
+from testbed.experiments.criteria import LOAD, RATES_UNDER_LOAD
 from testbed.experiments.experiment import Parameter, SuiteScenario, Value
 from testbed.experiments.kip73 import (
     MODES,
@@ -73,4 +74,5 @@ EXPERIMENT = scenario(
         *SuiteScenario("kip73", ("release",), "mixed-volume", 9, limit_s=1200.0).over("fetch", "tuned", "default"),
         *SuiteScenario("kip435", ("release",), "mixed-volume", 8, limit_s=1800.0).over("mode", *MODES),
     ),
+    criteria=(*RATES_UNDER_LOAD, "no-isr-shrink", *LOAD),
 )

@@ -4,6 +4,7 @@ All partitions are led by A; half move (A, B) → (C, B), half (A, C) → (B, C)
 all of it, B and C receive half each, and A's quota binds.
 """
 
+from testbed.experiments.criteria import RATES
 from testbed.experiments.experiment import SuiteScenario
 from testbed.experiments.kip73 import MODES, parameters, scenario, stored
 from testbed.experiments.stages import one_to_two
@@ -19,4 +20,5 @@ EXPERIMENT = scenario(
         *SuiteScenario("kip73", ("release",), "one-to-two", 2, limit_s=1200.0).over("fetch", "tuned", "default"),
         *SuiteScenario("kip435", ("release",), "one-to-two", 3, limit_s=1800.0).over("mode", *MODES),
     ),
+    criteria=(*RATES, "no-isr-shrink"),
 )

@@ -4,6 +4,7 @@ A's quota also records what its followers in sync fetch: quota − 2 × inbound 
 bursts (docs/kip73.md), how much is written decides in which of them the move ends: `inbound` is low for that reason.
 """
 
+from testbed.experiments.criteria import LOAD, RATES_UNDER_LOAD
 from testbed.experiments.experiment import SuiteScenario
 from testbed.experiments.kip73 import LIGHT, MODES, RELEASE, inbound, parameters, scenario
 from testbed.experiments.stages import one_to_two
@@ -25,4 +26,5 @@ EXPERIMENT = scenario(
         ),
         *SuiteScenario("kip435", ("release",), "one-to-two-produce", 4, limit_s=1800.0).over("mode", *MODES),
     ),
+    criteria=(*RATES_UNDER_LOAD, "no-isr-shrink", *LOAD),
 )

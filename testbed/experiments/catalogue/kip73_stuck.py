@@ -6,6 +6,7 @@ or somewhat less: a raised throttle lets bursts through, and the move is to end 
 """
 
 from testbed.errors import UsageError
+from testbed.experiments.criteria import BOUNDS, LOAD
 from testbed.experiments.during import During, Stuck
 from testbed.experiments.experiment import Parameter, SuiteScenario
 from testbed.experiments.kip73 import MODES, Hosts, Settings, inbound, lasting, number, parameters, scenario, scene
@@ -58,4 +59,5 @@ EXPERIMENT = scenario(
         *SuiteScenario("kip73", ("release",), "stuck", 10, limit_s=1200.0).over("fetch", "tuned", "default"),
         *SuiteScenario("kip435", ("release",), "stuck", 9, limit_s=1800.0).over("mode", *MODES),
     ),
+    criteria=(*BOUNDS, "duration-model", "stall-detected", "no-isr-shrink", *LOAD),
 )

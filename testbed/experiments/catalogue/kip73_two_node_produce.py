@@ -3,6 +3,7 @@
 What is left for catching up is quota − inbound, on both brokers: with r = 1 there is no follower in sync.
 """
 
+from testbed.experiments.criteria import LOAD, RATES_UNDER_LOAD
 from testbed.experiments.experiment import SuiteScenario
 from testbed.experiments.kip73 import BRIEF, LIGHT, MODES, RELEASE, add, inbound, parameters, scenario
 from testbed.experiments.stages import two_node
@@ -20,4 +21,5 @@ EXPERIMENT = scenario(
         *SuiteScenario("kip435", ("release",), "two-node-produce", 2, limit_s=1800.0).over("mode", *MODES),
         SuiteScenario("brief", ("ci",), "under-load", 4, (*BRIEF, "inbound=500kB/s")),
     ),
+    criteria=(*RATES_UNDER_LOAD, "no-isr-shrink", *LOAD),
 )

@@ -4,6 +4,7 @@ Half of the partitions move (A, B) → (C, B), led by A, half (B, A) → (C, A),
 half each: the receiver's quota binds, not the senders'.
 """
 
+from testbed.experiments.criteria import RATES
 from testbed.experiments.experiment import SuiteScenario
 from testbed.experiments.kip73 import MODES, parameters, scenario, stored
 from testbed.experiments.stages import two_to_one
@@ -19,4 +20,5 @@ EXPERIMENT = scenario(
         *SuiteScenario("kip73", ("release",), "two-to-one", 4, limit_s=1200.0).over("fetch", "tuned", "default"),
         *SuiteScenario("kip435", ("release",), "two-to-one", 5, limit_s=1800.0).over("mode", *MODES),
     ),
+    criteria=(*RATES, "no-isr-shrink"),
 )

@@ -1,5 +1,6 @@
 """As `kip73-two-to-one`, while clients write to the moving partitions: quota − inbound is left to the receiver."""
 
+from testbed.experiments.criteria import LOAD, RATES_UNDER_LOAD
 from testbed.experiments.experiment import SuiteScenario
 from testbed.experiments.kip73 import LIGHT, MODES, RELEASE, inbound, parameters, scenario
 from testbed.experiments.stages import two_to_one
@@ -19,4 +20,5 @@ EXPERIMENT = scenario(
         ),
         *SuiteScenario("kip435", ("release",), "two-to-one-produce", 6, limit_s=1800.0).over("mode", *MODES),
     ),
+    criteria=(*RATES_UNDER_LOAD, "no-isr-shrink", *LOAD),
 )

@@ -5,6 +5,7 @@ which an upgrade is held. The controller comes last. A broker that does not come
 """
 
 from testbed.errors import SoftwareError
+from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.during import During
 from testbed.experiments.experiment import Parameter, Value, one_of
 from testbed.experiments.kip73 import Hosts, Settings, inbound, number, parameters, scenario
@@ -44,4 +45,5 @@ EXPERIMENT = scenario(
     stage=one_of_two,
     during=_during,
     profiles={"release": {"preload": "210s", "pause": "40s"}},
+    criteria=(*BOUNDS, "brokers-restarted"),
 )

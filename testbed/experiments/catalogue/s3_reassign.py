@@ -36,4 +36,5 @@ EXPERIMENT = storage_experiment(
             "brief", ("ci",), "unthrottled", 6, ("storage=disk", "size=500MB", "partitions=20"), topology="two-brokers"
         ),
     ),
+    criteria=("tiered-local-fraction", "copied-bytes", "duration-formula", "store-requests"),
 )

@@ -3,6 +3,7 @@
 C gives all that it has to A and B, and is stopped once it has nothing any more.
 """
 
+from testbed.experiments.criteria import SCALED
 from testbed.experiments.kept import parameters, scene, storage_experiment
 from testbed.experiments.kip73 import Hosts, Settings, number
 from testbed.experiments.scaled import ScaledIn
@@ -26,4 +27,5 @@ EXPERIMENT = storage_experiment(
     stage=stage,
     make=lambda _settings: ScaledIn,
     profiles={"smoke": {"size": "150MB", "partitions": "6"}, "release": {"size": "3GB", "partitions": "120"}},
+    criteria=SCALED,
 )

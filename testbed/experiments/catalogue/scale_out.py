@@ -4,6 +4,7 @@ How long until all brokers have as many, and acknowledgements are as quick as be
 longer, with data in S3 not.
 """
 
+from testbed.experiments.criteria import SCALED
 from testbed.experiments.kept import parameters, scene, storage_experiment
 from testbed.experiments.kip73 import Hosts, Settings, number
 from testbed.experiments.scaled import ScaledOut
@@ -27,4 +28,5 @@ EXPERIMENT = storage_experiment(
     stage=stage,
     make=lambda _settings: ScaledOut,
     profiles={"smoke": {"size": "150MB", "partitions": "6"}, "release": {"size": "3GB", "partitions": "120"}},
+    criteria=SCALED,
 )
