@@ -1,4 +1,4 @@
-"""What goes wrong on purpose: put in, seen to have taken effect, and healed back to what the topology declares."""
+"""Faults: the testbed breaks something on purpose, verifies the effect, and heals it to the declared state."""
 
 from testbed.faults.fault import Fault, FaultDidNotFire
 from testbed.faults.faults import Faults

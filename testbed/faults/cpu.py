@@ -1,14 +1,10 @@
 """CPU limits of hosts' containers: what the topology and faults leave them, set through the engine."""
 
-from typing import TYPE_CHECKING
-
 from testbed.errors import TestbedError
 from testbed.faults.fault import Fault
 from testbed.faults.journal import active
 from testbed.provision.machine import cpu_limit
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
+from testbed.provision.testbed import Testbed
 
 
 class CpuFault(Fault):
@@ -18,24 +14,24 @@ class CpuFault(Fault):
     cpus: float
 
 
-def wanted(testbed: "Testbed", host: str) -> float | None:
+def wanted(testbed: Testbed, host: str) -> float | None:
     """How many CPUs a host is left by its topology and active faults, the fewest counting; None: all there are."""
     found = active(testbed.name, CpuFault)  # type: ignore[type-abstract]
     limits = [testbed.topology.host(host).cpus, *(fault.cpus for fault in found if fault.host == host)]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
-def settle(testbed: "Testbed", host: str) -> None:
+def settle(testbed: Testbed, host: str) -> None:
     """Make the limit of `host` what it must be. Raises `TestbedError` when the engine refuses it."""
     testbed.engine.limit_cpus(_container(testbed, host), wanted(testbed, host))
 
 
-def in_force(testbed: "Testbed", host: str) -> float | None:
+def in_force(testbed: Testbed, host: str) -> float | None:
     """The limit that the kernel has for a host's processes; None: there is none."""
     return cpu_limit(testbed.engine.pid(_container(testbed, host)))
 
 
-def _container(testbed: "Testbed", host: str) -> str:
+def _container(testbed: Testbed, host: str) -> str:
     for found in testbed.engine.containers(testbed.name):
         if found.host == host:
             return found.id

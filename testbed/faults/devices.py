@@ -4,16 +4,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from testbed.hosts.host import NamespaceShell
 from testbed.network.apply import apply, read_shape
 from testbed.network.fabric import Script
 from testbed.network.shape import Shape, tc_lines_for
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
-
+from testbed.provision.testbed import Testbed
 
 Program = tuple[tuple[int, int, int, int], ...]
 """Instructions: code, jump if true, jump if false, operand."""
@@ -94,7 +91,7 @@ def reshape_lines(device: str, now: Shape | None, shape: Shape) -> tuple[str, ..
 class Devices:
     """All devices of one testbed, for the time of one change."""
 
-    def __init__(self, testbed: "Testbed") -> None:
+    def __init__(self, testbed: Testbed) -> None:
         self._fabric, self._hosts = testbed.pids()
         self._shell = NamespaceShell("fabric", self._fabric)
 

@@ -1,69 +1,67 @@
-"""What a fault is: a value that says what goes wrong, and can do it, look whether it did, and undo it."""
+"""The protocol of a fault: a value that can be applied, verified and healed."""
 
 from collections.abc import Callable
 from dataclasses import MISSING, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from testbed.errors import TestbedError
+from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 
 class FaultDidNotFire(TestbedError):
-    """A fault was put in but could not be seen to take effect: what is measured with it says nothing."""
+    """A fault was applied but its effect could not be verified: measurements with it are void."""
 
 
 class Fault(Protocol):
-    """One thing that goes wrong: a frozen dataclass whose fields are its parameters (`parameter`).
+    """One fault: a frozen dataclass whose fields are its parameters (`parameter`).
 
     `testbed.faults.Faults` calls the methods in this order: `check`, `prepare`; then, with the fault on disk,
-    `apply` and `verify`; at last `heal`.
+    `apply` and `verify`; finally `heal`.
     """
 
     kind: ClassVar[str]
-    """Its name on a command line."""
+    """The fault's name on a command line."""
     summary: ClassVar[str]
-    """One line for people."""
+    """One line for users."""
     deadline_s: ClassVar[float] = 10.0
-    """How long it may take to take effect."""
+    """How long the fault may need to take effect."""
     hinders: ClassVar[bool] = False
-    """Whether brokers may be fenced while it lasts: then nobody waits for them before it is healed."""
+    """Whether brokers may be fenced while it lasts: `Faults` then waits for them only after the heal."""
     asks_brokers: ClassVar[bool] = False
-    """Whether healing it needs brokers that answer: it is then healed after those that hinder them."""
+    """Whether the heal needs brokers that answer: it then comes after the heal of faults that hinder them."""
 
     def check(self, topology: Topology) -> None:
-        """Raise `UsageError` when this topology cannot have it. Pure."""
+        """Raise `UsageError` if this topology cannot have the fault. Pure."""
 
-    def prepare(self, testbed: "Testbed") -> Self:
-        """Itself, with what must be known of the time before it (`remembered_field` fields). Changes nothing.
+    def prepare(self, testbed: Testbed) -> Self:
+        """Return the fault with the state before it (`remembered_field` fields). Changes nothing.
 
-        Raises `TestbedError` when it could not take effect as things are now.
+        Raises `TestbedError` if the fault could not take effect now.
         """
         del testbed
         return self
 
-    def apply(self, testbed: "Testbed") -> None:
-        """Make it happen. Raises `TestbedError`."""
+    def apply(self, testbed: Testbed) -> None:
+        """Apply the fault. Raises `TestbedError`."""
 
-    def verify(self, testbed: "Testbed") -> str | None:
-        """Look at the thing itself: None when it took effect, otherwise what was seen instead."""
+    def verify(self, testbed: Testbed) -> str | None:
+        """Check the effect itself: return None if it is there, otherwise what was observed instead."""
 
-    def heal(self, testbed: "Testbed") -> None:
-        """Back to what the topology declares and the other active faults leave of it.
+    def heal(self, testbed: Testbed) -> None:
+        """Restore the declared state, as far as the other active faults permit.
 
-        Does nothing when that is so already; also right after an `apply` that was cut in the middle.
+        Idempotent; also correct after an `apply` that was interrupted.
         """
 
 
 def parameter(
     help: str, parse: Callable[[str], object], show: Callable[[Any], str] = str, *, default: Any = MISSING
 ) -> Any:
-    """A field `name=VALUE` of a fault; `parse` raises ValueError with what is allowed, `show` is its inverse."""
+    """Return a field `name=VALUE`; `parse` raises ValueError naming the allowed values, `show` is its inverse."""
     return field(default=default, metadata={"help": help, "parse": parse, "show": show})
 
 
 def remembered_field(default: Any = None) -> Any:
-    """A field that `prepare` sets; not part of what is written on a command line, but kept with the fault."""
+    """Return a field that `prepare` sets: no parameter on a command line, but a part of the fault's entry."""
     return field(default=default, metadata={"noted": True})

@@ -1,8 +1,7 @@
 """The faults of one testbed: apply, list, heal; and heal those whose process has died."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.cpu import settle as settle_cpu
@@ -14,18 +13,9 @@ from testbed.faults.processes import settle as settle_process
 from testbed.faults.stores import settle as settle_store
 from testbed.owner import Owner
 from testbed.provision import state as states
+from testbed.provision.testbed import Testbed
 from testbed.topology.host import Role
 from testbed.wait import WaitTimeout, wait_for
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
-
 
 _LOOK_S = 0.1
 _Problems = list[str]
@@ -33,22 +23,22 @@ SERVING_S = 90.0
 
 
 class Faults:
-    """Adds and clears faults of a testbed that is up. Safe from several threads and processes: one at a time.
+    """Adds and clears faults of a testbed that is up. A lock orders calls from several threads and processes.
 
-    Faults belong to this process, so that anybody may heal them once it is dead; with `by_hand` they belong to
-    nobody, and stay until they are cleared.
+    This process owns its faults, and others may heal them once it is dead. With `by_hand` faults have no owner and
+    stay until they are cleared.
     """
 
-    def __init__(self, testbed: "Testbed", *, by_hand: bool = False) -> None:
+    def __init__(self, testbed: Testbed, *, by_hand: bool = False) -> None:
         self._testbed = testbed
         self._owner = None if by_hand else Owner.this_process()
         self._journal = FaultJournal(testbed.name)
 
     def add(self, fault: Fault) -> int:
-        """Put `fault` in and see that it took effect; returns its id.
+        """Apply a fault, verify its effect, and return its id.
 
-        Raises `UsageError` when this testbed cannot have it, `FaultDidNotFire` when it could not be seen to take
-        effect in time, `TestbedError` for anything else; whatever is raised, the fault is healed.
+        Raises `UsageError` if this testbed cannot have it, `FaultDidNotFire` if its effect cannot be verified in
+        time, and `TestbedError` for anything else; after any of these the fault is healed.
         """
         fault.check(self._testbed.topology)
         with self._lock():
@@ -56,7 +46,7 @@ class Faults:
             try:
                 self._put_in(entry.fault)
             except BaseException as error:
-                # Also on Ctrl-C. A kill -9 cannot be caught: the entry tells `gc` and the next run what to heal.
+                # Also on Ctrl-C. After a kill -9 `gc` and the next run heal what the entry names.
                 try:
                     self._heal([entry])
                 except TestbedError as another:
@@ -65,14 +55,14 @@ class Faults:
         return entry.id
 
     def list(self) -> tuple[FaultEntry, ...]:
-        """Every fault that is not healed, oldest first."""
+        """Return every fault that is not healed, oldest first."""
         return self._journal.entries()
 
     def clear(self, entry_id: int | None = None) -> tuple[FaultEntry, ...]:
-        """Heal one fault, or all but those of other processes that still run; returns what was healed.
+        """Heal one fault, or all except those of other live processes; return the healed ones.
 
-        Brokers are waited for unless another fault may keep them fenced. Raises `UsageError` for an id that
-        there is not, and `TestbedError` when something could not be healed; its entry stays, for the next try.
+        Waits for the brokers unless another fault may keep them fenced. Raises `UsageError` for an unknown id, and
+        `TestbedError` if a heal fails; the entry then stays for the next attempt.
         """
         with self._lock():
             if entry_id is None:
@@ -88,7 +78,7 @@ class Faults:
         return tuple(chosen)
 
     def clear_dead(self) -> tuple[FaultEntry, ...]:
-        """Heal the faults whose processes have died; returns them. Raises as `clear`."""
+        """Heal the faults of dead processes and return them. Raises as `clear`."""
         with self._lock():
             chosen = [entry for entry in self.list() if entry.dead]
             self._heal(chosen)
@@ -96,7 +86,7 @@ class Faults:
 
     @contextmanager
     def injected(self, fault: Fault) -> Iterator[int]:
-        """`add` the fault for the time of a block, then heal it; gives its id."""
+        """`add` the fault for the duration of a block, then heal it; yield its id."""
         entry_id = self.add(fault)
         try:
             yield entry_id
@@ -128,7 +118,7 @@ class Faults:
             ) from error
 
     def _heal(self, entries: Sequence[FaultEntry]) -> None:
-        """Heal `entries`; those that ask brokers come after the brokers are back."""
+        """Heal `entries`; those that ask brokers come after the brokers serve again."""
         for entry in entries:
             self._journal.healing(entry)
         problems: _Problems = []
@@ -149,7 +139,7 @@ class Faults:
             )
 
 
-def _heal_each(testbed: "Testbed", entries: Sequence[FaultEntry], problems: _Problems) -> list[FaultEntry]:
+def _heal_each(testbed: Testbed, entries: Sequence[FaultEntry], problems: _Problems) -> list[FaultEntry]:
     healed = []
     for entry in entries:
         try:
@@ -160,8 +150,8 @@ def _heal_each(testbed: "Testbed", entries: Sequence[FaultEntry], problems: _Pro
     return healed
 
 
-def _put_back_everything(testbed: "Testbed") -> None:
-    """For faults of which nobody knows any more what they were: all that faults can change, but quotas."""
+def _put_back_everything(testbed: Testbed) -> None:
+    """Restore everything that faults can change, except quotas: for damaged entries whose fault is unknown."""
     settle_network(testbed)
     for host in testbed.topology.hosts:
         settle_cpu(testbed, host.name)
@@ -171,8 +161,8 @@ def _put_back_everything(testbed: "Testbed") -> None:
             settle_store(testbed, host.name)
 
 
-def heal_leftovers(testbed: "Testbed", progress: Callable[[str], None]) -> None:
-    """Heal what dead processes left on `testbed`, and tell what remains. Raises `TestbedError`."""
+def heal_leftovers(testbed: Testbed, progress: Callable[[str], None]) -> None:
+    """Heal the faults of dead processes on `testbed`, and report the remaining ones. Raises `TestbedError`."""
     faults = Faults(testbed)
     for entry in faults.clear_dead():
         progress(f"healed {as_text(entry.fault)}: whoever put it in is dead")
@@ -181,10 +171,10 @@ def heal_leftovers(testbed: "Testbed", progress: Callable[[str], None]) -> None:
         progress(f"fault {entry} is active, put in {whose}: `testbed fault clear {testbed.name} {entry.id}` heals it")
 
 
-def collect_faults(attach: Callable[[str], "Testbed"], *, dry_run: bool) -> list[str]:
-    """Heal the leftovers of every testbed that is up; says what was done, a line each.
+def collect_faults(attach: Callable[[str], Testbed], *, dry_run: bool) -> list[str]:
+    """Heal the faults of dead processes on every testbed that is up; return a line for each testbed.
 
-    Raises `TestbedError` with everything that could not be healed, after everything else was.
+    Raises `TestbedError` with every failure, after all others are healed.
     """
     said, problems = [], []
     for name in states.names():
@@ -208,7 +198,7 @@ def _dead(name: str) -> list[FaultEntry]:
     return [entry for entry in FaultJournal(name).entries() if entry.dead] if up else []
 
 
-def _heal_dead(testbed: "Testbed") -> None:
+def _heal_dead(testbed: Testbed) -> None:
     try:
         Faults(testbed).clear_dead()
     finally:

@@ -1,7 +1,7 @@
-"""Which faults a testbed has: one file each in its state folder, on disk before the fault is put in.
+"""The journal of a testbed's faults: one file for each in its state folder, on disk before the fault is applied.
 
-These files are the one truth about active faults: what a NIC, a process or a quota must look like is computed
-from the topology and them, so that a fault can be healed by anybody at any time, in any order.
+The required state of every NIC, process and quota follows from the topology and these files alone. So any process can
+heal a fault at any time, in any order.
 """
 
 import json
@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Fault)
 
 @dataclass(frozen=True, slots=True)
 class FaultEntry:
-    """One fault of a testbed. `owner` None: put in by hand, to stay until somebody clears it."""
+    """One fault of a testbed. `owner` None: applied by hand; it stays until a user clears it."""
 
     id: int
     fault: Fault
@@ -34,18 +34,18 @@ class FaultEntry:
 
     @property
     def dead(self) -> bool:
-        """Whether the process that answers for it has died."""
+        """Whether the owner has died."""
         return self.owner is not None and not self.owner.alive()
 
     @property
     def by(self) -> str:
-        """Who put it in, in words."""
+        """The owner, for a message."""
         if self.owner is None:
             return "hand"
         return f"process {self.owner.pid}" + (" (dead: `testbed gc` heals it)" if self.dead else "")
 
     def document(self) -> dict[str, Any]:
-        """What there is to know of it, as plain data."""
+        """Return the entry as plain data."""
         return {
             "id": self.id,
             "fault": as_text(self.fault),
@@ -77,11 +77,11 @@ class FaultJournal:
         return entry
 
     def healing(self, entry: FaultEntry) -> None:
-        """Note that it is being healed: from now on it no longer counts as active."""
+        """Record that the heal has begun: the fault no longer counts as active."""
         self._write(replace(entry, healing=True))
 
     def healed(self, entry: FaultEntry) -> None:
-        """Note that it is over; the entry is kept beside the others for whoever wonders what has happened."""
+        """Record that the fault is healed; its entry stays as a record."""
         path = self._path(entry.id)
         if path.exists():
             path.replace(path.with_suffix(_HEALED))

@@ -1,14 +1,13 @@
-"""The network under faults: what it must be, given the topology and the active faults, and making it so.
+"""The network under faults: its required state from the topology and the active faults, and how it gets there.
 
-A fault does not change the network, it changes what the network must be. So faults compose, the declared shape
-with its delay and loss stays beneath them, and healing one is the same as putting it in: compute, compare, change
-what differs.
+A fault changes the required state, not the network itself. So faults compose, the declared shape with its impairments
+stays below them, and a heal is the same as an apply: compute, compare, change the differences.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.errors import TestbedError
 from testbed.faults.devices import Device, Devices, Program, program
@@ -17,57 +16,55 @@ from testbed.faults.journal import active
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import port, shaped_devices
 from testbed.network.shape import Shape, compare
+from testbed.provision.testbed import Testbed
 from testbed.topology.links import Nic
 from testbed.topology.model import Topology
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 PING_S = 1
 EVERY_NIC = "all"
 
 
 class NetworkFault(Fault):
-    """A fault of the network: a kind says what of it is otherwise, in one of the first three methods."""
+    """A fault of the network: each kind overrides one of the first three methods."""
 
     hinders: ClassVar[bool] = True
 
     def reshaped(self, topology: Topology) -> Topology:
-        """The topology with the rates that it leaves."""
+        """Return the topology with the rates under this fault."""
         return topology
 
     def down(self, topology: Topology) -> frozenset[str]:
-        """The fabric's devices that it takes down."""
+        """Return the fabric's devices that this fault takes down."""
         del topology
         return frozenset()
 
     def lost(self, topology: Topology, plan: AddressPlan) -> Mapping[str, frozenset[IPv4Address]]:
-        """By the fabric's device: for which addresses frames are lost that enter there."""
+        """Return, by device of the fabric where frames enter, the addresses whose frames are lost."""
         del topology, plan
         return {}
 
-    def probe(self, testbed: "Testbed") -> str | None:
-        """Send a packet that must not arrive: None when it did not, otherwise what was seen."""
+    def probe(self, testbed: Testbed) -> str | None:
+        """Send a packet that must not arrive; return None if it did not, otherwise what was observed."""
         del testbed
         return None
 
-    def apply(self, testbed: "Testbed") -> None:
+    def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         settle(testbed, self)
 
-    def verify(self, testbed: "Testbed") -> str | None:
+    def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: the kernel read back, then a packet that must not arrive."""
         found = differences(testbed, self)
         return "; ".join(found) if found else self.probe(testbed)
 
-    def heal(self, testbed: "Testbed") -> None:
+    def heal(self, testbed: Testbed) -> None:
         """See `Fault.heal`."""
         settle(testbed, self)
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """What a testbed's network must be; a device that is in none of these is unshaped, up and loses nothing."""
+    """The required state of a network; any other device is unshaped, up and loses no frames."""
 
     shapes: Mapping[Device, Shape]
     down: frozenset[str]
@@ -75,7 +72,7 @@ class Network:
 
 
 def network(topology: Topology, plan: AddressPlan, faults: Iterable[NetworkFault]) -> Network:
-    """The declared network with `faults` in it, in whatever order. Pure."""
+    """Return the declared network under `faults`, in any order. Pure."""
     reshaped, down, lost = topology, frozenset[str](), dict[str, frozenset[IPv4Address]]()
     for fault in faults:
         reshaped = fault.reshaped(reshaped)
@@ -86,13 +83,13 @@ def network(topology: Topology, plan: AddressPlan, faults: Iterable[NetworkFault
 
 
 def shapes(topology: Topology) -> dict[Device, Shape]:
-    """Every device that the topology shapes."""
+    """Return the shape of every device that the topology shapes."""
     return {Device(each.host or "", each.device): each.shape for each in shaped_devices(topology)}
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The parts of a network that are looked at, and changed where they must be otherwise."""
+    """The devices that one fault concerns: they are compared, and changed where they differ."""
 
     shaped: frozenset[Device]
     links: frozenset[str]
@@ -100,7 +97,7 @@ class Part:
 
 
 def part_of(topology: Topology, plan: AddressPlan, fault: NetworkFault | None) -> Part:
-    """What a fault concerns; None: all there is. Pure."""
+    """Return the devices that a fault concerns; None: all devices. Pure."""
     declared = shapes(topology)
     if fault is not None:
         left = shapes(fault.reshaped(topology))
@@ -111,10 +108,10 @@ def part_of(topology: Topology, plan: AddressPlan, fault: NetworkFault | None) -
     return Part(frozenset(declared) | {Device("", name) for name in uplinks}, ports | uplinks, ports)
 
 
-def settle(testbed: "Testbed", fault: NetworkFault | None = None) -> None:
-    """Make what `fault` concerns (None: everything) what it must be, and read it back.
+def settle(testbed: Testbed, fault: NetworkFault | None = None) -> None:
+    """Bring the devices that `fault` concerns (None: all) into the required state, and read them back.
 
-    Raises `TestbedError` when the kernel has something else afterwards.
+    Raises `TestbedError` if the kernel reports another state afterwards.
     """
     want, part = _wanted(testbed), part_of(testbed.topology, testbed.plan, fault)
     devices = Devices(testbed)
@@ -137,8 +134,8 @@ def settle(testbed: "Testbed", fault: NetworkFault | None = None) -> None:
         raise TestbedError("the kernel did not take it:\n  " + "\n  ".join(found))
 
 
-def differences(testbed: "Testbed", fault: NetworkFault | None, devices: Devices | None = None) -> list[str]:
-    """Where what `fault` concerns is not what it must be, in words."""
+def differences(testbed: Testbed, fault: NetworkFault | None, devices: Devices | None = None) -> list[str]:
+    """Return one line for each difference from the required state on devices that `fault` concerns."""
     want, part = _wanted(testbed), part_of(testbed.topology, testbed.plan, fault)
     devices = devices or Devices(testbed)
     found = [
@@ -158,7 +155,7 @@ def differences(testbed: "Testbed", fault: NetworkFault | None, devices: Devices
     return found
 
 
-def _wanted(testbed: "Testbed") -> Network:
+def _wanted(testbed: Testbed) -> Network:
     faults = active(testbed.name, NetworkFault)  # type: ignore[type-abstract]
     return network(testbed.topology, testbed.plan, faults)
 
@@ -181,25 +178,25 @@ def _lost_differences(name: str, want: frozenset[IPv4Address], have: Mapping[str
 
 
 def nics_of(topology: Topology, host: str, nic: str) -> list[tuple[int, Nic]]:
-    """A host's NICs of this name (`all`: every one) with their numbers."""
+    """Return a host's NICs of this name (`all`: every one) with their numbers."""
     nics = enumerate(topology.host(host).nics)
     return [(number, each) for number, each in nics if nic in (EVERY_NIC, each.name)]
 
 
 def ports_of(topology: Topology, host: str, nic: str = EVERY_NIC) -> list[str]:
-    """The switch's ends of a host's links."""
+    """Return the devices at the switch's side of a host's links."""
     number = [each.name for each in topology.hosts].index(host)
     return [port(number, index) for index, _nic in nics_of(topology, host, nic)]
 
 
 def uplink(topology: Topology, rack: str) -> tuple[str, str]:
-    """The rack's and the core's end of a rack's uplink."""
+    """Return the devices at the rack's and at the core's side of a rack's uplink."""
     number = topology.racks.index(rack)
     return f"up{number}", f"dn{number}"
 
 
-def arrives(testbed: "Testbed", source: str, address: IPv4Address) -> bool:
-    """Whether one echo request from a host gets to `address` and its answer back. Raises `TestbedError`."""
+def arrives(testbed: Testbed, source: str, address: IPv4Address) -> bool:
+    """Return whether a host gets an answer to one echo request to `address`. Raises `TestbedError`."""
     command = ["ping", "-n", "-q", "-c", "1", "-W", str(PING_S), str(address)]
     result = testbed.hosts[source].run(command, timeout_s=PING_S + 10, check=False)
     if result.exit_status not in (0, 1):

@@ -1,4 +1,4 @@
-"""Faults as words: `broker-kill host=b2`."""
+"""Faults as text: `broker-kill host=b2`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, replace
@@ -13,17 +13,17 @@ from testbed.suggestions import did_you_mean
 
 @cache
 def kinds() -> Mapping[str, type[Fault]]:
-    """Every kind of fault by name: each module of `testbed.faults.catalogue` has one, called FAULT."""
+    """Return every kind of fault by name: each module of `testbed.faults.catalogue` has one, called FAULT."""
     return {fault.kind: fault for fault in discovered("testbed.faults.catalogue", "FAULT").values()}
 
 
 def parameters(kind: type[Fault]) -> tuple["Field[Any]", ...]:
-    """The fields of a kind that are written as `name=VALUE`."""
+    """Return the fields of a kind that are written as `name=VALUE`."""
     return tuple(each for each in fields(cast(Any, kind)) if "parse" in each.metadata)
 
 
 def usage(kind: type[Fault]) -> str:
-    """How it is written: `nic-rate host=… rate=… [direction=both]`."""
+    """Return the usage of a kind: `nic-rate host=… rate=… [direction=both]`."""
     words = [
         f"{each.name}=…" if each.default is MISSING else f"[{each.name}={each.metadata['show'](each.default)}]"
         for each in parameters(kind)
@@ -32,7 +32,7 @@ def usage(kind: type[Fault]) -> str:
 
 
 def parse_fault(text: str) -> Fault:
-    """The fault that a text says. Raises `UsageError` with every mistake in it."""
+    """Return the fault in a text. Raises `UsageError` with every mistake in it."""
     words = text.split()
     if not words:
         raise UsageError(f"no fault given; there are {', '.join(kinds())}")
@@ -68,7 +68,7 @@ def parse_fault(text: str) -> Fault:
 
 
 def split_faults(words: Sequence[str]) -> list[str]:
-    """The texts of several faults in one row of words: a word without `=` begins the next one."""
+    """Return the texts of several faults in a list of words: a word without `=` begins the next fault."""
     return [" ".join(group) for group in _groups(" ".join(words).split())]
 
 
@@ -84,7 +84,7 @@ def _groups(words: Sequence[str]) -> Iterator[list[str]]:
 
 
 def as_text(fault: Fault) -> str:
-    """The inverse of `parse_fault`; what is at its default is left out, and so is what was noted."""
+    """Return the text of a fault, the inverse of `parse_fault`, without defaults and remembered fields."""
     words = [fault.kind]
     for each in parameters(type(fault)):
         value = getattr(fault, each.name)
@@ -94,10 +94,10 @@ def as_text(fault: Fault) -> str:
 
 
 def notes(fault: Fault) -> dict[str, Any]:
-    """What `prepare` noted; with `as_text` all of a fault."""
+    """Return the remembered fields; with `as_text` they are the whole fault."""
     return {each.name: getattr(fault, each.name) for each in fields(cast(Any, fault)) if "noted" in each.metadata}
 
 
 def with_notes(fault: Fault, noted: Mapping[str, Any]) -> Fault:
-    """The fault with what was noted. Raises TypeError for a note that it does not have."""
+    """Return the fault with its remembered fields. Raises TypeError for an unknown one."""
     return cast(Fault, replace(cast(Any, fault), **noted))

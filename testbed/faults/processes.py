@@ -2,19 +2,16 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.errors import TestbedError
 from testbed.faults.fault import Fault
 from testbed.faults.journal import active
 from testbed.faults.parameters import kafka_host
 from testbed.hosts import Daemon
+from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
-
 
 START_S = 5.0
 
@@ -38,7 +35,7 @@ class ProcessFault(Fault):
         """See `Fault.check`."""
         kafka_host(topology, self.host)
 
-    def heal(self, testbed: "Testbed") -> None:
+    def heal(self, testbed: Testbed) -> None:
         """See `Fault.heal`: starts or continues Kafka. `Faults` waits until it is unfenced."""
         settle(testbed, self.host)
 
@@ -71,7 +68,7 @@ def look(daemon: Daemon) -> ProcessState | None:
     return None if state in ("Z", "X") else ProcessState(pid, state)
 
 
-def require_running(testbed: "Testbed", host: str) -> ProcessState:
+def require_running(testbed: Testbed, host: str) -> ProcessState:
     """The process of `host`. Raises `TestbedError` when it does not run, or is paused."""
     seen = look(testbed.node(host))
     if seen is None:
@@ -81,17 +78,17 @@ def require_running(testbed: "Testbed", host: str) -> ProcessState:
     return seen
 
 
-def _faults(testbed: "Testbed", host: str) -> list[ProcessFault]:
+def _faults(testbed: Testbed, host: str) -> list[ProcessFault]:
     found = active(testbed.name, ProcessFault)  # type: ignore[type-abstract]
     return [fault for fault in found if fault.host == host]
 
 
-def _because(testbed: "Testbed", host: str) -> str:
+def _because(testbed: Testbed, host: str) -> str:
     found = [fault.kind for fault in _faults(testbed, host) if fault.holds]
     return f": it has {' and '.join(found)} already" if found else f"; `testbed logs {testbed.name} {host}` may say why"
 
 
-def settle(testbed: "Testbed", host: str) -> None:
+def settle(testbed: Testbed, host: str) -> None:
     """Start, pause or continue Kafka on `host` as the topology and the active faults have it."""
     node = testbed.node(host)
     held = max((fault.holds for fault in _faults(testbed, host)), default=Hold.RUNNING)

@@ -8,18 +8,15 @@ out from beneath a throttle, the throttle's journal is corrected, and what the f
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from testbed.faults.fault import Fault
 from testbed.faults.journal import FaultEntry, FaultJournal
 from testbed.kafka.admin import Admin
 from testbed.kafka.types import AdminApi, ConfigResource
+from testbed.provision.testbed import Testbed
 from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals
 from testbed.wait import wait_for
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 SECOND_CLIENT = "testbed-second-client"
 ASK_S = 30.0
@@ -58,7 +55,7 @@ class QuotaFault(Fault):
     rest: Mapping[str, str | None]
     beneath: Sequence[str]
 
-    def settings(self, testbed: "Testbed") -> Rates:
+    def settings(self, testbed: Testbed) -> Rates:
         """What it makes of which settings; None: removed."""
         raise NotImplementedError
 
@@ -78,17 +75,17 @@ class Layer:
     leaving: bool = False
 
 
-def second_client(testbed: "Testbed") -> Admin:
+def second_client(testbed: Testbed) -> Admin:
     """An admin client that is not the experiment's."""
     return Admin(testbed.bootstrap, timeout_s=ASK_S, client_id=SECOND_CLIENT)
 
 
-def throttles(testbed: "Testbed") -> list[ThrottleJournal]:
+def throttles(testbed: Testbed) -> list[ThrottleJournal]:
     """The throttles that are set in this testbed's cluster, and not put back yet."""
     return [each for each in open_journals(JournalFolder()) if each.cluster_id == testbed.state.cluster_id]
 
 
-def layers(testbed: "Testbed", healing: QuotaFault | None = None) -> list[Layer]:
+def layers(testbed: Testbed, healing: QuotaFault | None = None) -> list[Layer]:
     """All throttles and active faults of a testbed, the lowest first; `healing` too, which is being healed."""
     faults = [
         entry
@@ -108,7 +105,7 @@ def stacked(faults: Iterable[Layer], journals: Iterable[ThrottleJournal]) -> lis
     return [*found, *left.values()]
 
 
-def _layer(entry: FaultEntry, testbed: "Testbed") -> Layer:
+def _layer(entry: FaultEntry, testbed: Testbed) -> Layer:
     fault = entry.fault
     assert isinstance(fault, QuotaFault)
     rates = fault.settings(testbed)
@@ -160,7 +157,7 @@ def read(admin: AdminApi, settings: Iterable[Setting]) -> dict[Setting, str | No
     return {setting: found[setting.broker].get(setting.key) for setting in wanted_settings}
 
 
-def take_out(testbed: "Testbed", fault: QuotaFault) -> None:
+def take_out(testbed: Testbed, fault: QuotaFault) -> None:
     """Make rates what they must be without `fault`, which is not active any more, and see that they are.
 
     Raises `TestbedError` when a broker does not answer or does not take it; doing it twice is doing it once.
@@ -181,7 +178,7 @@ def _correct(journals: JournalFolder, journal_id: str, originals: Rates) -> None
     journals.write(replace(journal, changes=tuple(changes)))
 
 
-def settle(testbed: "Testbed", fault: QuotaFault) -> None:
+def settle(testbed: Testbed, fault: QuotaFault) -> None:
     """Make the settings of `fault` what they must be, whether it is active or not, and see that they are.
 
     Raises `TestbedError` when a broker does not answer or does not take it.

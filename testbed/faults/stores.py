@@ -1,7 +1,7 @@
 """The object store's servers under faults: what each must be, given the active faults, and making it so."""
 
 import shlex
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.fault import Fault
@@ -10,13 +10,11 @@ from testbed.faults.parameters import known_hosts
 from testbed.faults.processes import Hold, ProcessState, look, start
 from testbed.hosts import Daemon
 from testbed.objectstore.server import DATA_DIR, PID_FILE
+from testbed.provision.testbed import Testbed
 from testbed.suggestions import choices
 from testbed.topology.host import Role
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 READY_S = 60.0
 FILLER = f"{DATA_DIR}/.filler"
@@ -49,16 +47,16 @@ class StoreFault(Fault):
             told = f"{choices(there)} do" if there else f"{topology.name} has none (role objectstore)"
             raise UsageError(f"{self.host} runs no object store, its role is {topology.host(self.host).role}; {told}")
 
-    def prepare(self, testbed: "Testbed") -> "StoreFault":
+    def prepare(self, testbed: Testbed) -> "StoreFault":
         """See `Fault.prepare`: a server that does not run cannot get worse."""
         require_running(testbed, self.host)
         return self
 
-    def apply(self, testbed: "Testbed") -> None:
+    def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         settle(testbed, self.host)
 
-    def heal(self, testbed: "Testbed") -> None:
+    def heal(self, testbed: Testbed) -> None:
         """See `Fault.heal`: back, and ready unless another fault keeps it from that."""
         settle(testbed, self.host)
         if not active(testbed.name, StoreFault):  # type: ignore[type-abstract]
@@ -74,13 +72,13 @@ class StoreFault(Fault):
                 )
 
 
-def faults_of(testbed: "Testbed", host: str) -> list[StoreFault]:
+def faults_of(testbed: Testbed, host: str) -> list[StoreFault]:
     """The active faults of a server."""
     found = active(testbed.name, StoreFault)  # type: ignore[type-abstract]
     return [fault for fault in found if fault.host == host]
 
 
-def require_running(testbed: "Testbed", host: str) -> ProcessState:
+def require_running(testbed: Testbed, host: str) -> ProcessState:
     """The server's process on `host`. Raises `TestbedError` when it does not run."""
     seen = look(testbed.objectstore.server(host))
     if seen is None:
@@ -90,7 +88,7 @@ def require_running(testbed: "Testbed", host: str) -> ProcessState:
     return seen
 
 
-def settle(testbed: "Testbed", host: str) -> None:
+def settle(testbed: Testbed, host: str) -> None:
     """Make the server on `host`, its disk and its drives what the topology and the active faults have."""
     faults = faults_of(testbed, host)
     server = testbed.objectstore.server(host)

@@ -1,1 +1,1 @@
-"""What is written to a cluster and read back, every record accounted for."""
+"""The load: producers and consumers as processes, and the account of every record."""

@@ -70,7 +70,7 @@ class ProcessReports:
         )
 
     def result(self) -> "ProcessResult":
-        """The figures, the process being over."""
+        """Return the result of the finished process."""
         spec, newest = self.spec, self.newest
         ran_s, why = (newest.get("t", 0) - self._begun_us) / 1e6, ""
         if not self.final:
@@ -98,7 +98,7 @@ class ProcessReports:
 
 
 def not_held(spec: ProducerSpec, last: Mapping[str, Any], latest_s: float) -> str:
-    """Why a producer did not keep its declared rate; empty when it did."""
+    """Return why a producer did not keep its declared rate; empty if it did."""
     missing, behind_s = last["due"] - last["sent"], last["waiting_at_stop"] / spec.records_per_s
     if latest_s > LATEST_S or missing > LATEST_S * spec.records_per_s:
         left = f", {missing} were never sent" if missing > 0 else ""
@@ -121,8 +121,8 @@ def not_held(spec: ProducerSpec, last: Mapping[str, Any], latest_s: float) -> st
 class ProcessResult:
     """One process. Counts are records, those that opened the connections included; `read` is a consumer's.
 
-    `latest_s` is how late the process itself handed a record over at worst. `ended` is False for one that died; its
-    counts are as far as it told.
+    `latest_s` is the longest delay with which the process handed a record over. `ended` is False if the process died;
+    its counts are those of its last report.
     """
 
     spec: Spec
@@ -148,29 +148,29 @@ class ProcessResult:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadResult:
-    """A load that is over."""
+    """The result of a load."""
 
     processes: tuple[ProcessResult, ...]
 
     @property
     def held(self) -> bool:
-        """Whether every process did what it was declared to do."""
+        """Whether every process kept its declared rate."""
         return all(process.held for process in self.processes)
 
     @property
     def written(self) -> tuple[WrittenRecords, ...]:
-        """What the audit is to find."""
+        """Return the records that the audit should find."""
         return tuple(each for process in self.processes for each in process.written)
 
     def process(self, name: str) -> ProcessResult:
-        """One of them; KeyError when there is none of this name."""
+        """Return one process's result. Raises KeyError for an unknown name."""
         for process in self.processes:
             if process.name == name:
                 return process
         raise KeyError(name)
 
     def live(self, audit: Audit | None) -> LiveLoad:
-        """As a run's manifest has it; `audit` is None when nothing was read back."""
+        """Return the load for a run's manifest; `audit` is None if nothing was read back."""
         return LiveLoad(
             tuple(_process(process) for process in self.processes),
             None if audit is None else _audits(self.processes, audit),
@@ -209,7 +209,7 @@ def _audits(processes: Sequence[ProcessResult], audit: Audit) -> tuple[LiveAudit
                     one.lost,
                     one.duplicated,
                     one.reordered,
-                    # What is there although it was refused was not sent as far as anybody was told.
+                    # A record that was refused and is there all the same counts as corrupt: it was never acknowledged.
                     one.corrupt + one.refused_found,
                     process.spec.exactly_once,
                     one.first,
@@ -231,7 +231,7 @@ _CONSUMED = {"records": "client.consume.records", "lag": "client.consume.lag", "
 
 
 def samples(spec: Spec, said: Mapping[str, Any]) -> list[Sample]:
-    """The figures of one report. Counts of one second and bucket that come in several samples add up."""
+    """Return the samples of one report. Counts of one second and bucket in several samples add up."""
     producing = isinstance(spec, ProducerSpec)
     metrics = _PRODUCED if producing else _CONSUMED
     found = [

@@ -14,7 +14,6 @@ from testbed.workload.records import Fill, WrittenRecords
 LED_S, LOOK_S = 30.0, 0.2
 CONNECTIONS = 3
 """A broker answers one request of a connection after the other: several producers wait side by side."""
-__all__ = ["Audit", "Fill", "audit", "preload"]
 
 
 def preload(

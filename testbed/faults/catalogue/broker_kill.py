@@ -1,14 +1,12 @@
 """Kafka killed, as by the kernel when memory is short."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.faults.fault import parameter
 from testbed.faults.parameters import name
 from testbed.faults.processes import Hold, ProcessFault, look, require_running
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
+from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
@@ -21,17 +19,17 @@ class BrokerKill(ProcessFault):
 
     host: str = parameter("the host", name)
 
-    def prepare(self, testbed: "Testbed") -> "BrokerKill":
+    def prepare(self, testbed: Testbed) -> "BrokerKill":
         """See `Fault.prepare`. One that is paused can be killed; one that is down cannot."""
         if look(testbed.node(self.host)) is None:
             require_running(testbed, self.host)
         return self
 
-    def apply(self, testbed: "Testbed") -> None:
+    def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         testbed.node(self.host).signal("KILL")
 
-    def verify(self, testbed: "Testbed") -> str | None:
+    def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""
         seen = look(testbed.node(self.host))
         return str(seen) if seen else None

@@ -1,14 +1,12 @@
 """Kafka frozen: it holds its connections and answers nothing, as in a long pause of the garbage collector."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.faults.fault import parameter
 from testbed.faults.parameters import name
 from testbed.faults.processes import Hold, ProcessFault, look, require_running
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
+from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
@@ -21,16 +19,16 @@ class BrokerPause(ProcessFault):
 
     host: str = parameter("the host", name)
 
-    def prepare(self, testbed: "Testbed") -> "BrokerPause":
+    def prepare(self, testbed: Testbed) -> "BrokerPause":
         """See `Fault.prepare`."""
         require_running(testbed, self.host)
         return self
 
-    def apply(self, testbed: "Testbed") -> None:
+    def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         testbed.node(self.host).signal("STOP")
 
-    def verify(self, testbed: "Testbed") -> str | None:
+    def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""
         seen = look(testbed.node(self.host))
         if seen is None:

@@ -1,15 +1,13 @@
 """Kafka stopped and started again, as an operator does it in a rolling restart."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.faults.fault import parameter, remembered_field
 from testbed.faults.parameters import name
 from testbed.faults.processes import ProcessFault, look, require_running, start
 from testbed.provision.serving import silent
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
+from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
@@ -24,17 +22,17 @@ class BrokerRestart(ProcessFault):
     host: str = parameter("the host", name)
     before: int | None = remembered_field()
 
-    def prepare(self, testbed: "Testbed") -> "BrokerRestart":
+    def prepare(self, testbed: Testbed) -> "BrokerRestart":
         """See `Fault.prepare`: notes the process that is to go."""
         return replace(self, before=require_running(testbed, self.host).pid)
 
-    def apply(self, testbed: "Testbed") -> None:
+    def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         node = testbed.node(self.host)
         node.stop(timeout_s=60.0)
         start(node)
 
-    def verify(self, testbed: "Testbed") -> str | None:
+    def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""
         seen = look(testbed.node(self.host))
         if seen is None:

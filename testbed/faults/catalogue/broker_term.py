@@ -1,14 +1,12 @@
 """Kafka asked to shut down, as for maintenance."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.faults.fault import parameter
 from testbed.faults.parameters import name
 from testbed.faults.processes import Hold, ProcessFault, look, require_running
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
+from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
@@ -22,16 +20,16 @@ class BrokerTerm(ProcessFault):
 
     host: str = parameter("the host", name)
 
-    def prepare(self, testbed: "Testbed") -> "BrokerTerm":
+    def prepare(self, testbed: Testbed) -> "BrokerTerm":
         """See `Fault.prepare`."""
         require_running(testbed, self.host)
         return self
 
-    def apply(self, testbed: "Testbed") -> None:
+    def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         testbed.node(self.host).signal("TERM")
 
-    def verify(self, testbed: "Testbed") -> str | None:
+    def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""
         seen = look(testbed.node(self.host))
         return str(seen) if seen else None

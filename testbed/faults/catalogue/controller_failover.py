@@ -1,16 +1,14 @@
 """The metadata quorum loses its leader, and elects another."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.fault import remembered_field
 from testbed.faults.processes import ProcessFault, look, start
+from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 ELECTION_S = 30.0
 _LOOK_S = 0.1
@@ -35,7 +33,7 @@ class ControllerFailover(ProcessFault):
                 "without one of them there is no majority to elect another; it takes 3, as in six-brokers"
             )
 
-    def prepare(self, testbed: "Testbed") -> "ControllerFailover":
+    def prepare(self, testbed: Testbed) -> "ControllerFailover":
         """See `Fault.prepare`: notes which node leads the quorum now."""
         leader = active_controller(testbed)
         voters = testbed.topology.controllers
@@ -50,7 +48,7 @@ class ControllerFailover(ProcessFault):
             )
         return replace(self, host=leader)
 
-    def apply(self, testbed: "Testbed") -> None:
+    def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         testbed.node(self.host).signal("KILL")
         # Started again earlier, it could win the election itself.
@@ -63,7 +61,7 @@ class ControllerFailover(ProcessFault):
         )
         start(testbed.node(self.host))
 
-    def verify(self, testbed: "Testbed") -> str | None:
+    def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""
         leader = active_controller(testbed)
         if leader is None:
@@ -71,7 +69,7 @@ class ControllerFailover(ProcessFault):
         return f"{leader} is the active controller, as before" if leader == self.host else None
 
 
-def active_controller(testbed: "Testbed") -> str | None:
+def active_controller(testbed: Testbed) -> str | None:
     """The host that leads the metadata quorum; None while there is none, or nobody knows."""
     try:
         with testbed.admin(timeout_s=2.0) as admin:

@@ -2,16 +2,14 @@
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.errors import TestbedError
 from testbed.faults import cpu
 from testbed.faults.fault import parameter
 from testbed.faults.parameters import cpus, known_hosts, name
+from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class CpuLimit(cpu.CpuFault):
         """See `Fault.check`."""
         known_hosts(topology, [self.host])
 
-    def prepare(self, testbed: "Testbed") -> "CpuLimit":
+    def prepare(self, testbed: Testbed) -> "CpuLimit":
         """See `Fault.prepare`."""
         declared, there = testbed.topology.host(self.host).cpus, os.cpu_count() or 1
         if self.cpus >= (declared or there):
@@ -36,16 +34,16 @@ class CpuLimit(cpu.CpuFault):
             raise TestbedError(f"cpus={self.cpus:g} would limit nothing: {has}")
         return self
 
-    def apply(self, testbed: "Testbed") -> None:
+    def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         cpu.settle(testbed, self.host)
 
-    def verify(self, testbed: "Testbed") -> str | None:
+    def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: the limit as the kernel has it."""
         found, want = cpu.in_force(testbed, self.host), cpu.wanted(testbed, self.host)
         return None if found == want else f"the kernel limits {self.host} to {found or 'no number of'} CPUs"
 
-    def heal(self, testbed: "Testbed") -> None:
+    def heal(self, testbed: Testbed) -> None:
         """See `Fault.heal`."""
         cpu.settle(testbed, self.host)
         found, want = cpu.in_force(testbed, self.host), cpu.wanted(testbed, self.host)

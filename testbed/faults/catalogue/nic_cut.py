@@ -3,17 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
 from testbed.faults.network import NetworkFault, arrives, ports_of
 from testbed.faults.parameters import Direction, direction, joined, known_hosts, names
 from testbed.network.addresses import AddressPlan
+from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 THE_OTHERS = ("others",)
 
@@ -70,7 +68,7 @@ class NicCut(NetworkFault):
                     found[port] = found.get(port, frozenset()) | addresses
         return found
 
-    def probe(self, testbed: "Testbed") -> str | None:
+    def probe(self, testbed: Testbed) -> str | None:
         """See `NetworkFault.probe`. An echo needs both ways, so it is lost with either."""
         peers = self.other_side(testbed.topology)
         for host, peer in sorted({(self.hosts[0], peers[0]), (self.hosts[-1], peers[-1])}):

@@ -2,15 +2,13 @@
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.faults.fault import parameter
 from testbed.faults.network import EVERY_NIC, NetworkFault, arrives, nics_of, ports_of
 from testbed.faults.parameters import known_nic, name
+from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class NicDown(NetworkFault):
         """See `NetworkFault.down`."""
         return frozenset(ports_of(topology, self.host, self.nic))
 
-    def probe(self, testbed: "Testbed") -> str | None:
+    def probe(self, testbed: Testbed) -> str | None:
         """See `NetworkFault.probe`: the host's other end must have lost its carrier."""
         for _number, nic in nics_of(testbed.topology, self.host, self.nic):
             told = testbed.hosts[self.host].run(["ip", "-j", "link", "show", "dev", nic.name]).stdout

@@ -1,16 +1,14 @@
 """The object store answers 503: ask again later."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
 from testbed.faults.parameters import name
 from testbed.faults.stores import StoreFault
+from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Objectstore503(StoreFault):
                 "is one server"
             )
 
-    def verify(self, testbed: "Testbed") -> str | None:
+    def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: by a request for an object that there is not."""
         status = testbed.objectstore.ask()
         return None if status == 503 else f"it answers {status}"

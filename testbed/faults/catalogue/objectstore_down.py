@@ -1,15 +1,13 @@
 """The object store's server killed."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.faults.fault import parameter
 from testbed.faults.parameters import name
 from testbed.faults.processes import Hold, look
 from testbed.faults.stores import StoreFault, settle
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
+from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
@@ -22,12 +20,12 @@ class ObjectstoreDown(StoreFault):
 
     host: str = parameter("the host", name)
 
-    def apply(self, testbed: "Testbed") -> None:
+    def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         testbed.objectstore.server(self.host).signal("KILL")
         settle(testbed, self.host)
 
-    def verify(self, testbed: "Testbed") -> str | None:
+    def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""
         seen = look(testbed.objectstore.server(self.host))
         return str(seen) if seen else None

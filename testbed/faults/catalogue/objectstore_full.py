@@ -1,16 +1,14 @@
 """The object store's disk is full."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
 from testbed.faults.parameters import name
 from testbed.faults.stores import StoreFault, available, left_when_full
+from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class ObjectstoreFull(StoreFault):
                 "in the topology give it one, such as disk: {size: 2GB}"
             )
 
-    def verify(self, testbed: "Testbed") -> str | None:
+    def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: the server looks at its disk once a second, and runs out of it in other ways before."""
         free, size = available(testbed.objectstore.server(self.host))
         if free > 2 * left_when_full(size):

@@ -1,15 +1,13 @@
 """The object store's server stopped and started again."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.faults.fault import parameter, remembered_field
 from testbed.faults.parameters import name
 from testbed.faults.processes import look, start
 from testbed.faults.stores import StoreFault, require_running
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
+from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
@@ -24,17 +22,17 @@ class ObjectstoreRestart(StoreFault):
     host: str = parameter("the host", name)
     before: int | None = remembered_field()
 
-    def prepare(self, testbed: "Testbed") -> "ObjectstoreRestart":
+    def prepare(self, testbed: Testbed) -> "ObjectstoreRestart":
         """See `Fault.prepare`: notes the process that is to go."""
         return replace(self, before=require_running(testbed, self.host).pid)
 
-    def apply(self, testbed: "Testbed") -> None:
+    def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         server = testbed.objectstore.server(self.host)
         server.stop()
         start(server)
 
-    def verify(self, testbed: "Testbed") -> str | None:
+    def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""
         seen = look(testbed.objectstore.server(self.host))
         if seen is None:

@@ -1,16 +1,14 @@
 """A slow object store: each request may have to wait, as with a store that is busy with others."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
 from testbed.faults.parameters import name, whole_ms
 from testbed.faults.stores import StoreFault, states
+from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class ObjectstoreSlow(StoreFault):
                 f"not pause={self.pause // 1000}ms every={self.every // 1000}ms"
             )
 
-    def verify(self, testbed: "Testbed") -> str | None:
+    def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: the process is seen stopped, and going on."""
         seen = states(testbed.objectstore.server(self.host), 2 * self.every)
         stopped = [state in "Tt" for state in seen]

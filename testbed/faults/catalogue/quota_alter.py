@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.errors import TestbedError
 from testbed.faults.fault import parameter, remembered_field
@@ -20,11 +20,9 @@ from testbed.faults.quotas import (
     take_out,
     throttles,
 )
+from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 from testbed.units import format_byte_rate, parse_byte_rate
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 REMOVED = "none"
 
@@ -69,7 +67,7 @@ class QuotaAlter(QuotaFault):
         """See `Fault.check`."""
         known_brokers(topology, self.brokers)
 
-    def prepare(self, testbed: "Testbed") -> "QuotaAlter":
+    def prepare(self, testbed: Testbed) -> "QuotaAlter":
         """See `Fault.prepare`: notes what the rates are outside of throttles and faults."""
         settings = self.settings(testbed)
         with second_client(testbed) as admin:
@@ -80,17 +78,17 @@ class QuotaAlter(QuotaFault):
         rest = {str(setting): at_rest(setting, found[setting], stack) for setting in settings}
         return replace(self, rest=rest, beneath=tuple(journal.id for journal in throttles(testbed)))
 
-    def settings(self, testbed: "Testbed") -> Mapping[Setting, str | None]:
+    def settings(self, testbed: Testbed) -> Mapping[Setting, str | None]:
         """See `QuotaFault.settings`."""
         value = None if self.rate is None else str(self.rate)
         ids = [testbed.topology.host(host).node_id for host in self.brokers]
         return {Setting(broker, key): value for broker in ids if broker is not None for key in KEYS[self.side]}
 
-    def apply(self, testbed: "Testbed") -> None:
+    def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         settle(testbed, self)
 
-    def verify(self, testbed: "Testbed") -> str | None:
+    def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`: each broker says what it has in force."""
         settings = self.settings(testbed)
         with second_client(testbed) as admin:
@@ -98,7 +96,7 @@ class QuotaAlter(QuotaFault):
         wrong = {setting: value for setting, value in found.items() if value != settings[setting]}
         return describe(wrong) or None
 
-    def heal(self, testbed: "Testbed") -> None:
+    def heal(self, testbed: Testbed) -> None:
         """See `Fault.heal`."""
         take_out(testbed, self)
 

@@ -1,15 +1,13 @@
 """A rack on its own: its uplink has no link."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from testbed.faults.fault import parameter
 from testbed.faults.network import NetworkFault, arrives, uplink
 from testbed.faults.parameters import known_rack, name
+from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
-
-if TYPE_CHECKING:
-    from testbed.provision.testbed import Testbed
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class UplinkCut(NetworkFault):
         _racks_end, cores_end = uplink(topology, self.rack)
         return frozenset([cores_end])
 
-    def probe(self, testbed: "Testbed") -> str | None:
+    def probe(self, testbed: Testbed) -> str | None:
         """See `NetworkFault.probe`."""
         inside = next((host.name for host in testbed.topology.hosts if host.rack == self.rack), None)
         if inside is not None and arrives(testbed, inside, testbed.plan.fabric):
