@@ -6,13 +6,13 @@ __version__ = "0.1.0"
 __all__ = ["Testbed", "__version__"]
 
 if TYPE_CHECKING:
-    from testbed.api import Testbed
+    from testbed.api import UserTestbed as Testbed
 else:
 
     def __getattr__(name: str) -> Any:
         # Looked up only when asked for: the set-up imports this package before its dependencies are there.
         if name == "Testbed":
-            from testbed.api import Testbed
+            from testbed.api import UserTestbed as Testbed
 
             return Testbed
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,10 +7,10 @@ from testbed.faults import Faults
 from testbed.provision import state as states
 from testbed.provision import testbed as provisioned
 
-__all__ = ["Finished", "Testbed"]
+__all__ = ["Finished", "UserTestbed"]
 
 
-class Testbed(provisioned.Testbed):
+class UserTestbed(provisioned.Testbed):
     """A running testbed, on which faults are injected and experiments run. See `provision.testbed.Testbed`."""
 
     @property

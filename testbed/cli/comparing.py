@@ -4,7 +4,7 @@ import argparse
 
 from results.report.sweep import growth
 from testbed.cli.series import against, as_json, ending, problem_lines, store_for, variants_table
-from testbed.cli.show import Steps
+from testbed.cli.show import TimedProgress
 from testbed.errors import UsageError
 from testbed.runner.comparisons import DOOR, Comparison
 from testbed.runner.limits import parse_budget
@@ -35,7 +35,7 @@ def compare(args: argparse.Namespace, comparison: Comparison) -> int:
         measure_names=comparison.measures,
     )
     budget_s = parse_budget(args.budget)
-    progress = Steps()
+    progress = TimedProgress()
     if args.resume:
         result = resume(args.resume, asked, DOOR, budget_s, progress, stop_early=False)
     else:

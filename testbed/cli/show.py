@@ -12,7 +12,7 @@ from results.contract import durable
 from testbed.errors import UsageError
 
 
-class Steps:
+class TimedProgress:
     """Progress as plain lines on standard error, each with the time since the beginning."""
 
     def __init__(self, *, quiet: bool = False) -> None:

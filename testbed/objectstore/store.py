@@ -24,7 +24,7 @@ _LOOK_S = 0.1
 Progress = Callable[[str], None]
 
 
-class StoreError(TestbedError):
+class ObjectStoreError(TestbedError):
     """The object store refused, or did not answer."""
 
 
@@ -104,7 +104,7 @@ class ObjectStore:
     def ask(self) -> int:
         """The HTTP status of one signed request for an object that there is not: 404 when all is well.
 
-        Raises `StoreError` when there is no answer.
+        Raises `ObjectStoreError` when there is no answer.
         """
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -114,7 +114,7 @@ class ObjectStore:
         except ClientError as error:
             return int(error.response["ResponseMetadata"]["HTTPStatusCode"])
         except BotoCoreError as error:
-            raise StoreError(f"the object store does not answer: {error}") from error
+            raise ObjectStoreError(f"the object store does not answer: {error}") from error
         finally:
             client.close()
         return 200
@@ -141,13 +141,13 @@ class ObjectStore:
             for host in found:
                 process = self.server(host)
                 if process.pid() is None:
-                    raise StoreError(f"MinIO on {host} has ended; its log ends with:\n{process.log_tail(15)}")
+                    raise ObjectStoreError(f"MinIO on {host} has ended; its log ends with:\n{process.log_tail(15)}")
             return found
 
         wait_for(look, lambda found: not found, timeout_s, _LOOK_S, f"the object store of {self._topology.name}")
 
     def make_buckets(self) -> None:
-        """Make those of `BUCKETS` that are not there. Raises `StoreError`."""
+        """Make those of `BUCKETS` that are not there. Raises `ObjectStoreError`."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         client = self.client()
@@ -157,6 +157,6 @@ class ObjectStore:
                 if name not in there:
                     client.create_bucket(Bucket=name)
         except (BotoCoreError, ClientError) as error:
-            raise StoreError(f"the object store's buckets cannot be made: {error}") from error
+            raise ObjectStoreError(f"the object store's buckets cannot be made: {error}") from error
         finally:
             client.close()

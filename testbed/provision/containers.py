@@ -115,7 +115,7 @@ class ContainerSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class EndedContainer:
+class ContainerExit:
     """A container that has run and does not any more. `host` is empty for the fabric's."""
 
     host: str
@@ -269,7 +269,7 @@ class Engine:
             )
         return int(state["Pid"])
 
-    def ended(self, container: str, host: str) -> EndedContainer | None:
+    def ended(self, container: str, host: str) -> ContainerExit | None:
         """When and how a container of `host` ended; None for one that runs, never ran, or is gone."""
         try:
             state = self._api.inspect_container(container)["State"]
@@ -277,7 +277,7 @@ class Engine:
             return None
         if state["Running"] or state["Status"] == "created":
             return None
-        return EndedContainer(host, int(state["ExitCode"]), datetime.fromisoformat(state["FinishedAt"]))
+        return ContainerExit(host, int(state["ExitCode"]), datetime.fromisoformat(state["FinishedAt"]))
 
     def limit_cpus(self, container: str, cpus: float | None) -> None:
         """Let all processes of a running container share so many CPUs; None: as many as there are."""

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from testbed.errors import TestbedError
 from testbed.owner import Owner
-from testbed.provision.containers import EndedContainer, Engine
+from testbed.provision.containers import ContainerExit, Engine
 from testbed.provision.state import TestbedState
 
 AT_ONCE = timedelta(seconds=60)
@@ -45,7 +45,7 @@ def why_not_whole(engine: Engine, state: TestbedState) -> str:
     return in_words(missing, ended, len(running) + len(ended), Owner.parse(state.owner))
 
 
-def in_words(missing: Collection[str], ended: Sequence[EndedContainer], ran: int, owner: Owner | None) -> str:
+def in_words(missing: Collection[str], ended: Sequence[ContainerExit], ran: int, owner: Owner | None) -> str:
     """The same, of what was found: `ran` is how many containers have been started, `owner` knows the machine's boot."""
     gone = [host or FABRIC for host in missing if host not in {each.host for each in ended}]
     words = [f"{', '.join(gone)} {'has' if len(gone) == 1 else 'have'} no running container"] if gone else []
@@ -83,7 +83,7 @@ def explained(engine: Engine, state: TestbedState, remedy: str = "") -> Iterator
         raise NotWhole(state, why, remedy=remedy, seen_as=str(error)) from error
 
 
-def _ended_containers(engine: Engine, state: TestbedState) -> list[EndedContainer]:
+def _ended_containers(engine: Engine, state: TestbedState) -> list[ContainerExit]:
     found = (engine.ended(each.id, each.host) for each in engine.containers(state.name) if not each.running)
     return [each for each in found if each is not None]
 

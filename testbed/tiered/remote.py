@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from testbed.errors import TestbedError
 from testbed.kafka.node import METADATA_TOPIC
-from testbed.objectstore.store import TIERED, ObjectStore, StoreError
+from testbed.objectstore.store import TIERED, ObjectStore, ObjectStoreError
 from testbed.tiered.segments import Segment, SegmentId, SegmentState, StoreAccount, account, replay
 from testbed.wait import wait_for
 
@@ -117,7 +117,7 @@ def stored(store: ObjectStore) -> list[tuple[str, int]]:
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=TIERED)
         return [(str(each["Key"]), int(each["Size"])) for page in pages for each in page.get("Contents", ())]
     except (BotoCoreError, ClientError) as error:
-        raise StoreError(f"the bucket {TIERED} cannot be listed: {error}") from error
+        raise ObjectStoreError(f"the bucket {TIERED} cannot be listed: {error}") from error
     finally:
         client.close()
 

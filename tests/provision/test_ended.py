@@ -7,15 +7,15 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.owner import Owner
-from testbed.provision.containers import EndedContainer, EngineGone
+from testbed.provision.containers import ContainerExit, EngineGone
 from testbed.provision.liveness import NotWhole, explained, in_words, why_not_whole
 from tests.provision.states import make
 
 THEN = datetime(2026, 11, 21, 21, 40, tzinfo=UTC)
 ALL = [
-    EndedContainer("", 143, THEN),
-    EndedContainer("b1", 137, THEN),
-    EndedContainer("b2", 137, THEN + timedelta(seconds=10)),
+    ContainerExit("", 143, THEN),
+    ContainerExit("b1", 137, THEN),
+    ContainerExit("b2", 137, THEN + timedelta(seconds=10)),
 ]
 
 

@@ -56,7 +56,7 @@ def test_too_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     meminfo = tmp_path / "meminfo"
     meminfo.write_text("MemTotal:  8000000 kB\nMemAvailable:  2097152 kB\n")
     monkeypatch.setattr(machine, "MEMINFO", meminfo)
-    assert told(machine.Memory().probe()).startswith("2.0 GiB available, 4 GiB needed")
+    assert told(machine.MemorySize().probe()).startswith("2.0 GiB available, 4 GiB needed")
 
 
 def test_too_little_disk_names_the_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

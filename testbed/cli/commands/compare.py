@@ -32,7 +32,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from testbed.cli import series as told
-    from testbed.cli.show import Steps, require_writable, write
+    from testbed.cli.show import TimedProgress, require_writable, write
     from testbed.errors import UsageError
     from testbed.runner.limits import parse_budget
     from testbed.runner.never import nothing_to_compare
@@ -66,7 +66,7 @@ def _run(args: argparse.Namespace) -> int:
         told.refuse_with_resume(args, OF_A_NEW_ONE, "--kafka or --variant")
     budget_s = parse_budget(args.budget)
     require_writable(args.junit)
-    progress, early = Steps(), not args.all
+    progress, early = TimedProgress(), not args.all
     if args.resume:
         result = resume(args.resume, asked, "compare", budget_s, progress, stop_early=early, spare=nothing_to_compare)
     else:

@@ -44,7 +44,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from results.contract.store import StoreError
     from testbed.cli.nights import tell_night
-    from testbed.cli.show import Steps, require_writable
+    from testbed.cli.show import TimedProgress, require_writable
     from testbed.errors import TestbedError
     from testbed.runner.limits import parse_budget
     from testbed.runner.nightly import Wanted, new_night, require_same, run_night
@@ -55,7 +55,7 @@ def _run(args: argparse.Namespace) -> int:
     try:
         if args.resume:
             require_same(args.resume, wanted)
-        made = run_night(None if args.resume else new_night(wanted), args.resume, budget_s, Steps())
+        made = run_night(None if args.resume else new_night(wanted), args.resume, budget_s, TimedProgress())
     except StoreError as error:
         raise TestbedError(str(error)) from error
     return tell_night(made, args)

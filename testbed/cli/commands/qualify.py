@@ -52,7 +52,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from testbed.cli.qualifying import asked_for, tell
     from testbed.cli.series import refuse_with_resume
-    from testbed.cli.show import Steps, require_writable
+    from testbed.cli.show import TimedProgress, require_writable
     from testbed.errors import UsageError
     from testbed.runner.limits import parse_budget
     from testbed.runner.qualified import qualify
@@ -64,7 +64,7 @@ def _run(args: argparse.Namespace) -> int:
     budget_s = parse_budget(args.budget)
     require_writable(args.junit, args.out and args.out / "index.html")
     asked = asked_for(args) if args.kafka else None
-    return tell(qualify(asked, args.resume, budget_s, Steps(), all_pairs=args.all), args)
+    return tell(qualify(asked, args.resume, budget_s, TimedProgress(), all_pairs=args.all), args)
 
 
 COMMAND = Command("qualify", "hold a release against others: every scenario, performance, upgrades", _configure, _run)

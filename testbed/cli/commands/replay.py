@@ -55,12 +55,12 @@ def _run(args: argparse.Namespace) -> int:
 
         print(describe(file.practice(args.practice), args.seed) if args.practice else describe_file(file, args.seed))
         return 0
-    from testbed.cli.show import Steps
+    from testbed.cli.show import TimedProgress
     from testbed.cli.verdicts import EXIT
     from testbed.incidents.replay import Request, replay
 
     request = Request(file.practice(args.practice or "faulty"), args.seed, args.on, args.store)
-    replayed = replay(request, Steps())
+    replayed = replay(request, TimedProgress())
     print(_as_json(replayed) if args.json else _as_text(replayed))
     return EXIT[replayed.verdict]
 

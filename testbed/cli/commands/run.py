@@ -23,7 +23,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.show import Steps
+    from testbed.cli.show import TimedProgress
     from testbed.cli.verdicts import EXIT, as_json, as_text
     from testbed.experiments.runner import Request, run
     from testbed.runner.comparisons import comparisons
@@ -45,7 +45,7 @@ def _run(args: argparse.Namespace) -> int:
         store=args.store,
         confirm=args.confirm,
     )
-    finished = run(request, Steps())
+    finished = run(request, TimedProgress())
     print(as_json(finished) if args.json else as_text(finished))
     return EXIT[finished.verdict]
 

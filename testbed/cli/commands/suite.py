@@ -24,7 +24,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.show import Steps
+    from testbed.cli.show import TimedProgress
     from testbed.cli.suites import as_json, as_text, suites_table
     from testbed.suites.outcome import EXIT
     from testbed.suites.run import Request, run_suite
@@ -33,7 +33,7 @@ def _run(args: argparse.Namespace) -> int:
         print(suites_table())
         return 0
     request = Request(args.suite, args.profile, tuple(args.only), args.kafka, args.store, args.out, args.again)
-    finished = run_suite(request, Steps())
+    finished = run_suite(request, TimedProgress())
     print(as_json(finished) if args.json else as_text(finished))
     return EXIT[finished.ending]
 

@@ -42,7 +42,7 @@ def _run(args: argparse.Namespace) -> int:
         store_for,
         variants_table,
     )
-    from testbed.cli.show import Steps
+    from testbed.cli.show import TimedProgress
     from testbed.errors import UsageError
     from testbed.runner.limits import parse_budget
     from testbed.runner.report import sweep_page, write_sweep
@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.json and args.markdown:
         raise UsageError("--json and --markdown: only one of them")
     budget_s = parse_budget(args.budget)
-    progress = Steps()
+    progress = TimedProgress()
     if args.resume:
         result = resume(args.resume, asked, "sweep", budget_s, progress, stop_early=False)
     else:

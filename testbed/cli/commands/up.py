@@ -12,7 +12,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.show import Steps
+    from testbed.cli.show import TimedProgress
     from testbed.provision.testbed import Testbed
     from testbed.software.source import parse_source
     from testbed.topology.find import find
@@ -20,7 +20,7 @@ def _run(args: argparse.Namespace) -> int:
     topology = find(args.topology)
     if args.kafka:
         topology = topology.with_kafka_version(str(parse_source(args.kafka)))
-    testbed = Testbed.up(topology, name=args.name, progress=Steps())
+    testbed = Testbed.up(topology, name=args.name, progress=TimedProgress())
     print(f"{testbed.name} is up: {', '.join(testbed.bootstrap)}")
     testbed.close()
     return 0

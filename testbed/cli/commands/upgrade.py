@@ -16,13 +16,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from testbed.cli.show import Steps, document, table
+    from testbed.cli.show import TimedProgress, document, table
     from testbed.provision.testbed import Testbed
     from testbed.provision.upgrade import rolling_upgrade
 
     testbed = Testbed.attach(args.name)
     hosts = None if args.hosts is None else [host for host in args.hosts.split(",") if host]
-    done = rolling_upgrade(testbed, args.to, hosts, args.finalize, progress=Steps())
+    done = rolling_upgrade(testbed, args.to, hosts, args.finalize, progress=TimedProgress())
     if args.json:
         print(document(asdict(done)))
     else:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from testbed.setup.check import Check
 from testbed.setup.checks.engine import ContainerEngine
-from testbed.setup.checks.machine import DiskSpace, KernelDelay, KernelFeatures, Memory, Permissions, Platform
+from testbed.setup.checks.machine import DiskSpace, KernelDelay, KernelFeatures, MemorySize, Permissions, Platform
 from testbed.setup.checks.packages import Packages, PythonEnvironment, PythonPackages
 from testbed.setup.checks.software import Go, JavaRuntime, KafkaJars, MinioServer, NodeImage, QuickStart
 
@@ -17,7 +17,7 @@ def all_checks(names: Iterable[str] = ()) -> tuple[Check, ...]:
     return (
         Platform(),
         Permissions(),
-        Memory(),
+        MemorySize(),
         DiskSpace(),
         PythonPackages(),
         PythonEnvironment(),

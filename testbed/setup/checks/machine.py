@@ -65,7 +65,7 @@ DISK_BYTES = 5 * GIB
 MEMINFO = Path("/proc/meminfo")
 
 
-class Memory(Check):
+class MemorySize(Check):
     """Brokers and Spark take some 3 GiB together."""
 
     name = "memory"
