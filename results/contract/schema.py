@@ -1,6 +1,6 @@
 """The tables of a run: samples, events, criteria. What a run's parts are called is imported from here.
 
-Times are UTC with microseconds. `docs/results.md` says what each metric and event means.
+Times are UTC with microseconds. `docs/schema.md` says what each metric and event means.
 """
 
 import json

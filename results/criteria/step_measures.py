@@ -1,7 +1,7 @@
 """Measures of a run of steps, from its trace: which of the expected states were in force, and when.
 
 Events: `trace.log` (a state of the controller's log), `trace.described` and `trace.listed` (as an Admin client was
-told). What they hold stands in docs/results.md.
+told). What they hold stands in docs/schema.md.
 """
 
 from collections import defaultdict
