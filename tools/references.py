@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from results.criteria.judgement import catalogue
 from testbed.cli.command import Command, Parser, commands
 from testbed.experiments.experiment import Experiment, experiments
 from testbed.runner.comparisons import comparisons
@@ -92,7 +93,27 @@ def experiment_page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"commands.md": command_page, "experiments.md": experiment_page}
+def criterion_page() -> str:
+    """Return the page of all criteria, by section of the report."""
+    lines = ["# Criteria", "", WRITTEN, "", "[How a run is judged](../criteria.md) explains them.", ""]
+    known = sorted(catalogue().values(), key=lambda each: each.name)
+    for section in dict.fromkeys(each.section for each in known):
+        lines += [f"## {section}", ""]
+        rows = (
+            (f"`{each.name}`", escaped(each.title), escaped(each.catches), "experiments" if each.by_name else "all")
+            for each in known
+            if each.section == section
+        )
+        lines += table(("criterion", "in the report", "finds", "judged in"), rows)
+    lines += ["*Judged in experiments*: in those that name the criterion. *All*: in every run that has what it needs."]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "commands.md": command_page,
+    "criteria.md": criterion_page,
+    "experiments.md": experiment_page,
+}
 
 
 def outdated() -> list[str]:

@@ -179,7 +179,7 @@ class NicTotals:
 
 @dataclass(frozen=True, slots=True)
 class StoreRequests:
-    """StoreRequests of one kind that the object store counted over the same time."""
+    """Requests of one kind that the object store counted over the same time."""
 
     operation: str
     count: float

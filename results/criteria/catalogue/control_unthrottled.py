@@ -68,7 +68,7 @@ def _partitions(move: Move, kind: str, host: str) -> int:
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="control-unthrottled",
-    title="ControlTransfer partitions run unthrottled",
+    title="Control partitions run unthrottled",
     section=RATES,
     measure=lambda run: run.measures,
     judge=lambda run, measures: judge_controls(measures, run.move, run.manifest.nics),

@@ -118,7 +118,7 @@ def judge_steady_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="steady-mean",
-    title="SteadyPart rate close to the quota",
+    title="Steady rate close to the quota",
     section=RATES,
     measure=lambda run: run.measures,
     judge=lambda run, measures: (judge_steady_in_steps if run.batched else judge_steady)(measures, run.move),

@@ -47,7 +47,7 @@ def _reads(operation: str) -> bool:
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
     name="store-requests",
-    title="StoreRequests to the object store",
+    title="Requests to the object store",
     section=FACTS,
     measure=lambda run: run.measures,
     judge=lambda run, measures: judge_requests(run.manifest, run.relocation, measures),
