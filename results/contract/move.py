@@ -10,9 +10,9 @@ from typing import Literal
 
 from results.contract.verdict import Direction
 
-FlowKind = Literal["throttled", "keepup", "control", "calibration"]
+FlowKind = Literal["throttled", "in_sync", "control", "calibration"]
 Fetch = Literal["tuned", "default"]
-LISTED: tuple[FlowKind, ...] = ("throttled", "keepup")
+RECORDED: tuple[FlowKind, ...] = ("throttled", "in_sync")
 """The kinds of flows whose bytes a quota records."""
 
 
@@ -29,7 +29,7 @@ class Fetchers:
 class Flow:
     """Partitions of one topic copied from a leader's host to a follower's host.
 
-    *throttled*: to an adding replica, listed on both sides. *keepup*: to a follower in sync that is listed on the
+    *throttled*: to an adding replica, listed on both sides. *in_sync*: to a follower in sync that is throttled on the
     leader's side only, so that it counts on the leader's transmit (with a wildcard throttle on both sides).
     A flow ends when the leader's log of the partition is gone from its host: somebody else leads from then on.
     """
@@ -49,11 +49,11 @@ class Expected:
     host: str
     direction: Direction
     bytes: int
-    keepup_bytes_per_s: float
+    in_sync_bytes_per_s: float
 
     def seconds(self, quota_bytes_per_s: float) -> float:
-        """How long it takes there; infinite when the keep-up takes the whole quota."""
-        left = quota_bytes_per_s - self.keepup_bytes_per_s
+        """How long it takes there; infinite when in-sync replication traffic takes the whole quota."""
+        left = quota_bytes_per_s - self.in_sync_bytes_per_s
         return self.bytes / left if left > 0 else math.inf if self.bytes else 0.0
 
 
@@ -61,10 +61,10 @@ class Expected:
 class Move:
     """A throttled reassignment, as it was asked for: everything the judgement needs beside the samples.
 
-    `quota_bytes_per_s` is the first quota; those that follow are told by events. `f` is NIC bytes per log byte from
-    the calibration transfer, None when that failed. `total_log_bytes`, `move_ratio` and `kip73_seconds` are KIP-73's
-    estimate and its inputs. `expected` is the model of all listed traffic; `model_seconds` how long it says that
-    the move takes under the quotas it had, None when there is none and `model_why` says why.
+    `quota_bytes_per_s` is the first quota; those that follow are told by events. `nic_bytes_per_log_byte` comes
+    from the calibration transfer, None when that failed. `total_log_bytes`, `move_ratio` and `kip73_seconds` are
+    KIP-73's estimate and its inputs. `expected` is the model of all listed traffic; `model_seconds` how long it says
+    that the move takes under the quotas it had, None when there is none and `model_why` says why.
     `batches_s` is of a move in steps that has a model: when everything up to each batch has been copied if nothing
     rests between them, seconds from the start (`incremental` has no batches: one value); then `model_seconds` is the
     least that the quota lets it take.
@@ -77,7 +77,7 @@ class Move:
     quota_bytes_per_s: float
     fetch: Fetch
     response_max_bytes: int
-    f: float | None
+    nic_bytes_per_log_byte: float | None
     fetchers: Mapping[str, Fetchers]
     brokers: tuple[str, ...]
     flows: tuple[Flow, ...]
@@ -115,9 +115,9 @@ class Move:
         return self.window_samples * self.sample_s
 
 
-def listed_through(move: Move, host: str, direction: Direction) -> tuple[Flow, ...]:
+def recorded_through(move: Move, host: str, direction: Direction) -> tuple[Flow, ...]:
     """The flows whose bytes the quota of a host records in a direction."""
-    return (*throttled_through(move, host, direction), *keepup_through(move, host, direction))
+    return (*throttled_through(move, host, direction), *in_sync_through(move, host, direction))
 
 
 def throttled_through(move: Move, host: str, direction: Direction) -> tuple[Flow, ...]:
@@ -125,11 +125,11 @@ def throttled_through(move: Move, host: str, direction: Direction) -> tuple[Flow
     return flows_through(move.flows, "throttled", host, direction)
 
 
-def keepup_through(move: Move, host: str, direction: Direction) -> tuple[Flow, ...]:
+def in_sync_through(move: Move, host: str, direction: Direction) -> tuple[Flow, ...]:
     """The flows to followers in sync that the quota of a host records: on the leader's side, or with a wildcard."""
     if direction == "receive" and not move.wildcard:
         return ()
-    return flows_through(move.flows, "keepup", host, direction)
+    return flows_through(move.flows, "in_sync", host, direction)
 
 
 def flows_through(flows: Iterable[Flow], kind: FlowKind, host: str, direction: Direction) -> tuple[Flow, ...]:

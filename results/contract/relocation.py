@@ -46,7 +46,7 @@ class ColdRead:
 class Relocation:
     """The move as it was asked for, and as it lay when it began.
 
-    `stores` are the hosts of the object store. `f` is NIC bytes per log byte, of an unthrottled transfer before the
+    `stores` are the hosts of the object store. `nic_bytes_per_log_byte` is that, of an unthrottled transfer before the
     move; None when that failed. `written_bytes_per_s` is what clients were declared to write to the moving partitions.
     `balanced` says whether every broker was to have its share of partitions afterwards.
     """
@@ -55,7 +55,7 @@ class Relocation:
     brokers: tuple[str, ...]
     stores: tuple[str, ...]
     sent: tuple[Sent, ...]
-    f: float | None
+    nic_bytes_per_log_byte: float | None
     written_bytes_per_s: float
     balanced: bool = False
     cold: ColdRead | None = None

@@ -5,6 +5,7 @@
 2   a table's file names its run in each row (column `run_id`), so that several runs can share one; `files` say which
     part of a file is the run's (`offset`, `group`).
 3   the manifest names the criteria of its experiment; some criteria have other names (`results.contract.aliases`).
+    `f` is `nic_bytes_per_log_byte`, flows `keepup` are `in_sync`, as is `keepup_bytes_per_s` of what is expected.
 
 A new version is a step here, a store of the version before it in `tests/results/fixtures`, and a line above.
 """
@@ -36,12 +37,32 @@ def _files_are_whole(document: dict[str, Any]) -> dict[str, Any]:
     return document  # `offset` and `group` default to a file that is the run's alone
 
 
-def _criteria_by_experiment(document: dict[str, Any]) -> dict[str, Any]:
-    return document  # `criteria` defaults to None: those of the experiment at that time
+def _names_of_the_glossary(document: dict[str, Any]) -> dict[str, Any]:
+    # `criteria` defaults to None: the criteria of the experiment at that time
+    renamed = dict(document)
+    for part in ("move", "relocation"):
+        if isinstance(found := document.get(part), dict):
+            renamed[part] = _renamed(found, {"f": "nic_bytes_per_log_byte"})
+    move = renamed.get("move")
+    if isinstance(move, dict) and isinstance(move.get("flows"), list):
+        move["flows"] = [
+            {**flow, "kind": "in_sync"} if isinstance(flow, dict) and flow.get("kind") == "keepup" else flow
+            for flow in move["flows"]
+        ]
+        if isinstance(move.get("expected"), list):
+            names = {"keepup_bytes_per_s": "in_sync_bytes_per_s"}
+            move["expected"] = [_renamed(each, names) for each in move["expected"]]
+    return renamed
+
+
+def _renamed(document: Any, names: Mapping[str, str]) -> Any:
+    if not isinstance(document, dict):
+        return document
+    return {names.get(name, name): value for name, value in document.items()}
 
 
 _STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
     1: _files_are_whole,
-    2: _criteria_by_experiment,
+    2: _names_of_the_glossary,
 }
 """From version n to n + 1."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from results.contract.move import Expected, Move, keepup_through
+from results.contract.move import Expected, Move, in_sync_through
 from results.contract.verdict import Direction
 from results.criteria.measures import MoveMeasures
 
@@ -41,7 +41,7 @@ def bound_of(move: Move, host: str, direction: Direction, quota_bytes_per_s: flo
     """
     quota = move.quota_bytes_per_s if quota_bytes_per_s is None else quota_bytes_per_s
     bound = _bound(move, host, direction, quota)
-    if bound is None or direction == "receive" or keepup_through(move, host, direction):
+    if bound is None or direction == "receive" or in_sync_through(move, host, direction):
         return bound
     followers = {f.follower for f in move.flows if f.kind == "throttled" and f.leader == host}
     received = [_bound(move, follower, "receive", quota) for follower in followers]
@@ -106,8 +106,8 @@ def bottlenecks(move: Move, quota_bytes_per_s: float) -> frozenset[tuple[str, Di
     longest = max((e.seconds(quota_bytes_per_s) for e in busy), default=0.0)
     if math.isinf(longest):
         stuck = [e for e in busy if math.isinf(e.seconds(quota_bytes_per_s))]
-        highest = max(e.keepup_bytes_per_s for e in stuck)
-        return frozenset((e.host, e.direction) for e in stuck if e.keepup_bytes_per_s >= (1 - TIE) * highest)
+        highest = max(e.in_sync_bytes_per_s for e in stuck)
+        return frozenset((e.host, e.direction) for e in stuck if e.in_sync_bytes_per_s >= (1 - TIE) * highest)
     return frozenset((e.host, e.direction) for e in busy if e.seconds(quota_bytes_per_s) >= (1 - TIE) * longest)
 
 

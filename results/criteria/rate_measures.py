@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from results.contract.move import Move, keepup_through, listed_through
+from results.contract.move import Move, in_sync_through, recorded_through
 from results.contract.verdict import Direction
 from results.criteria.measures import ByteWindow, HostRates, SteadyPart
 from results.criteria.model import allowed, bound_of
@@ -105,7 +105,7 @@ class RateMeasurer:
 
     def measure(self, span: PhaseSpan, host: str, direction: Direction) -> HostRates:
         """The listed bytes through a host within a span."""
-        listed = self.run.flow_bytes(listed_through(self.move, host, direction))
+        listed = self.run.flow_bytes(recorded_through(self.move, host, direction))
         inside = (span.first | (listed.t >= span.begin_us)) & (span.last | (listed.t <= span.end_us))
         gap = longest_gap_s(listed.t[inside], span.begin_us, max(span.begin_us, span.end_us))
         series = _within(listed, span)
@@ -154,7 +154,7 @@ class RateMeasurer:
 
     def _in_sync(self, found: Windows, host: str, direction: Direction) -> Floats:
         """Bytes of each window that went to listed replicas in sync."""
-        flows = keepup_through(self.move, host, direction)
+        flows = in_sync_through(self.move, host, direction)
         series = self.run.flow_bytes(flows) if flows else None
         if series is None or len(series) == 0:
             return np.zeros(len(found.bytes))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from results.contract.move import Flow, Move, flows_through, listed_through
+from results.contract.move import Flow, Move, flows_through, recorded_through
 from results.contract.verdict import Direction
 from results.criteria.measures import HostRates, MoveMeasures
 from results.criteria.model import bound_of
@@ -98,7 +98,7 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
     banded = {(end.rates.host, end.rates.direction) for end in binding(measures, move)} if one else set()
     panels = []
     for rates in measures.rates:
-        flows = listed_through(move, rates.host, rates.direction)
+        flows = recorded_through(move, rates.host, rates.direction)
         key = f"{rates.host}-{rates.direction}"
         title = f"{rates.host} {rates.direction}"
         panels.append(

@@ -74,10 +74,10 @@ def expected_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, ...]]:
             (
                 f"{rates.host} {rates.direction}",
                 size(expected.bytes),
-                rate(expected.keepup_bytes_per_s),
-                _left(quota - expected.keepup_bytes_per_s),
+                rate(expected.in_sync_bytes_per_s),
+                _left(quota - expected.in_sync_bytes_per_s),
                 _left(quota - move.inbound_bytes_per_s),
-                NOTHING if listed is None else rate(max(0.0, listed - expected.keepup_bytes_per_s)),
+                NOTHING if listed is None else rate(max(0.0, listed - expected.in_sync_bytes_per_s)),
                 NOTHING if listed is None else f"{listed / quota:.3f}",
                 "never" if seconds == float("inf") else f"{seconds:.1f} s",
                 "binds" if binds else "",

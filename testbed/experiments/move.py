@@ -106,7 +106,7 @@ def _move(mover: Mover, sizes: Sizes, factor: float | None) -> Move:
         quota_bytes_per_s=setup.quota_bytes_per_s,
         fetch=setup.fetch,
         response_max_bytes=mover.broker_property("replica.fetch.response.max.bytes", DEFAULT_RESPONSE_BYTES),
-        f=factor,
+        nic_bytes_per_log_byte=factor,
         fetchers=fetchers(scene, mover.broker_property("num.replica.fetchers", 1)),
         brokers=tuple(mover.ids),
         flows=mover.flows(),

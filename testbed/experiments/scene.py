@@ -181,7 +181,7 @@ def flows(scene: Scene) -> tuple[Flow, ...]:
     for group in scene.listed:
         found += _flows("throttled", group, group.adding)
         if _recorded(scene, group):
-            found += _flows("keepup", group, group.in_sync)
+            found += _flows("in_sync", group, group.in_sync)
     if scene.control is not None:
         found += _flows("control", scene.control, scene.control.adding)
     return (*found, *_flows("calibration", scene.calibration, scene.calibration.adding))
@@ -205,9 +205,9 @@ def fetchers(scene: Scene, threads: int) -> dict[str, Fetchers]:
     sends: set[tuple[str, str]] = set()
     receives: set[tuple[str, str]] = set()
     for flow in flows(scene):
-        if flow.kind in ("throttled", "keepup"):
+        if flow.kind in ("throttled", "in_sync"):
             sends.add((flow.leader, flow.follower))
-        if flow.kind == "throttled" or (flow.kind == "keepup" and scene.wildcard):
+        if flow.kind == "throttled" or (flow.kind == "in_sync" and scene.wildcard):
             receives.add((flow.leader, flow.follower))
     hosts = dict.fromkeys(host for pair in sorted(sends | receives) for host in pair)
     return {

@@ -171,7 +171,7 @@ def test_what_a_step_adds_is_copied_from_who_leads_by_then():
         ("throttled", "b1", "b3"),
         ("throttled", "b3", "b4"),
     ]
-    assert {flow.kind for flow in mover()[0].flows()} == {"throttled", "keepup", "control", "calibration"}
+    assert {flow.kind for flow in mover()[0].flows()} == {"throttled", "in_sync", "control", "calibration"}
 
 
 def test_a_move_at_once_is_watched_the_same_way():

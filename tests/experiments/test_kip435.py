@@ -41,7 +41,7 @@ def test_at_once_it_takes_as_long_as_asked_for(profile):
 
 def test_four_replicas_moved_whole_are_eight_of_which_seven_follow():
     found = led_by_one(settings(RF4), HOSTS)
-    listed = [flow for flow in flows(found) if flow.kind in ("throttled", "keepup")]
+    listed = [flow for flow in flows(found) if flow.kind in ("throttled", "in_sync")]
     assert {flow.leader for flow in listed} == {"A"}
     assert sorted(flow.follower for flow in listed) == list("BCDEFGH")
     assert found.control is None

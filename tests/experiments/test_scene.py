@@ -34,7 +34,7 @@ def carried(found, ids=IDS):
 
 
 def told(found):
-    return [(e.host, e.direction, e.bytes, e.keepup_bytes_per_s) for e in expected(carried(found), IDS)]
+    return [(e.host, e.direction, e.bytes, e.in_sync_bytes_per_s) for e in expected(carried(found), IDS)]
 
 
 def of_kind(found, kind):
@@ -44,7 +44,7 @@ def of_kind(found, kind):
 def test_two_node_moves_what_the_quota_lets_through_in_the_time_asked_for():
     found = two_node(SETTINGS, TWO).named("ab12cd")
     assert of_kind(found, "throttled") == [("A", "B", (0, 1, 2, 3))]
-    assert of_kind(found, "keepup") == []
+    assert of_kind(found, "in_sync") == []
     assert fetchers(found, 1) == {"A": Fetchers(1, 0), "B": Fetchers(0, 1)}
     assert told(found) == [("B", "receive", 520 * MB, 0.0), ("A", "transmit", 520 * MB, 0.0)]
     filled = fills(found.groups, 7)
@@ -69,7 +69,7 @@ def test_one_to_two_is_led_by_a_and_goes_to_both_others():
     assert {tp.partition: target for tp, target in targets.items()} == {0: (3, 2), 1: (3, 2), 2: (2, 3), 3: (2, 3)}
     assert of_kind(found, "throttled") == [("A", "C", (0, 1)), ("A", "B", (2, 3))]
     # Those in sync are listed as leaders-to-be, so that A's quota records what they fetch.
-    assert of_kind(found, "keepup") == [("A", "B", (0, 1)), ("A", "C", (2, 3))]
+    assert of_kind(found, "in_sync") == [("A", "B", (0, 1)), ("A", "C", (2, 3))]
     assert fetchers(found, 1) == {"A": Fetchers(2, 0), "B": Fetchers(0, 1), "C": Fetchers(0, 1)}
     # In 46 s four whole windows' worth, and 4 s of a fifth at the followers' 20 MB/s.
     assert told(found) == [
@@ -84,7 +84,7 @@ def test_one_to_two_is_led_by_a_and_goes_to_both_others():
 def test_one_to_two_while_producing_leaves_the_sender_quota_minus_twice_inbound():
     found = one_to_two(PRODUCE, THREE)
     (b, c, a) = expected(carried(found), IDS)
-    assert [(e.host, e.direction, e.keepup_bytes_per_s) for e in (b, c, a)] == [
+    assert [(e.host, e.direction, e.in_sync_bytes_per_s) for e in (b, c, a)] == [
         ("B", "receive", 1.5 * MB),
         ("C", "receive", 1.5 * MB),
         ("A", "transmit", 6.0 * MB),
@@ -97,7 +97,7 @@ def test_two_to_one_is_led_by_both_and_bound_by_the_receiver():
     found = two_to_one(SETTINGS, THREE)
     assert assignment(found.listed, IDS)["kip73"] == {0: [1, 2], 1: [1, 2], 2: [2, 1], 3: [2, 1]}
     assert of_kind(found, "throttled") == [("A", "C", (0, 1)), ("B", "C", (2, 3))]
-    assert of_kind(found, "keepup") == [("A", "B", (0, 1)), ("B", "A", (2, 3))]
+    assert of_kind(found, "in_sync") == [("A", "B", (0, 1)), ("B", "A", (2, 3))]
     assert fetchers(found, 1) == {"A": Fetchers(2, 0), "B": Fetchers(2, 0), "C": Fetchers(0, 2)}
     share = bottleneck(carried(found), 10 * MB)
     assert (share.broker, share.direction, share.bytes) == (3, "receive", 520 * MB)
@@ -121,10 +121,10 @@ def test_a_wildcard_lists_also_what_does_not_move():
     moving = Group("high", range(4), ("A",), ("B",), 100)
     still = Group("low", range(2), ("A", "B"), ("A", "B"), 40, 500.0)
     listed = scene([moving, still], "A", "B", wildcard=True)
-    assert of_kind(listed, "keepup") == [("A", "B", (0, 1))]
+    assert of_kind(listed, "in_sync") == [("A", "B", (0, 1))]
     assert expected(carried(listed), IDS)[-1] == Expected("A", "transmit", 100, 500.0)
     unlisted = scene([moving, still], "A", "B")
-    assert of_kind(unlisted, "keepup") == []
+    assert of_kind(unlisted, "in_sync") == []
     assert told(unlisted)[-1] == ("A", "transmit", 100, 0.0)
     assert [group.topic for group in listed.moving] == ["high", "control"]
     assert listed.sized(1000).listed[1].bytes == 40  # what does not have to be sent keeps its size

@@ -256,7 +256,7 @@ def _flows(scene: Scene) -> tuple[Flow, ...]:
     for g in scene.groups:
         partitions = tuple(range(g.partitions))
         found += [Flow("throttled", g.topic, partitions, g.leader, f) for f in g.adding]
-        found += [Flow("keepup", g.topic, partitions, g.leader, f) for f in g.in_sync]
+        found += [Flow("in_sync", g.topic, partitions, g.leader, f) for f in g.in_sync]
     first = scene.groups[0]
     return (*found, Flow("control", "control", (0, 1), first.leader, first.adding[0]))
 

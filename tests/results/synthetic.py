@@ -252,7 +252,7 @@ class _Generator:
             quota_bytes_per_s=o.quota,
             fetch="default" if o.fetch == "default" else "tuned",
             response_max_bytes=10 * MIB if o.fetch == "default" else MIB,
-            f=F,
+            nic_bytes_per_log_byte=F,
             fetchers={"b1": Fetchers(1, 0), "b2": Fetchers(0, 1)},
             brokers=("b1", "b2"),
             flows=flows,

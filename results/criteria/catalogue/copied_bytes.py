@@ -19,7 +19,7 @@ WRITTEN_S = 1.0
 def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
     """`copied-bytes`: what crossed brokers' NICs is what lay on disks, no more; of a log on disk no less either."""
     verdict: Verdict = "inconclusive"
-    observed, local, f = copied_bytes(asked, measures), asked.local_bytes, asked.f
+    observed, local, f = copied_bytes(asked, measures), asked.local_bytes, asked.nic_bytes_per_log_byte
     nics = (measures.relocation or NOTHING).nics
     expected, low, high = "what lay on the leaders' disks, times the overhead of the wire", 0.0, 0.0
     if local is None:

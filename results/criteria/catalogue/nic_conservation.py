@@ -28,10 +28,10 @@ def log_bytes(found: Conservation) -> float | None:
 
 
 def _conservation(found: Conservation, move: Move) -> Finding:
-    logs = log_bytes(found)
+    logs, overhead = log_bytes(found), move.nic_bytes_per_log_byte
     verdict: Verdict = "inconclusive"
     observed: float | None = None
-    if move.f is None:
+    if overhead is None:
         why = "the calibration transfer gave no overhead f"
     elif found.nic_bytes is None:
         why = "the NIC's counter was not sampled from the move's start past its end"
@@ -41,9 +41,9 @@ def _conservation(found: Conservation, move: Move) -> Finding:
     elif logs <= 0:
         why = "no bytes were seen in the logs"
     else:
-        observed = found.nic_bytes / (logs * move.f)
+        observed = found.nic_bytes / (logs * overhead)
         verdict = "pass" if abs(observed - 1) <= CONSERVATION_TOLERANCE else "fail"
-        why = f"NIC {size(found.nic_bytes)}; logs {size(logs)} with f = {move.f:.4f} make {size(logs * move.f)}"
+        why = f"NIC {size(found.nic_bytes)}; logs {size(logs)} with f = {overhead:.4f} make {size(logs * overhead)}"
     return of_broker_direction(
         "nic-conservation",
         found,

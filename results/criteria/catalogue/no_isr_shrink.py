@@ -1,20 +1,19 @@
 """No replica that was in sync before the move leaves the ISR."""
 
-from results.contract.move import Move
+from results.contract.move import RECORDED, Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_move
 from results.criteria.findings import finding
 from results.criteria.measures import IsrMeasures, MoveMeasures
 from results.criteria.quantities import GAP_S, at
-from results.criteria.step_measures import LISTED
 
 
 def judge_isr(measures: MoveMeasures, move: Move) -> list[Finding]:
     """Nothing that was in sync before the move left the ISR: by the brokers' own counts, and on any look."""
     isr = measures.isr
     # Where all replicas are alone and nobody writes the brokers' own counts say all there is.
-    watched = move.inbound_bytes_per_s > 0 or any(f.kind == "keepup" for f in move.flows)
-    listed = {(f.topic, p) for f in move.flows if f.kind in LISTED for p in f.partitions}
+    watched = move.inbound_bytes_per_s > 0 or any(f.kind == "in_sync" for f in move.flows)
+    listed = {(f.topic, p) for f in move.flows if f.kind in RECORDED for p in f.partitions}
     verdict: Verdict = "inconclusive"
     observed: float | None = None
     if isr is None:

@@ -15,7 +15,7 @@ def judge_fetching(steps: BatchingSeen | None, move: Move) -> list[Finding]:
     """
     moving = [(flow.topic, p) for flow in move.flows if flow.kind == "throttled" for p in flow.partitions]
     followers = max((_followers(move, *tp) for tp in moving), default=0)
-    before = max((_followers(move, *tp, ("keepup",)) for tp in moving), default=0)
+    before = max((_followers(move, *tp, ("in_sync",)) for tp in moving), default=0)
     if steps is None:
         return [batching_finding("replicas-fetching", "known", "inconclusive", None, "nobody looked at the steps")]
     stepwise, limit = steps.mode in MODES, steps.limits.replicas
@@ -30,7 +30,7 @@ def judge_fetching(steps: BatchingSeen | None, move: Move) -> list[Finding]:
     return [polled_finding(steps, "replicas-fetching", expected, broken, float(steps.fetching), why)]
 
 
-def _followers(move: Move, topic: str, partition: int, kinds: tuple[str, ...] = ("keepup", "throttled")) -> int:
+def _followers(move: Move, topic: str, partition: int, kinds: tuple[str, ...] = ("in_sync", "throttled")) -> int:
     mine = [flow for flow in move.flows if flow.kind in kinds and flow.topic == topic and partition in flow.partitions]
     return len({flow.follower for flow in mine})
 
