@@ -1,4 +1,4 @@
-"""Who made a thing: a process, told from a later one of the same number by its start and its boot."""
+"""The process that made a resource, distinguished from a later one of the same number by its start and its boot."""
 
 import os
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Owner:
 
     @classmethod
     def parse(cls, text: str) -> "Owner | None":
-        """The inverse of `str`; None when the text is none of ours."""
+        """Return the inverse of `str`; None for any other text."""
         pid, _, rest = text.partition("@")
         ticks, _, boot = rest.partition("@")
         return cls(int(pid), int(ticks), boot) if pid.isdigit() and ticks.isdigit() and boot else None

@@ -1,4 +1,4 @@
-"""How things are told on a terminal: progress on standard error, results on standard output."""
+"""Output on a terminal: progress on standard error, results on standard output."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def require_writable(*paths: Path | None) -> None:
                 raise UsageError(f"{path} is a folder; name a file")
             folder = next(each for each in path.absolute().parents if each.exists())
         except OSError as error:
-            raise UsageError(f"{path} cannot be looked at: {error.strerror or error}") from error
+            raise UsageError(f"{path} cannot be examined: {error.strerror or error}") from error
         if not folder.is_dir() or not os.access(folder, os.W_OK):
             raise UsageError(f"{path}: {folder} is no folder that can be written to; name a file elsewhere")
 

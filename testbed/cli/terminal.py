@@ -93,7 +93,7 @@ class _Feeder:
 
     def __exit__(self, *_error: object) -> None:
         self._stopping = True
-        self._channel.close()  # ends a send that nobody reads
+        self._channel.close()  # ends a send without a reader
         os.write(self._ring, b"s")
         self._thread.join()
         os.close(self._bell)
@@ -109,7 +109,7 @@ class _Feeder:
             signal.signal(signal.SIGWINCH, before)
 
     def _feed(self) -> None:
-        with contextlib.suppress(OSError, paramiko.SSHException):  # the shell has ended: nobody reads any more
+        with contextlib.suppress(OSError, paramiko.SSHException):  # the shell has ended and reads no more
             sources = [self._bell, self._source]
             while not self._stopping:
                 ready, _, _ = select.select(sources, [], [])

@@ -84,11 +84,11 @@ class Host(Shell, Protocol):
         """The last lines of a text file; empty when there is no such file."""
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
 
 
 _ALIVE = "[ -n \"$p\" ] && grep -qs '^State:[[:space:]]*[A-WYa-wy]' /proc/$p/status"
-"""Whether process $p is there: one that has ended, and that nobody has reaped yet, is not."""
+"""Whether process $p runs; a zombie, which has ended and is not reaped yet, does not."""
 
 
 class Daemon:

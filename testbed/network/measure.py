@@ -214,7 +214,7 @@ def _ends(topology: Topology, transfer: Transfer) -> set[LinkDirection]:
 def settled(
     take: Callable[[Collection[LinkDirection] | None], Sequence[LinkRate]], tries: int = TRIES
 ) -> tuple[LinkRate, ...]:
-    """What `take` measures: every link at first (None), then those that are off, again and again while any is.
+    """Return what `take` measures: every link at first (None), then those that are off, until none is.
 
     A busy machine makes a link read low, or a transfer fail, for some seconds. One that is shaped otherwise than
     declared reads off every time. Raises `TestbedError` when no measurement came to its end.
@@ -260,7 +260,7 @@ class FlowSettings:
 
 @contextmanager
 def receiver(target: FlowEnd, port: int) -> Iterator[None]:
-    """Who takes one flow at `target`, within the block; at its end the flow, if it goes on, is cut off."""
+    """Run the receiver of one flow at `target` within the block; a flow that still goes on at its end is cut off."""
     pid_file = f"/run/iperf3-{port}.pid"
     server = ["iperf3", "-s", "-1", "-D", "-B", target.address, "--bind-dev", target.device]
     gone = f"[ -s {pid_file} ] && kill $(tr -d '\\0' < {pid_file}) 2>/dev/null; rm -f {pid_file}"
@@ -279,7 +279,7 @@ def send(source: FlowEnd, target: FlowEnd, port: int, flow: FlowSettings) -> Com
     client += ["-t", f"{flow.seconds:g}", "-O", str(flow.before_s), "-J", "--connect-timeout", "2000"]
     if flow.offered_bps:
         client += ["-u", "-l", str(DATAGRAM_BYTES), "-b", str(flow.offered_bps)]
-    # The receiver tells nobody when it listens: a refused connection is tried again.
+    # The receiver gives no sign when it listens: a refused connection is tried again.
     return wait_for(
         lambda: source.shell.run(client, timeout_s=flow.before_s + flow.seconds + 30, check=False),
         lambda result: result.exit_status == 0 or "refused" not in result.stdout,
@@ -303,7 +303,7 @@ def _transfer(source: FlowEnd, target: FlowEnd, flow: FlowSettings) -> float:
 
 
 BEGUN_BYTES = 16 * 1024
-"""A flow that has carried so much has begun: by far more than iperf3's two ends tell each other before."""
+"""A flow that has carried so much has begun: by far more than iperf3's two ends exchange before."""
 BEGIN_S = 10.0
 OUTLAST_S = 5.0
 """How much longer a flow may go on than it takes; it is ended once the uplink has been measured."""

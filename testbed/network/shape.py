@@ -225,7 +225,7 @@ def compare(expected: Shape, actual: Shape | None) -> list[str]:
 
 # How tc rounds. The kernel keeps a rate in whole bytes/s and a burst as the time it takes, in ticks of 64 ns;
 # tc turns both into text with a few digits. The functions below repeat that arithmetic, so that `compare`
-# accepts exactly what the declared value must look like and nothing beside it: a tolerance would also accept
+# accepts exactly what the declared value must look like and nothing else: a tolerance would also accept
 # a wrong value. What tc does not print it cannot tell apart: a rate of 123456789 bit/s is shown as
 # 123456Kbit.
 

@@ -53,7 +53,7 @@ def endpoints(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
 
 
 def drives(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
-    """What every server is told of where the data lies: one folder of one server, or the folders of all."""
+    """Return the drives that every server is started with: one folder of one server, or the folders of all."""
     servers = endpoints(topology, plan)
     if len(servers) == 1:
         return (f"{DATA_DIR}/d1",)
@@ -64,7 +64,7 @@ def command(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
     """Starts a server. The credentials are in no argument, and in no variable of the process."""
     variables = [f"MINIO_CONFIG_ENV_FILE={ENVIRONMENT}"]
     if len(topology.objectstores) > 1:
-        # It refuses drives that are folders of one disk, as they are on purpose; looked for before the file is.
+        # Without this it refuses drives that are folders of one disk. It reads the variable before it reads the file.
         variables.append("MINIO_CI_CD=on")
     return ("env", *variables, BINARY, "server", "--anonymous", "--address", f":{PORT}", *drives(topology, plan))
 

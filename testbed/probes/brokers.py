@@ -48,7 +48,7 @@ def watch_brokers(recorder: Recorder, topology: Topology, hosts: Mapping[str, Re
 
 
 def nic_measurements(topology: Topology, rates: Iterable[LinkRate]) -> tuple[NicMeasurement, ...]:
-    """Of measured NICs those that a run is judged with: one each way for each host. Pure."""
+    """Return the measured NICs that a run is judged with: one each way for each host. Pure."""
     sampled = {(host.name, sampled_nic(host).name) for host in topology.hosts}
     return tuple(
         NicMeasurement(

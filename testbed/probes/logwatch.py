@@ -45,7 +45,7 @@ class LogEntry:
     trace: tuple[str, ...] = ()
 
     @property
-    def told(self) -> str:
+    def full_message(self) -> str:
         """The message, and what was thrown, if anything."""
         return f"{self.message}: {self.trace[0]}" if self.trace else self.message
 
@@ -95,7 +95,7 @@ BEFORE_US = 1_000_000
 """How much earlier the same thread says why at most: the two lines are neighbours in its code."""
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _WRAPPER = re.compile(r"java\.util\.concurrent\.CompletionException: ")
-"""Around what a controller threw while it was writing, if somebody else had begun to wait for that; says nothing."""
+"""Around what a controller threw while it was writing, if another thread had begun to wait for that; means nothing."""
 _ANYTHING = "Anything at all, for instance 12 of b1-c2."
 
 
@@ -154,7 +154,7 @@ def new_replicas(topics: Collection[str], hosts: Collection[str]) -> Allowance:
     """For a reassignment of `topics` that makes replicas on `hosts`.
 
     A broker that is given a replica of a topic that exists says at ERROR that it should have had it (KAFKA-20118).
-    For any other topic or broker the same line may tell of a replica that was lost.
+    For any other topic or broker the same line may report a lost replica.
     """
     names = "|".join(re.escape(topic) for topic in sorted(topics))
     return Allowance(
@@ -175,7 +175,7 @@ def shipped() -> tuple[Allowance, ...]:
 
 
 def during(faults: Collection[str]) -> tuple[Allowance, ...]:
-    """What brokers may say, beside that, while faults of these kinds are put in on purpose."""
+    """Return the allowances for what brokers log while faults of these kinds are injected."""
     return tuple(allowance for allowance in _shipped() if not allowance.during.isdisjoint(faults))
 
 
@@ -322,7 +322,7 @@ class LoggedCluster(Protocol):
 class LogWatch:
     """The logs of all Kafka hosts of a testbed, from `start` on.
 
-    `allowances` are for what an experiment does on purpose, beside those that ship with the testbed.
+    `allowances` are for what an experiment does on purpose, in addition to those that ship with the testbed.
     """
 
     def __init__(self, cluster: LoggedCluster, allowances: Sequence[Allowance] = ()) -> None:
@@ -333,7 +333,7 @@ class LogWatch:
         self._marks: dict[str, LogPosition] = {}
 
     def start(self) -> None:
-        """From here on lines count. A host that cannot be asked now is told of at the end."""
+        """From here on lines count. A host that does not answer now is reported at the end."""
         self._marks = {name: mark_end(host) for name, host in self._hosts.items()}
 
     def allow(self, *allowances: Allowance) -> None:
@@ -404,12 +404,12 @@ def kinds(host: str, found: Sequence[LogEntry]) -> tuple[LogFinding, ...]:
     """Entries that differ in numbers and ids at most are one finding, the most severe first. Pure."""
     merged: dict[tuple[str, str, str], LogFinding] = {}
     for entry in found:
-        kind = (entry.level, entry.logger, _VARYING.sub("#", entry.told))
+        kind = (entry.level, entry.logger, _VARYING.sub("#", entry.full_message))
         if kind in merged:
             merged[kind] = replace(merged[kind], count=merged[kind].count + 1)
         else:
             level = next(level for level in LEVELS if level == entry.level)
-            text = " ".join(entry.told.split())
+            text = " ".join(entry.full_message.split())
             shown = text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
             merged[kind] = LogFinding(host, entry.ts_us, level, entry.logger, shown, 1)
     return tuple(sorted(merged.values(), key=lambda finding: (-LEVELS.index(finding.level), finding.ts_us)))

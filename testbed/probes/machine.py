@@ -64,7 +64,7 @@ def wait_calm(busy_highest: float, over_s: float, timeout_s: float, times: CpuTi
 
 
 def fingerprint() -> dict[str, Any]:
-    """What tells this machine from another: figures taken on different ones are not compared."""
+    """Return what identifies this machine: figures of different machines are not compared."""
     model = next(
         (
             line.partition(":")[2].strip()

@@ -48,12 +48,12 @@ class Recorder:
             self._echo(event)
 
     def add_events(self, events: Iterable[Event]) -> None:
-        """What happened at other times than now, as somebody else has written down."""
+        """Add events with times of their own, recorded elsewhere."""
         with self._lock:
             self._events.extend(events)
 
     def add(self, samples: Iterable[Sample]) -> None:
-        """Values that somebody else measured."""
+        """Add values that were measured elsewhere."""
         with self._lock:
             for sample in samples:
                 self._samples.append(sample)
@@ -74,7 +74,7 @@ class Recorder:
             self.event("step", name, {"phase": "end"})
 
     def wait_for_all(self, *, timeout_s: float = 10.0) -> None:
-        """Wait until every watched host has sampled once more. Raises `TestbedError` naming those that did not."""
+        """Wait until every watched host has sampled once more. Raises `TestbedError` naming the hosts that did not."""
         since = now_us()
 
         def missing() -> list[str]:
@@ -160,7 +160,7 @@ class Recorder:
 
 
 class Poller:
-    """One thing that is looked at regularly."""
+    """One thing that is sampled regularly."""
 
     def __init__(self, recorder: Recorder, name: str, interval_s: float, look: Callable[[], Iterable[Sample]]) -> None:
         self._recorder, self._name, self._interval_s, self._look = recorder, name, interval_s, look

@@ -71,7 +71,7 @@ class NetworkTaken(TestbedError):
 
 @dataclass(frozen=True, slots=True)
 class HostContainer:
-    """A container of a testbed, as the engine tells it."""
+    """A container of a testbed, as the engine reports it."""
 
     id: str
     labels: Mapping[str, str]
@@ -133,7 +133,7 @@ def cpu_quota_us(cpus: float | None) -> int:
 
 
 class _Api(docker.APIClient):
-    """The engine's interface, over which a request that the engine does not answer is an error of ours."""
+    """The engine's interface; a request that the engine does not answer raises `EngineGone`."""
 
     def send(self, *args: Any, **named: Any) -> requests.Response:
         """See `requests.Session.send`."""
@@ -315,7 +315,7 @@ class Engine:
             except docker.errors.NotFound:
                 return
             time.sleep(0.1)  # the engine announces removals only as an event stream; this is rare and short
-        raise TestbedError(f"container {container[:12]} is being removed by somebody else, and does not go")
+        raise TestbedError(f"container {container[:12]} is being removed by another command, and does not go")
 
     def remove_network(self, network: str) -> None:
         """Remove; one that is gone already is no error."""
@@ -331,7 +331,7 @@ def _refused(what: str, error: docker.errors.APIError) -> TestbedError:
     said = str(error.explanation)
     if "no space left on device" in said:
         return TestbedError(
-            f"{what}: the engine's disk is full ({said}); `testbed gc` and `docker system df` tell what can go"
+            f"{what}: the engine's disk is full ({said}); `testbed gc` and `docker system df` list what can be removed"
         )
     return TestbedError(f"{what}: the engine refused it: {said}")
 

@@ -27,7 +27,7 @@ class NotWhole(TestbedError):
 
     def __init__(self, state: TestbedState, why: str, *, remedy: str = "", seen_as: str = "") -> None:
         name = state.name
-        usual = f"`testbed down {name}` removes what is left, and `testbed up` makes it anew, with nothing that it held"
+        usual = f"`testbed down {name}` removes what is left, and `testbed up` makes it again, without its data"
         if state.ephemeral:
             usual = "it was made for this alone, and is removed"
         seen = f"; seen as: {seen_as}" if seen_as else ""
@@ -67,7 +67,7 @@ def in_words(missing: Collection[str], ended: Sequence[ContainerExit], ran: int,
 def explained(engine: Engine, state: TestbedState, remedy: str = "") -> Iterator[None]:
     """Within the block an error that comes of containers that have ended says so: `NotWhole` is raised instead of it.
 
-    While the engine is being restarted it is waited for. `remedy` is what the user is told to do.
+    It waits for an engine that is being restarted. `remedy` is the advice to the user in the error.
     """
     try:
         yield
@@ -105,7 +105,7 @@ def guarded(state: TestbedState, *, look_s: float = LOOK_S) -> Iterator[None]:
     """Within the block, look every `look_s` whether all containers of a testbed still run.
 
     When one does not, the block is left, what is to be put back on the way is put back as far as that is possible, and
-    `NotWhole` is raised. Only the main thread can be interrupted: on another one nothing is looked at.
+    `NotWhole` is raised. Only the main thread can be interrupted: on any other thread this checks nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -139,7 +139,7 @@ class _Watcher(threading.Thread):
         self._whom = threading.get_ident()
         self._stopped = threading.Event()
         self._either = threading.Lock()
-        """Stopped or interrupting, not both: a signal that comes late would interrupt somebody else."""
+        """Stopped or interrupting, not both: a late signal would interrupt the code after the block."""
 
     def stop(self) -> None:
         """From now on nothing is interrupted."""
@@ -162,4 +162,4 @@ class _Watcher(threading.Thread):
             with closing(Engine()) as engine:
                 return why_not_whole(engine, self._state)
         except TestbedError:
-            return ""  # the engine is just being restarted: what it has ended it tells when it is back
+            return ""  # the engine is being restarted: it reports the ended containers when it is back

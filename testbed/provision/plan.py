@@ -65,7 +65,7 @@ def management_network(labels: Labels) -> str:
     """The name of the testbed's management network in the engine.
 
     With its slot: an `up` that was killed may have asked the engine for a network that appears only after the next `up`
-    has cleaned up, and two networks of one name cannot be told apart.
+    has cleaned up, and two networks of one name cannot be distinguished.
     """
     return f"testbed-{labels.name}-{labels.slot}"
 
@@ -198,7 +198,7 @@ def _kafka(host: Host, topology: Topology) -> str:
 
 
 def to_be_made(wanted: RemoteStorage | None) -> RemoteStorageManager | None:
-    """The manager that `up` would take, as far as can be told without building it or opening its jars."""
+    """Return the manager that `up` would take, as far as it is known without building it or opening its jars."""
     if wanted is None:
         return None
     found = f"(the RemoteStorageManager among the jars of {wanted.manager})"
@@ -230,7 +230,7 @@ def describe(topology: Topology) -> str:
     lines += [f"  {host.rack} ── {host.name} ({', '.join(nic.name for nic in host.nics)})" for host in topology.hosts]
     wanted = asked_for(topology)
     if wanted:
-        lines += ["", "asked of this machine, and looked for by `up`"]
+        lines += ["", "required of this machine, and checked by `up`"]
         lines += [f"  {need.value}: by {', '.join(who)}" for need, who in wanted.items()]
     lines += _script("in the fabric's network namespace", wiring.fabric)
     for name, script in wiring.hosts.items():

@@ -101,7 +101,7 @@ def known_here(engine: Engine) -> list[str]:
 
 
 def garbage(engine: Engine) -> dict[str, str]:
-    """Testbed → why it is garbage. Never one that is up to stay, being made right now, or somebody else's."""
+    """Return testbed → why it is garbage. One that is up to stay, being made, or another folder's is none."""
     labelled = _labelled(engine)
     ran: dict[str, bool] = {}
     """Whether any of its containers still runs."""
@@ -267,7 +267,7 @@ def _all_containers(engine: Engine, name: str) -> list[HostContainer]:
     state = _state_of(name)
     if state is not None and state.status == "up":
         return found
-    # An interrupted `up`: nothing tells when the engine is done with the dead client's last request.
+    # An interrupted `up`: no event marks the end of the engine's work for the dead client's last request.
     seen = {container.id: container for container in found}
     deadline = time.monotonic() + SETTLE_S
     while time.monotonic() < deadline:

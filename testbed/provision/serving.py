@@ -54,7 +54,7 @@ def wait_serving(testbed: "Testbed", *, timeout_s: float) -> None:
 
 
 def silent(testbed: "Testbed", nodes: Collection[str]) -> list[str]:
-    """Those of `nodes` (hosts' names) that do not serve, and why; empty when all do.
+    """Return which of `nodes` (hosts' names) do not serve, and why; empty when all do.
 
     Raises `TestbedError` for one whose process has died, with the end of its log.
     """
@@ -67,7 +67,7 @@ def silent(testbed: "Testbed", nodes: Collection[str]) -> list[str]:
 
 
 def silence(testbed: "Testbed", nodes: Collection[str]) -> dict[str, str]:
-    """Host → why it does not serve, of those of `nodes` that do not.
+    """Return host → why it does not serve, for each of `nodes` that does not.
 
     A broker serves that is unfenced and answers for itself; a node that is only a controller, that listens.
     """
@@ -132,7 +132,7 @@ def _broker_silence(admin: Admin, host: Host, unfenced: Collection[int]) -> str:
     if host.node_id not in unfenced:
         return "not registered, or fenced"
     try:
-        # Answered by that broker alone, and by no broker before it has registered anew.
+        # Only that broker answers this, and only after it has registered again.
         admin.broker_configs(host.node_id, ["broker.id"])
     except TestbedError as error:
         return str(error)
@@ -181,7 +181,7 @@ def require_buckets(testbed: "Testbed") -> None:
 def require_as_declared(testbed: "Testbed", progress: "Progress") -> None:
     """Ask every broker what it goes by; raise `NotAsDeclared` naming each setting that is not as it was given.
 
-    What a broker does not tell, because it knows no such setting, is told as that.
+    A setting that a broker does not know is reported as not checked.
     """
     found: dict[str, tuple[list[str], list[str]]] = {}
 
@@ -191,14 +191,14 @@ def require_as_declared(testbed: "Testbed", progress: "Progress") -> None:
     in_parallel([host.name for host in testbed.topology.brokers], ask)
     silent = sorted({key for _wrong, unknown in found.values() for key in unknown})
     if silent:
-        progress(f"the brokers do not tell {', '.join(silent)}: not checked")
+        progress(f"the brokers do not report {', '.join(silent)}: not checked")
     wrong = [text for host in sorted(found) for text in found[host][0]]
     if wrong:
         raise NotAsDeclared(f"{testbed.name} is not as declared:\n  " + "\n  ".join(wrong))
 
 
 def _differences(testbed: "Testbed", name: str) -> tuple[list[str], list[str]]:
-    """What one broker has otherwise, and what it does not tell."""
+    """Return the settings that one broker has otherwise, and those that it does not report."""
     host, state = testbed.topology.host(name), testbed.state
     assert host.node_id is not None
     able = testbed.software.kafka(state.kafka[name]).capabilities
@@ -209,18 +209,18 @@ def _differences(testbed: "Testbed", name: str) -> tuple[list[str], list[str]]:
         return compared(name, given, admin.broker_settings(host.node_id, _ASKED))
 
 
-def compared(host: str, given: Mapping[str, str], told: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Which settings a broker has otherwise than it was given, and which it does not tell. Pure."""
+def compared(host: str, given: Mapping[str, str], reported: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Return the settings that a broker has otherwise than it was given, and those that it does not report. Pure."""
     wrong = [
-        f"{host} has {key}={told[key]}, was given {given[key]}"
+        f"{host} has {key}={reported[key]}, was given {given[key]}"
         for key in _ASKED
-        if key in told and told[key] != given[key]
+        if key in reported and reported[key] != given[key]
     ]
-    return wrong, [key for key in _ASKED if key not in told]
+    return wrong, [key for key in _ASKED if key not in reported]
 
 
 def empty_buckets(testbed: "Testbed") -> None:
-    """Remove every object: a cluster that begins anew would find those of the last one. Raises `NotAsDeclared`."""
+    """Remove every object: a new cluster would find those of the last one. Raises `NotAsDeclared`."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     client = testbed.objectstore.client()

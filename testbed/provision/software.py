@@ -103,7 +103,7 @@ class SoftwareSet:
         )
 
     def minio(self, progress: Callable[[str], None] = lambda _text: None) -> Minio:
-        """The object store's server; built when there is none yet, which is told. Raises `SoftwareError`."""
+        """Return the object store's server; build it when there is none, and report that. Raises `SoftwareError`."""
         if self._minio is None:
             self._minio = minio(progress)
         return self._minio

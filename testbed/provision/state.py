@@ -48,7 +48,7 @@ class KeyPair:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file nobody else can read, not even for the moment in which it is made."""
+    """Write a file that only its owner can read, from the moment it exists."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(descriptor, 0o600)
@@ -97,7 +97,7 @@ class TestbedState:
     digests: Mapping[str, str] = field(default_factory=dict)
     """Of what it runs: image, jars per version."""
     restarting: str = ""
-    """The process that is restarting Kafka with `overlay` (see `Owner`); empty while nobody is."""
+    """The process that is restarting Kafka with `overlay` (see `Owner`); empty while no process is."""
 
 
 def folder(name: str) -> Path:

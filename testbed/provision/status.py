@@ -37,20 +37,20 @@ class ClusterObservation:
     faults: Sequence[Mapping[str, Any]] = ()
     """The faults that are active: id, fault, since, owner."""
     problems: tuple[str, ...] = ()
-    """What could not be looked at, and why."""
+    """What could not be observed, and why."""
 
 
 def status(testbed: Testbed, faults: Sequence[Mapping[str, Any]], problems: Sequence[str] = ()) -> dict[str, Any]:
     """Return what is known of a testbed, which need not be whole; `ok` when everything is as declared.
 
-    `faults` are those that are active, as documents; `problems` is what could not be observed of them.
+    `faults` are the active faults as documents; `problems` says why faults could not be read.
     """
     found = look(testbed)
     return describe(testbed, replace(found, faults=faults, problems=(*found.problems, *problems)))
 
 
 def look(testbed: Testbed) -> ClusterObservation:
-    """Look at a testbed; what cannot be looked at is told, too. Takes 20 s at most where nothing answers."""
+    """Observe a testbed and return what was found, and what could not be observed. Takes at most 20 s."""
     pids = _pids(testbed)
     kafka, silent = _ask_hosts(testbed, pids)
     ended = why_not_whole(testbed.engine, testbed.state)
@@ -62,7 +62,7 @@ def look(testbed: Testbed) -> ClusterObservation:
         problems.append(str(error))
     unfenced: frozenset[int] = frozenset()
     with suppress(TestbedError), testbed.admin(timeout_s=BROKERS_S) as admin:
-        # Brokers that nobody answers for are told as fenced.
+        # Brokers of a cluster that does not answer are reported as fenced.
         unfenced = frozenset(broker.id for broker in admin.cluster().brokers)
     shaping: list[str] = []
     links: tuple[BrokenLink, ...] = ()
@@ -118,7 +118,7 @@ def _ask_stores(testbed: Testbed) -> dict[str, str]:
 
 
 def describe(testbed: Testbed, seen: ClusterObservation) -> dict[str, Any]:
-    """What was seen, beside what is declared, as plain data. Pure."""
+    """Return the observation together with what is declared, as plain data. Pure."""
     hosts = [_host(testbed, host, seen) for host in testbed.topology.hosts]
     whole = all(host["answers"] and not {False} & {host["running"], host["unfenced"], host["ready"]} for host in hosts)
     wrong = (*seen.shaping, *seen.links, *seen.faults, *seen.problems)
@@ -205,9 +205,9 @@ def rates_in_words(link: Mapping[str, Any]) -> str:
 
 def remarks(found: Mapping[str, Any]) -> list[str]:
     """Everything that is not as declared, in words, a line each."""
-    told = [f"{host} does not answer: {why}" for host, why in found["silent"].items()]
-    told += [f"the object store's server on {host} is not ready: {why}" for host, why in found["stores"].items()]
-    told += [f"shaping differs: {difference}" for difference in found["shaping"]]
-    told += found["links"]
-    told += [f"fault {f['id']}: {f['fault']}, since {f['since']}, by {f['owner']}" for f in found["faults"]]
-    return told + list(found["problems"])
+    lines = [f"{host} does not answer: {why}" for host, why in found["silent"].items()]
+    lines += [f"the object store's server on {host} is not ready: {why}" for host, why in found["stores"].items()]
+    lines += [f"shaping differs: {difference}" for difference in found["shaping"]]
+    lines += found["links"]
+    lines += [f"fault {f['id']}: {f['fault']}, since {f['since']}, by {f['owner']}" for f in found["faults"]]
+    return lines + list(found["problems"])

@@ -35,8 +35,8 @@ Progress = Callable[[str], None]
 class Testbed:
     """A running testbed. Make one with `up`, find one again with `attach`, remove it with `down`.
 
-    As a context it is removed at the end of the block, also after an error, if `up` made it; what was up already is
-    let go of and stays up.
+    As a context it is removed at the end of the block, also after an error, if `up` made it; what was up already
+    stays up.
     """
 
     __test__ = False
@@ -129,7 +129,7 @@ class Testbed:
                 host_keys={host: key.public for host, key in identity.host_keys.items()},
                 digests=digests,
             )
-            # Before anything is asked for: what the engine still makes when this process is killed is looked for then.
+            # Before the first request: after a kill, `remove` finds by this state what the engine still makes.
             states.save(state)
             labels = allocate(engine, name, image.tag)
             progress(f"addresses {AddressPlan(labels.slot, ()).data}")
@@ -161,9 +161,9 @@ class Testbed:
 
     @classmethod
     def attach(cls, name: str, *, whole: bool = True) -> Self:
-        """A testbed that is up. Raises `TestbedError` when there is none of that name, or it is not whole.
+        """Return a testbed that is up. Raises `TestbedError` when there is none of that name, or it is not whole.
 
-        One that is not `whole` is only good for looking at what is left of it.
+        Without `whole`, a testbed whose containers have ended is returned, too: `status` reports what is left of it.
         """
         known = states.load(states.check_name(name))
         if known is None:
@@ -312,7 +312,7 @@ class Testbed:
             self.close()
 
     def close(self) -> None:
-        """Let go of all connections; the testbed stays up."""
+        """Close all connections; the testbed stays up."""
         for host in self.hosts.values():
             host.close()
         self.engine.close()

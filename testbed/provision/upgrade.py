@@ -64,7 +64,7 @@ def rolling_upgrade(
     wanted release are switched on at the end (there is no way back from that).
 
     Raises `UsageError` for unknown hosts, `TestbedError` when the release cannot join the cluster, the cluster is not
-    whole to begin with, or a node does not come back (its log's end is told).
+    whole to begin with, or a node does not come back (the error has the end of its log).
     """
     wanted = _wanted(testbed, hosts)
     with states.lock(testbed.name):
@@ -162,7 +162,7 @@ def _check(testbed: Testbed, target: KafkaSoftware, hosts: Sequence[str], finali
     if wrong:
         raise TestbedError(
             f"{testbed.name} cannot be brought to Kafka {target.version}: {wrong}. A cluster cannot go back behind "
-            "its features; begin anew with `testbed down` and `testbed up`"
+            "its features; start again with `testbed down` and `testbed up`"
         )
     others = {version for host, version in testbed.state.kafka.items() if host not in hosts} - {target.version}
     lacking = sorted(each for each in others if cannot_join(target.features, testbed.software.kafka(each).features))
@@ -177,7 +177,7 @@ def _check(testbed: Testbed, target: KafkaSoftware, hosts: Sequence[str], finali
         if found.exit_status != 0:
             raise TestbedError(
                 f"{host} does not see Kafka {target.version} at {home(target.release)}: {testbed.name} was brought up "
-                "with another cache folder than this command uses (XDG_CACHE_HOME); use that one, or bring it up anew"
+                "with another cache folder than this command uses (XDG_CACHE_HOME); use that one, or bring it up again"
             )
 
 
@@ -193,7 +193,7 @@ def _upgrade(testbed: Testbed, host: Host, target: KafkaSoftware, timeout_s: flo
     begun = time.monotonic()
     before = testbed.state.kafka[host.name]
     testbed.node(host.name).stop(timeout_s=STOP_TIMEOUT_S)
-    # Without a quorum nobody could tell now, and whoever leads next begins knowing nothing of where nodes had been.
+    # Without a quorum no controller can answer now, and the next leader does not know how far each node had come.
     reached = _observe(testbed).high_watermark if quorum_without(testbed.topology, host) else -1
     _start(testbed, host, target)
     try:

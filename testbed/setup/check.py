@@ -128,7 +128,7 @@ def probe_all(checks: Sequence[Check]) -> tuple[CheckFinding, ...]:
 
 
 def put_right(checks: Sequence[Check], found: Sequence[CheckFinding], observer: Observer) -> CheckOutcome:
-    """Fix what `found` says is amiss and can be fixed; a check is looked at again before and after its fix.
+    """Fix what `found` says is amiss and can be fixed; probe each check again before and after its fix.
 
     A check whose needs could not be put right is not tried; one failure does not stop what is
     independent of it.

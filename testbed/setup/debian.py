@@ -24,7 +24,7 @@ def os_release(path: Path = OS_RELEASE) -> dict[str, str]:
 
 
 def which(program: str) -> str | None:
-    """The program's path, looked for in the system folders too."""
+    """Return the program's path; search the system folders, too."""
     folders = os.pathsep.join((os.environ.get("PATH", os.defpath), *SYSTEM_FOLDERS))
     return shutil.which(program, path=folders)
 

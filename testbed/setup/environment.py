@@ -160,7 +160,7 @@ def _put_on_path(wanted: VirtualEnvironment) -> None:
 
 
 def _remove_unused(current: VirtualEnvironment) -> None:
-    """Environments of this checkout that nobody has used for long, such as those of older lock files."""
+    """Remove environments of this checkout that were not used for long, such as those of older lock files."""
     for stamp in current.folder.parent.glob(f"venv-*/{STAMP}"):
         folder = stamp.parent
         note = folder / "checkout"

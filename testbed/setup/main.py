@@ -51,7 +51,7 @@ def _wait_for_tests(pytest: subprocess.Popen[bytes]) -> int:
             try:
                 return pytest.wait()
             except KeyboardInterrupt:
-                continue  # the terminal has told pytest as well
+                continue  # the terminal has interrupted pytest, too
     finally:
         signal.signal(signal.SIGTERM, before)
 

@@ -1,4 +1,4 @@
-"""AutoMQ as somebody has it: an unpacked release, its tarball, an image; copied into the cache as a Kafka of its own.
+"""AutoMQ as the user supplies it: an unpacked release, its tarball, an image; copied into the cache as a Kafka.
 
 No package registry has it, and none is asked: it is supplied, by the topology or by TESTBED_AUTOMQ.
 """
@@ -33,12 +33,12 @@ _COPY_BYTES = 1 << 20
 
 
 class NoDistribution(SoftwareError):
-    """Nobody has supplied an AutoMQ."""
+    """No AutoMQ was supplied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Supplied:
-    """Where somebody says that an AutoMQ is: a path (of a folder or a tarball) or an image, and who says so."""
+    """Where an AutoMQ is: a path (of a folder or a tarball) or an image, and what names it."""
 
     path: Path | None = None
     image: str | None = None

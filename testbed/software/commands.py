@@ -14,7 +14,7 @@ from pathlib import Path
 from testbed.errors import SoftwareError
 
 TAIL_LINES = 12
-LOG_BYTES = 1_000_000  # a log that has grown past this is begun anew
+LOG_BYTES = 1_000_000  # a longer log is removed before the next command writes to it
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 

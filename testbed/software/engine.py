@@ -29,7 +29,7 @@ class Trouble(Enum):
     """Why the engine did not answer."""
 
     ABSENT = "absent"  # no socket: not installed, or not started
-    SILENT = "silent"  # a socket that nobody listens on
+    SILENT = "silent"  # a socket without a listener
     DENIED = "denied"  # a socket this user may not open
     ELSEWHERE = "elsewhere"  # an address that is not on this machine
     FAILED = "failed"  # it answered with an error

@@ -41,7 +41,7 @@ PACKAGES = (
 OPTIONS = (
     "--variant=minbase",
     "--aptopt=Acquire::Languages none",
-    # The image is made anew after a crash: no need to wait for the disk after each package.
+    # The image is made again after a crash: no need to wait for the disk after each package.
     "--dpkgopt=force-unsafe-io",
     "--dpkgopt=path-exclude=/usr/share/man/*",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
@@ -141,7 +141,7 @@ def _build(engine: EngineSocket, tag: str) -> None:
         run_logged(
             build_command(tar, sources),
             state_dir() / "logs" / "node-image.log",
-            # Its own scratch lies beside the tar, so that what a kill leaves is found by the next build.
+            # Its scratch folder is that of the tar, so that what a kill leaves is found by the next build.
             env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8", "TMPDIR": folder},
             stdin="".join(f"{line}\n" for line in sources) or None,
         )

@@ -101,7 +101,7 @@ def _unknown_version(version: str) -> str:
 
 
 _OWN = ("kafka_*", "kafka-clients", "kafka-tools")
-"""Own jars that no folder of dependencies holds: the core itself, what it leaves out, and what stands beside it."""
+"""Own jars that no folder of dependencies holds: the core itself, what it leaves out, and the tools."""
 
 
 def jars_of(folder: Path) -> list[Path]:
@@ -313,7 +313,7 @@ def unpack(tarball: Path, target: Path) -> list[Path]:
 def _truncated(tarball: Path, error: Exception) -> str:
     return (
         f"{tarball} is truncated or damaged ({error}; {tarball.stat().st_size:,} bytes): get it again, "
-        "and compare it with the .sha512 beside the release"
+        "and compare it with the release's .sha512"
     )
 
 

@@ -1,7 +1,7 @@
 """The object store's server: one binary, from the project's image where a registry answers, else built from source.
 
 Built by the ordinary Go client at a pinned version, once: about five minutes of two cores. What a build that was
-killed has compiled is kept beside the cache for the next one.
+killed has compiled stays in the cache folder for the next one.
 """
 
 import logging
@@ -181,7 +181,7 @@ def _telling(progress: Progress) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    # For whoever wants it built in the background: `python -m testbed.software.minio`.
+    # To build it in the background: `python -m testbed.software.minio`.
     try:
         made = minio(lambda text: print(text, flush=True))
     except CommandError as error:

@@ -33,7 +33,7 @@ _BUILD_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class RemoteStorageManager:
-    """A manager in the cache: its folder of jars, the class that brokers are told, a digest over all of it."""
+    """A manager in the cache: its folder of jars, the class that brokers load, a digest over all of it."""
 
     folder: Path
     class_name: str

@@ -34,7 +34,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
-    """A Kafka as somebody named it. `text` is the version, or the absolute path."""
+    """A Kafka as the user named it. `text` is the version, or the absolute path."""
 
     kind: Kind
     text: str

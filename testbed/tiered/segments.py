@@ -56,7 +56,7 @@ class SegmentUpdate:
 
 
 def decode(value: bytes) -> Segment | SegmentUpdate | None:
-    """One record's value; None for those that are about no segment. Raises `TestbedError` for one in another form."""
+    """Decode a record's value; return None for one about no segment. Raises `TestbedError` for any other form."""
     try:
         reader = BinaryReader(value)
         frame, kind, version = reader.unsigned(), reader.unsigned(), reader.unsigned()

@@ -51,7 +51,7 @@ def test_it_is_up_with_a_version_that_says_that_it_is_a_fake(fake):
     with fake.admin() as admin:
         assert len(admin.cluster().brokers) == 2
     # Apache Kafka tells no setting that it does not know; that is said, and the others are compared.
-    unknown = "the brokers do not tell autobalancer.controller.enable, elasticstream.enable: not checked"
+    unknown = "the brokers do not report autobalancer.controller.enable, elasticstream.enable: not checked"
     assert [line for line in fake.told if "not checked" in line] == [unknown]
     with fake.admin() as admin:
         given = admin.broker_settings(2, ["autobalancer.controller.enable", "offsets.topic.replication.factor"])

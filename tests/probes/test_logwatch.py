@@ -65,7 +65,7 @@ class TestLines:
     def test_a_stack_trace_belongs_to_its_first_line(self):
         failed = list(entries(TEXT))[2]
         assert failed.message == "[Broker id=2] it (sadly) failed"
-        assert failed.told == "[Broker id=2] it (sadly) failed: java.io.IOException: No space left on device"
+        assert failed.full_message == "[Broker id=2] it (sadly) failed: java.io.IOException: No space left on device"
         assert len(failed.trace) == 2
 
     def test_what_the_jvm_says_of_its_own_death_is_not_hidden_in_the_entry_before(self):

@@ -72,8 +72,8 @@ def test_an_error_that_comes_of_ended_containers_says_so_once_the_engine_answers
     assert engine.waited == 1
     assert str(told.value) == (
         "testbed one is not whole: all its containers ended by 2026-11-21 21:40:10 UTC: the container engine was "
-        "stopped or restarted; `testbed down one` removes what is left, and `testbed up` makes it anew, with nothing "
-        "that it held; seen as: no answer"
+        "stopped or restarted; `testbed down one` removes what is left, and `testbed up` makes it again, "
+        "without its data; seen as: no answer"
     )
 
 

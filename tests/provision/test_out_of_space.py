@@ -122,7 +122,7 @@ def test_an_engine_without_space_is_told_and_leaves_nothing(use, fails, after, w
         facade.Testbed.up(find("three-brokers"), name="full")
     told = str(refused.value)
     assert told.startswith(what)
-    assert f"the engine's disk is full ({FULL}); `testbed gc` and `docker system df` tell what can go" in told
+    assert f"the engine's disk is full ({FULL}); `testbed gc` and `docker system df` list what can be removed" in told
     assert (api.made, api.nets) == ({}, {})
     assert not states.folder("full").exists()
 

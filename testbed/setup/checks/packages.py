@@ -103,7 +103,7 @@ def engine_there() -> bool:
     try:
         EngineSocket.from_environment().ping()
     except EngineError as error:
-        # One that refuses or lies elsewhere is there: another one beside it would mend nothing.
+        # An engine that refuses or is on another machine exists: installing another one would mend nothing.
         return error.trouble in (Trouble.DENIED, Trouble.ELSEWHERE, Trouble.FAILED)
     return True
 
