@@ -13,6 +13,9 @@ from testbed.suggestions import did_you_mean
 from testbed.topology.model import Topology
 
 Value = str | int | float
+Settings = Mapping[str, Value]
+Hosts = Sequence[str]
+"""The brokers' hosts in the topology's order: A, B, C."""
 PROFILES = ("smoke", "ci", "release")
 
 
@@ -37,11 +40,8 @@ class Context:
     run_id: str
 
     def number(self, name: str) -> float:
-        """A setting that is a number."""
-        value = self.settings[name]
-        if isinstance(value, str):
-            raise TypeError(f"setting {name} is text: {value!r}")
-        return value
+        """Return a setting that is a number."""
+        return number(self.settings, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +152,14 @@ def read_settings(experiment: Experiment, profile: str, given: Sequence[str]) ->
     if problems:
         raise UsageError("\n".join(problems))
     return values
+
+
+def number(settings: Settings, name: str) -> float:
+    """Return a setting that is a number. Raises `TypeError` for text."""
+    value = settings[name]
+    if isinstance(value, str):
+        raise TypeError(f"setting {name} is text: {value!r}")
+    return value
 
 
 def one_of(*allowed: str) -> Callable[[str], Value]:

@@ -1,10 +1,11 @@
-"""The live load of an experiment: what clients write to its partitions and read from them, before, during, after."""
+"""The live load of an experiment: clients that write to its partitions and read them before, during and after."""
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from testbed.experiments.scene import Scene
+from testbed.experiments.layout import Layout
 from testbed.probes.machine import wait_calm
 from testbed.probes.recorder import Recorder
 from testbed.workload.outcome import WorkloadResult
@@ -17,16 +18,21 @@ LINGER_MS = 100.0
 1 MB/s in records of 1 KiB kept two cores 98 % busy with requests; with 50 ms 39 %, with 100 ms, full batches, 25 %."""
 WARM_BUSY, WARM_LOOK_S, WARM_S = 0.55, 3.0, 40.0
 ALONE_S = 8.0
-"""How long the load runs before the move and after it, for its latencies to be compared with those during it."""
+"""How long the load runs before and after the move: its latencies are compared with those during the move."""
 
 
-def load_specs(scene: Scene, token: str) -> list[Spec]:
-    """Producers for the listed groups that are written to, and a consumer of all of them. Pure.
+def _halved(layout: Layout) -> Layout:
+    groups = (replace(group, inbound_bytes_per_s=group.inbound_bytes_per_s / 2) for group in layout.throttled)
+    return replace(layout, throttled=tuple(groups))
 
-    A broker answers one request of a connection after the other, and each has one batch. Where followers are in sync
-    it waits for them, and they are busy with what catches up: several producers then share a group.
+
+def load_specs(layout: Layout, token: str) -> list[Spec]:
+    """Return producers for the throttled groups with an inbound rate, and a consumer of all these groups. Pure.
+
+    A broker answers the requests of one connection in order, and each request has one batch. With followers in sync the
+    broker waits for them, and they are busy with the move: several producers then share a group.
     """
-    written = [group for group in scene.listed if group.inbound_bytes_per_s]
+    written = [group for group in layout.throttled if group.inbound_bytes_per_s]
     producers: list[Spec] = []
     for group in written:
         number = min(PRODUCERS_WITH_FOLLOWERS if group.in_sync else 1, len(group.partitions))
@@ -42,40 +48,67 @@ def load_specs(scene: Scene, token: str) -> list[Spec]:
     return [*producers, ConsumerSpec("consumer-1", topics, f"testbed-{token}")]
 
 
-class Load:
-    """Nothing at all when the scene is not written to."""
+class ClientLoad:
+    """The producers and the consumer of a layout; without inbound rates there is no load.
 
-    def __init__(self, bootstrap: Sequence[str], scene: Scene, token: str, seed: int, recorder: Recorder) -> None:
-        specs = load_specs(scene, token)
+    With `rises` the load begins with half of its rate, and `rise` starts the producers of the other half.
+    """
+
+    def __init__(
+        self,
+        bootstrap: Sequence[str],
+        layout: Layout,
+        token: str,
+        seed: int,
+        recorder: Recorder,
+        *,
+        rises: bool = False,
+    ) -> None:
         self._recorder = recorder
+        specs = load_specs(_halved(layout) if rises else layout, token)
         self._workload = Workload(bootstrap, specs, seed, recorder.add, self._on_event) if specs else None
+        self._more: Workload | None = None
+        if rises and specs:
+            first = len(specs) + 1
+            more = [replace(spec, name=f"more-{spec.name}") for spec in specs if isinstance(spec, ProducerSpec)]
+            self._more = Workload(bootstrap, more, seed + first, recorder.add, recorder.event, first_producer=first)
         self._result: WorkloadResult | None = None
 
     @property
     def result(self) -> WorkloadResult | None:
-        """What became of it, once it was stopped; None for no load."""
+        """The result of all clients, after the load has stopped; None without a load."""
         return self._result
 
     @property
     def idle(self) -> bool:
-        """Whether nobody writes or reads."""
+        """Whether there is no load."""
         return self._workload is None
 
-    def __enter__(self) -> "Load":
+    def __enter__(self) -> "ClientLoad":
         if self._workload is not None:
             self._workload.start()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        if self._workload is not None:
-            self._result = self._workload.stop()
+        try:
+            if self._workload is not None:
+                self._result = self._workload.stop()
+        finally:
+            if self._more is not None:
+                rest = self._more.stop()
+                if self._result is not None:
+                    self._result = WorkloadResult((*self._result.processes, *rest.processes))
+
+    def rise(self) -> None:
+        """Start the producers of the second half of the load."""
+        if self._more is not None:
+            self._more.start()
 
     def warm(self) -> None:
-        """Let brokers and clients come to what they need in the long run, `WARM_S` at most.
+        """Wait until brokers and clients need no more CPU than in the long run, `WARM_S` at most.
 
-        A broker that was just started compiles what it runs: three of them, with the first records, kept two cores 70
-        to 100 % busy for half a minute, and 35 to 40 % after. That is no part of the move, nor of what it is compared
-        with.
+        A new broker compiles its code: three brokers kept two cores 70 to 100 % busy for half a minute, and 35 to 40 %
+        afterwards. Neither the move nor the time that it is compared with may contain that.
         """
         if self._workload is not None and not wait_calm(WARM_BUSY, WARM_LOOK_S, WARM_S):
             busy = f"still above {WARM_BUSY:.0%} busy after {WARM_S:g} s of load"
@@ -85,7 +118,7 @@ class Load:
         """Mark an instant, and let the load run by itself for `ALONE_S`."""
         if self._workload is not None:
             self._workload.mark(name)
-            threading.Event().wait(ALONE_S)  # the load is what is measured: there is nothing to wait for but time
+            threading.Event().wait(ALONE_S)  # the load is measured for this time: there is no condition to wait for
 
     def mark(self, name: str) -> None:
         """Mark an instant."""

@@ -1,6 +1,6 @@
-"""Where an experiment's topics have their logs: on the brokers' disks, tiered, or in AutoMQ's streams.
+"""The storage of an experiment's topics: the brokers' disks, tiered storage, or AutoMQ's streams.
 
-`disk` and `tiered` are settings of topics, on the very same brokers. AutoMQ is other software.
+`disk` and `tiered` are topic settings on the same brokers. AutoMQ is other software.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,30 +8,30 @@ from collections.abc import Mapping, Sequence
 from results.contract.relocation import LOCAL_MOST, STORAGES, Storage
 from testbed.errors import UsageError
 from testbed.experiments.experiment import Parameter, Value, one_of
-from testbed.experiments.scene import Scene
+from testbed.experiments.layout import Layout
 from testbed.tiered.topics import LEAST_SEGMENT, tiered_topic
 from testbed.topology.model import Topology
 from testbed.units import format_size
 
 SEGMENT_BYTES = LEAST_SEGMENT
-"""Of a tiered topic: the smallest that Kafka takes. The segment that is written to is never sent to the store."""
+"""Segment size of a tiered topic: the smallest that Kafka accepts. The active segment is never uploaded."""
 SETTLED_S = 120.0
 
 
 def storage_parameter(*allowed: Storage) -> Parameter:
-    """Where logs lie; `allowed` or, without any, all three."""
+    """Return the parameter of the storage; `allowed` are its values, without any all three."""
     words = "disk: on the brokers; tiered: in the object store but for the last segments (KIP-405)"
     more = "; automq: in its streams" if not allowed or "automq" in allowed else ""
     return Parameter("storage", "disk", one_of(*(allowed or STORAGES)), words + more)
 
 
 def storage_of(settings: Mapping[str, Value]) -> Storage:
-    """The chosen one; of an experiment without the parameter, `disk`."""
+    """Return the storage of the settings; `disk` without the parameter."""
     return next((each for each in STORAGES if each == settings.get("storage")), "disk")
 
 
 def check_storage(storage: Storage, topology: Topology) -> None:
-    """Raises `UsageError` when the topology cannot hold logs so."""
+    """Raise `UsageError` when the topology does not have this storage."""
     if (storage == "automq") != (topology.automq is not None):
         runs = "AutoMQ" if topology.automq is not None else "Apache Kafka"
         raise UsageError(f"storage={storage} does not fit {topology.name}, which runs {runs}")
@@ -43,30 +43,30 @@ def check_storage(storage: Storage, topology: Topology) -> None:
 
 
 def topic_settings(storage: Storage, local_bytes: int = 0) -> dict[str, str]:
-    """What a topic is made with; of each tiered partition `local_bytes` stay on disk, beside what is written to."""
+    """Return the topic settings; of each tiered partition `local_bytes` stay on disk besides the active segment."""
     if storage != "tiered":
         return {}
     return tiered_topic(segment_bytes=SEGMENT_BYTES, local_bytes=max(1, local_bytes))
 
 
 def least_bytes(storage: Storage, partitions: int) -> int:
-    """How much so many partitions must hold for the segments that are written to, to be under a tenth of the rest."""
+    """Return the bytes that so many partitions need for their active segments to be under a tenth of the rest."""
     return round(partitions * SEGMENT_BYTES * (1 / LOCAL_MOST + 1)) if storage == "tiered" else 0
 
 
-def mostly_remote(scene: Scene, storage: Storage) -> tuple[Scene, int]:
-    """The scene, and how much of it stays on disk: of a tiered one what it had, with as much more that it is a tenth.
+def mostly_remote(layout: Layout, storage: Storage) -> tuple[Layout, int]:
+    """Return the layout and the bytes that stay on disk; a tiered layout grows until its old size is a tenth.
 
-    So a throttle has as much to hold back as on disk, where that is all there is.
+    A throttle then limits as many bytes as with `disk`.
     """
     if storage != "tiered":
-        return scene, 0
-    local = sum(group.bytes for group in scene.listed if group.adding)
-    return scene.sized(round(1.1 * local / LOCAL_MOST) + least_bytes(storage, scene.partitions)), local
+        return layout, 0
+    local = sum(group.bytes for group in layout.throttled if group.adding)
+    return layout.sized(round(1.1 * local / LOCAL_MOST) + least_bytes(storage, layout.partitions)), local
 
 
 def check_size(storage: Storage, size_bytes: float, partitions: int) -> None:
-    """Raises `UsageError` when a tenth of the logs would not hold the segments that are written to."""
+    """Raise `UsageError` when the active segments are more than a tenth of the logs."""
     least = least_bytes(storage, partitions)
     if size_bytes < least:
         raise UsageError(
@@ -76,12 +76,12 @@ def check_size(storage: Storage, size_bytes: float, partitions: int) -> None:
 
 
 def log_bytes_of(values_bytes: int, sample_values_bytes: int, sample_log_bytes: float | None) -> int:
-    """The log that so many bytes of values make, from a log of like records; without that, the values alone."""
+    """Return the log size of these bytes of values, from a log of like records; without one, the values alone."""
     if not sample_log_bytes or sample_values_bytes <= 0:
         return values_bytes
     return round(values_bytes * max(1.0, sample_log_bytes / sample_values_bytes))
 
 
 def hosts_of(topology: Topology) -> Sequence[str]:
-    """The hosts of the object store."""
+    """Return the hosts of the object store."""
     return [host.name for host in topology.objectstores]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import Producer
 
-from testbed.experiments.batch_watch import BatchWatch
+from testbed.experiments.batch_monitor import BatchAccount
 from testbed.kafka.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import now_us
@@ -37,7 +37,7 @@ class Onlooker(threading.Thread):
     def __init__(self, testbed, plan, limits, rates):
         super().__init__(daemon=True)
         self.testbed, self.plan, self.rates = testbed, plan, set(rates)
-        self.watch, self._limits = BatchWatch(plan, "batched", limits, {}), limits
+        self.watch, self._limits = BatchAccount(plan, "batched", limits, {}), limits
         self.wrong, self.judged, self.error = [], 0, None
         self._stop_it = threading.Event()
 
@@ -52,7 +52,7 @@ class Onlooker(threading.Thread):
     def expect(self, limits, rates):
         """From here on other limits hold, and one of these rates."""
         self.rates |= set(rates)
-        self.watch = BatchWatch(self.plan, "batched", limits, {})
+        self.watch = BatchAccount(self.plan, "batched", limits, {})
 
     def stop(self):
         self._stop_it.set()
@@ -172,7 +172,7 @@ def test_a_driver_killed_at_any_point_is_resumed_and_nothing_is_moved_twice(thre
         wait_for(lambda: arrived(admin, plan), bool, 10, 0.2, "every partition to be seen at its target")
         onlooker.stop()
         nothing_left(admin, topic)
-        seen = onlooker.watch.seen()
+        seen = onlooker.watch.summary()
         print(seen, onlooker.judged)
         assert (seen.astray, seen.again, seen.added_over) == ((), (), ())
         assert 1 <= seen.most_in_flight <= limits.partitions
@@ -221,7 +221,7 @@ def test_limits_and_throttle_changed_while_it_moves_hold_from_the_next_step_on(t
         wait_for(lambda: arrived(admin, plan), bool, 10, 0.2, "every partition to be seen at its target")
         onlooker.stop()
         nothing_left(admin, topic)
-        after = onlooker.watch.seen()
+        after = onlooker.watch.summary()
         print(before, after)
         assert narrow.partitions < after.most_in_flight <= wide.partitions
         assert narrow.leaders < after.most_leaders <= wide.leaders

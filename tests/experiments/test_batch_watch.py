@@ -5,7 +5,7 @@ import random
 import pytest
 
 from results.contract.batching import Limits
-from testbed.experiments.batch_watch import BatchWatch
+from testbed.experiments.batch_monitor import BatchAccount
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
 from testbed.reassignment.batching import step
 from testbed.reassignment.batching.turn import ReassignmentState, take_turn
@@ -24,7 +24,7 @@ def listing(target, adding=(), removing=()):
 
 
 def watch(plan, replicas=1, partitions=1, leaders=None, min_insync=1):
-    return BatchWatch(Plan(plan), "batched", Limits(replicas, partitions, leaders), {"t": min_insync})
+    return BatchAccount(Plan(plan), "batched", Limits(replicas, partitions, leaders), {"t": min_insync})
 
 
 @pytest.mark.parametrize("mode", ["batched", "incremental"])
@@ -35,7 +35,7 @@ def test_an_honest_move_keeps_every_promise_whenever_it_is_looked_at(mode, seed)
     current = {TopicPartition("t", n): tuple(rng.sample(range(1, 9), 3)) for n in range(12)}
     plan = {tp: tuple(rng.sample(range(1, 9), rng.choice([2, 3, 4]))) for tp in current}
     controller = Controller.of(current, range(1, 9), seed)
-    seen = BatchWatch(
+    seen = BatchAccount(
         Plan(plan), mode, Limits(limits.replicas, limits.partitions, limits.leaders), {"t": controller.min_insync}
     )
 
@@ -55,7 +55,7 @@ def test_an_honest_move_keeps_every_promise_whenever_it_is_looked_at(mode, seed)
         if rng.random() < 0.5:  # some of what happens is never seen
             look(second * 300_000 + 100_000)
     look(10**9)
-    found = seen.seen()
+    found = seen.summary()
     assert (found.astray, found.again, found.added_over) == ((), (), ())
     assert found.most_in_flight <= (limits.partitions or 99)
     assert found.most_leaders <= (limits.leaders or 99)
@@ -71,7 +71,7 @@ def test_partitions_and_leader_movements_are_counted_as_they_are_listed():
     seen.look(1_000_000, both, states)
     assert seen.leaders == 1
     seen.look(1_500_000, {}, {TP: state(TP, (2, 3)), OTHER: state(OTHER, (1, 3))})
-    found = seen.seen()
+    found = seen.summary()
     assert (found.most_in_flight, found.most_leaders, found.most_added, found.fetching) == (2, 1, 1, 2)
     assert (found.steps, found.polls, found.gap_s) == (2, 3, 1.0)
     assert found.astray == ()
@@ -81,10 +81,10 @@ def test_more_replicas_than_r_are_told_unless_min_insync_replicas_wants_them():
     adding = {TP: listing((1, 2, 3, 4), [3, 4])}
     seen = watch({TP: (1, 2, 3, 4)})
     seen.look(0, adding, {TP: state(TP, (1, 2, 3, 4), isr=(1, 2))})
-    assert seen.seen().added_over == ("t-0: [3, 4]",)
+    assert seen.summary().added_over == ("t-0: [3, 4]",)
     needed = watch({TP: (1, 2, 3, 4)}, min_insync=3)
     needed.look(0, adding, {TP: state(TP, (1, 2, 3, 4), isr=(1,))})
-    assert needed.seen().added_over == ()
+    assert needed.summary().added_over == ()
 
 
 def test_a_replica_that_was_dropped_and_comes_again_is_told():
@@ -94,7 +94,7 @@ def test_a_replica_that_was_dropped_and_comes_again_is_told():
     seen.look(2, {}, {TP: state(TP, (3,))})
     seen.look(3, {TP: listing((3, 2), [2])}, {TP: state(TP, (3, 2), isr=(3,))})
     seen.look(4, {}, {TP: state(TP, (3,))})
-    assert seen.seen().again == ("t-0: broker 2",)
+    assert seen.summary().again == ("t-0: broker 2",)
 
 
 def test_a_replica_that_is_still_being_copied_in_a_mended_step_is_copied_once():
@@ -102,20 +102,20 @@ def test_a_replica_that_is_still_being_copied_in_a_mended_step_is_copied_once():
     seen.look(0, {TP: listing((4, 1, 2), [4])}, {TP: state(TP, (4, 1, 2), 1, (1, 2))})
     seen.look(1, {TP: listing((4, 1), [4], [2])}, {TP: state(TP, (4, 1, 2), 1, (1,))})
     seen.look(2, {TP: listing((4, 5), [5], [1])}, {TP: state(TP, (4, 5, 1), 4, (4, 1))})
-    assert seen.seen().again == ()
+    assert seen.summary().again == ()
 
 
 @pytest.mark.parametrize("end", [(3, 2), (2,), (2, 3, 1)])
 def test_another_end_than_the_plan_has_is_told_and_so_is_none(end):
     seen = watch({TP: (2, 3), OTHER: (1,)})
     seen.look(0, {}, {TP: state(TP, end)})
-    assert seen.seen().astray == (f"t-0: {list(end)}, not [2, 3]", "t-1: never seen")
+    assert seen.summary().astray == (f"t-0: {list(end)}, not [2, 3]", "t-1: never seen")
 
 
 def test_what_is_still_listed_has_not_ended():
     seen = watch({TP: (2, 3)})
     seen.look(0, {TP: listing((2, 3), [3])}, {TP: state(TP, (2, 3))})
-    assert seen.seen().astray == ("t-0: [2, 3], not [2, 3]",)
+    assert seen.summary().astray == ("t-0: [2, 3], not [2, 3]",)
 
 
 def test_only_changes_are_told_and_what_is_not_of_the_plan_is_not():
@@ -123,6 +123,6 @@ def test_only_changes_are_told_and_what_is_not_of_the_plan_is_not():
     states = {TP: state(TP, (1,)), OTHER: state(OTHER, (1,))}
     assert [entry.tp for entry in seen.look(0, {}, states)] == [TP]
     assert seen.look(1, {OTHER: listing((2,), [2], [1])}, states) == []
-    assert seen.seen().most_in_flight == 0
+    assert seen.summary().most_in_flight == 0
     changed = seen.look(2, {TP: listing((2,), [2], [1])}, states)
     assert [(entry.adding, entry.removing) for entry in changed] == [((2,), (1,))]

@@ -4,11 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.experiments import batched, watched
-from testbed.experiments.batched import Batched
-from testbed.experiments.during import Bounce, During
-from testbed.experiments.mover import MoveSetup
-from testbed.experiments.scene import Group, Scene
+from testbed.experiments import batch_monitor, batched_move
+from testbed.experiments.batched_move import batched_run
+from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.mid_move_actions import MidMoveAction, RollingRestart
+from testbed.experiments.move_environment import MoveSetup
+from testbed.experiments.reassignment_run import monitored_run
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.probes.recorder import Recorder
 from testbed.reassignment.batching.step import BatchLimits
@@ -29,17 +30,17 @@ class Admin(KraftAdmin):
 @pytest.fixture(autouse=True)
 def state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(watched, "STEP_POLL_S", 0.001)
-    monkeypatch.setattr(batched, "TURN_S", 0.002)
+    monkeypatch.setattr(batch_monitor, "STEP_POLL_S", 0.001)
+    monkeypatch.setattr(batched_move, "TURN_S", 0.002)
 
 
 def scene(*, control=True):
-    moved = Group("moved", range(6), ("b1", "b2"), ("b3", "b4"), 1)
-    side = {name: Group(name, range(2), ("b1",), ("b4",), 1) for name in ("calibration", "control")}
-    return Scene((moved,), side["calibration"], side["control"] if control else None)
+    moved = PartitionGroup("moved", range(6), ("b1", "b2"), ("b3", "b4"), 1)
+    side = {name: PartitionGroup(name, range(2), ("b1",), ("b4",), 1) for name in ("calibration", "control")}
+    return Layout((moved,), side["calibration"], side["control"] if control else None)
 
 
-def mover(during=None, mode="batched", limits=None, make=Batched):
+def mover(during=None, mode="batched", limits=None, make=batched_run):
     recorder = Recorder()
     testbed = SimpleNamespace(
         topology=SimpleNamespace(
@@ -49,7 +50,9 @@ def mover(during=None, mode="batched", limits=None, make=Batched):
         bootstrap=["fake:9092"],
     )
     context = SimpleNamespace(testbed=testbed, recorder=recorder, run_id="20260101T000000Z-x-abcdef", progress=print)
-    setup = MoveSetup(scene(), 1000, "tuned", during or During(), mode=mode, limits=limits or BatchLimits(1, 2, 1))
+    setup = MoveSetup(
+        scene(), 1000, "tuned", during or MidMoveAction(), mode=mode, limits=limits or BatchLimits(1, 2, 1)
+    )
     token = context.run_id[-6:]
     ids = {TopicPartition(f"moved-{token}", n): (1, 2) for n in range(6)}
     ids |= {TopicPartition(f"{name}-{token}", n): (1,) for name in ("control", "calibration") for n in range(2)}
@@ -90,7 +93,7 @@ def test_everything_that_is_judged_comes_out_of_it(mode):
     assert (flying[0], flying[-1]) == (6.0, 0.0)
     assert admin.configs == {}
     assert not open_journals()
-    assert not move._jobs.ids()
+    assert not move.driver._jobs.ids()
 
 
 def test_what_does_not_end_is_cancelled_and_nothing_is_left():
@@ -105,7 +108,7 @@ def test_what_does_not_end_is_cancelled_and_nothing_is_left():
     assert not [tp for tp in admin.controller.seen().listed if tp.topic.startswith("moved")]
     assert admin.configs == {}
     assert not open_journals()
-    assert not move._jobs.ids()
+    assert not move.driver._jobs.ids()
     assert moved.batching.astray
 
 
@@ -119,10 +122,10 @@ def test_what_is_refused_leaves_nothing_and_says_why():
     assert "being reassigned already" in moved.done.why
     assert (moved.in_force.ok, moved.batching) == (False, None)
     assert admin.configs == {}
-    assert not move._jobs.ids()
+    assert not move.driver._jobs.ids()
 
 
-class Raise(During):
+class Raise(MidMoveAction):
     """Another rate at the third look."""
 
     def __init__(self):
@@ -148,12 +151,13 @@ def test_another_rate_is_in_force_from_the_next_turn_on():
 def test_a_wildcard_lists_every_replica_of_the_topic():
     found = []
 
-    class Look(During):
+    class Look(MidMoveAction):
         def look(self, mover, _poll):
             found.append(dict(mover.admin.configs[ConfigResource.topic("moved-abcdef")]))
 
     move, _admin, recorder = mover(Look())
-    move.scene = Scene(move.scene.listed, move.scene.calibration, move.scene.control, wildcard=True)
+    old = move.environment.layout
+    move.environment.layout = Layout(old.throttled, old.calibration, old.control, wildcard=True)
     assert move.transfer(30).done.ok
     recorder.stop()
     assert set(found[0].values()) == {"*"}
@@ -162,20 +166,20 @@ def test_a_wildcard_lists_every_replica_of_the_topic():
 def test_every_batch_may_rest():
     move, _admin, _recorder = mover()
     # The leader of 6 partitions moves, one at a time.
-    assert move.idle_s >= 4.0 * 6
+    assert move.model.idle_s >= 4.0 * 6
 
 
 def test_what_a_step_adds_is_copied_from_who_leads_by_then():
-    flows = batched.stepwise(scene(), HOSTS, 1)
+    flows = batched_move.stepwise(scene(), HOSTS, 1)
     assert [(flow.kind, flow.leader, flow.follower) for flow in flows] == [
         ("throttled", "b1", "b3"),
         ("throttled", "b3", "b4"),
     ]
-    assert {flow.kind for flow in mover()[0].flows()} == {"throttled", "in_sync", "control", "calibration"}
+    assert {flow.kind for flow in mover()[0].model.flows()} == {"throttled", "in_sync", "control", "calibration"}
 
 
 def test_a_move_at_once_is_watched_the_same_way():
-    move, admin, recorder = mover(mode="unbatched", limits=BatchLimits(), make=watched.Watched)
+    move, admin, recorder = mover(mode="unbatched", limits=BatchLimits(), make=monitored_run)
     moved = move.transfer(30)
     recorder.stop()
     assert moved.done.ok, moved.done.why
@@ -188,37 +192,40 @@ def test_a_move_at_once_is_watched_the_same_way():
 def model_of(mode, scene, limits=None):
     move, _admin, recorder = mover(mode=mode, limits=limits or BatchLimits(1, 2, None))
     recorder.stop()
-    move.scene = scene.named("abcdef")
+    move.environment.layout = scene.named("abcdef")
     return move
 
 
 def one_way(inbound=0.0):
-    moved = Group("moved", range(4), ("b1",), ("b2",), 400, inbound)
-    side = {name: Group(name, range(2), ("b1",), ("b4",), 1) for name in ("calibration", "control")}
-    return Scene((moved,), side["calibration"], side["control"])
+    moved = PartitionGroup("moved", range(4), ("b1",), ("b2",), 400, inbound)
+    side = {name: PartitionGroup(name, range(2), ("b1",), ("b4",), 1) for name in ("calibration", "control")}
+    return Layout((moved,), side["calibration"], side["control"])
 
 
 def both_ways():
-    groups = (Group("moved", range(2), ("b1",), ("b2",), 200), Group("moved", range(2, 4), ("b3",), ("b4",), 200))
-    side = {name: Group(name, range(2), ("b1",), ("b4",), 1) for name in ("calibration", "control")}
-    return Scene(groups, side["calibration"], side["control"])
+    groups = (
+        PartitionGroup("moved", range(2), ("b1",), ("b2",), 200),
+        PartitionGroup("moved", range(2, 4), ("b3",), ("b4",), 200),
+    )
+    side = {name: PartitionGroup(name, range(2), ("b1",), ("b4",), 1) for name in ("calibration", "control")}
+    return Layout(groups, side["calibration"], side["control"])
 
 
 def test_a_move_in_steps_that_nobody_writes_to_has_a_model():
     batched_, incremental = (model_of(mode, one_way()) for mode in ("batched", "incremental"))
-    sizes = {tp: 100 for group in batched_.scene.listed for tp in group.tps()}
+    sizes = {tp: 100 for group in batched_.environment.layout.throttled for tp in group.tps()}
     for move in (batched_, incremental):
-        assert move.no_model == ""
-        assert {(s.broker, s.direction): s.bytes for s in move.carried(sizes, {})} == {
+        assert move.model.no_model == ""
+        assert {(s.broker, s.direction): s.bytes for s in move.model.carried(sizes, {})} == {
             (1, "transmit"): 400,
             (2, "receive"): 400,
         }
-    assert batched_.batches_s(sizes, [(0.0, 10.0)])[:2] == (20.0, 40.0)
-    assert incremental.batches_s(sizes, [(0.0, 10.0)]) == (40.0,)
+    assert batched_.model.batches_s(sizes, [(0.0, 10.0)])[:2] == (20.0, 40.0)
+    assert incremental.model.batches_s(sizes, [(0.0, 10.0)]) == (40.0,)
 
 
 def test_what_is_not_modelled_says_why():
-    assert "written meanwhile" in model_of("batched", one_way(1000.0)).no_model
-    assert model_of("batched", both_ways()).no_model == ""
-    assert "no broker carries everything" in model_of("incremental", both_ways()).no_model
-    assert mover(Bounce(["b1"], 1.0))[0].no_model == Bounce.no_model
+    assert "written meanwhile" in model_of("batched", one_way(1000.0)).model.no_model
+    assert model_of("batched", both_ways()).model.no_model == ""
+    assert "no broker carries everything" in model_of("incremental", both_ways()).model.no_model
+    assert mover(RollingRestart(["b1"], 1.0))[0].model.no_model == RollingRestart.no_model

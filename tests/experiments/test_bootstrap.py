@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from results.contract.manifest import Done
-from testbed.experiments import bootstrap, mover
-from testbed.experiments.bootstrap import Bootstrap
-from testbed.experiments.during import During
-from testbed.experiments.kip73 import scene
-from testbed.experiments.mover import MoveSetup
-from testbed.experiments.scene import Group
+from testbed.experiments import empty_broker, move_environment
+from testbed.experiments.empty_broker import empty_broker_run
+from testbed.experiments.kip73_layouts import throttled_layout
+from testbed.experiments.layout import PartitionGroup
+from testbed.experiments.mid_move_actions import MidMoveAction
+from testbed.experiments.move_environment import MoveSetup
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import TopicPartition
 from testbed.probes.logwatch import entries
@@ -19,7 +19,7 @@ from testbed.throttle.journal import JournalFolder
 from testbed.topology.find import find
 from tests.fakes.admin import FakeAdmin
 
-GROUP = Group("kip73", range(3), ("b1", "b2"), ("b1", "b2"), 3 * 4096, empty=("b2",))
+GROUP = PartitionGroup("kip73", range(3), ("b1", "b2"), ("b1", "b2"), 3 * 4096, empty=("b2",))
 STALE = """\
 [2026-11-21 22:13:28,100] ERROR [AssignmentsManager id=2] handleResponse: 104 assignments failed; global error: \
 Response-level error: STALE_BROKER_EPOCH. Retrying. (org.apache.kafka.server.AssignmentsManager)
@@ -28,7 +28,7 @@ Response-level error: STALE_BROKER_EPOCH. Retrying. (org.apache.kafka.server.Ass
 
 @pytest.fixture(autouse=True)
 def faults_of_the_fake(monkeypatch):
-    monkeypatch.setattr("testbed.experiments.bootstrap.Faults", lambda testbed: testbed.faults)
+    monkeypatch.setattr("testbed.experiments.empty_broker.Faults", lambda testbed: testbed.faults)
 
 
 class FakeTestbed:
@@ -67,9 +67,9 @@ class FakeTestbed:
 def joining(monkeypatch, tmp_path):
     done = []
     testbed = FakeTestbed(done)
-    monkeypatch.setattr(bootstrap, "JournalFolder", lambda: JournalFolder(tmp_path))
-    monkeypatch.setattr(bootstrap, "LOOK_S", 0.001)
-    monkeypatch.setattr(mover, "preload", lambda _servers, fills, acks: done.append(f"fill {len(fills)}"))
+    monkeypatch.setattr(empty_broker, "JournalFolder", lambda: JournalFolder(tmp_path))
+    monkeypatch.setattr(empty_broker, "LOOK_S", 0.001)
+    monkeypatch.setattr(move_environment, "preload", lambda _servers, fills, acks: done.append(f"fill {len(fills)}"))
     recorder = SimpleNamespace(
         event=lambda kind, *_more: done.append(kind) if kind.startswith("move.") else None,
         add=lambda _samples: None,
@@ -80,14 +80,16 @@ def joining(monkeypatch, tmp_path):
     context = SimpleNamespace(
         testbed=testbed, recorder=recorder, progress=lambda _text: None, run_id="x-ab12cd", settings={}
     )
-    setup = MoveSetup(scene([GROUP], "b1", "b2", control=False, wildcard=True), 1000, "tuned", During())
-    return Bootstrap(context, setup, testbed.admin)
+    setup = MoveSetup(
+        throttled_layout([GROUP], "b1", "b2", control=False, wildcard=True), 1000, "tuned", MidMoveAction()
+    )
+    return empty_broker_run(context, setup, testbed.admin)
 
 
 def test_the_broker_is_empty_when_it_starts_and_the_throttle_is_there_before_it(joining):
     testbed = joining.testbed
     with joining:
-        assert joining.stage().ok
+        assert joining.preparation.complete().ok
         moved = joining.transfer(5.0)
     assert moved.done.ok and moved.in_force.ok and moved.restored.ok
     assert testbed.done == [
@@ -104,9 +106,9 @@ def test_the_broker_is_empty_when_it_starts_and_the_throttle_is_there_before_it(
 
 
 def test_an_error_before_the_start_starts_it_all_the_same(joining, monkeypatch):
-    monkeypatch.setattr(mover, "preload", lambda _servers, _fills, acks: 1 / 0)
+    monkeypatch.setattr(move_environment, "preload", lambda _servers, _fills, acks: 1 / 0)
     with pytest.raises(ZeroDivisionError), joining:
-        joining.stage()
+        joining.preparation.complete()
     assert joining.testbed.done == ["broker-term b2", "start, with None"]
 
 
@@ -115,7 +117,7 @@ def test_a_broker_that_is_never_in_sync_is_not_done_and_the_throttle_is_put_back
     real = testbed.clear
     monkeypatch.setattr(testbed, "clear", lambda number: (real(number), setattr(testbed.admin, "isr_lacks", {2})))
     with joining:
-        joining.stage()
+        joining.preparation.complete()
         moved = joining.transfer(0.01)
     assert isinstance(moved.done, Done) and not moved.done.ok
     assert "b2 to be in sync everywhere" in moved.done.why
@@ -137,7 +139,7 @@ def test_what_cannot_be_put_back_is_a_difference_of_the_run(joining):
             raise UnreachableError(f"alter the configuration of {args[0]}", "REQUEST_TIMED_OUT")
 
     with joining:
-        joining.stage()
+        joining.preparation.complete()
         joining.testbed.admin.hook = hook
         moved = joining.transfer(5.0)
     assert moved.done.ok and not moved.restored.ok
@@ -150,18 +152,18 @@ def test_a_throttle_that_is_refused_is_why_the_broker_was_not_filled(joining):
             raise KafkaError(f"alter the configuration of {args[0]}", "CLUSTER_AUTHORIZATION_FAILED")
 
     with joining:
-        joining.stage()
+        joining.preparation.complete()
         joining.testbed.admin.hook = hook
         moved = joining.transfer(5.0)
     assert not moved.done.ok and "CLUSTER_AUTHORIZATION_FAILED" in moved.done.why
 
 
 def test_copies_of_the_calibration_that_are_not_taken_back_are_told_of_the_stage(joining, monkeypatch):
-    monkeypatch.setattr(mover.Mover, "calibrate", lambda _self: 1.06)
+    monkeypatch.setattr(move_environment.MoveEnvironment, "calibrate", lambda _self: 1.06)
     calibration = {TopicPartition("calibration-ab12cd", p): (2,) for p in range(4)}
     joining.testbed.admin.assignment |= calibration
     joining.testbed.admin.refused = dict.fromkeys(calibration, "INVALID_REPLICA_ASSIGNMENT")
     with joining:
-        assert joining.calibrate() == 1.06
-        staged = joining.stage()
+        assert joining.preparation.calibrate() == 1.06
+        staged = joining.preparation.complete()
     assert not staged.ok and "were not taken back from b2" in staged.differences[0]

@@ -1,7 +1,7 @@
 import pytest
 
 from results.contract.schema import Sample
-from testbed.experiments.conversion import conversion_factor
+from testbed.experiments.model_inputs import conversion_factor
 
 
 def samples(*rows):

@@ -3,8 +3,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.experiments import during
-from testbed.experiments.during import Bounce, LiveChange, SlowNic, Stuck
+from testbed.experiments import mid_move_actions
+from testbed.experiments.mid_move_actions import LiveChange, RaiseAfterStall, RollingRestart, SlowNic
 from testbed.kafka.errors import UnreachableError
 from testbed.reassignment.progress import Poll
 from testbed.topology.find import find
@@ -12,7 +12,7 @@ from testbed.topology.find import find
 
 @pytest.fixture(autouse=True)
 def faults_of_the_fake(monkeypatch):
-    monkeypatch.setattr("testbed.experiments.during.Faults", lambda testbed: testbed.faults)
+    monkeypatch.setattr("testbed.experiments.mid_move_actions.Faults", lambda testbed: testbed.faults)
 
 
 class FakeMover:
@@ -21,7 +21,7 @@ class FakeMover:
     def __init__(self, monkeypatch):
         self.now, self.done, self.lag, self.as_planned = 0.0, [], None, True
         self.missing, self.silent = [], 0
-        monkeypatch.setattr(during, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(mid_move_actions, "time", SimpleNamespace(monotonic=lambda: self.now))
         self.context = SimpleNamespace(progress=lambda _text: None)
         self.recorder = SimpleNamespace(latest=lambda _host, _metric: self.lag, event=self._event)
         self.testbed = SimpleNamespace(faults=self)
@@ -84,7 +84,7 @@ def test_a_rate_that_got_no_answer_is_asked_for_again_and_the_next_one_a_phase_a
 
 
 def test_a_stuck_move_is_told_once_and_raised_until_it_is_raised(mover):
-    stuck = Stuck(9, patience_s=15.0)
+    stuck = RaiseAfterStall(9, patience_s=15.0)
     stuck.started(mover)
     mover.lag, mover.silent = 10.0, 1
     mover.at(2, stuck)
@@ -104,7 +104,7 @@ def test_nothing_is_changed_once_nothing_is_in_flight(mover):
 
 
 def test_a_lag_that_does_not_fall_is_told_and_raised_once(mover):
-    stuck = Stuck(9, patience_s=15.0)
+    stuck = RaiseAfterStall(9, patience_s=15.0)
     stuck.started(mover)
     for second, lag in (
         (0, None),
@@ -127,7 +127,7 @@ def test_a_lag_that_does_not_fall_is_told_and_raised_once(mover):
 
 
 def test_a_lag_that_falls_is_not_stuck(mover):
-    stuck = Stuck(9, patience_s=15.0)
+    stuck = RaiseAfterStall(9, patience_s=15.0)
     for second in range(0, 100, 10):
         mover.lag = 1000.0 - second
         mover.at(second, stuck)
@@ -135,8 +135,8 @@ def test_a_lag_that_falls_is_not_stuck(mover):
 
 
 def test_the_next_broker_is_restarted_once_the_one_before_is_back_in_sync(mover, monkeypatch):
-    monkeypatch.setattr(during, "_LOOK_S", 0.001)
-    bounce = Bounce(["b3", "b1"], 12.0)
+    monkeypatch.setattr(mid_move_actions, "_LOOK_S", 0.001)
+    bounce = RollingRestart(["b3", "b1"], 12.0)
     bounce.started(mover)
     mover.at(5, bounce)
     assert mover.done == []
@@ -160,7 +160,7 @@ def test_the_next_broker_is_restarted_once_the_one_before_is_back_in_sync(mover,
 
 
 def test_nobody_is_restarted_after_the_end_and_no_model_is_claimed(mover):
-    bounce = Bounce(["b3"], 12.0)
+    bounce = RollingRestart(["b3"], 12.0)
     bounce.started(mover)
     mover.at(30, bounce, in_flight=0)
     assert mover.done == []
@@ -174,6 +174,6 @@ def test_a_slow_nic_is_measured_as_what_it_then_is(mover):
     declared = slow.measured_topology(topology)
     assert (declared.host("b1").nic.tx_bps, declared.host("b1").nic.rx_bps) == (80_000_000, 80_000_000)
     assert declared.host("b2") == topology.host("b2")
-    with slow.ground(mover):
+    with slow.around(mover):
         assert mover.done == [("nic-rate", "b1")]
     assert mover.done[-1] == ("healed", "b1")

@@ -1,13 +1,13 @@
-"""KIP-435's own scenes: who moves where, that in-sync traffic fits under the throttle, and who watches."""
+"""KIP-435's own layouts: who moves where, that in-sync traffic fits under the throttle, and who watches."""
 
 import pytest
 
 from testbed.errors import UsageError
-from testbed.experiments.catalogue import kip435_rf4
+from testbed.experiments.catalogue import kip435
 from testbed.experiments.experiment import find_experiment, read_settings
-from testbed.experiments.kip73 import limits, mode_of
-from testbed.experiments.kip435 import led_by_one, whole_move
-from testbed.experiments.scene import copies, flows
+from testbed.experiments.kip73_layouts import led_by_one, whole_move
+from testbed.experiments.layout import copies, flows
+from testbed.experiments.throttled_move import limits, mode_of
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.throttle.duration import seconds, shares
 
@@ -21,12 +21,12 @@ def settings(experiment, *given, profile="ci"):
 
 def test_every_partition_goes_from_one_half_to_the_other_and_each_leads_as_many():
     found = whole_move(settings(EXCHANGE, "partitions=10"), HOSTS[:4])
-    assert [(group.current, group.target) for group in found.listed] == [
+    assert [(group.current, group.target) for group in found.throttled] == [
         (("A", "B"), ("C", "D")),
         (("B", "A"), ("D", "C")),
     ]
-    assert [list(group.partitions) for group in found.listed] == [list(range(5)), list(range(5, 10))]
-    assert sum(group.inbound_bytes_per_s for group in found.listed) == pytest.approx(1_000_000)
+    assert [list(group.partitions) for group in found.throttled] == [list(range(5)), list(range(5, 10))]
+    assert sum(group.inbound_bytes_per_s for group in found.throttled) == pytest.approx(1_000_000)
     assert found.min_insync == 2
 
 
@@ -54,7 +54,7 @@ def test_a_throttle_that_all_replicas_of_both_halves_use_up_is_refused():
 
 def test_the_throttle_is_lowered_below_what_replicas_in_sync_take_and_raised_again():
     chosen = settings(RF4)
-    during = kip435_rf4._during(chosen, HOSTS)
+    during = kip435._action(chosen, HOSTS)
     assert during._rates == [1_000_000, 6_000_000]
     assert 3 * chosen["inbound"] > chosen["lowered"]
     assert during.slowest_bytes_per_s == 6_000_000

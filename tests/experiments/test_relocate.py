@@ -6,12 +6,12 @@ import pytest
 
 from results.contract.relocation import Sent
 from results.contract.schema import Sample
-from testbed.experiments.catalogue.s3_reassign import stage
-from testbed.experiments.during import During
+from testbed.experiments.catalogue.s3_reassign import layout
 from testbed.experiments.experiment import find_experiment, read_settings
-from testbed.experiments.mover import MoveSetup
-from testbed.experiments.relocate import Relocator
-from testbed.experiments.scaled import RisingLoad
+from testbed.experiments.load import ClientLoad
+from testbed.experiments.mid_move_actions import MidMoveAction
+from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
+from testbed.experiments.unthrottled_move import sent_logs
 from testbed.kafka.types import TopicPartition
 from testbed.probes.recorder import Recorder
 from testbed.topology.find import find
@@ -20,20 +20,20 @@ LIKE = 1.02
 """A log's bytes for each byte of values."""
 
 
-def relocator(storage, recorder):
+def environment_of(storage, recorder):
     settings = read_settings(find_experiment("s3-reassign"), "smoke", [f"storage={storage}"])
     testbed = SimpleNamespace(topology=find("s3"), bootstrap=("127.0.0.1:1",))
     context = SimpleNamespace(testbed=testbed, recorder=recorder, run_id="20261122T080000Z-s3-reassign-abc123")
-    setup = MoveSetup(stage(settings, ["b1", "b2"]), 0, "default", During(), storage=storage)
-    return Relocator(context, setup, None)
+    setup = MoveSetup(layout(settings, ["b1", "b2"]), 0, "default", MidMoveAction(), storage=storage)
+    return MoveEnvironment(context, setup, None)
 
 
-def sizes(mover, each):
-    return {tp: each for group in mover.scene.listed for tp in group.tps()}
+def sizes(environment, each):
+    return {tp: each for group in environment.layout.throttled for tp in group.tps()}
 
 
-def sampled(recorder, mover):
-    group = mover.scene.calibration
+def sampled(recorder, environment):
+    group = environment.layout.calibration
     each = round(group.bytes * LIKE / len(group.partitions))
     recorder.add([Sample(1, "b1", "log.bytes", float(each), tp.topic, tp.partition) for tp in group.tps()])
 
@@ -44,25 +44,25 @@ def sampled(recorder, mover):
 )
 def test_who_sends_how_much_by_where_the_logs_lie(storage, total, local):
     recorder = Recorder()
-    mover = relocator(storage, recorder)
-    sampled(recorder, mover)
-    found = mover.sent(sizes(mover, 7_000_000))
+    environment = environment_of(storage, recorder)
+    sampled(recorder, environment)
+    found = sent_logs(environment, sizes(environment, 7_000_000))
     assert found == (Sent("b1", "b2", 4, pytest.approx(total, rel=1e-4), local),)
 
 
 def test_a_log_that_was_not_seen_is_not_taken_for_an_empty_one():
     recorder = Recorder()
-    mover = relocator("tiered", recorder)
-    sampled(recorder, mover)
-    seen = sizes(mover, 7_000_000)
-    del seen[TopicPartition(mover.scene.listed[0].topic, 0)]
-    assert mover.sent(seen)[0].local_bytes is None
+    environment = environment_of("tiered", recorder)
+    sampled(recorder, environment)
+    seen = sizes(environment, 7_000_000)
+    del seen[TopicPartition(environment.layout.throttled[0].topic, 0)]
+    assert sent_logs(environment, seen)[0].local_bytes is None
 
 
 def test_a_load_that_rises_has_both_halves_with_producers_of_their_own():
     recorder = Recorder()
-    mover = relocator("disk", recorder)
-    load = RisingLoad(("127.0.0.1:1",), mover.scene, "abc123", 1, recorder)
+    environment = environment_of("disk", recorder)
+    load = ClientLoad(("127.0.0.1:1",), environment.layout, "abc123", 1, recorder, rises=True)
     first, more = load._workload, load._more
     assert sum(spec.rate_bytes_per_s for spec in first._specs if hasattr(spec, "rate_bytes_per_s")) == 250_000
     assert sum(spec.rate_bytes_per_s for spec in more._specs) == 250_000

@@ -4,10 +4,16 @@ from collections import Counter
 
 import pytest
 
+from testbed.experiments.catalogue.scaling import (
+    joined,
+    leaving,
+    left,
+    scale_in_layout,
+    scale_out_layout,
+    shared_out,
+)
 from testbed.experiments.experiment import find_experiment, read_settings
-from testbed.experiments.scaled import leaving
-from testbed.experiments.scaling import joined, left, shared_out
-from testbed.experiments.scene import assignment, plan
+from testbed.experiments.layout import assignment, plan
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.planners import add, cost, drain
 
@@ -61,10 +67,8 @@ def test_bytes_and_what_is_written_are_shared_out_by_partitions():
 @pytest.mark.parametrize("name", ["scale-out", "scale-in"])
 def test_a_third_of_the_partitions_moves(name):
     experiment = find_experiment(name)
-    from testbed.experiments.catalogue import scale_in, scale_out
-
-    module = scale_out if name == "scale-out" else scale_in
-    scene = module.stage(read_settings(experiment, "ci", []), ["b1", "b2", "b3"])
+    layout = scale_out_layout if name == "scale-out" else scale_in_layout
+    scene = layout(read_settings(experiment, "ci", []), ["b1", "b2", "b3"])
     assert scene.partitions == 4
     if name == "scale-in":
         assert leaving(scene) == "b3"

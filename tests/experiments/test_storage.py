@@ -7,7 +7,7 @@ import pytest
 from results.contract.relocation import LOCAL_MOST
 from testbed.errors import UsageError
 from testbed.experiments.experiment import find_experiment, read_settings
-from testbed.experiments.stages import two_node
+from testbed.experiments.kip73_layouts import two_node
 from testbed.experiments.storage import (
     SEGMENT_BYTES,
     check_storage,
@@ -74,8 +74,8 @@ def test_a_throttle_has_as_much_to_hold_back_on_tiered_logs_as_on_disk():
     on_disk = two_node(settings, ["b1", "b2"])
     assert mostly_remote(on_disk, "disk") == (on_disk, 0)
     tiered, local = mostly_remote(on_disk, "tiered")
-    assert local == sum(group.bytes for group in on_disk.listed)
-    assert local + 20 * SEGMENT_BYTES < LOCAL_MOST * sum(group.bytes for group in tiered.listed)
+    assert local == sum(group.bytes for group in on_disk.throttled)
+    assert local + 20 * SEGMENT_BYTES < LOCAL_MOST * sum(group.bytes for group in tiered.throttled)
     assert tiered.control == on_disk.control
     resolve(Variant("a", "kip73-two-node", settings=("storage=tiered",), topology="s3"))
     with pytest.raises(UsageError, match="two-brokers has none"):

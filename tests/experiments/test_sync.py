@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.experiments.mover import Mover
-from testbed.experiments.scene import Group, Scene
+from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.move_environment import MoveEnvironment
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import PartitionState
 
-GROUP = Group("t", range(3), ("A", "B"), ("C", "B"))
+GROUP = PartitionGroup("t", range(3), ("A", "B"), ("C", "B"))
 T0, T1, T2 = GROUP.tps()
 
 
@@ -18,10 +18,10 @@ def state(tp, leader, replicas, isr):
 
 
 @pytest.fixture
-def mover():
-    found = Mover.__new__(Mover)
+def environment():
+    found = MoveEnvironment.__new__(MoveEnvironment)
     found.ids = {"A": 1, "B": 2, "C": 3}
-    found.scene = Scene((GROUP,), calibration=Group("c", range(1), ("A",), ("C",)))
+    found.layout = Layout((GROUP,), calibration=PartitionGroup("c", range(1), ("A",), ("C",)))
     found.admin = SimpleNamespace(partitions=lambda _topics: found.states)
     found.states = {
         T0: state(T0, 3, (3, 2), (3, 2)),  # has arrived: A has nothing to do with it any more
@@ -31,22 +31,22 @@ def mover():
     return found
 
 
-def test_what_has_moved_away_is_not_waited_for(mover):
-    assert mover.out_of_sync("A") == [T1]
-    assert mover.out_of_sync("B") == []
-    assert mover.out_of_sync("C") == []  # it is being sent: how far it is is what the move is about
+def test_what_has_moved_away_is_not_waited_for(environment):
+    assert environment.out_of_sync("A") == [T1]
+    assert environment.out_of_sync("B") == []
+    assert environment.out_of_sync("C") == []  # it is being sent: how far it is is what the move is about
 
 
-def test_leaders_are_as_planned_when_those_that_have_not_moved_are(mover):
-    assert not mover.led_as_planned()
-    mover.states[T1] = state(T1, 1, (3, 2, 1), (1, 2))
-    assert mover.led_as_planned()
+def test_leaders_are_as_planned_when_those_that_have_not_moved_are(environment):
+    assert not environment.led_as_planned()
+    environment.states[T1] = state(T1, 1, (3, 2, 1), (1, 2))
+    assert environment.led_as_planned()
 
 
-def test_without_an_answer_everything_is_missing(mover):
+def test_without_an_answer_everything_is_missing(environment):
     def silent(_topics):
         raise UnreachableError("describe topics", "REQUEST_TIMED_OUT")
 
-    mover.admin = SimpleNamespace(partitions=silent)
-    assert mover.out_of_sync("B") == [T0, T1, T2]
-    assert not mover.led_as_planned()
+    environment.admin = SimpleNamespace(partitions=silent)
+    assert environment.out_of_sync("B") == [T0, T1, T2]
+    assert not environment.led_as_planned()

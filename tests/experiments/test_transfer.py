@@ -4,11 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from testbed.experiments import conversion, mover
-from testbed.experiments.during import During
-from testbed.experiments.kip73 import scene
-from testbed.experiments.mover import Mover, MoveSetup
-from testbed.experiments.scene import Group
+from testbed.experiments import model_inputs, move_driver
+from testbed.experiments.kip73_layouts import throttled_layout
+from testbed.experiments.layout import PartitionGroup
+from testbed.experiments.mid_move_actions import MidMoveAction
+from testbed.experiments.move_environment import MoveSetup
+from testbed.experiments.reassignment_run import unbatched_run
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_REPLICAS
@@ -17,12 +18,12 @@ from testbed.topology.find import find
 from testbed.wait import WaitTimeout
 from tests.fakes.admin import FakeAdmin
 
-GROUP = Group("kip73", range(3), ("b1",), ("b2",), 3 * 4096)
+GROUP = PartitionGroup("kip73", range(3), ("b1",), ("b2",), 3 * 4096)
 MOVING = [TopicPartition("kip73-ab12cd", p) for p in range(3)]
 CALIBRATION = [TopicPartition("calibration-ab12cd", p) for p in range(4)]
 
 
-class Raising(During):
+class Raising(MidMoveAction):
     """Raises what it is given, one at a look."""
 
     def __init__(self, *errors):
@@ -36,9 +37,9 @@ class Raising(During):
 @pytest.fixture
 def journals(tmp_path, monkeypatch):
     folder = JournalFolder(tmp_path)
-    monkeypatch.setattr(mover, "JournalFolder", lambda: folder)
-    monkeypatch.setattr(conversion, "JournalFolder", lambda: folder)
-    monkeypatch.setattr(mover, "LOOK_S", 0.001)
+    monkeypatch.setattr(move_driver, "JournalFolder", lambda: folder)
+    monkeypatch.setattr(model_inputs, "JournalFolder", lambda: folder)
+    monkeypatch.setattr(move_driver, "LOOK_S", 0.001)
     return folder
 
 
@@ -55,8 +56,8 @@ def moving(during=None):
         latest=lambda *_what: None,
     )
     context = SimpleNamespace(testbed=testbed, recorder=recorder, progress=lambda _text: None, run_id="x-ab12cd")
-    setup = MoveSetup(scene([GROUP], "b1", "b2", control=False), 1000, "tuned", during or During())
-    found = Mover(context, setup, admin)
+    setup = MoveSetup(throttled_layout([GROUP], "b1", "b2", control=False), 1000, "tuned", during or MidMoveAction())
+    found = unbatched_run(context, setup, admin)
     found.events = events
     return found
 
@@ -119,7 +120,7 @@ def test_what_gets_no_answer_beside_the_move_is_done_at_the_next_look(journals):
 def test_a_calibration_that_is_refused_gives_no_factor_and_leaves_nothing_moving(journals):
     move = moving()
     move.admin.refused = {CALIBRATION[0]: "INVALID_REPLICA_ASSIGNMENT"}
-    assert move.calibrate() is None
+    assert move.environment.calibrate() is None
     assert move.admin.running == {}
     assert [name for kind, name, _ in move.events if kind == "note"][-1] == "not calibrated"
     move.admin.refused = {}
@@ -140,7 +141,7 @@ def test_polls_tell_the_quota_and_how_many_replicas_the_lists_lack(journals):
         else:
             topic.pop(FOLLOWER_REPLICAS, None)
 
-    move.during.look = on_poll
+    move.action.look = on_poll
     assert move.transfer(5.0).done.ok
     rates = {"quota.leader.rate": 1000.0, "quota.follower.rate": 1000.0}
     assert seen[0] == {**rates, "quota.leader.unlisted": 0.0, "quota.follower.unlisted": 0.0}

@@ -5,11 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.experiments import upgrading
+from testbed.experiments import mid_move_actions
 from testbed.experiments.catalogue.kip73_upgrade import EXPERIMENT
-from testbed.experiments.during import Bounce
 from testbed.experiments.experiment import read_settings
-from testbed.experiments.upgrading import Upgrade, during
+from testbed.experiments.mid_move_actions import RollingRestart, Upgrade, restart_or_upgrade
 from testbed.kafka.errors import UnreachableError
 from testbed.reassignment.driver import DriverError
 from testbed.reassignment.progress import Poll
@@ -28,9 +27,9 @@ class FakeMover:
             state=SimpleNamespace(kafka=dict.fromkeys(("b1", "b2", "b3"), "4.2.1")),
             software=SimpleNamespace(kafka=lambda _to: prepared),
         )
-        monkeypatch.setattr(upgrading, "time", SimpleNamespace(monotonic=lambda: self.now))
-        monkeypatch.setattr(upgrading, "rolling_upgrade", self.upgrade)
-        monkeypatch.setattr(upgrading, "_LOOK_S", 0.001)
+        monkeypatch.setattr(mid_move_actions, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(mid_move_actions, "rolling_upgrade", self.upgrade)
+        monkeypatch.setattr(mid_move_actions, "_LOOK_S", 0.001)
 
     def told(self, kind, host):
         self.done.append((kind, host))
@@ -59,7 +58,7 @@ def mover(monkeypatch):
 
 def begun(mover, **other):
     upgrade = Upgrade(["b3", "b1"], "4.3.1", 10.0, **other)
-    with upgrade.ground(mover):
+    with upgrade.around(mover):
         upgrade.started(mover)
     mover.done.clear()
     return upgrade
@@ -84,7 +83,7 @@ def test_hosts_follow_each_other_with_a_pause_and_the_last_one_finalizes(mover):
 def test_what_could_never_join_is_refused_before_anything_is_measured(mover):
     mover.admin = SimpleNamespace(features=lambda: {"metadata.version": 26})
     told = r"4\.3\.1 is no upgrade of 4\.2\.1: the cluster has finalized metadata\.version=26"
-    with pytest.raises(TestbedError, match=told), Upgrade(["b3"], "4.3.1", 10.0).ground(mover):
+    with pytest.raises(TestbedError, match=told), Upgrade(["b3"], "4.3.1", 10.0).around(mover):
         pytest.fail("it was begun")
 
 
@@ -118,8 +117,8 @@ def test_what_got_no_answer_is_asked_again_and_told_once(mover):
 
 
 def test_the_same_is_a_restart():
-    assert isinstance(during("same", ["b1"], 1.0, False), Bounce)
-    assert isinstance(during("4.3.1", ["b1"], 1.0, False), Upgrade)
+    assert isinstance(restart_or_upgrade("same", ["b1"], 1.0, False), RollingRestart)
+    assert isinstance(restart_or_upgrade("4.3.1", ["b1"], 1.0, False), Upgrade)
 
 
 def test_settings_of_the_experiment(tmp_path):

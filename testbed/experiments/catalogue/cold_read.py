@@ -1,33 +1,122 @@
-"""A consumer from the beginning while other partitions move: what it reads is on no broker's mind.
+"""A consumer reads from the beginning while other partitions move: from the device or the object store, not a cache.
 
-The topic that is read stays; A's page cache is told to forget all logs first. With its log on disk what is read comes
-from A's device, tiered or in S3 from the object store, or the run is inconclusive. Beside it stands what producers saw.
+The topic that is read stays; A's page cache evicts all logs first. The consumer reads from A's device, or, tiered or in
+S3, from the object store; otherwise the run is inconclusive. The report shows the producers' latencies with it.
 """
 
-from testbed.experiments.cold import ColdReader
-from testbed.experiments.experiment import Parameter
-from testbed.experiments.kept import parameters, scene, size, storage_experiment
-from testbed.experiments.kip73 import Hosts, Settings, number
-from testbed.experiments.scene import Group, Scene
+from results.contract.relocation import ColdRead
+from testbed.errors import TestbedError
+from testbed.experiments.experiment import Hosts, Parameter, Settings, number
+from testbed.experiments.layout import RECORD_BYTES, Layout, PartitionGroup
+from testbed.experiments.reassignment_run import ReassignmentRun
+from testbed.experiments.unthrottled_move import (
+    RunActivity,
+    parameters,
+    size,
+    unthrottled_experiment,
+    unthrottled_layout,
+)
+from testbed.kafka.node import DATA_DIR
+from testbed.wait import WaitTimeout, wait_for
+from testbed.workload.spec import ConsumerSpec
+from testbed.workload.workload import Workload
+
+READER = "cold-1"
+BEGUN_S, READ_S = 15.0, 120.0
+EVICT = """
+import os, sys
+forgotten = 0
+for folder, _folders, files in os.walk(sys.argv[1]):
+    for name in files:
+        if name.endswith(".log"):
+            with open(os.path.join(folder, name), "rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                forgotten += os.fstat(file.fileno()).st_size
+print(forgotten)
+"""
+"""A program for a broker's host: it evicts the logs, and nothing else, from the page cache."""
 
 
-def stage(settings: Settings, hosts: Hosts) -> Scene:
-    """`s3` moves (A) → (B), and is written to; `cold` stays on A, and is read."""
+class ColdConsumer(RunActivity):
+    """Consume, from the beginning, the topic that does not move, after its logs left the page cache.
+
+    The moving topic is read from the same device: the sizes tell the two apart.
+    """
+
+    def __init__(self, run: ReassignmentRun) -> None:
+        environment = self._environment = run.environment
+        (self._group,) = (group for group in environment.layout.throttled if not group.moves)
+        group_id = f"cold-{environment.context.run_id[-6:]}"
+        spec = ConsumerSpec(READER, (self._group.topic,), group_id, from_beginning=True)
+        recorder = environment.recorder
+        self._consumer = Workload(environment.testbed.bootstrap, [spec], 1, recorder.add, recorder.event)
+        self._evicted: int | None = None
+
+    def before_move(self) -> None:
+        """Evict the logs from the page cache and start to read."""
+        environment = self._environment
+        environment.context.progress("the page cache forgets; a consumer begins from the beginning")
+        try:
+            self._evicted = self._evict()
+        except (TestbedError, ValueError) as error:
+            environment.recorder.event("note", "the page cache was not evicted", {"error": str(error)})
+        environment.recorder.event("cold.started", READER)
+        self._consumer.start()
+        wait_for(self._records, lambda count: count > 0, BEGUN_S, 0.05, "the consumer's first record")
+
+    def after_move(self) -> None:
+        """Wait until the consumer has read all records."""
+        written = next(
+            fill.records_per_partition * len(fill.partitions)
+            for fill in self._environment.fills
+            if fill.topic == self._group.topic
+        )
+        recorder = self._environment.recorder
+        try:
+            wait_for(self._records, lambda count: count >= written, READ_S, 0.1, "the consumer to have read all")
+        except WaitTimeout as error:
+            recorder.event("note", "not all was read", {"error": str(error)})
+        recorder.event("cold.done", READER, {"records": self._records()})
+
+    def cold_read(self) -> ColdRead:
+        """Return what the consumer read, and from where it had to read."""
+        records, on_disk = self._records(), self._environment.setup.storage == "disk"
+        return ColdRead(READER, records, records * RECORD_BYTES, self._evicted, "device" if on_disk else "store")
+
+    def close(self) -> None:
+        """Stop the consumer."""
+        self._consumer.stop()
+
+    def _records(self) -> int:
+        return int(self._environment.recorder.latest(READER, "client.consume.records") or 0)
+
+    def _evict(self) -> int:
+        """Evict the leader's logs from its page cache and return their bytes."""
+        shell = self._environment.testbed.hosts[self._group.leader]
+        return int(shell.run(["python3", "-c", EVICT, DATA_DIR]).stdout)
+
+
+def layout(settings: Settings, hosts: Hosts) -> Layout:
+    """Return the layout: `s3` moves (A) → (B) and has inbound traffic; `cold` stays on A and is read."""
     a, b = hosts
     partitions = range(int(number(settings, "partitions")))
-    moved = Group("s3", partitions, (a,), (b,), int(number(settings, "size")), number(settings, "inbound"))
-    read = Group("cold", partitions, (a,), (a,), int(number(settings, "read")))
-    return scene([moved, read], a, b)
+    size_bytes, read_bytes = int(number(settings, "size")), int(number(settings, "read"))
+    groups = [
+        PartitionGroup("s3", partitions, (a,), (b,), size_bytes, number(settings, "inbound")),
+        PartitionGroup("cold", partitions, (a,), (a,), read_bytes),
+    ]
+    return unthrottled_layout(groups, a, b)
 
 
-EXPERIMENT = storage_experiment(
+EXPERIMENT = unthrottled_experiment(
     "cold-read",
     "a consumer reads from the beginning while partitions move: from the device, or from the store, not from a cache",
     brokers=2,
     topology="s3",
     parameters=parameters(Parameter("read", "300MB", size, "what is read from the beginning, and does not move")),
-    stage=stage,
-    make=lambda _settings: ColdReader,
+    layout=layout,
+    activities=lambda _settings: [ColdConsumer],
     profiles={
         "smoke": {"size": "100MB", "read": "150MB", "partitions": "4"},
         "release": {"size": "3GB", "read": "3GB", "partitions": "100"},

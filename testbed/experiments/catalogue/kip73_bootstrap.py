@@ -5,35 +5,25 @@ nothing in them. B is stopped, the topics (A, B) are filled through A alone, B's
 anew. Every replica of the topic is listed (`*`), the rates are set as the default of all brokers, and B starts.
 """
 
-from testbed.experiments.bootstrap import Bootstrap
 from testbed.experiments.criteria import RATES
-from testbed.experiments.experiment import Parameter, SuiteScenario, one_of
-from testbed.experiments.kip73 import (
-    BRIEF,
-    CONTROL_BYTES,
-    STEPS,
-    Hosts,
-    Settings,
-    lasting,
-    number,
-    parameters,
-    scenario,
-    side,
-)
-from testbed.experiments.scene import Group, Scene
+from testbed.experiments.empty_broker import empty_broker_run
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number, one_of
+from testbed.experiments.kip73_layouts import CONTROL_BYTES, side, sized_for
+from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.throttled_move import BRIEF, STEPS, parameters, throttled_experiment
 
 
-def _stage(settings: Settings, hosts: Hosts) -> Scene:
+def _layout(settings: Settings, hosts: Hosts) -> Layout:
     a, b = hosts
     partitions = range(int(number(settings, "partitions")))
-    filled = Group("kip73", partitions, (a, b), (a, b), 1, empty=(b,))
-    control = Group("control", range(4), (a, b), (a, b), CONTROL_BYTES, empty=(b,))
+    filled = PartitionGroup("kip73", partitions, (a, b), (a, b), 1, empty=(b,))
+    control = PartitionGroup("control", range(4), (a, b), (a, b), CONTROL_BYTES, empty=(b,))
     calibration = side("calibration", a, b, 32_000_000)
-    found = Scene((filled,), calibration=calibration, control=control, wildcard=True)
-    return lasting(found, number(settings, "rate"), number(settings, "preload"))
+    found = Layout((filled,), calibration=calibration, control=control, wildcard=True)
+    return sized_for(found, number(settings, "rate"), number(settings, "preload"))
 
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-bootstrap",
     "an empty broker joins and is filled under a wildcard throttle",
     brokers=2,
@@ -41,12 +31,12 @@ EXPERIMENT = scenario(
         Parameter("mode", "unbatched", one_of("unbatched"), "nothing is reassigned: there are no steps to take"),
         without=("mode", *STEPS),
     ),
-    stage=_stage,
-    make=Bootstrap,
+    layout=_layout,
+    make=empty_broker_run,
+    criteria=(*RATES, "no-isr-shrink"),
     suites=(
         SuiteScenario("kip73", ("ci",), "bootstrap", 12, ("rate=4MB/s",)),
         *SuiteScenario("kip73", ("release",), "bootstrap", 11, limit_s=1200.0).over("fetch", "tuned", "default"),
         SuiteScenario("brief", ("ci",), "bootstrap", 5, BRIEF),
     ),
-    criteria=(*RATES, "no-isr-shrink"),
 )

@@ -6,18 +6,18 @@ follows when the one before serves and is in sync, and `pause` has passed. Windo
 """
 
 from testbed.experiments.criteria import BOUNDS
-from testbed.experiments.during import Bounce, During
-from testbed.experiments.experiment import Parameter, SuiteScenario
-from testbed.experiments.kip73 import MODES, Hosts, Settings, inbound, number, parameters, scenario
-from testbed.experiments.stages import one_of_two
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number
+from testbed.experiments.kip73_layouts import one_of_two
+from testbed.experiments.mid_move_actions import MidMoveAction, RollingRestart
+from testbed.experiments.throttled_move import MODES, inbound, parameters, throttled_experiment
 from testbed.units import parse_duration
 
 
-def _during(settings: Settings, hosts: Hosts) -> During:
-    return Bounce(list(reversed(hosts)), number(settings, "pause"))
+def _action(settings: Settings, hosts: Hosts) -> MidMoveAction:
+    return RollingRestart(list(reversed(hosts)), number(settings, "pause"))
 
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-bounce",
     "brokers are restarted one after the other while data moves, r = 2",
     brokers=3,
@@ -28,15 +28,15 @@ EXPERIMENT = scenario(
         # Restarts included: four spans of `pause` and three restarts.
         preload="66s",
     ),
-    stage=one_of_two,
-    during=_during,
+    layout=one_of_two,
+    action=_action,
     profiles={"release": {"preload": "210s", "pause": "40s"}},
+    # A broker that leaves takes its replicas out of ISRs, and its metrics with it: neither is judged here.
+    criteria=(*BOUNDS, "brokers-restarted"),
     suites=(
         SuiteScenario("kip73", ("ci",), "bounce", 5),
         *SuiteScenario("kip73", ("release",), "bounce", 6, limit_s=1200.0).over("fetch", "tuned", "default"),
         *SuiteScenario("kip435", ("ci",), "bounce", 5).over("mode", "incremental"),
         *SuiteScenario("kip435", ("release",), "bounce", 10, limit_s=1800.0).over("mode", *MODES),
     ),
-    # A broker that leaves takes its replicas out of ISRs, and its metrics with it: neither is judged here.
-    criteria=(*BOUNDS, "brokers-restarted"),
 )

@@ -8,40 +8,41 @@ well below that (`response=1MiB`) it does not.
 from collections.abc import Mapping
 
 from testbed.experiments.criteria import BOUNDS
-from testbed.experiments.experiment import Parameter, SuiteScenario, Value
-from testbed.experiments.kip73 import MODES, Hosts, Settings, lasting, number, parameters, scenario, side
-from testbed.experiments.scene import Group, Scene
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, Value, number
+from testbed.experiments.kip73_layouts import side, sized_for
+from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.throttled_move import MODES, parameters, throttled_experiment
 from testbed.units import parse_size
 
 
-def _stage(settings: Settings, hosts: Hosts) -> Scene:
+def _layout(settings: Settings, hosts: Hosts) -> Layout:
     a, b = hosts
-    moved = Group("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
+    moved = PartitionGroup("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
     # One partition, more than a response: it shows that it is not held back, and takes little of the first response.
     control = side("control", a, b, round(1.5 * number(settings, "response")), 1)
-    found = Scene((moved,), calibration=side("calibration", a, b, 32_000_000), control=control)
-    return lasting(found, number(settings, "rate"), number(settings, "preload"))
+    found = Layout((moved,), calibration=side("calibration", a, b, 32_000_000), control=control)
+    return sized_for(found, number(settings, "rate"), number(settings, "preload"))
 
 
 def _properties(settings: Mapping[str, Value]) -> Mapping[str, str]:
     return {"replica.fetch.response.max.bytes": str(int(number(settings, "response")))}
 
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-fetch-size",
     "a response larger than quota × window: the first window's burst (KIP-73's Q&A 5)",
     brokers=2,
     parameters=parameters(
         Parameter("response", "32MiB", parse_size, "replica.fetch.response.max.bytes"), rate="2MB/s", fetch="default"
     ),
-    stage=_stage,
+    layout=_layout,
     properties=_properties,
     profiles={"release": {"preload": "120s"}},
+    # One response is more than a window's worth: any average over a window depends on where the window lies.
+    criteria=("first-window", *BOUNDS, "control-unthrottled", "nic-conservation"),
     suites=(
         SuiteScenario("kip73", ("ci",), "fetch-size", 14),
         *SuiteScenario("kip73", ("release",), "fetch-size", 13, limit_s=1200.0).over("fetch", "tuned", "default"),
         *SuiteScenario("kip435", ("release",), "fetch-size", 12, limit_s=1800.0).over("mode", *MODES),
     ),
-    # One response is more than a window's worth: any average over a window depends on where the window lies.
-    criteria=("first-window", *BOUNDS, "control-unthrottled", "nic-conservation"),
 )

@@ -11,26 +11,27 @@ takes three windows, and the readings at their edges.
 """
 
 from testbed.experiments.criteria import BOUNDS
-from testbed.experiments.during import During, LiveChange
-from testbed.experiments.experiment import Parameter, SuiteScenario
-from testbed.experiments.kip73 import MODES, Hosts, Settings, number, parameters, scenario, scene
-from testbed.experiments.scene import Group, Scene
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number
+from testbed.experiments.kip73_layouts import throttled_layout
+from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.mid_move_actions import LiveChange, MidMoveAction
+from testbed.experiments.throttled_move import MODES, parameters, throttled_experiment
 from testbed.units import parse_byte_rate, parse_duration
 
 
-def _stage(settings: Settings, hosts: Hosts) -> Scene:
+def _layout(settings: Settings, hosts: Hosts) -> Layout:
     a, b = hosts
     rate, raised, lowered = (number(settings, name) for name in ("rate", "raised", "lowered"))
-    moved = Group("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
-    return scene([moved], a, b).sized(round((rate + raised + lowered) * number(settings, "phase")))
+    moved = PartitionGroup("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
+    return throttled_layout([moved], a, b).sized(round((rate + raised + lowered) * number(settings, "phase")))
 
 
-def _during(settings: Settings, _hosts: Hosts) -> During:
+def _action(settings: Settings, _hosts: Hosts) -> MidMoveAction:
     rates = [int(number(settings, name)) for name in ("raised", "lowered")]
     return LiveChange(rates, number(settings, "phase"))
 
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-live-change",
     "the throttle is raised and lowered while data moves, without a restart",
     brokers=2,
@@ -41,9 +42,10 @@ EXPERIMENT = scenario(
         rate="5MB/s",
         without=("preload",),
     ),
-    stage=_stage,
-    during=_during,
+    layout=_layout,
+    action=_action,
     profiles={"release": {"phase": "60s"}},
+    criteria=(*BOUNDS, "rate-after-throttle-change", "control-unthrottled", "duration-model", "throttle-changed"),
     suites=(
         SuiteScenario("kip73", ("smoke",), "live-change", 2),
         SuiteScenario("kip73", ("ci",), "live-change", 9),
@@ -51,5 +53,4 @@ EXPERIMENT = scenario(
         *SuiteScenario("kip435", ("ci",), "live-change", 4).over("mode", "batched"),
         *SuiteScenario("kip435", ("release",), "live-change", 7, limit_s=1800.0).over("mode", *MODES),
     ),
-    criteria=(*BOUNDS, "rate-after-throttle-change", "control-unthrottled", "duration-model", "throttle-changed"),
 )

@@ -11,26 +11,16 @@ from dataclasses import replace
 
 from testbed.errors import UsageError
 from testbed.experiments.criteria import LOAD, RATES_UNDER_LOAD
-from testbed.experiments.experiment import Parameter, SuiteScenario, Value
-from testbed.experiments.kip73 import (
-    MODES,
-    Hosts,
-    Settings,
-    inbound,
-    lasting,
-    number,
-    parameters,
-    scenario,
-    scene,
-    side,
-)
-from testbed.experiments.scene import Group, Scene
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, Value, number
+from testbed.experiments.kip73_layouts import side, sized_for, throttled_layout
+from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.throttled_move import MODES, inbound, parameters, throttled_experiment
 from testbed.units import format_duration, parse_byte_rate, parse_duration, parse_size
 
 LOW_PARTITIONS, LOW_BYTES = 20, 4_000_000
 
 
-def _stage(settings: Settings, hosts: Hosts) -> Scene:
+def _layout(settings: Settings, hosts: Hosts) -> Layout:
     a, b = hosts
     left_out_s = number(settings, "response") / number(settings, "rate")
     if left_out_s <= number(settings, "lag"):
@@ -39,12 +29,12 @@ def _stage(settings: Settings, hosts: Hosts) -> Scene:
             f"lag={format_duration(number(settings, 'lag'))}: no ISR would shrink even if those in sync were held back"
         )
     partitions = range(int(number(settings, "partitions")))
-    high = Group("kip73", partitions, (a,), (b,), 1, number(settings, "inbound"))
-    low = Group("low", range(LOW_PARTITIONS), (a, b), (a, b), LOW_BYTES, number(settings, "low"))
+    high = PartitionGroup("kip73", partitions, (a,), (b,), 1, number(settings, "inbound"))
+    low = PartitionGroup("low", range(LOW_PARTITIONS), (a, b), (a, b), LOW_BYTES, number(settings, "low"))
     # One partition, more than a response: less than a response for each would not show that it is not held back.
     control = side("control", a, b, round(1.5 * number(settings, "response")), 1)
-    found = replace(scene([high, low], a, b, wildcard=True), control=control)
-    return lasting(found, number(settings, "rate"), number(settings, "preload"))
+    found = replace(throttled_layout([high, low], a, b, wildcard=True), control=control)
+    return sized_for(found, number(settings, "rate"), number(settings, "preload"))
 
 
 def _properties(settings: Mapping[str, Value]) -> Mapping[str, str]:
@@ -54,7 +44,7 @@ def _properties(settings: Mapping[str, Value]) -> Mapping[str, str]:
     }
 
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-mixed-volume",
     "high- and low-volume partitions under one throttle: replicas in sync keep their ISR (KAFKA-4313)",
     brokers=2,
@@ -66,13 +56,13 @@ EXPERIMENT = scenario(
         rate="4MB/s",
         fetch="default",
     ),
-    stage=_stage,
+    layout=_layout,
     properties=_properties,
     profiles={"release": {"preload": "120s"}},
+    criteria=(*RATES_UNDER_LOAD, "no-isr-shrink", *LOAD),
     suites=(
         SuiteScenario("kip73", ("ci",), "mixed-volume", 10),
         *SuiteScenario("kip73", ("release",), "mixed-volume", 9, limit_s=1200.0).over("fetch", "tuned", "default"),
         *SuiteScenario("kip435", ("release",), "mixed-volume", 8, limit_s=1800.0).over("mode", *MODES),
     ),
-    criteria=(*RATES_UNDER_LOAD, "no-isr-shrink", *LOAD),
 )

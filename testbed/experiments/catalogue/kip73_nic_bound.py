@@ -6,15 +6,16 @@ shape. There is no control: unlisted partitions would share the NIC with the lis
 
 from testbed.errors import UsageError
 from testbed.experiments.criteria import BOUNDS
-from testbed.experiments.during import During, SlowNic
-from testbed.experiments.experiment import Parameter, SuiteScenario
-from testbed.experiments.kip73 import MODES, Hosts, Settings, lasting, number, parameters, scenario, scene
-from testbed.experiments.scene import Group, Scene
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number
+from testbed.experiments.kip73_layouts import sized_for, throttled_layout
+from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.mid_move_actions import MidMoveAction, SlowNic
+from testbed.experiments.throttled_move import MODES, parameters, throttled_experiment
 from testbed.network.shape import payload_bytes_per_s
 from testbed.units import format_bit_rate, format_byte_rate, parse_bit_rate
 
 
-def _stage(settings: Settings, hosts: Hosts) -> Scene:
+def _layout(settings: Settings, hosts: Hosts) -> Layout:
     a, b = hosts
     nic, rate = int(number(settings, "nic")), number(settings, "rate")
     carries = payload_bytes_per_s(nic)
@@ -23,30 +24,30 @@ def _stage(settings: Settings, hosts: Hosts) -> Scene:
             f"rate={format_byte_rate(rate)} is not well above what nic={format_bit_rate(nic)} carries, "
             f"{format_byte_rate(carries, 3)}: it could not be told which of the two bound"
         )
-    moved = Group("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
-    return lasting(scene([moved], a, b, control=False), carries, number(settings, "preload"))
+    moved = PartitionGroup("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
+    return sized_for(throttled_layout([moved], a, b, control=False), carries, number(settings, "preload"))
 
 
-def _during(settings: Settings, hosts: Hosts) -> During:
+def _action(settings: Settings, hosts: Hosts) -> MidMoveAction:
     return SlowNic(hosts[0], int(number(settings, "nic")))
 
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-nic-bound",
     "a quota above the NIC's rate: the NIC binds",
     brokers=2,
     parameters=parameters(
         Parameter("nic", "80mbit", parse_bit_rate, "the rate of the sender's NIC, both ways"), rate="40MB/s"
     ),
-    stage=_stage,
-    during=_during,
+    layout=_layout,
+    action=_action,
     nic_bound=True,
     profiles={"release": {"preload": "120s"}},
+    # Nothing is held back: control and moving partitions advance alike, and no quota is used up.
+    criteria=(*BOUNDS, "broker-rate-agrees", "nic-bound"),
     suites=(
         SuiteScenario("kip73", ("ci",), "nic-bound", 13, ("nic=48mbit", "rate=24MB/s")),
         *SuiteScenario("kip73", ("release",), "nic-bound", 12, limit_s=1200.0).over("fetch", "tuned", "default"),
         *SuiteScenario("kip435", ("release",), "nic-bound", 11, limit_s=1800.0).over("mode", *MODES),
     ),
-    # Nothing is held back: control and moving partitions advance alike, and no quota is used up.
-    criteria=(*BOUNDS, "broker-rate-agrees", "nic-bound"),
 )

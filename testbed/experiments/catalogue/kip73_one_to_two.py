@@ -6,15 +6,15 @@ all of it, B and C receive half each, and A's quota binds.
 
 from testbed.experiments.criteria import RATES
 from testbed.experiments.experiment import SuiteScenario
-from testbed.experiments.kip73 import MODES, parameters, scenario, stored
-from testbed.experiments.stages import one_to_two
+from testbed.experiments.kip73_layouts import one_to_two
+from testbed.experiments.throttled_move import MODES, parameters, stored, throttled_experiment
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-one-to-two",
     "data moves from one broker to the other two, r = 2: the sender's quota binds",
     brokers=3,
     parameters=parameters(stored(), rate="6MB/s", preload="62s"),
-    stage=one_to_two,
+    layout=one_to_two,
     suites=(
         SuiteScenario("kip73", ("ci",), "one-to-two", 1, ("rate=4MB/s",)),
         *SuiteScenario("kip73", ("release",), "one-to-two", 2, limit_s=1200.0).over("fetch", "tuned", "default"),

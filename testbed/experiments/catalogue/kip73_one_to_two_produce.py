@@ -6,15 +6,15 @@ bursts (docs/kip73.md), how much is written decides in which of them the move en
 
 from testbed.experiments.criteria import LOAD, RATES_UNDER_LOAD
 from testbed.experiments.experiment import SuiteScenario
-from testbed.experiments.kip73 import LIGHT, MODES, RELEASE, inbound, parameters, scenario
-from testbed.experiments.stages import one_to_two
+from testbed.experiments.kip73_layouts import one_to_two
+from testbed.experiments.throttled_move import LIGHT, MODES, RELEASE, inbound, parameters, throttled_experiment
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-one-to-two-produce",
     "as kip73-one-to-two, while clients write to the moving partitions: quota − 2 × inbound is left",
     brokers=3,
     parameters=parameters(inbound("1MB/s"), rate="6MB/s", preload="62s"),
-    stage=one_to_two,
+    layout=one_to_two,
     profiles={"smoke": LIGHT, "release": RELEASE},
     suites=(
         SuiteScenario("kip73", ("ci",), "one-to-two-produce", 2, ("rate=3MB/s", "inbound=500kB/s")),

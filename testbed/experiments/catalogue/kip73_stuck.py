@@ -7,11 +7,12 @@ or somewhat less: a raised throttle lets bursts through, and the move is to end 
 
 from testbed.errors import UsageError
 from testbed.experiments.criteria import BOUNDS, LOAD
-from testbed.experiments.during import During, Stuck
-from testbed.experiments.experiment import Parameter, SuiteScenario
-from testbed.experiments.kip73 import MODES, Hosts, Settings, inbound, lasting, number, parameters, scenario, scene
+from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number
+from testbed.experiments.kip73_layouts import sized_for, throttled_layout
+from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.load import ALONE_S, WARM_LOOK_S
-from testbed.experiments.scene import Group, Scene
+from testbed.experiments.mid_move_actions import MidMoveAction, RaiseAfterStall
+from testbed.experiments.throttled_move import MODES, inbound, parameters, throttled_experiment
 from testbed.throttle.quota_window import BURST_BYTES_PER_S, bytes_after_a_raise
 from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 
@@ -19,16 +20,16 @@ NOTICED_S = 2.3
 """The lag still falls when a move begins, and is looked at once a second."""
 
 
-def _stage(settings: Settings, hosts: Hosts) -> Scene:
+def _layout(settings: Settings, hosts: Hosts) -> Layout:
     a, b = hosts
     rate, written = number(settings, "rate"), number(settings, "inbound")
     if written <= rate:
         raise UsageError(
             f"inbound={format_byte_rate(written)} is not above rate={format_byte_rate(rate)}: nothing would be stuck"
         )
-    moved = Group("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1, written)
+    moved = PartitionGroup("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1, written)
     raised, move_s = number(settings, "raised"), number(settings, "preload")
-    whole = lasting(scene([moved], a, b), raised, move_s)  # refuses what never makes progress
+    whole = sized_for(throttled_layout([moved], a, b), raised, move_s)  # refuses what never makes progress
     raised_at_s = number(settings, "patience") + NOTICED_S
     total = bytes_after_a_raise(written, (rate, raised), raised_at_s, raised_at_s + move_s, BURST_BYTES_PER_S)
     # The load writes to what moves before it does, too: while brokers warm up, and by itself.
@@ -36,11 +37,11 @@ def _stage(settings: Settings, hosts: Hosts) -> Scene:
     return whole.sized(total) if total > 0 else whole
 
 
-def _during(settings: Settings, _hosts: Hosts) -> During:
-    return Stuck(int(number(settings, "raised")), number(settings, "patience"))
+def _action(settings: Settings, _hosts: Hosts) -> MidMoveAction:
+    return RaiseAfterStall(int(number(settings, "raised")), number(settings, "patience"))
 
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-stuck",
     "a throttle below the inbound rate is noticed as stuck and raised",
     brokers=2,
@@ -51,13 +52,13 @@ EXPERIMENT = scenario(
         rate="2MB/s",
         preload="40s",
     ),
-    stage=_stage,
-    during=_during,
+    layout=_layout,
+    action=_action,
     profiles={"release": {"preload": "120s", "patience": "60s"}},
+    criteria=(*BOUNDS, "duration-model", "stall-detected", "no-isr-shrink", *LOAD),
     suites=(
         SuiteScenario("kip73", ("ci",), "stuck", 11, ("raised=8MB/s",)),
         *SuiteScenario("kip73", ("release",), "stuck", 10, limit_s=1200.0).over("fetch", "tuned", "default"),
         *SuiteScenario("kip435", ("release",), "stuck", 9, limit_s=1800.0).over("mode", *MODES),
     ),
-    criteria=(*BOUNDS, "duration-model", "stall-detected", "no-isr-shrink", *LOAD),
 )

@@ -8,15 +8,15 @@ of log, and *control* together with it, to show that only the listed replicas ar
 
 from testbed.experiments.criteria import RATES
 from testbed.experiments.experiment import SuiteScenario
-from testbed.experiments.kip73 import BRIEF, MODES, add, parameters, scenario, stored
-from testbed.experiments.stages import two_node
+from testbed.experiments.kip73_layouts import two_node
+from testbed.experiments.throttled_move import BRIEF, MODES, add, parameters, stored, throttled_experiment
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-two-node",
     "all 100 partitions move from one broker to the other at the throttled rate (KIP-73's test plan)",
     brokers=2,
     parameters=parameters(add(), stored()),
-    stage=two_node,
+    layout=two_node,
     suites=(
         SuiteScenario("kip73", ("smoke",), "two-node", 3),
         SuiteScenario("kip73", ("ci",), "two-node", 6, ("rate=4MB/s",)),

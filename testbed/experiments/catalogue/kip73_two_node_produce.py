@@ -5,15 +5,24 @@ What is left for catching up is quota − inbound, on both brokers: with r = 1 t
 
 from testbed.experiments.criteria import LOAD, RATES_UNDER_LOAD
 from testbed.experiments.experiment import SuiteScenario
-from testbed.experiments.kip73 import BRIEF, LIGHT, MODES, RELEASE, add, inbound, parameters, scenario
-from testbed.experiments.stages import two_node
+from testbed.experiments.kip73_layouts import two_node
+from testbed.experiments.throttled_move import (
+    BRIEF,
+    LIGHT,
+    MODES,
+    RELEASE,
+    add,
+    inbound,
+    parameters,
+    throttled_experiment,
+)
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-two-node-produce",
     "as kip73-two-node, while clients write to the moving partitions: quota − inbound is left",
     brokers=2,
     parameters=parameters(inbound(), add()),
-    stage=two_node,
+    layout=two_node,
     profiles={"smoke": LIGHT, "release": RELEASE},
     suites=(
         SuiteScenario("kip73", ("ci",), "two-node-produce", 8, ("rate=3MB/s", "inbound=500kB/s")),

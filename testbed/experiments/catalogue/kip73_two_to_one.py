@@ -6,15 +6,15 @@ half each: the receiver's quota binds, not the senders'.
 
 from testbed.experiments.criteria import RATES
 from testbed.experiments.experiment import SuiteScenario
-from testbed.experiments.kip73 import MODES, parameters, scenario, stored
-from testbed.experiments.stages import two_to_one
+from testbed.experiments.kip73_layouts import two_to_one
+from testbed.experiments.throttled_move import MODES, parameters, stored, throttled_experiment
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-two-to-one",
     "data moves from two brokers to the third, r = 2: the receiver's quota binds",
     brokers=3,
     parameters=parameters(stored(), rate="6MB/s"),
-    stage=two_to_one,
+    layout=two_to_one,
     suites=(
         SuiteScenario("kip73", ("ci",), "two-to-one", 3, ("rate=4MB/s",)),
         *SuiteScenario("kip73", ("release",), "two-to-one", 4, limit_s=1200.0).over("fetch", "tuned", "default"),

@@ -2,15 +2,15 @@
 
 from testbed.experiments.criteria import LOAD, RATES_UNDER_LOAD
 from testbed.experiments.experiment import SuiteScenario
-from testbed.experiments.kip73 import LIGHT, MODES, RELEASE, inbound, parameters, scenario
-from testbed.experiments.stages import two_to_one
+from testbed.experiments.kip73_layouts import two_to_one
+from testbed.experiments.throttled_move import LIGHT, MODES, RELEASE, inbound, parameters, throttled_experiment
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-two-to-one-produce",
     "as kip73-two-to-one, while clients write to the moving partitions: quota − inbound is left",
     brokers=3,
     parameters=parameters(inbound("2MB/s"), rate="6MB/s"),
-    stage=two_to_one,
+    layout=two_to_one,
     profiles={"smoke": LIGHT, "release": RELEASE},
     suites=(
         SuiteScenario("kip73", ("smoke",), "two-to-one-produce", 1),

@@ -6,11 +6,10 @@ which an upgrade is held. The controller comes last. A broker that does not come
 
 from testbed.errors import SoftwareError
 from testbed.experiments.criteria import BOUNDS
-from testbed.experiments.during import During
-from testbed.experiments.experiment import Parameter, Value, one_of
-from testbed.experiments.kip73 import Hosts, Settings, inbound, number, parameters, scenario
-from testbed.experiments.stages import one_of_two
-from testbed.experiments.upgrading import SAME, during
+from testbed.experiments.experiment import Hosts, Parameter, Settings, Value, number, one_of
+from testbed.experiments.kip73_layouts import one_of_two
+from testbed.experiments.mid_move_actions import SAME, MidMoveAction, restart_or_upgrade
+from testbed.experiments.throttled_move import inbound, parameters, throttled_experiment
 from testbed.software.source import parse_source
 from testbed.units import parse_duration
 
@@ -24,12 +23,12 @@ def _target(text: str) -> Value:
         raise ValueError(str(error)) from error
 
 
-def _during(settings: Settings, hosts: Hosts) -> During:
+def _action(settings: Settings, hosts: Hosts) -> MidMoveAction:
     finalize = settings["finalize"] == "yes"
-    return during(str(settings["to"]), list(reversed(hosts)), number(settings, "pause"), finalize)
+    return restart_or_upgrade(str(settings["to"]), list(reversed(hosts)), number(settings, "pause"), finalize)
 
 
-EXPERIMENT = scenario(
+EXPERIMENT = throttled_experiment(
     "kip73-upgrade",
     "brokers are brought to another Kafka one after the other while data moves, r = 2",
     brokers=3,
@@ -42,8 +41,8 @@ EXPERIMENT = scenario(
         # Restarts included: four spans of `pause`, and three restarts with another class path.
         preload="78s",
     ),
-    stage=one_of_two,
-    during=_during,
+    layout=one_of_two,
+    action=_action,
     profiles={"release": {"preload": "210s", "pause": "40s"}},
     criteria=(*BOUNDS, "brokers-restarted"),
 )

@@ -5,31 +5,91 @@ All partitions move from A to B under load and without a throttle, on shaped NIC
 the article's formula, log size ÷ NIC. `testbed run s3-compare` makes them side by side.
 """
 
-from testbed.experiments.experiment import SuiteScenario
-from testbed.experiments.handed import HandedOver
-from testbed.experiments.kept import parameters, scene, storage_experiment
-from testbed.experiments.kip73 import Hosts, Settings, number
-from testbed.experiments.relocate import Relocator
-from testbed.experiments.scene import Group, Scene
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from results.contract.handover import HandoverSeen
+from testbed.experiments.experiment import Hosts, Settings, SuiteScenario, number
+from testbed.experiments.layout import Layout, PartitionGroup, plan
+from testbed.experiments.reassignment_run import ReassignmentRun
 from testbed.experiments.storage import storage_of
+from testbed.experiments.unthrottled_move import (
+    RunActivity,
+    parameters,
+    run_alone,
+    unthrottled_experiment,
+    unthrottled_layout,
+)
+from testbed.handover.probe import Probe
+from testbed.handover.run import HandoverWatch, moved
+from testbed.probes.recorder import now_us
+from testbed.reassignment.plan import moves
+from testbed.workload.records import WrittenRecords
 
 
-def stage(settings: Settings, hosts: Hosts) -> Scene:
-    """(A) → (B)."""
+class HandoverTiming(RunActivity):
+    """Time the steps of each partition's handover on shared storage.
+
+    A probe writes to and reads from every partition meanwhile; the audit accounts for its records.
+    """
+
+    def __init__(self, run: ReassignmentRun) -> None:
+        self._environment = run.environment
+        self._probe: Probe | None = None
+        self._result: HandoverSeen | None = None
+
+    def load_started(self) -> None:
+        """Start the probe: it is part of the load."""
+        environment = self._environment
+        wanted = plan(environment.layout.moving, environment.ids)
+        self._probe = Probe(environment.testbed.bootstrap, list(wanted.targets), len(environment.fills) + 1)
+        self._probe.start()
+
+    @contextmanager
+    def around_move(self) -> Iterator[None]:
+        """Watch the brokers' logs during the move, and until the new brokers' first records."""
+        environment = self._environment
+        wanted = plan(environment.layout.moving, environment.ids)
+        asked = moves(wanted, environment.admin.partitions(wanted.topics()))
+        watch, asked_us = HandoverWatch(environment.testbed), now_us()
+        watch.start()
+        yield
+        run_alone(environment, "handed")  # the new brokers' first records are written and read in this time
+        hosts = {broker: host for host, broker in environment.ids.items()}
+        if self._probe is not None:
+            self._probe.stop()
+        self._result = watch.finish(moved(asked, hosts), asked_us, self._probe)
+
+    def close(self) -> None:
+        """Stop the probe."""
+        if self._probe is not None:
+            self._probe.stop()
+
+    def written(self) -> Sequence[WrittenRecords]:
+        """Return the probe's records for the audit."""
+        return () if self._probe is None else self._probe.written()
+
+    def handover(self) -> HandoverSeen | None:
+        """Return the steps of the handover."""
+        return self._result
+
+
+def layout(settings: Settings, hosts: Hosts) -> Layout:
+    """Return (A) → (B)."""
     a, b = hosts
     partitions = range(int(number(settings, "partitions")))
-    moved = Group("s3", partitions, (a,), (b,), int(number(settings, "size")), number(settings, "inbound"))
-    return scene([moved], a, b)
+    group = PartitionGroup("s3", partitions, (a,), (b,), int(number(settings, "size")), number(settings, "inbound"))
+    return unthrottled_layout([group], a, b)
 
 
-EXPERIMENT = storage_experiment(
+EXPERIMENT = unthrottled_experiment(
     "s3-reassign",
     "partitions move without a throttle, under load: logs on disk, tiered, or in S3, beside log size ÷ NIC",
     brokers=2,
     topology="s3",
     parameters=parameters(),
-    stage=stage,
-    make=lambda settings: HandedOver if storage_of(settings) == "automq" else Relocator,
+    layout=layout,
+    activities=lambda settings: [HandoverTiming] if storage_of(settings) == "automq" else [],
     profiles={"smoke": {"size": "150MB", "partitions": "4"}, "release": {"size": "3GB", "partitions": "100"}},
     suites=(
         SuiteScenario(

@@ -1,7 +1,7 @@
-"""What lies where and what moves: groups of partitions with their hosts, the leader first. Pure.
+"""Partition layouts: groups of partitions with their hosts before and after a move, the leader first. Pure.
 
-A scene says nothing of time, throttles' rates or the cluster. From it come what is written before the move, the plan,
-who copies from whom, and what each broker's quota has to carry.
+A layout knows no time, no throttle rate and no cluster. The functions here derive from it the records written before
+the move, the reassignment plan, the flows between brokers, and the bytes that each broker's quota has to carry.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,16 +14,16 @@ from testbed.throttle.duration import Copy, Share
 from testbed.workload.records import Fill, Recipe
 
 RECORD_BYTES = 4096
-"""Of a record that is written before the move."""
+"""Size of a record that is written before the move."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Partitions of one topic that are alike.
+class PartitionGroup:
+    """Partitions of one topic with the same replicas.
 
-    `current` are the hosts of their replicas when the move starts, the leader first; `target` those afterwards, in
-    that order. A host in `empty` has replicas, but nothing in them yet. `bytes` are written before the move,
-    `inbound_bytes_per_s` while it goes on; both are of the whole group.
+    `current` are the hosts of the replicas when the move starts, the leader first; `target` are the hosts afterwards,
+    in order. A host in `empty` has replicas without data. `bytes` are written before the move, `inbound_bytes_per_s`
+    during the move; both count the whole group.
     """
 
     topic: str
@@ -43,66 +43,67 @@ class Group:
 
     @property
     def leader(self) -> str:
-        """Who leads, and so who is copied from: not the replica that leaves, unless that is the leader."""
+        """The leading host, from which followers copy."""
         return self.current[0]
 
     @property
     def adding(self) -> tuple[str, ...]:
-        """Who has to be sent everything."""
+        """The hosts that need all data."""
         return (*(host for host in self.target if host not in self.current), *self.empty)
 
     @property
     def in_sync(self) -> tuple[str, ...]:
-        """The followers that have everything, and keep up."""
+        """The followers in sync."""
         return tuple(host for host in self.current[1:] if host not in self.empty)
 
     @property
     def moves(self) -> bool:
-        """Whether its replicas change."""
+        """Whether the replicas change."""
         return self.current != self.target
 
     def tps(self) -> list[TopicPartition]:
-        """Its partitions."""
+        """Return its partitions."""
         return [TopicPartition(self.topic, partition) for partition in self.partitions]
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """The listed groups; *control*, which goes with them unlisted; *calibration*, which is copied before the move.
+class Layout:
+    """The throttled groups, the unthrottled control that moves with them, and the calibration transfer before the move.
 
-    With `wildcard` every replica of the listed groups' topics is listed, not only those that move. `min_insync` is the
-    listed topics' `min.insync.replicas`.
+    With `wildcard` the throttle lists every replica of the throttled topics, not only the moving replicas. `min_insync`
+    is `min.insync.replicas` of the throttled topics. In a move without a throttle `throttled` are the measured groups.
     """
 
-    listed: tuple[Group, ...]
-    calibration: Group
-    control: Group | None = None
+    throttled: tuple[PartitionGroup, ...]
+    calibration: PartitionGroup
+    control: PartitionGroup | None = None
     wildcard: bool = False
     min_insync: int = 1
 
-    def named(self, token: str) -> "Scene":
-        """The same with topics of their own for one run."""
+    def named(self, token: str) -> "Layout":
+        """Return the layout with topic names of one run: each ends with `token`."""
 
-        def suffix(group: Group) -> Group:
+        def suffix(group: PartitionGroup) -> PartitionGroup:
             return replace(group, topic=f"{group.topic}-{token}")
 
         control = None if self.control is None else suffix(self.control)
         return replace(
-            self, listed=tuple(map(suffix, self.listed)), calibration=suffix(self.calibration), control=control
+            self, throttled=tuple(map(suffix, self.throttled)), calibration=suffix(self.calibration), control=control
         )
 
-    def sized(self, total_bytes: int) -> "Scene":
-        """The same with `total_bytes` in the groups that have to be sent, in the shares that they have now."""
-        whole = sum(group.bytes for group in self.listed if group.adding)
+    def sized(self, total_bytes: int) -> "Layout":
+        """Return the layout with `total_bytes` in the groups that need copying, in their present proportion."""
+        whole = sum(group.bytes for group in self.throttled if group.adding)
         groups = (
-            replace(group, bytes=group.bytes * total_bytes // whole) if group.adding else group for group in self.listed
+            replace(group, bytes=group.bytes * total_bytes // whole) if group.adding else group
+            for group in self.throttled
         )
-        return replace(self, listed=tuple(groups))
+        return replace(self, throttled=tuple(groups))
 
     @property
-    def groups(self) -> tuple[Group, ...]:
-        """All of them, in the order in which they are written."""
-        return (*self.listed, *((self.control,) if self.control else ()), self.calibration)
+    def groups(self) -> tuple[PartitionGroup, ...]:
+        """All groups, in the order in which they are written."""
+        return (*self.throttled, *((self.control,) if self.control else ()), self.calibration)
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -110,23 +111,23 @@ class Scene:
         return tuple(dict.fromkeys(group.topic for group in self.groups))
 
     @property
-    def listed_topics(self) -> tuple[str, ...]:
-        """The topics of the listed groups."""
-        return tuple(dict.fromkeys(group.topic for group in self.listed))
+    def throttled_topics(self) -> tuple[str, ...]:
+        """The topics of the throttled groups."""
+        return tuple(dict.fromkeys(group.topic for group in self.throttled))
 
     @property
     def partitions(self) -> int:
-        """How many listed partitions have to be sent."""
-        return sum(len(group.partitions) for group in self.listed if group.adding)
+        """Number of throttled partitions that need copying."""
+        return sum(len(group.partitions) for group in self.throttled if group.adding)
 
     @property
-    def moving(self) -> tuple[Group, ...]:
-        """The groups of the plan: what is listed and moves, and the control."""
+    def moving(self) -> tuple[PartitionGroup, ...]:
+        """The groups of the reassignment plan: throttled groups that move, and the control."""
         return tuple(group for group in self.groups if group.moves and group is not self.calibration)
 
 
-def assignment(groups: Iterable[Group], ids: Mapping[str, int]) -> dict[str, dict[int, list[int]]]:
-    """Topic → partition → broker ids, the leader first: how the topics are made. `ids`: host → broker id."""
+def assignment(groups: Iterable[PartitionGroup], ids: Mapping[str, int]) -> dict[str, dict[int, list[int]]]:
+    """Return topic → partition → broker ids, the leader first, to create the topics with. `ids`: host → broker id."""
     found: dict[str, dict[int, list[int]]] = {}
     for group in groups:
         brokers = [ids[host] for host in group.current]
@@ -134,8 +135,8 @@ def assignment(groups: Iterable[Group], ids: Mapping[str, int]) -> dict[str, dic
     return found
 
 
-def fills(groups: Iterable[Group], seed: int) -> tuple[Fill, ...]:
-    """What is written before the move; the same seed gives the same bytes."""
+def fills(groups: Iterable[PartitionGroup], seed: int) -> tuple[Fill, ...]:
+    """Return the records written before the move; the same seed gives the same bytes."""
     return tuple(
         Fill(
             group.topic,
@@ -148,15 +149,15 @@ def fills(groups: Iterable[Group], seed: int) -> tuple[Fill, ...]:
     )
 
 
-def plan(groups: Iterable[Group], ids: Mapping[str, int]) -> Plan:
-    """The reassignment of `groups`."""
+def plan(groups: Iterable[PartitionGroup], ids: Mapping[str, int]) -> Plan:
+    """Return the reassignment plan of `groups`."""
     return Plan({tp: tuple(ids[host] for host in group.target) for group in groups for tp in group.tps()})
 
 
 def misplaced(
-    groups: Iterable[Group], states: Mapping[TopicPartition, PartitionState], ids: Mapping[str, int]
+    groups: Iterable[PartitionGroup], states: Mapping[TopicPartition, PartitionState], ids: Mapping[str, int]
 ) -> list[str]:
-    """Say which partitions do not lie, are not led, or are not in sync as the scene has them."""
+    """Return a line for each partition whose replicas, leader or ISR differ from the layout."""
     wrong = []
     for group in groups:
         replicas = tuple(ids[host] for host in group.current)
@@ -175,39 +176,39 @@ def misplaced(
     return wrong
 
 
-def flows(scene: Scene) -> tuple[Flow, ...]:
-    """Who copies what from whom, and whether a quota records it."""
+def flows(layout: Layout) -> tuple[Flow, ...]:
+    """Return the flows from leader to follower, with the kind that says whether a quota records them."""
     found = []
-    for group in scene.listed:
+    for group in layout.throttled:
         found += _flows("throttled", group, group.adding)
-        if _recorded(scene, group):
+        if _recorded(layout, group):
             found += _flows("in_sync", group, group.in_sync)
-    if scene.control is not None:
-        found += _flows("control", scene.control, scene.control.adding)
-    return (*found, *_flows("calibration", scene.calibration, scene.calibration.adding))
+    if layout.control is not None:
+        found += _flows("control", layout.control, layout.control.adding)
+    return (*found, *_flows("calibration", layout.calibration, layout.calibration.adding))
 
 
-def _flows(kind: FlowKind, group: Group, followers: Iterable[str]) -> list[Flow]:
+def _flows(kind: FlowKind, group: PartitionGroup, followers: Iterable[str]) -> list[Flow]:
     return [Flow(kind, group.topic, tuple(group.partitions), group.leader, follower) for follower in followers]
 
 
-def _recorded(scene: Scene, group: Group) -> bool:
-    """Whether the leader's quota records what followers in sync fetch: their partitions are listed on its side."""
-    return scene.wildcard or group.moves
+def _recorded(layout: Layout, group: PartitionGroup) -> bool:
+    """Return whether the leader's quota records in-sync traffic: the throttle lists these partitions on the leader."""
+    return layout.wildcard or group.moves
 
 
-def fetchers(scene: Scene, threads: int) -> dict[str, Fetchers]:
-    """Host → fetcher threads that carry listed bytes through it; `threads` are one follower's towards one leader.
+def fetchers(layout: Layout, threads: int) -> dict[str, Fetchers]:
+    """Return host → fetcher threads that carry throttled bytes; one follower has `threads` towards one leader.
 
-    A leader has those of every follower that fetches listed partitions, in sync or not. A follower's own quota
-    records what it fetches of partitions that are listed on its side.
+    A leader counts the threads of every follower that fetches throttled partitions, in sync or not. A follower's own
+    quota records the partitions that the throttle lists on the follower.
     """
     sends: set[tuple[str, str]] = set()
     receives: set[tuple[str, str]] = set()
-    for flow in flows(scene):
+    for flow in flows(layout):
         if flow.kind in ("throttled", "in_sync"):
             sends.add((flow.leader, flow.follower))
-        if flow.kind == "throttled" or (flow.kind == "in_sync" and scene.wildcard):
+        if flow.kind == "throttled" or (flow.kind == "in_sync" and layout.wildcard):
             receives.add((flow.leader, flow.follower))
     hosts = dict.fromkeys(host for pair in sorted(sends | receives) for host in pair)
     return {
@@ -220,25 +221,25 @@ def fetchers(scene: Scene, threads: int) -> dict[str, Fetchers]:
 
 
 def copies(
-    scene: Scene,
+    layout: Layout,
     ids: Mapping[str, int],
     sizes: Mapping[TopicPartition, int] | None = None,
     inbound: Mapping[TopicPartition, float] | None = None,
 ) -> tuple[Copy, ...]:
-    """What the listed partitions have to carry, for the model.
+    """Return what the throttled partitions have to carry, for the model.
 
-    `sizes` are the leaders' logs when the move starts, `inbound` what is really written meanwhile; where they are
-    not known what was declared counts.
+    `sizes` are the leaders' logs when the move starts, `inbound` the measured inbound rates; without them the declared
+    values count.
     """
     found = []
-    for group in scene.listed:
+    for group in layout.throttled:
         share = len(group.partitions)
         for tp in group.tps():
             found.append(
                 Copy(
                     tp,
                     ids[group.leader],
-                    tuple(ids[host] for host in group.in_sync) if _recorded(scene, group) else (),
+                    tuple(ids[host] for host in group.in_sync) if _recorded(layout, group) else (),
                     tuple(ids[host] for host in group.adding),
                     group.bytes // share if sizes is None else sizes.get(tp, 0),
                     group.inbound_bytes_per_s / share if inbound is None else inbound.get(tp, 0.0),
@@ -248,7 +249,7 @@ def copies(
 
 
 def expected(shares: Sequence[Share], ids: Mapping[str, int]) -> tuple[Expected, ...]:
-    """The model's shares by host."""
+    """Return the model's shares by host."""
     hosts = {broker: host for host, broker in ids.items()}
     return tuple(
         Expected(hosts[share.broker], share.direction, share.bytes, share.inbound_bytes_per_s) for share in shares
@@ -256,8 +257,8 @@ def expected(shares: Sequence[Share], ids: Mapping[str, int]) -> tuple[Expected,
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """KIP-73's estimate and what goes into it, for the listed topics alone."""
+class Kip73Estimate:
+    """KIP-73's estimate and its inputs, for the throttled topics alone."""
 
     total_log_bytes: int
     move_ratio: float
@@ -265,24 +266,25 @@ class Estimate:
     seconds: float
 
 
-def kip73(
-    scene: Scene,
-    quota_bytes_per_s: float,
+def kip73_estimate(
+    layout: Layout,
+    throttle_bytes_per_s: float,
     sizes: Mapping[TopicPartition, int],
     inbound: Mapping[TopicPartition, float],
-) -> Estimate:
-    """KIP-73's MoveTime, to the letter: MoveRatio × TotalLogSizePerBroker × #Brokers ÷ (quota − max(BytesInPerSec)).
+) -> Kip73Estimate:
+    """Return KIP-73's MoveTime, to the letter: MoveRatio × TotalLogSizePerBroker × #Brokers ÷ (throttle −
+    max(BytesInPerSec)).
 
-    TotalLogSizePerBroker × #Brokers is the size of all replicas there are; MoveRatio is of partitions. The result
-    is infinite when the quota does not exceed what the busiest broker is produced to.
+    TotalLogSizePerBroker × #Brokers is the size of all replicas; MoveRatio counts partitions. The result is infinite
+    when the throttle does not exceed the highest inbound rate of a broker.
     """
-    total, bytes_in, partitions = 0, dict.fromkeys((group.leader for group in scene.listed), 0.0), 0
-    for group in scene.listed:
+    total, bytes_in, partitions = 0, dict.fromkeys((group.leader for group in layout.throttled), 0.0), 0
+    for group in layout.throttled:
         tps = group.tps()
         partitions += len(tps)
         replicas = len(group.current) - len(group.empty)
         total += replicas * sum(sizes.get(tp, 0) for tp in tps)
         bytes_in[group.leader] += sum(inbound.get(tp, 0.0) for tp in tps)
-    ratio = move_ratio(scene.partitions, partitions)
+    ratio = move_ratio(layout.partitions, partitions)
     highest = max(bytes_in.values())
-    return Estimate(total, ratio, highest, kip73_move_seconds(ratio, total, 1, quota_bytes_per_s, highest))
+    return Kip73Estimate(total, ratio, highest, kip73_move_seconds(ratio, total, 1, throttle_bytes_per_s, highest))

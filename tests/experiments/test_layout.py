@@ -2,22 +2,21 @@ import pytest
 
 from results.contract.move import Expected, Fetchers
 from testbed.errors import UsageError
-from testbed.experiments.accounts import predicted_seconds
 from testbed.experiments.experiment import experiments, find_experiment, read_settings
-from testbed.experiments.kip73 import lasting, scene
-from testbed.experiments.scene import (
-    Group,
+from testbed.experiments.kip73_layouts import one_of_two, one_to_two, sized_for, throttled_layout, two_node, two_to_one
+from testbed.experiments.layout import (
+    PartitionGroup,
     assignment,
     copies,
     expected,
     fetchers,
     fills,
     flows,
-    kip73,
+    kip73_estimate,
     misplaced,
     plan,
 )
-from testbed.experiments.stages import one_of_two, one_to_two, two_node, two_to_one
+from testbed.experiments.model_inputs import predicted_seconds
 from testbed.kafka.types import PartitionState, TopicPartition
 from testbed.reassignment.plan import moves
 from testbed.throttle.duration import bottleneck, shares
@@ -58,14 +57,14 @@ def test_two_node_moves_what_the_quota_lets_through_in_the_time_asked_for():
 
 def test_adding_on_two_nodes_keeps_the_leader():
     found = two_node({**SETTINGS, "add": "yes"}, TWO)
-    assert plan(found.listed, IDS).targets[TopicPartition("kip73", 0)] == (1, 2)
+    assert plan(found.throttled, IDS).targets[TopicPartition("kip73", 0)] == (1, 2)
     assert of_kind(found, "throttled") == [("A", "B", (0, 1, 2, 3))]
 
 
 def test_one_to_two_is_led_by_a_and_goes_to_both_others():
     found = one_to_two(SETTINGS, THREE)
-    assert assignment(found.listed, IDS) == {"kip73": {0: [1, 2], 1: [1, 2], 2: [1, 3], 3: [1, 3]}}
-    targets = plan(found.listed, IDS).targets
+    assert assignment(found.throttled, IDS) == {"kip73": {0: [1, 2], 1: [1, 2], 2: [1, 3], 3: [1, 3]}}
+    targets = plan(found.throttled, IDS).targets
     assert {tp.partition: target for tp, target in targets.items()} == {0: (3, 2), 1: (3, 2), 2: (2, 3), 3: (2, 3)}
     assert of_kind(found, "throttled") == [("A", "C", (0, 1)), ("A", "B", (2, 3))]
     # Those in sync are listed as leaders-to-be, so that A's quota records what they fetch.
@@ -95,7 +94,7 @@ def test_one_to_two_while_producing_leaves_the_sender_quota_minus_twice_inbound(
 
 def test_two_to_one_is_led_by_both_and_bound_by_the_receiver():
     found = two_to_one(SETTINGS, THREE)
-    assert assignment(found.listed, IDS)["kip73"] == {0: [1, 2], 1: [1, 2], 2: [2, 1], 3: [2, 1]}
+    assert assignment(found.throttled, IDS)["kip73"] == {0: [1, 2], 1: [1, 2], 2: [2, 1], 3: [2, 1]}
     assert of_kind(found, "throttled") == [("A", "C", (0, 1)), ("B", "C", (2, 3))]
     assert of_kind(found, "in_sync") == [("A", "B", (0, 1)), ("B", "A", (2, 3))]
     assert fetchers(found, 1) == {"A": Fetchers(2, 0), "B": Fetchers(2, 0), "C": Fetchers(0, 2)}
@@ -118,21 +117,21 @@ def test_all_led_by_one_of_two():
 
 
 def test_a_wildcard_lists_also_what_does_not_move():
-    moving = Group("high", range(4), ("A",), ("B",), 100)
-    still = Group("low", range(2), ("A", "B"), ("A", "B"), 40, 500.0)
-    listed = scene([moving, still], "A", "B", wildcard=True)
+    moving = PartitionGroup("high", range(4), ("A",), ("B",), 100)
+    still = PartitionGroup("low", range(2), ("A", "B"), ("A", "B"), 40, 500.0)
+    listed = throttled_layout([moving, still], "A", "B", wildcard=True)
     assert of_kind(listed, "in_sync") == [("A", "B", (0, 1))]
     assert expected(carried(listed), IDS)[-1] == Expected("A", "transmit", 100, 500.0)
-    unlisted = scene([moving, still], "A", "B")
-    assert of_kind(unlisted, "in_sync") == []
-    assert told(unlisted)[-1] == ("A", "transmit", 100, 0.0)
+    without_wildcard = throttled_layout([moving, still], "A", "B")
+    assert of_kind(without_wildcard, "in_sync") == []
+    assert told(without_wildcard)[-1] == ("A", "transmit", 100, 0.0)
     assert [group.topic for group in listed.moving] == ["high", "control"]
-    assert listed.sized(1000).listed[1].bytes == 40  # what does not have to be sent keeps its size
+    assert listed.sized(1000).throttled[1].bytes == 40  # what does not have to be sent keeps its size
 
 
 def test_an_empty_broker_is_sent_everything_though_nothing_moves():
-    filled = Group("t", range(4), ("A", "B"), ("A", "B"), 100, empty=("B",))
-    found = scene([filled], "A", "B", wildcard=True)
+    filled = PartitionGroup("t", range(4), ("A", "B"), ("A", "B"), 100, empty=("B",))
+    found = throttled_layout([filled], "A", "B", wildcard=True)
     assert (filled.adding, filled.in_sync, filled.moves) == (("B",), (), False)
     assert of_kind(found, "throttled") == [("A", "B", (0, 1, 2, 3))]
     assert fetchers(found, 2) == {"A": Fetchers(2, 0), "B": Fetchers(0, 2)}
@@ -143,11 +142,11 @@ def test_the_scene_is_what_the_reassignment_makes_of_it():
     found = two_to_one(SETTINGS, THREE)
     states = {
         TopicPartition(topic, p): PartitionState(TopicPartition(topic, p), r[0], 0, tuple(r), tuple(r), ())
-        for topic, partitions in assignment(found.listed, IDS).items()
+        for topic, partitions in assignment(found.throttled, IDS).items()
         for p, r in partitions.items()
     }
-    assert misplaced(found.listed, states, IDS) == []
-    for move in moves(plan(found.listed, IDS), states):
+    assert misplaced(found.throttled, states, IDS) == []
+    for move in moves(plan(found.throttled, IDS), states):
         assert (move.adding, len(move.removing)) == ((3,), 1)
         assert states[move.tp].leader in move.removing  # it is the leader that leaves, and still is copied from
 
@@ -163,7 +162,7 @@ def test_the_scene_is_what_the_reassignment_makes_of_it():
 )
 def test_what_does_not_lie_as_the_scene_has_it_is_said(state, said):
     tp = TopicPartition("t", 0)
-    group = Group("t", range(1), ("A", "B"), ("C", "B"))
+    group = PartitionGroup("t", range(1), ("A", "B"), ("C", "B"))
     states = {} if state is None else {tp: PartitionState(tp, state[0], 0, state[1], state[2], ())}
     [wrong] = misplaced([group], states, IDS)
     assert said in wrong
@@ -171,15 +170,15 @@ def test_what_does_not_lie_as_the_scene_has_it_is_said(state, said):
 
 def test_kip73_to_the_letter_counts_all_replicas_and_all_partitions():
     sizes = dict.fromkeys((TopicPartition("kip73", p) for p in range(4)), 130 * MB)
-    static = kip73(two_node(SETTINGS, TWO), 10 * MB, sizes, {})
+    static = kip73_estimate(two_node(SETTINGS, TWO), 10 * MB, sizes, {})
     assert (static.total_log_bytes, static.move_ratio, static.seconds) == (520 * MB, 1.0, 52.0)
     # r = 2: half of the replicas move, but MoveRatio is of partitions: the KIP says twice as long.
-    assert kip73(one_to_two(SETTINGS, THREE), 10 * MB, sizes, {}).seconds == 104.0
+    assert kip73_estimate(one_to_two(SETTINGS, THREE), 10 * MB, sizes, {}).seconds == 104.0
     inbound = dict.fromkeys(sizes, 0.75 * MB)
-    assert kip73(one_to_two(PRODUCE, THREE), 10 * MB, sizes, inbound).max_bytes_in_per_s == 3 * MB
-    both = kip73(two_to_one(PRODUCE, THREE), 10 * MB, sizes, inbound)
+    assert kip73_estimate(one_to_two(PRODUCE, THREE), 10 * MB, sizes, inbound).max_bytes_in_per_s == 3 * MB
+    both = kip73_estimate(two_to_one(PRODUCE, THREE), 10 * MB, sizes, inbound)
     assert (both.max_bytes_in_per_s, both.seconds) == (1.5 * MB, 1040 / 8.5)
-    assert kip73(two_node(PRODUCE, TWO), 3 * MB, sizes, inbound).seconds == float("inf")
+    assert kip73_estimate(two_node(PRODUCE, TWO), 3 * MB, sizes, inbound).seconds == float("inf")
 
 
 def test_a_throttle_that_leaves_nothing_to_catch_up_with_is_refused():
@@ -213,11 +212,11 @@ def test_every_profile_of_every_scenario_has_a_scene_of_100_moving_partitions(na
 
 def test_a_group_needs_hosts_each_once_and_a_leader_that_has_something():
     with pytest.raises(ValueError, match="current is"):
-        Group("t", range(1), ("A", "A"), ("B",))
+        PartitionGroup("t", range(1), ("A", "A"), ("B",))
     with pytest.raises(ValueError, match="its leader A is empty"):
-        Group("t", range(1), ("A", "B"), ("A", "B"), empty=("A",))
+        PartitionGroup("t", range(1), ("A", "B"), ("A", "B"), empty=("A",))
 
 
 def test_volumes_are_those_of_the_model():
-    found = lasting(scene([Group("t", range(2), ("A",), ("B",), 1)], "A", "B"), 5 * MB, 10.0)
-    assert found.listed[0].bytes == 50 * MB
+    found = sized_for(throttled_layout([PartitionGroup("t", range(2), ("A",), ("B",), 1)], "A", "B"), 5 * MB, 10.0)
+    assert found.throttled[0].bytes == 50 * MB

@@ -1,8 +1,8 @@
 from results.contract.schema import Event, Sample
-from testbed.experiments.accounts import inbound_rates, quotas
+from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.load import load_specs
-from testbed.experiments.mover import preloaded
-from testbed.experiments.scene import Group, Scene
+from testbed.experiments.model_inputs import inbound_rates, throttles
+from testbed.experiments.move_environment import preloaded
 from testbed.kafka.types import TopicPartition
 from testbed.workload.audit import Audit, ProducerAudit
 
@@ -26,7 +26,7 @@ def force(second, rate):
     return Event(int(second * S), "throttle.in_force", "throttle", None, {"rate_bytes_per_s": rate})
 
 
-def test_quotas_are_those_that_every_broker_showed():
+def test_throttles_are_those_that_every_broker_showed():
     events = [
         force(0, 10),
         Event(1 * S, "move.started"),
@@ -35,20 +35,20 @@ def test_quotas_are_those_that_every_broker_showed():
         force(7, 20),
         force(10, 5),
     ]
-    assert quotas(events, 10) == [(5.0, 10), (4.0, 20.0), (0.0, 5.0)]
-    assert quotas(events[:2], 10) == [(0.0, 10)]
-    assert quotas([], 10) == [(0.0, 10)]
+    assert throttles(events, 10) == [(5.0, 10), (4.0, 20.0), (0.0, 5.0)]
+    assert throttles(events[:2], 10) == [(0.0, 10)]
+    assert throttles([], 10) == [(0.0, 10)]
 
 
 def test_a_group_has_a_producer_or_with_followers_two_and_one_consumer_reads_everything():
     groups = (
-        Group("t", range(2), ("A",), ("B",), 1, 10.0),
-        Group("t", range(2, 5), ("B",), ("A",), 1, 20.0),
-        Group("quiet", range(2), ("A",), ("B",), 1),
-        Group("low", range(5), ("A", "B"), ("A", "B"), 1, 5.0),
-        Group("one", range(1), ("A", "B"), ("A", "B"), 1, 7.0),
+        PartitionGroup("t", range(2), ("A",), ("B",), 1, 10.0),
+        PartitionGroup("t", range(2, 5), ("B",), ("A",), 1, 20.0),
+        PartitionGroup("quiet", range(2), ("A",), ("B",), 1),
+        PartitionGroup("low", range(5), ("A", "B"), ("A", "B"), 1, 5.0),
+        PartitionGroup("one", range(1), ("A", "B"), ("A", "B"), 1, 7.0),
     )
-    found = load_specs(Scene(groups, calibration=groups[2]), "ab12cd")
+    found = load_specs(Layout(groups, calibration=groups[2]), "ab12cd")
     assert [spec.name for spec in found] == [f"producer-{n}" for n in range(1, 6)] + ["consumer-1"]
     assert [(spec.topic, spec.partitions, spec.rate_bytes_per_s) for spec in found[:-1]] == [
         ("t", (0, 1), 10.0),
@@ -58,7 +58,7 @@ def test_a_group_has_a_producer_or_with_followers_two_and_one_consumer_reads_eve
         ("one", (0,), 7.0),
     ]
     assert found[-1].topics == ("t", "low", "one")
-    assert load_specs(Scene((groups[2],), calibration=groups[2]), "ab12cd") == []
+    assert load_specs(Layout((groups[2],), calibration=groups[2]), "ab12cd") == []
 
 
 def account(name, **counts):

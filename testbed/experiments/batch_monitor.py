@@ -1,25 +1,35 @@
-"""A reassignment in steps, watched from outside: what the controller lists, compared with what was promised. Pure.
+"""Monitor the steps of a batched move: compare what the controller lists with the plan and the limits.
 
-It knows the plan and the limits, and nothing of who carries them out or what was asked for.
+`BatchAccount` is pure. `BatchMonitor` polls the controller for it, whatever drives the move.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 
 from results.contract.batching import BatchingSeen, Limits
+from results.contract.schema import Sample
+from testbed.experiments.move_driver import TransferResult
+from testbed.experiments.move_environment import MoveEnvironment
+from testbed.experiments.samplers import DRIVER
 from testbed.kafka.types import PartitionState, Reassignment, TopicPartition
+from testbed.probes.recorder import Poller, now_us
+from testbed.reassignment.batching.turn import min_insync
 from testbed.reassignment.plan import Plan
 from testbed.reassignment.progress import TraceEntry
+from testbed.wait import WaitTimeout, wait_for
 
 Replicas = tuple[int, ...]
 Listed = Mapping[TopicPartition, Reassignment]
 States = Mapping[TopicPartition, PartitionState]
+STEP_POLL_S = 0.3
+"""Interval of polls of the controller's list; a step that only removes replicas is shorter."""
+SETTLED_S = 10.0
 _SHOWN = 10
 
 
 @dataclass
-class _Partition:
-    """What is remembered of one partition: its list before the step under way, and who has been a replica of it."""
+class _PartitionSteps:
+    """One partition: its replicas before the running step, and all brokers that have been its replicas."""
 
     before: Replicas
     members: set[int]
@@ -30,12 +40,12 @@ class _Partition:
     replicas: Replicas = ()
 
 
-class BatchWatch:
-    """Told of every poll; `seen` says what all of them came to."""
+class BatchAccount:
+    """Account for all polls of a move; `summary` returns the result."""
 
     def __init__(self, plan: Plan, mode: str, limits: Limits, min_insync: Mapping[str, int]) -> None:
         self._plan, self._mode, self._limits, self._min_insync = plan, mode, limits, min_insync
-        self._known: dict[TopicPartition, _Partition] = {}
+        self._known: dict[TopicPartition, _PartitionSteps] = {}
         self._polls = self._steps = 0
         self._last_us: int | None = None
         self._gap_us: int | None = None
@@ -44,7 +54,7 @@ class BatchWatch:
         self._again: list[str] = []
 
     def look(self, ts_us: int, listed: Listed, states: States) -> list[TraceEntry]:
-        """One poll: what is listed, and then the partitions. Returns those that are not as at the poll before."""
+        """Add one poll: the controller's list, then the partitions. Return the changed partitions."""
         self._polls += 1
         if self._last_us is not None:
             self._gap_us = max(self._gap_us or 0, ts_us - self._last_us)
@@ -60,11 +70,11 @@ class BatchWatch:
 
     @property
     def leaders(self) -> int:
-        """How many steps under way at the last poll move the preferred leader."""
+        """Number of steps, at the last poll, that move the preferred leader."""
         return sum(known.moves_leader for known in self._known.values() if known.step is not None)
 
-    def seen(self) -> BatchingSeen:
-        """What all polls came to; the last one is taken for the end."""
+    def summary(self) -> BatchingSeen:
+        """Return the summary of all polls; the last poll counts as the end."""
         wrong = [
             f"{tp}: {list(known.replicas)}, not {list(target)}"
             for tp, target in sorted(self._plan.targets.items())
@@ -92,10 +102,10 @@ class BatchWatch:
         if known is None:
             adding = set(listed.adding) if listed else set()
             before = tuple(broker for broker in state.replicas if broker not in adding)
-            known = self._known[tp] = _Partition(before, set(before))
+            known = self._known[tp] = _PartitionSteps(before, set(before))
         known.replicas = state.replicas
         if listed is None:
-            # The partition was looked at after the list: it may be in a step that the list did not have yet.
+            # The partition was described after the list: it may be in a step that the list does not have yet.
             if known.step is not None:
                 known.before = _target(known.step)
                 known.members |= set(known.before)
@@ -106,14 +116,16 @@ class BatchWatch:
             self._new_step(tp, known, listed, state)
         known.step = listed
 
-    def _new_step(self, tp: TopicPartition, known: _Partition, listed: Reassignment, state: PartitionState) -> None:
-        """A step that was not listed at the poll before: the one before that, if there was one, has ended."""
+    def _new_step(
+        self, tp: TopicPartition, known: _PartitionSteps, listed: Reassignment, state: PartitionState
+    ) -> None:
+        """Count a step that the last poll did not list; a step listed then has ended."""
         if known.step is not None and set(known.step.adding) & set(listed.adding) != set(known.step.adding):
             known.before = _target(known.step)
             known.members |= set(known.before)
         target, old = _target(listed), set(listed.replicas) - set(listed.adding)
         self._steps += 1
-        # A step may have come and gone between two polls: then who was first before is told by who leads.
+        # A whole step may lie between two polls: then the leader is the first replica before this step.
         first = known.before[0] if set(known.before) == old else state.leader
         known.moves_leader = first is not None and target[0] != first
         known.members |= old
@@ -140,5 +152,72 @@ class BatchWatch:
 
 
 def _target(listed: Reassignment) -> Replicas:
-    """What a listed step comes to: its merged replicas name the target's first, in their order."""
+    """Return the target of a listed step: its merged replicas begin with the target's, in order."""
     return tuple(broker for broker in listed.replicas if broker not in listed.removing)
+
+
+class BatchMonitor:
+    """Poll the controller's list while a move runs, and record every change of a partition."""
+
+    def __init__(self, environment: MoveEnvironment) -> None:
+        self._environment = environment
+        self._account: BatchAccount | None = None
+        self._poller: Poller | None = None
+        self._end_seen = False
+
+    def start(self) -> None:
+        """Begin to poll the controller's list."""
+        setup, plan = self._environment.setup, self._environment.throttled_plan()
+        asked = Limits(setup.limits.replicas, setup.limits.partitions, setup.limits.leaders)
+        self._account = BatchAccount(plan, setup.mode, asked, min_insync(self._environment.admin, plan.topics()))
+        self._poller = self._environment.recorder.poll("steps", STEP_POLL_S, self._look)
+
+    def stop(self) -> None:
+        """End the polls."""
+        if self._poller is not None:
+            self._poller.stop()
+            self._poller = None
+
+    def await_end(self) -> None:
+        """Poll, after `stop`, until the last step has the target's replicas. Raises `WaitTimeout`.
+
+        The metadata of a broker may be older than the controller's.
+        """
+        wait_for(self._astray, lambda wrong: not wrong, SETTLED_S, STEP_POLL_S, "the last step")
+        self._end_seen = True
+
+    def summary(self) -> BatchingSeen | None:
+        """Return the summary of all polls; None without a poll."""
+        return None if self._account is None else self._account.summary()
+
+    def complete(self, result: TransferResult) -> TransferResult:
+        """End the polls of a transfer and return its result with the summary."""
+        self.stop()
+        if result.done.ok and not self._end_seen:
+            try:
+                self.await_end()
+            except WaitTimeout as error:
+                self._environment.recorder.event("note", "another end than the plan has", {"error": str(error)})
+        return replace(result, batching=self.summary())
+
+    def _astray(self) -> tuple[str, ...]:
+        self._environment.recorder.add(self._look())
+        found = self.summary()
+        return () if found is None else found.astray
+
+    def _look(self) -> list[Sample]:
+        """Poll once; return the samples. Every change of a partition is an event."""
+        if self._account is None:
+            return []
+        environment = self._environment
+        topics = environment.throttled_plan().topics()
+        hosts = {broker: host for host, broker in environment.ids.items()}
+        asked, listed = now_us(), environment.admin.reassignments(topics)
+        samples = []
+        for entry in self._account.look(asked, listed, environment.admin.partitions(topics)):
+            detail = {name: getattr(entry, name) for name in ("replicas", "adding", "removing", "isr", "leader")}
+            environment.recorder.event("partition.seen", str(entry.tp), detail)
+            if entry.leader in hosts:
+                samples.append(Sample(asked, hosts[entry.leader], "partition.led", 1.0, *astuple(entry.tp)))
+        values = {"move.listed": float(len(listed)), "move.leaders": float(self._account.leaders)}
+        return [*samples, *(Sample(asked, DRIVER, metric, value) for metric, value in values.items())]

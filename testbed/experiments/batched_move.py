@@ -1,0 +1,217 @@
+"""A move in KIP-435's batches: its driver, its model, and the flows of its steps."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from results.contract.manifest import Differences, Done, Flow, InForce
+from testbed.experiments.batch_monitor import STEP_POLL_S, BatchMonitor
+from testbed.experiments.experiment import Context
+from testbed.experiments.layout import Layout, PartitionGroup, flows, plan
+from testbed.experiments.move_driver import MoveListener, TransferResult, restored_differences
+from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
+from testbed.experiments.reassignment_run import InboundRates, LogSizes, ReassignmentRun, UnbatchedModel
+from testbed.experiments.samplers import SAMPLE_S
+from testbed.kafka.admin import Admin
+from testbed.kafka.errors import KafkaError
+from testbed.probes.recorder import now_us
+from testbed.reassignment.batching.execution import Execution, ExecutionError
+from testbed.reassignment.batching.forecast import batches_of, carried, finished_s, one_carries_all
+from testbed.reassignment.batching.job import Job, JobControl, JobFolder
+from testbed.reassignment.batching.step import Batch, PartitionView, Step, next_step
+from testbed.reassignment.batching.turn import Turn
+from testbed.reassignment.plan import PlanError
+from testbed.reassignment.progress import Poll
+from testbed.signals import TerminationGuard, deferred_signals
+from testbed.throttle.configs import ThrottleError
+from testbed.throttle.duration import Share, seconds_over
+from testbed.throttle.journal import JournalFolder
+from testbed.throttle.recovery import Restored, RestoreError
+from testbed.throttle.throttle import Throttle
+from testbed.wait import WaitTimeout, wait_for
+
+TURN_S = 0.5
+BATCH_REST_S = 4.0
+"""The longest time of a batch in addition to copying: two turns, an election, and the propagation of metadata."""
+CANCELLED_S = 60.0
+
+
+class BatchedModel:
+    """The model of a move in batches."""
+
+    def __init__(self, environment: MoveEnvironment) -> None:
+        self._environment = environment
+        self._unbatched = UnbatchedModel(environment)
+
+    @property
+    def no_model(self) -> str:
+        """Why no model predicts the duration of the move; empty: a model does."""
+        if self._environment.setup.action.no_model:
+            return self._environment.setup.action.no_model
+        if any(group.inbound_bytes_per_s for group in self._environment.layout.throttled):
+            return "what is written meanwhile is listed on whoever leads by then: in steps that is not modelled"
+        sizes = {tp: group.bytes for group in self._environment.throttled_groups() for tp in group.tps()}
+        if self._environment.setup.mode == "incremental" and not one_carries_all(self._batches(), sizes):
+            return "no broker carries everything: how long it takes depends on which steps happen to be together"
+        return ""
+
+    @property
+    def idle_s(self) -> float:
+        """The longest time that the move may rest, in addition to copying."""
+        return BATCH_REST_S * len(self._batches())
+
+    def flows(self) -> tuple[Flow, ...]:
+        """Return the flows: an elected new leader sends to the replicas that later steps add."""
+        environment = self._environment
+        others = [flow for flow in flows(environment.layout) if flow.kind != "throttled"]
+        return (*stepwise(environment.layout, environment.ids, environment.setup.limits.replicas), *others)
+
+    def carried(self, sizes: LogSizes, inbound: InboundRates) -> Sequence[Share]:
+        """Return what each broker has to carry; the leader at the time of each step sends its copies."""
+        return self._unbatched.carried(sizes, inbound) if self.no_model else carried(self._batches(), sizes)
+
+    def batches_s(self, sizes: LogSizes, throttles: Sequence[tuple[float, float]]) -> tuple[float, ...]:
+        """Return when the bytes up to each batch have been copied; one time when slots are refilled."""
+        if self._environment.setup.mode == "batched":
+            return finished_s(self._batches(), sizes, throttles)
+        return (seconds_over(carried(self._batches(), sizes), throttles),)
+
+    def _batches(self) -> tuple[Batch, ...]:
+        environment = self._environment
+        views = {
+            tp: view(group, environment.ids, environment.layout.min_insync)
+            for group in environment.throttled_groups()
+            for tp in group.tps()
+        }
+        return batches_of(views, environment.ids.values(), environment.setup.limits)
+
+
+class BatchedDriver:
+    """Execute the plan in batches, under a throttle; the control moves at once, unthrottled."""
+
+    def __init__(self, environment: MoveEnvironment, monitor: BatchMonitor) -> None:
+        self._environment, self._monitor = environment, monitor
+        self._jobs = JobFolder()
+        self._job = Job.new(
+            environment.admin.bootstrap,
+            environment.testbed.state.cluster_id,
+            environment.setup.mode,
+            environment.throttled_plan(),
+        )
+        self._execution: Execution | None = None
+        self._last: Turn | None = None
+        self._in_force = InForce(False, 0.0)
+
+    @property
+    def throttle(self) -> Throttle | None:
+        """The throttle of the move; None before there is one."""
+        return None if self._execution is None else self._execution.throttle
+
+    def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
+        """Execute the move. A failure is part of the result, not an exception."""
+        environment = self._environment
+        done, restored = Done(False, "the move was not started"), restored_differences(None)
+        wildcard = environment.layout.throttled_topics if environment.layout.wildcard else ()
+        execution = self._execution = Execution(
+            environment.admin, self._job, self._jobs, JournalFolder(), environment.recorder.event, wildcard=wildcard
+        )
+        with TerminationGuard():
+            try:
+                done = self._execute(execution, listener, timeout_s)
+            except (ExecutionError, KafkaError, PlanError, ThrottleError, WaitTimeout) as error:
+                # The samples so far are judged all the same; the verdict says what is missing.
+                done = Done(False, str(error))
+                environment.recorder.event("note", "the move was not done", {"error": str(error)})
+            finally:
+                with deferred_signals():
+                    restored = self._restore(execution)
+        return TransferResult(done, self._in_force, restored)
+
+    def _execute(self, execution: Execution, listener: MoveListener, timeout_s: float) -> Done:
+        environment = self._environment
+        begun = time.monotonic()
+        rate = environment.setup.throttle_bytes_per_s
+        with environment.quota_polls(lambda: self.throttle):
+            environment.recorder.poll("lag", SAMPLE_S, environment.lag_samples)
+            execution.begin(JobControl(environment.setup.limits, rate))
+            self._in_force = InForce(True, time.monotonic() - begun)
+            started = time.monotonic()
+            detail = {"partitions": len(self._job.plan.targets), "throttle_bytes_per_s": rate, "mode": self._job.mode}
+            environment.recorder.event("move.started", "move", detail)
+            control = environment.layout.control
+            if control is not None:
+                environment.admin.alter_reassignments(dict(plan([control], environment.ids).targets))
+            listener.begun()
+
+            def on_turn(turn: Turn) -> None:
+                left = sum(status.state not in ("done", "gone") for status in turn.partitions)
+                listener.on_poll(Poll(now_us(), left, len(turn.partitions)))
+
+            def control_left() -> int:
+                listener.on_poll(Poll(now_us(), 0, len(self._job.plan.targets)))
+                return self.control_left()
+
+            try:
+                self._last = execution.follow(on_turn, interval_s=TURN_S, timeout_s=timeout_s)
+            finally:
+                self._monitor.stop()
+            seconds = time.monotonic() - started
+            self._monitor.await_end()
+            wait_for(control_left, lambda left: left == 0, CANCELLED_S, STEP_POLL_S, "the control to arrive")
+        return Done(True, f"seen {seconds:.1f} s after it was begun")
+
+    def _restore(self, execution: Execution) -> Differences:
+        """Remove the throttle; cancel what has not arrived before."""
+        try:
+            return restored_differences(self._end(execution))
+        except (KafkaError, RestoreError, WaitTimeout) as error:
+            self._environment.recorder.event("note", "restore failed", {"why": str(error)})
+            return Differences(False, (str(error),))
+
+    def _end(self, execution: Execution) -> Restored:
+        if self._job.id not in self._jobs.ids():
+            return Restored()  # refused, or the throttle did not come into force: `begin` has restored everything
+        if self._last is not None:
+            return execution.end(self._last).restored
+        self._jobs.steer(self._job.id, replace(self._jobs.control(self._job.id), wish="cancel"))
+        ended = execution.run(timeout_s=CANCELLED_S)
+        self._environment.recorder.event("note", "cancelled", {"partitions": len(ended.left.targets)})
+        return ended.restored
+
+    def change_rate(self, rate_bytes_per_s: int) -> None:
+        """Request another throttle; it takes effect with the next turn. Raises `ThrottleError` without a move."""
+        if self._job.id not in self._jobs.ids():
+            raise ThrottleError("the throttle's rate cannot be changed: no move is under way")
+        control = self._jobs.control(self._job.id)
+        self._jobs.steer(self._job.id, replace(control, throttle_bytes_per_s=rate_bytes_per_s))
+
+    def control_left(self) -> int:
+        """Return the number of partitions of the control transfer that have not arrived."""
+        return self._environment.control_left()
+
+
+def batched_run(context: Context, setup: MoveSetup, admin: Admin) -> ReassignmentRun:
+    """Return a run that executes the plan in batches while a monitor polls the controller's list."""
+    environment = MoveEnvironment(context, setup, admin)
+    monitor = BatchMonitor(environment)
+    return ReassignmentRun(
+        environment, driver=BatchedDriver(environment, monitor), model=BatchedModel(environment), monitor=monitor
+    )
+
+
+def view(group: PartitionGroup, ids: Mapping[str, int], min_insync: int) -> PartitionView:
+    """Return a group's partitions before the first step: all replicas are in sync."""
+    current, target = (tuple(ids[host] for host in hosts) for hosts in (group.current, group.target))
+    return PartitionView(current, target, current, min_insync)
+
+
+def stepwise(layout: Layout, ids: Mapping[str, int], replicas: int | None) -> tuple[Flow, ...]:
+    """Return the throttled flows when a step adds at most `replicas` replicas. Pure."""
+    hosts, found = {broker: host for host, broker in ids.items()}, []
+    for group in (each for each in layout.moving if each is not layout.control):
+        seen = view(group, ids, layout.min_insync)
+        while isinstance(step := next_step(seen, hosts, replicas), Step):
+            leader = hosts[seen.current[0]]
+            found += [Flow("throttled", group.topic, tuple(group.partitions), leader, hosts[b]) for b in step.adding]
+            seen = seen._replace(current=step.replicas, isr=step.replicas)
+    return tuple(found)

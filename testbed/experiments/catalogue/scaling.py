@@ -1,0 +1,186 @@
+"""Scaling out and in: brokers that join take their share of the partitions, a broker that leaves is drained.
+
+`scale-out`: A and B give C, which is up and empty, a third of their partitions while the load rises. `scale-in`: C
+gives all its partitions to A and B and is stopped afterwards. Both measure the time until every broker has its share,
+and until acknowledgements are as quick as before. With data on disk that time grows with the data, in S3 it does not.
+"""
+
+from collections.abc import Sequence
+
+from testbed.experiments.criteria import SCALED
+from testbed.experiments.experiment import Hosts, Settings, number
+from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.reassignment_run import ReassignmentRun
+from testbed.experiments.unthrottled_move import (
+    RunActivity,
+    parameters,
+    run_alone,
+    unthrottled_experiment,
+    unthrottled_layout,
+)
+from testbed.faults import Faults
+from testbed.faults.catalogue.broker_term import BrokerTerm
+
+BACK_S = 20.0
+"""How long the load runs after the move, to show that its latencies are as before."""
+QUIET_S = 5.0
+"""How long the load runs before it rises."""
+
+
+class LoadRise(RunActivity):
+    """Raise the load from half of its rate to all of it before the move."""
+
+    def __init__(self, run: ReassignmentRun) -> None:
+        self._environment = run.environment
+
+    def load_started(self) -> None:
+        """Let half of the load run alone, then raise it."""
+        run_alone(self._environment, "quiet", QUIET_S)
+        self._environment.load.rise()
+        self._environment.recorder.event("load.risen", "load")
+
+
+class BrokerRemoval(RunActivity):
+    """Stop the drained broker after the move."""
+
+    faults = frozenset({BrokerTerm.kind})
+
+    def __init__(self, run: ReassignmentRun) -> None:
+        self._environment = run.environment
+        self._stopped: int | None = None
+
+    def after_move(self) -> None:
+        """Stop the broker without partitions."""
+        environment, host = self._environment, leaving(self._environment.layout)
+        environment.context.progress(f"stopping {host}, which is drained")
+        environment.recorder.event("broker.removed", "drained", host=host)
+        self._stopped = Faults(environment.testbed).add(BrokerTerm(host=host))
+
+    def close(self) -> None:
+        """Start the broker again if it is stopped."""
+        if self._stopped is not None:
+            Faults(self._environment.testbed).clear(self._stopped)
+            self._stopped = None
+
+
+def leaving(layout: Layout) -> str:
+    """Return the host that all moving partitions leave."""
+    (host,) = {group.leader for group in layout.throttled if group.moves}
+    return host
+
+
+def blocks(partitions: range, hosts: Sequence[str]) -> dict[str, range]:
+    """Return host → its range of the partitions; the first hosts have one more where the division has a remainder."""
+    least, over = divmod(len(partitions), len(hosts))
+    found, start = {}, 0
+    for position, host in enumerate(hosts):
+        stop = start + least + (position < over)
+        found[host] = partitions[start:stop]
+        start = stop
+    return found
+
+
+def joined(topic: str, partitions: range, present: Sequence[str], joining: Sequence[str]) -> list[PartitionGroup]:
+    """Return the groups when brokers join: each present broker gives its last partitions to them, to equal shares."""
+    fair = blocks(partitions, [*present, *joining])
+    found, spare = [], []
+    for host, mine in blocks(partitions, present).items():
+        keeps = mine[: len(fair[host])]
+        found.append(PartitionGroup(topic, keeps, (host,), (host,)))
+        spare.append((host, mine[len(keeps) :]))
+    wanted = [(host, len(fair[host])) for host in joining]
+    return found + [PartitionGroup(topic, part, (old,), (new,)) for old, new, part in _dealt(spare, wanted)]
+
+
+def left(topic: str, partitions: range, staying: Sequence[str], leaving: Sequence[str]) -> list[PartitionGroup]:
+    """Return the groups when brokers leave: they give all partitions to the others, to equal shares."""
+    before, after = blocks(partitions, [*staying, *leaving]), blocks(partitions, staying)
+    found = [PartitionGroup(topic, before[host], (host,), (host,)) for host in staying]
+    wanted = [(host, len(after[host]) - len(before[host])) for host in staying]
+    moved = _dealt([(host, before[host]) for host in leaving], wanted)
+    return found + [PartitionGroup(topic, part, (old,), (new,)) for old, new, part in moved]
+
+
+def shared_out(groups: Sequence[PartitionGroup], size_bytes: int, inbound_bytes_per_s: float) -> list[PartitionGroup]:
+    """Return the groups with bytes and inbound rates in proportion to their partitions."""
+    whole = sum(len(group.partitions) for group in groups)
+    return [
+        PartitionGroup(
+            group.topic,
+            group.partitions,
+            group.current,
+            group.target,
+            size_bytes * len(group.partitions) // whole,
+            inbound_bytes_per_s * len(group.partitions) / whole,
+        )
+        for group in groups
+        if len(group.partitions)
+    ]
+
+
+def _dealt(given: Sequence[tuple[str, range]], wanted: Sequence[tuple[str, int]]) -> list[tuple[str, str, range]]:
+    """Return (from, to, partitions): the given ranges, dealt in order to the hosts that want so many."""
+    found, lacking = [], dict(wanted)
+    for old, part in given:
+        start = 0
+        for new, count in list(lacking.items()):
+            taken = part[start : start + count]
+            if len(taken):
+                found.append((old, new, taken))
+            lacking[new] -= len(taken)
+            start += len(taken)
+    return found
+
+
+def scale_out_layout(settings: Settings, hosts: Hosts) -> Layout:
+    """Return the layout: A and B give C a third of their partitions."""
+    *present, joining = hosts
+    return _layout(joined("scale", _partitions(settings), present, [joining]), settings, present[0], joining)
+
+
+def scale_in_layout(settings: Settings, hosts: Hosts) -> Layout:
+    """Return the layout: C gives half of its partitions to A and half to B."""
+    *staying, drained = hosts
+    return _layout(left("scale", _partitions(settings), staying, [drained]), settings, drained, staying[0])
+
+
+def _partitions(settings: Settings) -> range:
+    return range(int(number(settings, "partitions")))
+
+
+def _layout(groups: Sequence[PartitionGroup], settings: Settings, source: str, target: str) -> Layout:
+    shared = shared_out(groups, int(number(settings, "size")), number(settings, "inbound"))
+    return unthrottled_layout(shared, source, target)
+
+
+_PROFILES = {"smoke": {"size": "150MB", "partitions": "6"}, "release": {"size": "3GB", "partitions": "120"}}
+
+EXPERIMENTS = (
+    unthrottled_experiment(
+        "scale-in",
+        "a broker is drained and stopped under load: until the others have its share, and p99 is back",
+        brokers=3,
+        topology="s3-three-brokers",
+        parameters=parameters(partitions="12"),
+        layout=scale_in_layout,
+        activities=lambda _settings: [BrokerRemoval],
+        balanced=True,
+        after_s=BACK_S,
+        profiles=_PROFILES,
+        criteria=SCALED,
+    ),
+    unthrottled_experiment(
+        "scale-out",
+        "a broker that is up and empty takes its share while the load rises: until balanced, and p99 is back",
+        brokers=3,
+        topology="s3-three-brokers",
+        parameters=parameters(partitions="12"),
+        layout=scale_out_layout,
+        activities=lambda _settings: [LoadRise],
+        balanced=True,
+        after_s=BACK_S,
+        load_rises=True,
+        profiles=_PROFILES,
+        criteria=SCALED,
+    ),
+)

@@ -1,0 +1,280 @@
+"""Actions during a move: change the throttle, raise it after a stall, restart or upgrade brokers, slow a NIC."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from testbed.errors import TestbedError
+from testbed.experiments.experiment import Context
+from testbed.faults import Faults
+from testbed.faults.catalogue.broker_restart import BrokerRestart
+from testbed.faults.catalogue.nic_rate import NicRate
+from testbed.kafka.admin import Admin
+from testbed.kafka.errors import UnreachableError
+from testbed.kafka.types import TopicPartition
+from testbed.probes.recorder import Recorder
+from testbed.provision.testbed import Testbed
+from testbed.provision.upgrade import cannot_join, rolling_upgrade
+from testbed.reassignment.driver import DriverError
+from testbed.reassignment.progress import Poll
+from testbed.reassignment.stall import Stall, StallDetector
+from testbed.topology.model import Topology
+from testbed.units import format_bit_rate, format_byte_rate
+from testbed.wait import wait_for
+
+BACK_IN_SYNC_S = 60.0
+FIRST_LAG_S = 1.5
+"""Seconds after the start of a move until the latest lag sample, one a second, is a sample of the move."""
+SAME = "same"
+"""Instead of a Kafka version: the version that each host runs, so that brokers are only restarted."""
+_LOOK_S = 0.2
+
+
+class RunningMove(Protocol):
+    """A running move as actions use it."""
+
+    context: Context
+    testbed: Testbed
+    recorder: Recorder
+    admin: Admin
+
+    def change_rate(self, rate_bytes_per_s: int) -> None:
+        """Change the throttle."""
+
+    def out_of_sync(self, host: str) -> list[TopicPartition]:
+        """Return the throttled partitions with an existing replica on `host` that is out of sync."""
+
+    def led_as_planned(self) -> bool:
+        """Return whether the layout's leaders lead."""
+
+
+class MidMoveAction:
+    """No action. An action overrides some of these methods; the run calls them in this order."""
+
+    no_model: str = ""
+    """Why no model predicts the duration of the move; empty: a model does."""
+    faults: frozenset[str] = frozenset()
+    """The kinds of the injected faults: brokers may log what belongs to them."""
+    slowest_bytes_per_s: int = 0
+    """The throttle under which the move must end at the latest; 0: the first throttle."""
+
+    @contextmanager
+    def around(self, _move: RunningMove) -> Iterator[None]:
+        """Surround the run from the measurement of the NICs to the end of the sampling."""
+        yield
+
+    def measured_topology(self, topology: Topology) -> Topology:
+        """Return the topology with the NIC rates that hold within `around`."""
+        return topology
+
+    def started(self, _move: RunningMove) -> None:
+        """Note that the controller accepted the move."""
+
+    def look(self, _move: RunningMove, _poll: Poll) -> None:
+        """Act if it is time to; the run calls this at every poll of the move, and does not poll meanwhile."""
+
+    def missing(self) -> str:
+        """Return the actions that did not happen because the move ended before; empty when all happened."""
+        return ""
+
+
+class LiveChange(MidMoveAction):
+    """Change the throttle during the move, to each rate after `phase_s` of the rate before."""
+
+    def __init__(self, rates_bytes_per_s: Sequence[int], phase_s: float) -> None:
+        self._rates = list(rates_bytes_per_s)
+        self.slowest_bytes_per_s = min(self._rates)
+        self._phase_s = phase_s
+        self._next_s = 0.0
+
+    def started(self, _move: RunningMove) -> None:
+        """Start the clock of the first phase."""
+        self._next_s = time.monotonic() + self._phase_s
+
+    def look(self, move: RunningMove, poll: Poll) -> None:
+        """Change the throttle when the phase is over."""
+        if self._rates and poll.in_flight and time.monotonic() >= self._next_s:
+            rate = self._rates[0]
+            move.context.progress(f"changing the throttle to {format_byte_rate(rate)}")
+            move.change_rate(rate)
+            # Only after success: a change without an answer is requested again at the next poll.
+            self._rates.pop(0)
+            self._next_s = time.monotonic() + self._phase_s
+
+    def missing(self) -> str:
+        """Return the rates that were never set."""
+        return f"the throttle was never {', '.join(map(format_byte_rate, self._rates))}" if self._rates else ""
+
+
+class RaiseAfterStall(MidMoveAction):
+    """Detect that the summed lag does not fall, report the stall, and raise the throttle, once."""
+
+    def __init__(self, raised_bytes_per_s: int, patience_s: float) -> None:
+        self._raised = self.slowest_bytes_per_s = raised_bytes_per_s
+        self._detector = StallDetector(patience_s)
+        self._from_s = 0.0
+        self._noticed = self._done = False
+
+    def started(self, _move: RunningMove) -> None:
+        """Start the clock of the first phase."""
+        self._from_s = time.monotonic() + FIRST_LAG_S
+
+    def look(self, move: RunningMove, poll: Poll) -> None:
+        """Raise the throttle once the lag has not fallen for the patience."""
+        lag = move.recorder.latest("driver", "move.lag")
+        if self._done or lag is None or time.monotonic() < self._from_s:
+            return
+        stuck = self._detector.look(time.monotonic(), lag, done=poll.in_flight == 0)
+        if stuck is not None and not self._noticed:
+            self._report(move, stuck)
+        if self._noticed:
+            move.change_rate(self._raised)
+            self._done = True
+
+    def _report(self, move: RunningMove, stuck: Stall) -> None:
+        self._noticed = True
+        move.recorder.event("move.stuck", "move", {"lag": stuck.lag, "seconds": round(stuck.seconds, 3)})
+        move.context.progress(
+            f"stuck: the lag has not fallen for {stuck.seconds:.0f} s; raising to {format_byte_rate(self._raised)}"
+        )
+        move.recorder.event("move.raised", "move", {"rate_bytes_per_s": self._raised})
+
+
+class RollingRestart(MidMoveAction):
+    """Restart brokers one after the other, each after a pause in which all brokers served."""
+
+    no_model = "brokers were restarted: how long nothing was copied is not modelled"
+    faults = frozenset({BrokerRestart.kind})
+
+    def __init__(self, hosts: Sequence[str], pause_s: float) -> None:
+        self._left = list(hosts)
+        self._pause_s = pause_s
+        self._next_s = 0.0
+
+    def started(self, _move: RunningMove) -> None:
+        """Start the clock of the first phase."""
+        self._next_s = time.monotonic() + self._pause_s
+
+    def look(self, move: RunningMove, poll: Poll) -> None:
+        """Restart the next broker when its time has come, and wait until it is in sync."""
+        if self._left and poll.in_flight and time.monotonic() >= self._next_s:
+            host = self._left.pop(0)
+            move.context.progress(f"restarting {host}")
+            move.recorder.event("broker.leaving", "restart", host=host)
+            with Faults(move.testbed).injected(BrokerRestart(host=host)):
+                pass  # entering restarts the broker and waits for its answer; leaving waits until every broker serves
+            wait_for(
+                lambda: move.out_of_sync(host),
+                lambda missing: not missing,
+                timeout_s=BACK_IN_SYNC_S,
+                interval_s=_LOOK_S,
+                what=f"{host} to be back in sync",
+            )
+            as_planned = move.led_as_planned()
+            move.recorder.event("broker.back", "restart", {"leaders_as_planned": as_planned}, host=host)
+            self._next_s = time.monotonic() + self._pause_s
+
+    def missing(self) -> str:
+        """Return the brokers that were not restarted."""
+        return f"not restarted: {', '.join(self._left)}" if self._left else ""
+
+
+class SlowNic(MidMoveAction):
+    """Slow a host's NIC below its declared rate, as a NIC that negotiated a lower rate."""
+
+    no_model = "the NIC binds, not the quota"
+    faults = frozenset({NicRate.kind})
+
+    def __init__(self, host: str, rate_bps: int) -> None:
+        self._fault = NicRate(host=host, rate=rate_bps)
+
+    @contextmanager
+    def around(self, move: RunningMove) -> Iterator[None]:
+        """Slow the NIC within the block."""
+        move.context.progress(f"slowing the NIC of {self._fault.host} to {format_bit_rate(self._fault.rate)}")
+        with Faults(move.testbed).injected(self._fault):
+            yield
+
+    def measured_topology(self, topology: Topology) -> Topology:
+        """Return the topology with the slow NIC."""
+        return self._fault.reshaped(topology)
+
+
+class Upgrade(MidMoveAction):
+    """Upgrade hosts to another Kafka, each after a pause in which all brokers served.
+
+    A host that does not serve with the new version gets its old version back, so that the audit can read every record.
+    The move counts as not done then.
+    """
+
+    no_model = "brokers were upgraded: how long nothing was copied is not modelled"
+    faults = frozenset({BrokerRestart.kind})
+
+    def __init__(self, hosts: Sequence[str], to: str, pause_s: float, finalize: bool = False) -> None:
+        self._left = list(hosts)
+        self._to, self._pause_s, self._finalize = to, pause_s, finalize
+        self._next_s = 0.0
+        self._leaving = ""
+
+    @contextmanager
+    def around(self, move: RunningMove) -> Iterator[None]:
+        """Prepare the new version before any measurement. Raises `TestbedError` when it cannot join the cluster."""
+        move.context.progress(f"preparing Kafka {self._to}")
+        release = move.testbed.software.kafka(self._to)
+        if wrong := cannot_join(move.admin.features(), release.features):
+            raise TestbedError(
+                f"{release.version} is no upgrade of {', '.join(sorted(set(move.testbed.state.kafka.values())))}: "
+                f"{wrong}; leave the upgrade out, or begin with an older release"
+            )
+        move.recorder.event("upgrade.prepared", release.version, {"digest": release.digest})
+        yield
+
+    def started(self, _move: RunningMove) -> None:
+        """Start the clock of the first phase."""
+        self._next_s = time.monotonic() + self._pause_s
+
+    def look(self, move: RunningMove, poll: Poll) -> None:
+        """Upgrade the next host when its time has come. Raises `DriverError` when it does not serve then."""
+        if not (self._left and poll.in_flight and time.monotonic() >= self._next_s):
+            return
+        host = self._left[0]
+        before = move.testbed.state.kafka[host]
+        if self._leaving != host:
+            self._leaving = host
+            move.recorder.event("broker.leaving", "upgrade", {"to": self._to}, host=host)
+        try:
+            upgrade_one(move.testbed, self._to, host, self._finalize and len(self._left) == 1, move.context.progress)
+            wait_for(
+                lambda: move.out_of_sync(host),
+                lambda missing: not missing,
+                timeout_s=BACK_IN_SYNC_S,
+                interval_s=_LOOK_S,
+                what=f"{host} to be back in sync",
+            )
+        except UnreachableError:
+            raise  # requested again at the next poll
+        except TestbedError as error:
+            move.recorder.event("upgrade.failed", self._to, {"why": str(error)}, host=host)
+            move.context.progress(f"{host} did not come back with Kafka {self._to}: it is given back Kafka {before}")
+            upgrade_one(move.testbed, before, host, False, move.context.progress)
+            raise DriverError(f"the upgrade of {host} to Kafka {self._to} failed: {error}") from error
+        self._left.pop(0)
+        after = move.testbed.state.kafka[host]
+        detail = {"leaders_as_planned": move.led_as_planned(), "before": before, "after": after}
+        move.recorder.event("broker.back", "upgrade", detail, host=host)
+        self._next_s = time.monotonic() + self._pause_s
+
+    def missing(self) -> str:
+        """Return the hosts that were not upgraded."""
+        return f"not upgraded: {', '.join(self._left)}" if self._left else ""
+
+
+def upgrade_one(testbed: Testbed, to: str, host: str, finalize: bool, progress: Callable[[str], None]) -> None:
+    """Upgrade one host as `testbed upgrade --hosts` does."""
+    rolling_upgrade(testbed, to, [host], finalize, progress=progress)
+
+
+def restart_or_upgrade(to: str, hosts: Sequence[str], pause_s: float, finalize: bool) -> MidMoveAction:
+    """Return the restart of all hosts when `to` is `same`, otherwise their upgrade. Pure."""
+    return RollingRestart(hosts, pause_s) if to == SAME else Upgrade(hosts, to, pause_s, finalize)

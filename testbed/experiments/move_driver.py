@@ -1,0 +1,163 @@
+"""Drivers of a move: the whole plan at once, with a throttle or without. See `batched_move.py` for batches."""
+
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+from results.contract.batching import BatchingSeen
+from results.contract.manifest import Differences, Done, InForce
+from testbed.errors import TestbedError
+from testbed.experiments.layout import plan
+from testbed.experiments.move_environment import SHOWN, MoveEnvironment
+from testbed.experiments.samplers import SAMPLE_S
+from testbed.kafka.capabilities import of_software
+from testbed.kafka.errors import KafkaError
+from testbed.reassignment.driver import Driver, DriverError
+from testbed.reassignment.progress import Poll
+from testbed.throttle.configs import ThrottleError
+from testbed.throttle.journal import JournalFolder
+from testbed.throttle.recovery import Restored, RestoreError
+from testbed.throttle.throttle import Throttle
+from testbed.wait import WaitTimeout
+
+LOOK_S = 0.5
+UNTHROTTLED_LOOK_S = 0.1
+"""A move in S3 takes seconds: its polls are more frequent than those of a move that takes minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransferResult:
+    """The result of a move: whether it ended, when its throttle was in force, and what was restored."""
+
+    done: Done
+    in_force: InForce
+    restored: Differences
+    batching: BatchingSeen | None = None
+
+
+class MoveListener(Protocol):
+    """The run as its driver calls it."""
+
+    def begun(self) -> None:
+        """Note that the controller accepted the move."""
+
+    def control_begins(self) -> None:
+        """Note, once, that the control transfer may start."""
+
+    def on_poll(self, poll: Poll) -> None:
+        """Take one poll of the move."""
+
+
+class MoveDriver(Protocol):
+    """One way of executing a move."""
+
+    @property
+    def throttle(self) -> Throttle | None:
+        """The throttle of the move; None before the move sets one."""
+
+    def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
+        """Execute the move. A failure is part of the result, not an exception."""
+
+    def change_rate(self, rate_bytes_per_s: int) -> None:
+        """Change the throttle during the move."""
+
+    def control_left(self) -> int:
+        """Return the number of partitions of the control transfer that have not arrived."""
+
+
+class UnbatchedDriver:
+    """Execute the whole plan with one request, under a throttle; the control moves with it, unthrottled."""
+
+    def __init__(self, environment: MoveEnvironment) -> None:
+        self._environment = environment
+        self._driver: Driver | None = None
+
+    @property
+    def throttle(self) -> Throttle | None:
+        """The throttle of the move; None before there is a driver."""
+        return None if self._driver is None else self._driver.throttle
+
+    def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
+        """Execute the move. A failure is part of the result, not an exception."""
+        environment, layout, recorder = self._environment, self._environment.layout, self._environment.recorder
+        done = Done(False, "the move was not started")
+        in_force = InForce(False, 0.0)
+        control = [] if layout.control is None else layout.control.tps()
+        wildcard = layout.throttled_topics if layout.wildcard else ()
+        able = of_software(environment.testbed.topology)
+        driver = Driver(environment.admin, JournalFolder(), on_event=recorder.event, cancel_on_error=True, able=able)
+        self._driver = driver
+        begun = time.monotonic()
+        try:
+            with driver, environment.quota_polls(lambda: self.throttle):
+                recorder.poll("lag", SAMPLE_S, environment.lag_samples)
+                moving = plan(layout.moving, environment.ids)
+                driver.execute(moving, environment.setup.throttle_bytes_per_s, unthrottled=control, wildcard=wildcard)
+                in_force = InForce(True, time.monotonic() - begun)
+                listener.begun()
+                timeline = driver.follow(listener.on_poll, timeout_s=timeout_s, interval_s=LOOK_S)
+                done = Done(True, f"seen {timeline.seconds:.1f} s after it was asked for")
+        except (DriverError, ThrottleError, KafkaError, RestoreError, WaitTimeout) as error:
+            # The samples so far are judged all the same; the verdict says what is missing.
+            if error is not driver.not_restored:
+                done = Done(False, str(error))
+                recorder.event("note", "the move was not done", {"error": str(error)})
+        return TransferResult(done, in_force, restored_differences(driver.restored, driver.not_restored))
+
+    def change_rate(self, rate_bytes_per_s: int) -> None:
+        """Change the throttle during the move. Raises `ThrottleError` before the move."""
+        if self._driver is None:
+            raise ThrottleError("the throttle's rate cannot be changed: no move has been started")
+        self._driver.change_rate(rate_bytes_per_s)
+
+    def control_left(self) -> int:
+        """Return the number of partitions of the control transfer that have not arrived."""
+        return self._environment.control_left()
+
+
+class UnthrottledDriver:
+    """Execute the whole plan with one request, without a throttle."""
+
+    def __init__(self, environment: MoveEnvironment) -> None:
+        self._environment = environment
+
+    @property
+    def throttle(self) -> Throttle | None:
+        """None: there is no throttle."""
+        return None
+
+    def transfer(self, listener: MoveListener, timeout_s: float) -> TransferResult:
+        """Execute the move. A failure is part of the result, not an exception."""
+        environment, recorder = self._environment, self._environment.recorder
+        done, able = Done(False, "the move was not started"), of_software(environment.testbed.topology)
+        driver = Driver(environment.admin, JournalFolder(), on_event=recorder.event, cancel_on_error=True, able=able)
+        try:
+            with driver:
+                driver.execute(plan(environment.layout.moving, environment.ids), None)
+                listener.begun()
+                timeline = driver.follow(listener.on_poll, timeout_s=timeout_s, interval_s=UNTHROTTLED_LOOK_S)
+                done = Done(True, f"seen {timeline.seconds:.1f} s after it was asked for")
+        except (DriverError, KafkaError, RestoreError, WaitTimeout) as error:
+            # The samples so far are judged all the same; the verdict says what is missing.
+            done = Done(False, str(error))
+            recorder.event("note", "the move was not done", {"error": str(error)})
+        return TransferResult(done, InForce(True, 0.0), Differences(True))
+
+    def change_rate(self, rate_bytes_per_s: int) -> None:
+        """Raise `ThrottleError`: there is no throttle to change."""
+        raise ThrottleError(f"the throttle's rate cannot be changed to {rate_bytes_per_s} B/s: there is no throttle")
+
+    def control_left(self) -> int:
+        """Return the number of partitions of the control transfer that have not arrived."""
+        return self._environment.control_left()
+
+
+def restored_differences(restored: Restored | None, failed: TestbedError | None = None) -> Differences:
+    """Return whether the configuration is as before the throttle, and what other clients changed in it meanwhile.
+
+    `failed` is the error of the restoration, if it failed.
+    """
+    if restored is None:
+        problems = failed.problems if isinstance(failed, RestoreError) else () if failed is None else (str(failed),)
+        return Differences(False, (*problems[:SHOWN], "the configuration was not put back: see the journal"))
+    return Differences(True, tuple(str(found) for found in restored.interferences))

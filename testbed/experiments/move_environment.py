@@ -1,0 +1,246 @@
+"""The environment of one measured move: testbed, layout and load, with what every kind of move does on them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+
+from results.contract.manifest import Differences, Fetch, LiveLoad, NicMeasurement, Records
+from results.contract.relocation import Storage
+from results.contract.schema import Sample
+from testbed.errors import TestbedError
+from testbed.experiments.experiment import Context
+from testbed.experiments.layout import Layout, PartitionGroup, assignment, fills, misplaced, plan
+from testbed.experiments.load import ClientLoad
+from testbed.experiments.mid_move_actions import MidMoveAction
+from testbed.experiments.model_inputs import calibrate
+from testbed.experiments.samplers import lag_samples, quota_polls
+from testbed.experiments.storage import SETTLED_S, topic_settings
+from testbed.kafka.admin import Admin
+from testbed.kafka.errors import KafkaError, UnreachableError
+from testbed.kafka.types import TopicPartition
+from testbed.network.measure import settled
+from testbed.probes.brokers import nic_measurements
+from testbed.probes.logwatch import Allowance, during, new_replicas
+from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.batching.turn import Mode
+from testbed.reassignment.driver import DriverError
+from testbed.reassignment.plan import Plan
+from testbed.throttle.throttle import Throttle
+from testbed.tiered.remote import RemoteLog
+from testbed.tiered.topics import wait_local
+from testbed.wait import wait_for
+from testbed.workload.audit import Audit
+from testbed.workload.preload import audit, preload
+from testbed.workload.records import Fill, WrittenRecords
+
+REPLICATED_S = 120.0
+PRELOAD_NAME = "preload"
+"""The producer's name, in the audit, of the records written before a move."""
+FULL_FRAMES = 1514 / 1448
+"""NIC bytes per payload byte in full frames: the factor for software whose replicas copy nothing to calibrate by."""
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class MoveSetup:
+    """The layout of a move, its throttle (0: no throttle), its mode of execution, and the action during it."""
+
+    layout: Layout
+    throttle_bytes_per_s: int
+    fetch: Fetch
+    action: MidMoveAction
+    nic_bound: bool = False
+    mode: Mode = "unbatched"
+    limits: BatchLimits = field(default_factory=BatchLimits)
+    storage: Storage = "disk"
+    local_bytes: int = 0
+    """Of tiered logs: bytes of all moving partitions that stay on disk, besides the active segments."""
+    load_rises: bool = False
+    """Whether the load begins with half of its rate, until `ClientLoad.rise`."""
+
+
+class MoveEnvironment:
+    """One move's testbed, recorder, Admin client, layout with this run's topic names, records and load."""
+
+    def __init__(self, context: Context, setup: MoveSetup, admin: Admin) -> None:
+        self.context, self.setup, self.admin = context, setup, admin
+        self.testbed, self.recorder = context.testbed, context.recorder
+        topology = self.testbed.topology
+        self.ids = {host.name: host.node_id for host in topology.brokers if host.node_id is not None}
+        token, seed = context.run_id[-6:], int.from_bytes(context.run_id.encode()[-4:])
+        self.layout = setup.layout.named(token)
+        self.fills = fills(self.layout.groups, seed)
+        self.load = ClientLoad(
+            self.testbed.bootstrap,
+            self.layout,
+            token,
+            seed + len(self.fills),
+            self.recorder,
+            rises=setup.load_rises,
+        )
+
+    # ---- before the move
+
+    def create(self) -> None:
+        """Create all topics."""
+        least = {"min.insync.replicas": str(self.layout.min_insync)} if self.layout.min_insync > 1 else {}
+        least |= topic_settings(self.setup.storage, self.setup.local_bytes // max(1, self.layout.partitions))
+        for topic, partitions in assignment(self.layout.groups, self.ids).items():
+            self.admin.create_topic(topic, partitions, least if topic in self.layout.throttled_topics else {})
+
+    def preload(self, fills: Sequence[Fill]) -> None:
+        """Write the records of `fills` and wait until they are on all replicas in sync. Raises `WaitTimeout`."""
+        total = sum(fill.bytes for fill in fills)
+        self.context.progress(
+            f"preloading {total / 1e6:.0f} MB into {sum(len(f.partitions) for f in fills)} partitions"
+        )
+        followed = any(group.in_sync for group in self.layout.groups)
+        preload(self.testbed.bootstrap, fills, acks="1" if followed else "all")
+        if followed:
+            written = {
+                TopicPartition(fill.topic, p): fill.records_per_partition for fill in fills for p in fill.partitions
+            }
+            wait_for(
+                lambda: self._behind(written),
+                lambda missing: not missing,
+                timeout_s=REPLICATED_S,
+                interval_s=0.2,
+                what="everything to be on all replicas in sync",
+            )
+
+    def _behind(self, written: Mapping[TopicPartition, int]) -> list[str]:
+        """Return the first partitions whose high watermark is not the number of written records."""
+        ends = self.admin.end_offsets(written)
+        return [f"{tp}: {ends.get(tp)} of {count}" for tp, count in written.items() if ends.get(tp) != count][:SHOWN]
+
+    def settle(self) -> None:
+        """Wait until the object store has all but a small part of tiered logs. Raises `WaitTimeout`."""
+        if self.setup.storage != "tiered":
+            return
+        self.context.progress("waiting until the object store has the logs, and the disks hardly anything of them")
+        with RemoteLog(self.testbed.bootstrap) as remote:
+            for topic in self.layout.throttled_topics:
+                wait_local(self.admin, remote, topic, timeout_s=SETTLED_S)
+
+    def placed(self, groups: Sequence[PartitionGroup]) -> Differences:
+        """Return whether replicas, leaders and ISRs are those of the layout, and the first differences."""
+        states = self.admin.partitions(sorted({group.topic for group in groups}))
+        wrong = misplaced(groups, states, self.ids)
+        return Differences(not wrong, tuple(wrong[:SHOWN]))
+
+    def allowances(self) -> list[Allowance]:
+        """Return the broker log lines that the move and its action cause."""
+        receiving = {host for group in self.layout.groups for host in group.adding}
+        return [new_replicas(self.layout.topics, receiving), *during(self.setup.action.faults)]
+
+    def nics(self) -> tuple[NicMeasurement, ...]:
+        """Measure every NIC, twice if one is off. A NIC that was not measured has no rate: its criteria are skipped."""
+        self.context.progress("measuring the NICs, 2 s each way")
+        topology = self.setup.action.measured_topology(self.testbed.topology)
+        try:
+            return nic_measurements(topology, settled(partial(self.testbed.nics, topology=topology)))
+        except TestbedError as error:
+            self.recorder.event("note", "NICs were not measured", {"error": str(error)})
+            return ()
+
+    def calibrate(self) -> float | None:
+        """Copy the calibration topic without a throttle; return NIC bytes per byte of log, None on failure."""
+        if self.setup.storage == "automq":
+            self.recorder.event("calibration.done", "nothing is copied between brokers")
+            return FULL_FRAMES
+        self.context.progress("calibrating: an unthrottled transfer")
+        group = self.layout.calibration
+        target = group.adding[0]
+        try:
+            return calibrate(self.context, self.admin, plan([group], self.ids), group.topic, group.leader, target)
+        except (DriverError, KafkaError) as error:
+            # Without a factor the criteria that compare NICs with logs are inconclusive, and only these.
+            self.recorder.event("note", "not calibrated", {"error": str(error)})
+            return None
+
+    def sizes(self) -> dict[TopicPartition, int]:
+        """Return the bytes of the leaders' logs of the throttled partitions, from the latest samples."""
+        found = {
+            tp: self.recorder.latest(group.leader, "log.bytes", tp.topic, tp.partition)
+            for group in self.layout.throttled
+            for tp in group.tps()
+        }
+        return {tp: int(value) for tp, value in found.items() if value is not None}
+
+    # ---- during the move
+
+    def throttled_plan(self) -> Plan:
+        """Return the plan of the throttled groups, without the control."""
+        return plan(self.throttled_groups(), self.ids)
+
+    def throttled_groups(self) -> list[PartitionGroup]:
+        """Return the throttled groups that move."""
+        return [group for group in self.layout.moving if group is not self.layout.control]
+
+    def control_left(self) -> int:
+        """Return the number of partitions of the control transfer that are still being reassigned."""
+        return 0 if self.layout.control is None else len(self.admin.reassignments([self.layout.control.topic]))
+
+    def quota_polls(self, throttle: Callable[[], Throttle | None]) -> AbstractContextManager[None]:
+        """Poll every broker's quota within the block; see `samplers.quota_polls`."""
+        return quota_polls(self.recorder, self.admin, self.ids, throttle)
+
+    def lag_samples(self) -> list[Sample]:
+        """Return the summed lag; see `samplers.lag_samples`."""
+        return lag_samples(self.recorder, self.layout)
+
+    def out_of_sync(self, host: str) -> list[TopicPartition]:
+        """Return the throttled partitions with an existing replica on `host` that is out of sync.
+
+        Partitions that have moved away from the host do not count.
+        """
+        groups = [group for group in self.layout.throttled if host in (group.leader, *group.in_sync)]
+        wanted = [tp for group in groups for tp in group.tps()]
+        try:
+            states = self.admin.partitions(sorted({tp.topic for tp in wanted}))
+        except UnreachableError:
+            return wanted
+        broker = self.ids[host]
+        return [tp for tp in wanted if broker in states[tp].replicas and broker not in states[tp].isr]
+
+    def led_as_planned(self) -> bool:
+        """Return whether the layout's leader leads every throttled partition that it still has a replica of."""
+        try:
+            states = self.admin.partitions(list(self.layout.throttled_topics))
+        except UnreachableError:
+            return False
+        found = [(states[tp], self.ids[group.leader]) for group in self.layout.throttled for tp in group.tps()]
+        return all(state.leader == leader for state, leader in found if leader in state.replicas)
+
+    # ---- after the move
+
+    def broker_property(self, key: str, default: int) -> int:
+        """Return a broker property that is the same on all hosts, as the brokers were started with it."""
+        properties: Mapping[str, str] = {
+            **self.testbed.topology.brokers[0].properties,
+            **self.testbed.state.overlay,
+        }
+        return int(properties.get(key, default))
+
+    def audit(self, more: Sequence[WrittenRecords] = ()) -> tuple[Records, LiveLoad | None]:
+        """Read all records back; return the account of the preloaded records and of the load with `more` producers."""
+        self.context.progress("reading every record back")
+        load = self.load.result
+        found = audit(self.testbed.bootstrap, self.fills, (*(() if load is None else load.written), *more))
+        if found.complaints:
+            self.recorder.event("note", "what the audit found", {"first": list(found.complaints)})
+        return preloaded(found), None if load is None else load.live(found)
+
+
+def preloaded(found: Audit) -> Records:
+    """Return the account of the preloaded records. Records of an unknown producer count as corrupt."""
+    before = [each for each in found.producers if each.name == PRELOAD_NAME]
+    unknown = found.corrupt - sum(each.corrupt for each in found.producers)
+    return Records(
+        expected=sum(each.acked for each in before),
+        found=sum(each.found for each in before),
+        lost=sum(each.lost for each in before),
+        duplicated=sum(each.duplicated for each in before),
+        corrupt=sum(each.corrupt for each in before) + unknown,
+    )

@@ -1,0 +1,217 @@
+"""One measured reassignment, composed of parts: environment, preparation, driver, model, monitor and action."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from results.contract.manifest import Differences, Flow
+from results.contract.schema import Sample
+from testbed.experiments.batch_monitor import BatchMonitor
+from testbed.experiments.experiment import Context
+from testbed.experiments.layout import copies, flows
+from testbed.experiments.move_driver import MoveDriver, TransferResult, UnbatchedDriver
+from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
+from testbed.experiments.samplers import DRIVER
+from testbed.kafka.admin import Admin
+from testbed.kafka.errors import UnreachableError
+from testbed.kafka.types import TopicPartition
+from testbed.probes.logwatch import Allowance
+from testbed.reassignment.progress import Poll
+from testbed.throttle.duration import Share, shares
+
+LogSizes = Mapping[TopicPartition, int]
+InboundRates = Mapping[TopicPartition, float]
+
+
+class Preparation(Protocol):
+    """What makes the cluster ready for a move."""
+
+    def prepare(self) -> Differences:
+        """Create and fill the topics; return whether replicas, leaders and ISRs are those of the layout."""
+
+    def calibrate(self) -> float | None:
+        """Run the calibration transfer; return NIC bytes per byte of log, None on failure."""
+
+    def complete(self) -> Differences | None:
+        """Finish the preparation after the calibration; return the placement then, None when nothing was done."""
+
+    def allowances(self) -> list[Allowance]:
+        """Return the broker log lines that the preparation causes."""
+
+    def close(self) -> None:
+        """Undo what the preparation left on the testbed."""
+
+
+class FilledTopics:
+    """Topics with all their records before the move."""
+
+    def __init__(self, environment: MoveEnvironment) -> None:
+        self._environment = environment
+
+    def prepare(self) -> Differences:
+        """Create and fill the topics, and wait for tiered logs; return whether they are placed as in the layout."""
+        self._environment.create()
+        self._environment.preload(self._environment.fills)
+        self._environment.settle()
+        return self._environment.placed(self._environment.layout.groups)
+
+    def calibrate(self) -> float | None:
+        """Run the calibration transfer; return NIC bytes per byte of log, None on failure."""
+        return self._environment.calibrate()
+
+    def complete(self) -> Differences | None:
+        """Return None: everything was made ready before the calibration."""
+        return None
+
+    def allowances(self) -> list[Allowance]:
+        """Return no log lines."""
+        return []
+
+    def close(self) -> None:
+        """Do nothing: the driver has restored the configuration."""
+
+
+class MoveModel(Protocol):
+    """The flows and the expected duration of a move."""
+
+    @property
+    def no_model(self) -> str:
+        """Why no model predicts the duration of the move; empty: a model does."""
+
+    @property
+    def idle_s(self) -> float:
+        """The longest time that the move may rest, in addition to copying."""
+
+    def flows(self) -> tuple[Flow, ...]:
+        """Return the flows from leader to follower, with the kind that says whether a quota records them."""
+
+    def carried(self, sizes: LogSizes, inbound: InboundRates) -> Sequence[Share]:
+        """Return what each broker has to carry in each direction."""
+
+    def batches_s(self, sizes: LogSizes, throttles: Sequence[tuple[float, float]]) -> tuple[float, ...]:
+        """Return when the bytes up to each batch have been copied; empty for a move at once."""
+
+
+class UnbatchedModel:
+    """The model of a move at once."""
+
+    def __init__(self, environment: MoveEnvironment) -> None:
+        self._environment = environment
+
+    @property
+    def no_model(self) -> str:
+        """Why no model predicts the duration of the move; empty: a model does."""
+        return self._environment.setup.action.no_model
+
+    @property
+    def idle_s(self) -> float:
+        """0: a move at once does not rest."""
+        return 0.0
+
+    def flows(self) -> tuple[Flow, ...]:
+        """Return the flows from leader to follower, with the kind that says whether a quota records them."""
+        return flows(self._environment.layout)
+
+    def carried(self, sizes: LogSizes, inbound: InboundRates) -> Sequence[Share]:
+        """Return what each broker has to carry in each direction."""
+        layout = self._environment.layout
+        return shares(copies(layout, self._environment.ids, sizes, inbound), wildcard=layout.wildcard)
+
+    def batches_s(self, _sizes: LogSizes, _throttles: Sequence[tuple[float, float]]) -> tuple[float, ...]:
+        """Return no times: there are no batches."""
+        return ()
+
+
+class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
+    """One measured move. Leaving the block undoes what its preparation left on the testbed."""
+
+    def __init__(
+        self,
+        environment: MoveEnvironment,
+        *,
+        driver: MoveDriver,
+        preparation: Preparation | None = None,
+        model: MoveModel | None = None,
+        monitor: BatchMonitor | None = None,
+    ) -> None:
+        self.environment, self.driver, self._monitor = environment, driver, monitor
+        self.preparation = preparation or FilledTopics(environment)
+        self.model = model or UnbatchedModel(environment)
+        self.action = environment.setup.action
+        self.context, self.admin = environment.context, environment.admin
+        self.testbed, self.recorder = environment.testbed, environment.recorder
+        self._control_done = environment.layout.control is None
+        self._control_begun = False
+
+    def __exit__(self, *_error: object) -> None:
+        self.preparation.close()
+
+    def allowances(self) -> list[Allowance]:
+        """Return the broker log lines that the move, its action and its preparation cause."""
+        return [*self.environment.allowances(), *self.preparation.allowances()]
+
+    def transfer(self, timeout_s: float) -> TransferResult:
+        """Execute the move. A failure is part of the result, not an exception."""
+        result = self.driver.transfer(self, timeout_s)
+        return result if self._monitor is None else self._monitor.complete(result)
+
+    # ---- called by the driver
+
+    def begun(self) -> None:
+        """Note that the controller accepted the move: monitor, control and action begin."""
+        if self._monitor is not None:
+            self._monitor.start()
+        self.environment.load.mark("during")
+        self.control_begins()
+        self.action.started(self)
+
+    def control_begins(self) -> None:
+        """Note, once, that the control transfer may start."""
+        control = self.environment.layout.control
+        if control is not None and not self._control_begun:
+            self._control_begun = True
+            self.recorder.event("control.started", control.topic)
+
+    def on_poll(self, poll: Poll) -> None:
+        """Record the partitions in flight and the end of the control; then let the action act.
+
+        A request without an answer is recorded, and repeated at the next poll.
+        """
+        self.recorder.add([Sample(poll.ts_us, DRIVER, "move.in_flight", float(poll.in_flight))])
+        control = self.environment.layout.control
+        try:
+            if not self._control_done and control is not None and not self.driver.control_left():
+                self._control_done = True
+                self.recorder.event("control.done", control.topic)
+            self.action.look(self, poll)
+        except UnreachableError as error:
+            self.recorder.event("note", "no answer", {"error": str(error)})
+
+    # ---- called by actions
+
+    def change_rate(self, rate_bytes_per_s: int) -> None:
+        """Change the throttle during the move."""
+        self.driver.change_rate(rate_bytes_per_s)
+
+    def out_of_sync(self, host: str) -> list[TopicPartition]:
+        """Return the throttled partitions with an existing replica on `host` that is out of sync."""
+        return self.environment.out_of_sync(host)
+
+    def led_as_planned(self) -> bool:
+        """Return whether the layout's leaders lead."""
+        return self.environment.led_as_planned()
+
+
+MakeRun = Callable[[Context, MoveSetup, Admin], ReassignmentRun]
+
+
+def unbatched_run(context: Context, setup: MoveSetup, admin: Admin) -> ReassignmentRun:
+    """Return a run that executes the whole plan at once."""
+    environment = MoveEnvironment(context, setup, admin)
+    return ReassignmentRun(environment, driver=UnbatchedDriver(environment))
+
+
+def monitored_run(context: Context, setup: MoveSetup, admin: Admin) -> ReassignmentRun:
+    """Return a run that executes the whole plan at once while a monitor polls the controller's list."""
+    environment = MoveEnvironment(context, setup, admin)
+    return ReassignmentRun(environment, driver=UnbatchedDriver(environment), monitor=BatchMonitor(environment))

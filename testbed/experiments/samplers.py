@@ -1,0 +1,76 @@
+"""Samplers of a move: the probes of its hosts, and polls of in-sync replicas, lag and quotas."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+from results.contract.schema import Sample
+from testbed.experiments.layout import Layout
+from testbed.kafka.admin import Admin
+from testbed.kafka.types import AdminApi
+from testbed.probes.brokers import quota_samples, watch_brokers, watch_stores
+from testbed.probes.machine import cpu_probe
+from testbed.probes.recorder import Recorder, now_us
+from testbed.provision.testbed import Testbed
+from testbed.throttle.throttle import Throttle
+
+DRIVER = "driver"
+SAMPLE_S = 1.0
+QUOTA_POLL_S = 0.3
+ISR_POLL_S = 0.5
+
+
+def start_samplers(recorder: Recorder, testbed: Testbed, admin: AdminApi, layout: Layout) -> None:
+    """Start the probes of the machine, the brokers and the object stores, and the poll of in-sync replicas."""
+    recorder.poll("cpu", 1.0, cpu_probe())
+    watch_brokers(recorder, testbed.topology, testbed.hosts, layout.topics)
+    watch_stores(recorder, testbed.topology, testbed.hosts)
+    # An ISR of one replica without producers cannot shrink.
+    if any(group.in_sync or group.inbound_bytes_per_s for group in layout.throttled):
+        recorder.poll("in-sync replicas", ISR_POLL_S, partial(isr_samples, admin, layout.throttled_topics))
+
+
+@contextlib.contextmanager
+def quota_polls(
+    recorder: Recorder, admin: Admin, ids: Mapping[str, int], throttle: Callable[[], Throttle | None]
+) -> Iterator[None]:
+    """Poll, within the block, the quota in force on every broker and the replicas that its lists lack.
+
+    A sample has the time of the request. The block ends before the driver restores the configuration: every answer
+    within the move is about the throttle of the move.
+    """
+
+    def samples(host: str, broker: int) -> list[Sample]:
+        current = throttle()
+        return quota_samples(admin, host, broker, {} if current is None else current.lists)
+
+    pollers = [
+        recorder.poll(f"quota of {host}", QUOTA_POLL_S, partial(samples, host, broker)) for host, broker in ids.items()
+    ]
+    try:
+        yield
+    finally:
+        for poller in pollers:
+            poller.stop()
+
+
+def isr_samples(admin: AdminApi, topics: Sequence[str]) -> list[Sample]:
+    """Return the number of in-sync replicas of each partition."""
+    asked, states = now_us(), admin.partitions(topics)
+    return [
+        Sample(asked, DRIVER, "isr.size", float(len(state.isr)), tp.topic, tp.partition) for tp, state in states.items()
+    ]
+
+
+def lag_samples(recorder: Recorder, layout: Layout) -> list[Sample]:
+    """Return Σ (leader's log end offset − adding replica's) of the throttled partitions, from the latest samples."""
+    total = 0.0
+    for group in layout.throttled:
+        for tp in group.tps() if group.adding else ():
+            where = tp.topic, tp.partition
+            ends = [recorder.latest(host, "log.end_offset", *where) for host in group.current]
+            leader = max((end for end in ends if end is not None), default=0.0)
+            for host in group.adding:
+                # After the move the added replica is the leader: its lag is 0.
+                total += max(0.0, leader - (recorder.latest(host, "log.end_offset", *where) or 0.0))
+    return [Sample(now_us(), DRIVER, "move.lag", total)]

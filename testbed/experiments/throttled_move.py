@@ -1,0 +1,308 @@
+"""A throttled move: its parameters, the order of its run, and the record of what was moved.
+
+`throttled_experiment` makes an experiment from a layout and an action; `run_throttled_move` is the order of the run.
+"""
+
+import math
+import string
+from collections.abc import Callable, Mapping, Sequence
+from typing import get_args
+
+from results.contract.manifest import Facts, Move
+from testbed.errors import UsageError
+from testbed.experiments.batched_move import batched_run
+from testbed.experiments.experiment import (
+    Context,
+    Experiment,
+    Hosts,
+    Outcome,
+    Parameter,
+    Settings,
+    SuiteScenario,
+    Value,
+    number,
+    one_of,
+    whole,
+)
+from testbed.experiments.layout import Layout, copies, expected, fetchers, kip73_estimate
+from testbed.experiments.mid_move_actions import MidMoveAction
+from testbed.experiments.model_inputs import inbound_rates, instant, predicted_seconds, throttles
+from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
+from testbed.experiments.reassignment_run import LogSizes, MakeRun, ReassignmentRun, unbatched_run
+from testbed.experiments.samplers import start_samplers
+from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter
+from testbed.kafka.capabilities import Capability
+from testbed.kafka.node import FETCH_TUNED
+from testbed.kafka.types import TopicPartition
+from testbed.network.shape import payload_bytes_per_s
+from testbed.probes.brokers import sampled_bps
+from testbed.probes.logwatch import LogWatch
+from testbed.reassignment.batching.step import BatchLimits
+from testbed.reassignment.batching.turn import Mode
+from testbed.throttle.duration import seconds, shares
+from testbed.throttle.quota_window import BURST_BYTES_PER_S, SAMPLE_S, SAMPLES
+from testbed.topology.model import Topology
+from testbed.units import parse_byte_rate, parse_duration
+
+DEFAULT_RESPONSE_BYTES = 10_485_760
+"""Kafka's default of `replica.fetch.response.max.bytes`."""
+NEEDS = frozenset({Capability.THROTTLES_REPLICATION, Capability.MOVES_DATA, Capability.LISTS_REASSIGNMENTS})
+PARTITIONS = 100
+TOPOLOGIES = {2: "two-brokers", 3: "three-brokers", 4: "four-brokers", 8: "eight-brokers"}
+MODES: tuple[Mode, ...] = get_args(Mode)
+STEPS = ("replicas", "reassignment-batch-size", "leaders")
+"""The parameters that limit steps: R, P, L."""
+RELEASE = {"preload": "120s"}
+BRIEF = ("fetch=default", "rate=5MB/s", "preload=26s", "partitions=20")
+"""Settings of a short scenario: two bursts of Kafka's own fetch settings suffice, and its run is small to keep."""
+LIGHT = {"rate": "3MB/s", "inbound": "500kB/s"}
+
+
+def limit(text: str) -> Value:
+    """Parse a limit of at least 1; `none` is 0."""
+    return 0 if text == "none" else whole(1, 100_000)(text)
+
+
+def limits(settings: Settings) -> BatchLimits:
+    """Return the limits of steps; no limits for an experiment without these parameters."""
+    replicas, partitions, leaders = (
+        int(number(settings, name)) or None if name in settings else None for name in STEPS
+    )
+    return BatchLimits(replicas, partitions, leaders)
+
+
+def mode_of(settings: Settings) -> Mode:
+    """Return the mode of execution."""
+    return next((mode for mode in MODES if mode == settings.get("mode")), "unbatched")
+
+
+def parameters(
+    *more: Parameter,
+    rate: str = "10MB/s",
+    fetch: str = "tuned",
+    preload: str = "52s",
+    without: Sequence[str] = (),
+) -> list[Parameter]:
+    """Return the parameters of every throttled move but `without`, and `more`."""
+    common = [
+        Parameter("rate", rate, parse_byte_rate, "the throttle, leader and follower"),
+        Parameter(
+            "fetch", fetch, one_of("tuned", "default"), "tuned: a smooth follower; default: Kafka's own settings"
+        ),
+        Parameter("preload", preload, parse_duration, "how long the move should take: as many bytes are moved"),
+        Parameter("partitions", str(PARTITIONS), whole(2, 2000), "how many partitions move"),
+        Parameter(
+            "mode", "unbatched", one_of(*MODES), "unbatched: the whole plan at once; the others in steps (KIP-435)"
+        ),
+        Parameter("replicas", "1", limit, "in steps: replicas that one step of a partition adds (R), or none"),
+        Parameter("reassignment-batch-size", "25", limit, "in steps: partitions in flight at once (P), or none"),
+        Parameter("leaders", "none", limit, "in steps: of them, steps that move the preferred leader (L), or none"),
+    ]
+    return [*(parameter for parameter in common if parameter.name not in without), *more]
+
+
+def add() -> Parameter:
+    """Return the parameter that adds replicas instead of moving them."""
+    return Parameter("add", "no", one_of("no", "yes"), "yes: replicas are added (r 1 → 2) instead of moved")
+
+
+def inbound(default: str = "3MB/s") -> Parameter:
+    """Return the parameter of the inbound rate of the moving partitions."""
+
+    def parse(text: str) -> Value:
+        return 0 if text == "none" else parse_byte_rate(text)
+
+    return Parameter("inbound", default, parse, "what is written to the moving partitions meanwhile, or none")
+
+
+def stored() -> Parameter:
+    """Return the parameter of the storage, for topics without inbound traffic.
+
+    Old segments of a tiered log leave the disk while new ones come: its growth is less than what was copied.
+    """
+    return storage_parameter("disk", "tiered")
+
+
+def no_action(_settings: Settings, _hosts: Hosts) -> MidMoveAction:
+    """Return the action that does nothing."""
+    return MidMoveAction()
+
+
+def check_brokers(name: str, topology: Topology, brokers: int, ready: str) -> None:
+    """Raise `UsageError` unless a topology has exactly so many brokers; `ready` names such a topology."""
+    if len(topology.brokers) != brokers:
+        raise UsageError(
+            f"{name} needs exactly {brokers} brokers, {topology.name} has {len(topology.brokers)}: "
+            f"use the topology {ready}, or one like it"
+        )
+
+
+def throttled_experiment(
+    name: str,
+    summary: str,
+    *,
+    brokers: int,
+    parameters: Sequence[Parameter],
+    layout: Callable[[Settings, Hosts], Layout],
+    action: Callable[[Settings, Hosts], MidMoveAction] = no_action,
+    properties: Callable[[Settings], Mapping[str, str]] = lambda _settings: {},
+    profiles: Mapping[str, Mapping[str, str]] | None = None,
+    make: MakeRun = unbatched_run,
+    nic_bound: bool = False,
+    criteria: Sequence[str],
+    suites: Sequence[SuiteScenario] = (),
+) -> Experiment:
+    """Return an experiment from its layout and its action, which get the settings and the brokers' hosts.
+
+    `properties` are broker properties in addition to those of `fetch`. `make` builds the run of the mode unbatched.
+    """
+    letters = string.ascii_uppercase[:brokers]
+
+    def overlay(settings: Settings) -> Mapping[str, str]:
+        layout(settings, letters)  # raises for contradictory settings before a testbed is made
+        return {**(FETCH_TUNED if settings["fetch"] == "tuned" else {}), **properties(settings)}
+
+    def check(topology: Topology) -> None:
+        check_brokers(name, topology, brokers, TOPOLOGIES[brokers])
+
+    def suits(topology: Topology, settings: Settings) -> None:
+        check_storage(storage_of(settings), topology)
+
+    def run(context: Context) -> Outcome:
+        hosts = [host.name for host in context.testbed.topology.brokers]
+        storage = storage_of(context.settings)
+        found, local_bytes = mostly_remote(layout(context.settings, hosts), storage)
+        setup = MoveSetup(
+            layout=found,
+            throttle_bytes_per_s=int(context.number("rate")),
+            fetch="tuned" if context.settings["fetch"] == "tuned" else "default",
+            action=action(context.settings, hosts),
+            nic_bound=nic_bound,
+            mode=mode_of(context.settings),
+            limits=limits(context.settings),
+            storage=storage,
+            local_bytes=local_bytes,
+        )
+        return run_throttled_move(context, setup, make if setup.mode == "unbatched" else batched_run)
+
+    return Experiment(
+        name=name,
+        summary=summary,
+        topology=TOPOLOGIES[brokers],
+        parameters=tuple(parameters),
+        profiles=profiles or {"smoke": {"rate": "5MB/s"}, "release": RELEASE},
+        overlay=overlay,
+        check=check,
+        run=run,
+        needs=NEEDS,
+        suits=suits,
+        suites=suites,
+        criteria=criteria,
+    )
+
+
+def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbatched_run) -> Outcome:
+    """Prepare, measure, move, restore, audit; return the result. A failure is part of the result, not an exception."""
+    recorder = context.recorder
+    with context.testbed.admin() as admin, make(context, setup, admin) as run:
+        environment, load = run.environment, run.environment.load
+        watch = LogWatch(context.testbed, run.allowances())
+        watch.start()
+        with recorder.step("prepare"):
+            leaders = run.preparation.prepare()
+        start_samplers(recorder, context.testbed, admin, environment.layout)
+        with setup.action.around(run):
+            with recorder.step("measure NICs"):
+                nics = environment.nics()
+            with recorder.step("calibrate"):
+                factor = run.preparation.calibrate()
+            with recorder.step("stage"):
+                leaders = run.preparation.complete() or leaders
+            with load:
+                load.warm()
+                load.alone("before")
+                sizes = environment.sizes()
+                _announce(environment, sizes)
+                with recorder.step("move"):
+                    moved = run.transfer(_timeout_s(run, sizes))
+                load.alone("after")
+            # Twice: the last sample of one host must be later than the samples of the others that show the end.
+            recorder.wait_for_all()
+            recorder.wait_for_all()
+            recorder.stop()
+        records, live = environment.audit()
+        logs = watch.logs()
+    missing = setup.action.missing()
+    if missing and moved.done.ok:
+        recorder.event("note", "not what the scenario is about", {"why": f"the move was over before: {missing}"})
+    facts = Facts(
+        records=records,
+        restored=moved.restored,
+        leaders=leaders,
+        # A move that ended before its action proves nothing.
+        done=None if missing and moved.done.ok else moved.done,
+        in_force=moved.in_force,
+        logs=logs,
+        live=live,
+        batching=moved.batching,
+    )
+    return Outcome(nics, _move_record(run, sizes, factor), facts)
+
+
+def _announce(environment: MoveEnvironment, sizes: LogSizes) -> None:
+    layout, throttle = environment.layout, environment.setup.throttle_bytes_per_s
+    total = sum(sizes.get(tp, 0) * len(group.adding) for group in layout.throttled for tp in group.tps())
+    due_s = seconds(shares(copies(layout, environment.ids, sizes), wildcard=layout.wildcard), throttle)
+    about = f"about {due_s:.0f} s" if math.isfinite(due_s) else "which never ends: more comes in than that"
+    environment.context.progress(f"moving {total / 1e6:.0f} MB at {throttle / 1e6:g} MB/s, {about}")
+
+
+def _timeout_s(run: ReassignmentRun, sizes: LogSizes) -> float:
+    """Return three times the duration under the slowest throttle, a minute, and the rests between batches."""
+    environment, layout = run.environment, run.environment.layout
+    throttle = run.action.slowest_bytes_per_s or environment.setup.throttle_bytes_per_s
+    moved_s = seconds(shares(copies(layout, environment.ids, sizes), wildcard=layout.wildcard), throttle)
+    return 3 * moved_s + 60 + run.model.idle_s
+
+
+def _move_record(run: ReassignmentRun, sizes: LogSizes, factor: float | None) -> Move:
+    """Return the manifest's record of the move: its request, and the estimates of the model and of KIP-73."""
+    environment, model = run.environment, run.model
+    layout, setup, events = environment.layout, environment.setup, run.recorder.events()
+    leaders = {tp: group.leader for group in layout.throttled for tp in group.tps()}
+    inbound: dict[TopicPartition, float] = {}
+    begun, ended = instant(events, "load.before"), instant(events, "move.done")
+    if begun is not None and ended is not None:
+        inbound = inbound_rates(run.recorder.samples(), leaders, begun, ended)
+    carried = model.carried(sizes, inbound)
+    in_force = throttles(events, setup.throttle_bytes_per_s)
+    slowest_bps = min(rate for host in run.testbed.topology.brokers for rate in sampled_bps(host))
+    line = min(float(BURST_BYTES_PER_S), payload_bytes_per_s(slowest_bps))
+    model_s, why = predicted_seconds(layout, environment.ids, carried, in_force, line), model.no_model
+    if not math.isfinite(model_s):
+        why = why or f"under {in_force[-1][1] / 1e6:g} MB/s it never ends: more comes in than that"
+    estimates = [kip73_estimate(layout, throttle, sizes, inbound) for _seconds, throttle in in_force]
+    estimate = next((each for each in estimates if math.isfinite(each.seconds)), estimates[-1])
+    return Move(
+        quota_bytes_per_s=setup.throttle_bytes_per_s,
+        fetch=setup.fetch,
+        response_max_bytes=environment.broker_property("replica.fetch.response.max.bytes", DEFAULT_RESPONSE_BYTES),
+        nic_bytes_per_log_byte=factor,
+        fetchers=fetchers(layout, environment.broker_property("num.replica.fetchers", 1)),
+        brokers=tuple(environment.ids),
+        flows=model.flows(),
+        total_log_bytes=estimate.total_log_bytes,
+        move_ratio=estimate.move_ratio,
+        # Of the first throttle above the inbound rate; 0 stands for none.
+        kip73_seconds=estimate.seconds if math.isfinite(estimate.seconds) else 0.0,
+        window_samples=SAMPLES,
+        sample_s=SAMPLE_S,
+        expected=expected(carried, environment.ids),
+        model_seconds=None if why else model_s,
+        model_why=why,
+        inbound_bytes_per_s=estimate.max_bytes_in_per_s,
+        nic_bound=setup.nic_bound,
+        wildcard=layout.wildcard,
+        min_insync=layout.min_insync,
+        batches_s=() if why else model.batches_s(sizes, in_force),
+    )

@@ -1,0 +1,287 @@
+"""A move without a throttle, under load: its parameters, the order of its run, and the record of what was sent."""
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+
+from results.contract.handover import HandoverSeen
+from results.contract.live import LiveLoad
+from results.contract.manifest import Facts, NicMeasurement
+from results.contract.relocation import ColdRead, Relocation, Sent
+from testbed.experiments.experiment import (
+    Context,
+    Experiment,
+    Hosts,
+    Outcome,
+    Parameter,
+    Settings,
+    SuiteScenario,
+    Value,
+    number,
+    whole,
+)
+from testbed.experiments.kip73_layouts import side
+from testbed.experiments.layout import Layout, PartitionGroup
+from testbed.experiments.load import ALONE_S
+from testbed.experiments.mid_move_actions import MidMoveAction
+from testbed.experiments.move_driver import UnthrottledDriver
+from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
+from testbed.experiments.reassignment_run import LogSizes, ReassignmentRun
+from testbed.experiments.samplers import start_samplers
+from testbed.experiments.storage import (
+    check_size,
+    check_storage,
+    hosts_of,
+    log_bytes_of,
+    storage_of,
+    storage_parameter,
+)
+from testbed.experiments.throttled_move import check_brokers, inbound
+from testbed.probes.logwatch import LogWatch, during
+from testbed.topology.model import Topology
+from testbed.units import parse_size
+from testbed.workload.records import WrittenRecords
+
+CALIBRATION_BYTES = 16_000_000
+CALIBRATION_PARTITIONS = 4
+
+
+class RunActivity:
+    """An activity of a run besides its move: none here. The run calls these methods in this order."""
+
+    faults: frozenset[str] = frozenset()
+    """The kinds of the injected faults: brokers may log what belongs to them."""
+
+    def load_started(self) -> None:
+        """Act when the load has started, before it runs alone."""
+
+    def before_move(self) -> None:
+        """Act immediately before the move."""
+
+    @contextmanager
+    def around_move(self) -> Iterator[None]:
+        """Surround the move."""
+        yield
+
+    def after_move(self) -> None:
+        """Act immediately after the move, before the load runs alone again."""
+
+    def cold_read(self) -> ColdRead | None:
+        """Return the reads of a consumer from the beginning, after the load has run alone; None without one."""
+        return None
+
+    def close(self) -> None:
+        """Undo what the activity left on the testbed or running."""
+
+    def written(self) -> Sequence[WrittenRecords]:
+        """Return further records for the audit."""
+        return ()
+
+    def handover(self) -> HandoverSeen | None:
+        """Return the steps of the handover on shared storage; None without one."""
+        return None
+
+
+MakeActivity = Callable[[ReassignmentRun], RunActivity]
+
+
+def run_unthrottled_move(
+    context: Context,
+    setup: MoveSetup,
+    activities: Sequence[MakeActivity] = (),
+    *,
+    balanced: bool = False,
+    after_s: float = ALONE_S,
+) -> Outcome:
+    """Prepare, measure, move, audit; return the result. A failure is part of the result, not an exception.
+
+    `balanced` says whether every broker gets its share of partitions; the load runs alone for `after_s` afterwards.
+    """
+    recorder, topology = context.recorder, context.testbed.topology
+    check_storage(setup.storage, topology)
+    with context.testbed.admin() as admin, ExitStack() as stack:
+        environment = MoveEnvironment(context, setup, admin)
+        run = stack.enter_context(ReassignmentRun(environment, driver=UnthrottledDriver(environment)))
+        active = [make(run) for make in activities]
+        for each in active:
+            stack.callback(each.close)
+        load = environment.load
+        watch = LogWatch(context.testbed, [*run.allowances(), *(a for each in active for a in during(each.faults))])
+        watch.start()
+        with recorder.step("prepare"):
+            leaders = run.preparation.prepare()
+        start_samplers(recorder, context.testbed, admin, environment.layout)
+        with recorder.step("measure NICs"):
+            nics = environment.nics()
+        with recorder.step("calibrate"):
+            factor = run.preparation.calibrate()
+        recorder.wait_for_all()  # the sizes of the calibration's logs at their source
+        with load:
+            for each in active:
+                each.load_started()
+            load.warm()
+            run_alone(environment, "before")
+            sizes = environment.sizes()
+            sent = sent_logs(environment, sizes)
+            context.progress(f"moving {sum(each.partitions for each in sent)} partitions, {_sizes_text(sent)}")
+            for each in active:
+                each.before_move()
+            begun = time.monotonic()
+            with recorder.step("move"), ExitStack() as around:
+                for each in active:
+                    around.enter_context(each.around_move())
+                moved = run.transfer(_timeout_s(sent, nics))
+            context.progress(f"moved in {time.monotonic() - begun:.1f} s")
+            for each in active:
+                each.after_move()
+            run_alone(environment, "after", after_s)
+            cold = next(filter(None, [each.cold_read() for each in active]), None)
+        # Twice: the last sample of one host must be later than the samples of the others that show the end.
+        recorder.wait_for_all()
+        recorder.wait_for_all()
+        recorder.stop()
+        records, live = environment.audit([written for each in active for written in each.written()])
+        logs = watch.logs()
+    handover = next(filter(None, [each.handover() for each in active]), None)
+    return Outcome(
+        nics=nics,
+        facts=Facts(records=records, leaders=leaders, done=moved.done, logs=logs, live=live, handover=handover),
+        relocation=Relocation(
+            storage=setup.storage,
+            brokers=tuple(environment.ids),
+            stores=tuple(hosts_of(topology)),
+            sent=sent,
+            nic_bytes_per_log_byte=factor,
+            written_bytes_per_s=_written_bytes_per_s(environment, live),
+            balanced=balanced,
+            cold=cold,
+        ),
+    )
+
+
+def run_alone(environment: MoveEnvironment, name: str, seconds: float = ALONE_S) -> None:
+    """Mark an instant, and let the load run without a move: its latencies and its costs are compared with the move."""
+    environment.load.mark(name)
+    if environment.load.idle:
+        environment.recorder.event(f"load.{name}", "load")
+    threading.Event().wait(seconds)  # the load is measured for this time: there is no condition to wait for
+
+
+def sent_logs(environment: MoveEnvironment, sizes: LogSizes) -> tuple[Sent, ...]:
+    """Return what each leader has to send to each host, with the sizes of the leaders' logs before the move."""
+    storage, calibration = environment.setup.storage, environment.layout.calibration
+    logs = [
+        environment.recorder.latest(calibration.leader, "log.bytes", tp.topic, tp.partition) for tp in calibration.tps()
+    ]
+    like = sum(log for log in logs if log is not None) if None not in logs else None
+    found = []
+    for group in environment.layout.throttled:
+        local: int | None = sum(sizes.get(tp, 0) for tp in group.tps())
+        if storage == "automq":
+            local = 0  # no log is on a disk
+        elif any(tp not in sizes for tp in group.tps()):
+            local = None
+        total = log_bytes_of(group.bytes, calibration.bytes, like)
+        if storage == "disk" and local is not None:
+            total = local
+        found += [Sent(group.leader, each, len(group.partitions), total, local) for each in group.adding]
+    return tuple(found)
+
+
+def _written_bytes_per_s(environment: MoveEnvironment, live: LiveLoad | None) -> float:
+    return sum(group.inbound_bytes_per_s for group in environment.layout.throttled) if live is not None else 0.0
+
+
+def _sizes_text(sent: tuple[Sent, ...]) -> str:
+    total = sum(each.total_bytes for each in sent)
+    local = sum(each.local_bytes or 0 for each in sent)
+    return f"{total / 1e6:.0f} MB, of which {local / 1e6:.0f} MB on disks"
+
+
+def _timeout_s(sent: tuple[Sent, ...], nics: tuple[NicMeasurement, ...]) -> float:
+    """Return five times the duration of the whole logs over the slowest NIC, and a minute and a half."""
+    rates = [nic.payload_bytes_per_s for nic in nics if nic.payload_bytes_per_s]
+    return 90.0 + 5 * sum(each.total_bytes for each in sent) / min(rates, default=10e6)
+
+
+# ---- experiments
+
+
+def size(text: str) -> Value:
+    """Parse a size with its unit."""
+    return parse_size(text)
+
+
+def parameters(*more: Parameter, size_default: str = "300MB", partitions: str = "10") -> list[Parameter]:
+    """Return the parameters of every move without a throttle, and `more`."""
+    return [
+        storage_parameter(),
+        Parameter("size", size_default, size, "what is written before the move, into all partitions that move"),
+        Parameter("partitions", partitions, whole(1, 2000), "how many partitions there are"),
+        inbound("500kB/s"),
+        *more,
+    ]
+
+
+def unthrottled_layout(groups: Sequence[PartitionGroup], source: str, target: str) -> Layout:
+    """Return the layout of these groups, with a calibration from `source` to `target`."""
+    return Layout(
+        tuple(groups), calibration=side("calibration", source, target, CALIBRATION_BYTES, CALIBRATION_PARTITIONS)
+    )
+
+
+def unthrottled_experiment(
+    name: str,
+    summary: str,
+    *,
+    brokers: int,
+    topology: str,
+    parameters: Sequence[Parameter],
+    layout: Callable[[Settings, Hosts], Layout],
+    profiles: Mapping[str, Mapping[str, str]],
+    criteria: Sequence[str],
+    activities: Callable[[Settings], Sequence[MakeActivity]] = lambda _settings: (),
+    balanced: bool = False,
+    after_s: float = ALONE_S,
+    load_rises: bool = False,
+    suites: Sequence[SuiteScenario] = (),
+) -> Experiment:
+    """Return an experiment from its layout, which gets the settings and the brokers' hosts, and its activities."""
+
+    def overlay(settings: Settings) -> Mapping[str, str]:
+        check_size(storage_of(settings), number(settings, "size"), math.ceil(number(settings, "partitions")))
+        return {}
+
+    def check(found: Topology) -> None:
+        check_brokers(name, found, brokers, topology)
+
+    def suits(found: Topology, settings: Settings) -> None:
+        check_storage(storage_of(settings), found)
+
+    def run(context: Context) -> Outcome:
+        hosts = [host.name for host in context.testbed.topology.brokers]
+        setup = MoveSetup(
+            layout=layout(context.settings, hosts),
+            throttle_bytes_per_s=0,
+            fetch="default",
+            action=MidMoveAction(),
+            storage=storage_of(context.settings),
+            load_rises=load_rises,
+        )
+        return run_unthrottled_move(context, setup, activities(context.settings), balanced=balanced, after_s=after_s)
+
+    return Experiment(
+        name,
+        summary,
+        topology,
+        tuple(parameters),
+        profiles,
+        overlay,
+        check,
+        run,
+        suits=suits,
+        suites=suites,
+        criteria=criteria,
+    )
