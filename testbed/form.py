@@ -15,6 +15,7 @@ Every kind of file (topology, incident, log allow-list) is read in the same way:
 """
 
 import json
+import re
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, Union, get_args, get_origin
@@ -80,8 +81,13 @@ def validate(document: Document, model: type[F]) -> F:
     return form
 
 
-def validation_problems(document: Document, model: type[F], values: Any) -> tuple[F | None, list[Problem]]:
-    """Return `values`, which stand in `document`, as a `model`; None and every problem where it is none."""
+def validation_problems(
+    document: Document, model: type[F], values: Any, context: Mapping[str, Any] | None = None
+) -> tuple[F | None, list[Problem]]:
+    """Return `values`, which stand in `document`, as a `model`; None and every problem where it is none.
+
+    Validators may use `context`.
+    """
     kind = document.kind
     if not isinstance(values, dict):
         found = "a list" if isinstance(values, list) else f"only {show(values)}"
@@ -92,7 +98,7 @@ def validation_problems(document: Document, model: type[F], values: Any) -> tupl
     refused = {*document.refused, *nulls}
     form = None
     try:
-        form = model.model_validate(values)
+        form = model.model_validate(values, context=context)
     except ValidationError as error:
         # Unknown fields first: a misspelt name explains why the right one is missing.
         errors = sorted(error.errors(include_url=False), key=lambda each: each["type"] != "extra_forbidden")
@@ -154,6 +160,9 @@ def _message(error: ErrorDetails, path: Path, model: type[BaseModel], kind: File
             return f"{show(found)} is not text; allowed: text (in quotes if need be)"
         case "bool_type":
             return f"{show(found)}; allowed: true or false"
+        case "literal_error":
+            names = re.findall("'([^']*)'", error["ctx"]["expected"])
+            return f"{show(found)}; allowed: {choices(names)}{did_you_mean(found, names)}"
         case "too_short":
             return "it is empty; allowed: one or more"
         case "too_long":
@@ -167,13 +176,15 @@ def _unknown_field(path: Path, model: type[BaseModel], kind: FileKind) -> str:
     if not hint:
         groups = (group for group in names if name in fields_at(model, (*path[:-1], group)))
         hint = next((f"; did you mean {group}: {{{name}: …}}?" for group in groups), "")
-    return f"unknown field {show(name)}; allowed: {choices(names)}{hint}"
+    return f"unknown field {show(name)}; allowed: {choices(names) if names else 'none'}{hint}"
 
 
 def fields_at(model: type[BaseModel], path: Path) -> list[str]:
     """Return the fields that the mapping at `path` may have; none where names are free."""
     here: Any = model
     for part in path:
+        if isinstance(part, str) and get_origin(here) is list:  # a single value, which stands for a list of one
+            here = _bare(get_args(here)[-1])
         if isinstance(here, type) and issubclass(here, BaseModel):
             known = here.model_fields.get(str(part))
             here = _bare(known.annotation) if known is not None else None
@@ -181,6 +192,8 @@ def fields_at(model: type[BaseModel], path: Path) -> list[str]:
             here = _bare(get_args(here)[-1])
         else:
             here = None
+    if get_origin(here) is list:
+        here = _bare(get_args(here)[-1])
     return list(here.model_fields) if isinstance(here, type) and issubclass(here, BaseModel) else []
 
 

@@ -3,6 +3,9 @@
 A stored name is read under its new name for one schema version; nothing writes an old name.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 CRITERIA = {
     "isr-kept": "no-isr-shrink",
     "settled": "rate-after-throttle-change",
@@ -15,6 +18,11 @@ CRITERIA = {
     "stuck-noticed": "stall-detected",
 }
 """Finding before schema 3 → criterion."""
+
+
+INCIDENT_FIELDS = {"practice": "variant", "practice_summary": "variant_summary", "fails": "expected_failures"}
+"""Field of a manifest's incident before schema 3 → field."""
+INCIDENT_VARIANTS = {"faulty": "broken", "remedy": "fixed"}
 
 
 def criterion_name(stored: str) -> str:
@@ -78,3 +86,20 @@ def criteria_of_experiment(experiment: str) -> tuple[str, ...] | None:
 def known_experiments() -> tuple[str, ...]:
     """Return the names of experiments and families whose manifests need not name criteria."""
     return tuple(sorted([*EXPERIMENTS, *(f"{prefix}…" for prefix in FAMILIES)]))
+
+
+def with_incident_names(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a manifest's document with today's names in its incident and in the parameters of its replay."""
+    found = dict(document)
+    record, parameters = found.get("incident"), found.get("parameters")
+    if isinstance(record, dict):
+        found["incident"] = _renamed(record)
+        found["parameters"] = _renamed(parameters) if isinstance(parameters, dict) else parameters
+    return found
+
+
+def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        INCIDENT_FIELDS.get(name, name): INCIDENT_VARIANTS.get(value, value) if name == "practice" else value
+        for name, value in values.items()
+    }

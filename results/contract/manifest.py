@@ -14,13 +14,14 @@ from typing import Any, Literal
 from results.contract.batching import BatchingSeen
 from results.contract.document import DocumentError, decode, encode
 from results.contract.handover import HandoverSeen
+from results.contract.incident import IncidentRecord
 from results.contract.live import LiveAudit, LiveLoad, LoadProcess
 from results.contract.logs import HostLog
 from results.contract.move import Expected, Fetch, Fetchers, Flow, FlowKind, Move
 from results.contract.relocation import Relocation
 from results.contract.steps import StepsRecord
 from results.contract.upgrade import UnknownSchemaError, upgraded
-from results.contract.verdict import Direction, Finding, Verdict
+from results.contract.verdict import Direction, Verdict
 
 __all__ = [
     "RUN_ID",
@@ -177,23 +178,6 @@ class Facts:
     live: LiveLoad | None = None
     batching: BatchingSeen | None = None
     handover: HandoverSeen | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class IncidentRecord:
-    """A replayed incident: which practice, what it was to fail, its file with all parameters put in.
-
-    `criteria` are its expectations as they were judged: what they mean stands in the file, not in this package.
-    """
-
-    name: str
-    practice: Literal["faulty", "remedy"]
-    seed: int
-    summary: str
-    practice_summary: str
-    fails: tuple[str, ...]
-    document: Mapping[str, Any]
-    criteria: tuple[Finding, ...]
 
 
 @dataclass(frozen=True, slots=True)

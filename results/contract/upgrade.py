@@ -6,12 +6,15 @@
     part of a file is the run's (`offset`, `group`).
 3   the manifest names the criteria of its experiment; some criteria have other names (`results.contract.aliases`).
     `f` is `nic_bytes_per_log_byte`, flows `keepup` are `in_sync`, as is `keepup_bytes_per_s` of what is expected.
+    An incident's `practice` (faulty, remedy) is `variant` (broken, fixed), its `fails` are `expected_failures`.
 
 A new version is a step here, a store of the version before it in `tests/results/fixtures`, and a line above.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from results.contract.aliases import with_incident_names
 
 
 class UnknownSchemaError(ValueError):
@@ -39,7 +42,7 @@ def _files_are_whole(document: dict[str, Any]) -> dict[str, Any]:
 
 def _names_of_the_glossary(document: dict[str, Any]) -> dict[str, Any]:
     # `criteria` defaults to None: the criteria of the experiment at that time
-    renamed = dict(document)
+    renamed = with_incident_names(document)
     for part in ("move", "relocation"):
         if isinstance(found := document.get(part), dict):
             renamed[part] = _renamed(found, {"f": "nic_bytes_per_log_byte"})

@@ -13,6 +13,7 @@ from results.contract.manifest import Manifest
 from results.contract.verdict import Finding, Verdict, overall
 from results.criteria.criterion import PRECONDITIONS, Criterion
 from results.criteria.findings import not_judged
+from results.criteria.incident import judge_incident
 from results.criteria.measures import MoveMeasures, nothing_measured
 from results.criteria.run_view import RunView
 
@@ -79,10 +80,10 @@ def criteria_of(run: RunView) -> tuple[Criterion[Any], ...]:
 def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
     """Measure and judge a run; take `samples` and `events` as Arrow tables or pandas DataFrames.
 
-    An incident's findings are those that its manifest has. Raise ValueError for a run without anything to judge.
+    An incident's findings are those of its expectations. Raise ValueError for a run without anything to judge.
     """
     if manifest.incident is not None:
-        return Judgement(manifest.incident.criteria, nothing_measured())
+        return Judgement(judge_incident(manifest, samples, events), nothing_measured())
     run = RunView(manifest, samples, events)
     criteria = criteria_of(run)
     measures = run.measures

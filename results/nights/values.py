@@ -82,8 +82,8 @@ def environment_of(run: Manifest) -> dict[str, Any]:
 
 def parameters_of(run: Manifest) -> dict[str, Any]:
     """What makes two runs of an experiment the same scenario."""
-    practice = {} if run.incident is None else {"practice": run.incident.practice}
-    return {**run.parameters, **practice, "topology": run.topology.name}
+    variant = {} if run.incident is None else {"variant": run.incident.variant}
+    return {**run.parameters, **variant, "topology": run.topology.name}
 
 
 def scenario_id(experiment: str, parameters: Mapping[str, Any]) -> str:

@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from results.contract.manifest import IncidentRecord, Manifest
-from results.contract.schema import EVENTS, SAMPLES, conform
 from results.contract.verdict import Finding, overall
-from results.criteria.quantities import US
-from results.criteria.series import RunSeries
+from results.criteria.quantities import DRIVER, US
+from results.criteria.replayed_run import ReplayedRun
 from results.report import page
 
-DRIVER = "driver"
 QUIET_BYTES = 500_000
 """A log that grew by less is left out of the picture."""
 BEFORE_S, AFTER_S = 2.0, 3.0
@@ -40,7 +38,7 @@ Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Curve:
     """One curve; `style` is a name the page's script knows: line, step, dashed."""
 
     label: str
@@ -56,7 +54,7 @@ class Panel:
     title: str
     unit: str
     t: tuple[float, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[Curve, ...]
     start: float
     stop: float
 
@@ -67,8 +65,8 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """An entry of the timeline that acted; seconds after the beginning."""
+class EntryRow:
+    """An entry of the timeline that acted; seconds after the start."""
 
     name: str
     trigger: str
@@ -83,7 +81,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class AxisMark:
     """An entry on the time axis."""
 
     t: float
@@ -91,43 +89,34 @@ class Mark:
 
 
 class _Signals:
-    """A run's samples and events by what they are of, on the incident's own time."""
+    """A run's samples and events on the incident's own time."""
 
-    def __init__(self, samples: Any, events: Any) -> None:
-        self._samples = conform(samples, SAMPLES, "samples").to_pandas()
-        self._samples["us"] = self._samples["ts"].astype("int64")
-        self._events = conform(events, EVENTS, "events").to_pylist()
-        self.run = RunSeries(samples, events)
-        self.start_us = self.run.event_us("incident.started")
-        self.stop_us = self.run.event_us("incident.ended")
+    def __init__(self, manifest: Manifest, samples: Any, events: Any) -> None:
+        self.run = ReplayedRun(manifest, samples, events)
+        self._begin_us = self.run.started_us - round(BEFORE_S * US)
+        self._end_us = self.run.ended_us + round(AFTER_S * US)
 
-    def events(self, kind: str) -> list[dict[str, Any]]:
-        return [{**e, "detail": json.loads(e["detail"])} for e in self._events if e["kind"] == kind]
+    def keys(self, metric: str) -> list[tuple[str, str]]:
+        """Return host and topic of every series of a metric."""
+        table = self.run.series.of_metric(metric)
+        return sorted(
+            {(h, t or "") for h, t in zip(table["host"].to_pylist(), table["topic"].to_pylist(), strict=True)}
+        )
 
-    def keys(self, metric: str) -> list[tuple[str, str | None]]:
-        """Host and topic of every series of a metric."""
-        chosen = self._samples[self._samples["metric"] == metric]
-        return sorted({(host, topic or "") for host, topic in zip(chosen["host"], chosen["topic"], strict=True)})
-
-    def points(self, metric: str, host: str, topic: str | None = None) -> list[Point]:
-        """Readings on the incident's time; values of one instant are summed."""
-        frame = self._samples
-        chosen = frame[(frame["metric"] == metric) & (frame["host"] == host)]
-        if topic:
-            chosen = chosen[chosen["topic"] == topic]
-        summed = chosen.groupby("us")["value"].sum()
-        start, stop = self.start_us or 0, self.stop_us or 0
+    def points(self, metric: str, host: str, topic: str = "") -> list[Point]:
+        """Return the readings on the incident's time; values of one instant are summed."""
+        series = self.run.readings(metric, host, topic or None)
         return [
-            ((us - start) / US, float(value))
-            for us, value in summed.items()
-            if start - BEFORE_S * US <= us <= stop + AFTER_S * US
+            (self.run.seconds(int(us)), float(value))
+            for us, value in zip(series.t, series.value, strict=True)
+            if self._begin_us <= us <= self._end_us
         ]
 
 
-def steps(events: Sequence[dict[str, Any]]) -> tuple[Step, ...]:
-    """What acted, in order of time."""
+def steps(events: Sequence[dict[str, Any]]) -> tuple[EntryRow, ...]:
+    """Return what acted, in order of time."""
     found = [
-        Step(
+        EntryRow(
             e["name"],
             e["detail"]["trigger"],
             "; ".join(e["detail"]["do"]),
@@ -152,7 +141,7 @@ def panel(key: str, title: str, unit: str, curves: Sequence[tuple[str, Sequence[
     lines = []
     for label, points, style in curves:
         at = {round(t, 3): value for t, value in points}
-        lines.append(Line(label, tuple(at.get(t) for t in instants), style))
+        lines.append(Curve(label, tuple(at.get(t) for t in instants), style))
     return Panel(key, title, unit, tuple(instants), tuple(lines), instants[0], instants[-1])
 
 
@@ -161,10 +150,7 @@ def _panels(signals: _Signals) -> list[Panel]:
     for host, topic in signals.keys("log.bytes"):
         points = signals.points("log.bytes", host, topic)
         if points and max(v for _, v in points) - points[0][1] > QUIET_BYTES:
-            first = points[0][0]
-            # A log that did not exist yet was empty.
-            zeros = [(t, 0.0) for t, _ in signals.points("nic.rx.bytes", host) if t < first]
-            grown.append((f"{topic} on {host}", [(t, v / 1e6) for t, v in rates([*zeros, *points])], "line"))
+            grown.append((f"{topic} on {host}", [(t, v / 1e6) for t, v in rates(points)], "line"))
     quota: dict[float, float] = {}
     for host, _ in signals.keys("quota.follower.rate"):
         for t, value in signals.points("quota.follower.rate", host):
@@ -196,9 +182,8 @@ def _panels(signals: _Signals) -> list[Panel]:
 
 def _latency(signals: _Signals) -> list[tuple[str, list[Point], str]]:
     by_second: dict[int, list[float]] = {}
-    for _, topic in signals.keys("load.latency"):
-        for t, value in signals.points("load.latency", DRIVER, topic):
-            by_second.setdefault(int(t // 1), []).append(value * 1000)
+    for us, latency_s in zip(*signals.run.latencies(), strict=True):
+        by_second.setdefault(int(signals.run.seconds(int(us)) // 1), []).append(float(latency_s) * 1000)
     if not by_second:
         return []
     seconds = sorted(by_second.items())
@@ -227,32 +212,30 @@ def _row(criterion: Finding) -> page.Row:
 
 
 def answer(record: IncidentRecord, criteria: Sequence[Finding]) -> str:
-    """The verdict in one sentence, against what the file foretells."""
+    """Return the verdict in one sentence, compared with what the file expects of the variant."""
     failed = sorted({c.name for c in criteria if c.verdict == "fail"})
     unknown = [c for c in criteria if c.verdict == "inconclusive"]
     if unknown:
         return f"Cannot say: {unknown[0].name}: {unknown[0].why}."
     if not failed:
-        wrong = " The faulty practice was expected to fail." if record.fails else ""
-        return f"Everything that was expected came true.{wrong}"
-    foretold = "as the file foretells" if set(failed) == set(record.fails) else "not as the file foretells"
+        wrong = " The broken variant was expected to fail." if record.expected_failures else ""
+        return f"Every expectation is met.{wrong}"
+    matches = "as expected" if set(failed) == set(record.expected_failures) else "not as the file expects"
     first = next(c for c in criteria if c.verdict == "fail")
-    return f"It fails {', '.join(failed)}, {foretold}: expected was {first.expected}; {first.why}."
+    return f"It fails {', '.join(failed)}, {matches}: the expectation was {first.expected}; {first.why}."
 
 
 def render_incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[Finding]) -> dict[str, Any]:
-    """What the template `incident.html.j2` is filled with. Raises ValueError when the run is no incident."""
+    """Return the values of the template `incident.html.j2`. Raises ValueError when the run is no incident."""
     record = manifest.incident
     if record is None:
         raise ValueError(f"run {manifest.run_id}: its manifest has no incident to report")
-    signals = _Signals(samples, events)
-    acted = steps(signals.events("incident.entry"))
+    signals = _Signals(manifest, samples, events)
+    acted = steps(signals.run.events("incident.entry"))
     panels = _panels(signals)
-    marks = [Mark(step.actual, step.name) for step in acted if step.did]
-    marks += [
-        Mark((round(e["ts"].timestamp() * US) - (signals.start_us or 0)) / US, f"{e['name']} moved")
-        for e in signals.events("move.done")
-    ]
+    marks = [AxisMark(step.actual, step.name) for step in acted if step.did]
+    moved = signals.run.events("move.done")
+    marks += [AxisMark(signals.run.seconds(each["us"]), f"{each['name']} moved") for each in moved]
     return {
         "manifest": manifest,
         "record": record,

@@ -31,7 +31,7 @@ def recompute(spark: "SparkSession | None", store: Store, run_ids: Sequence[str]
     """Judge runs again, all of the store's when no ids are given. Raises StoreError for an id that is not there.
 
     A corrupt manifest, a file that differs from its digest or an experiment without rules hides no other run. Incidents
-    carry their findings in the manifest: `spark` may be None when the runs are incidents only.
+    are judged by the driver: `spark` may be None when the runs are incidents only.
     """
     scan = store.scan() if run_ids is None else None
     manifests = scan.manifests if scan else tuple(store.manifest(r) for r in run_ids or ())
@@ -82,8 +82,6 @@ def _judged(store: Store, manifest: Manifest) -> Judgement | str:
     """Return the run's judgement, or a line that says why it cannot be judged."""
     try:
         store.verify(manifest.run_id)
-        if manifest.incident is not None:
-            return judge(manifest, None, None)
         return judge(manifest, store.samples(manifest.run_id), store.events(manifest.run_id))
     except (UnknownExperimentError, StoreError, ValueError) as error:
         return f"run {manifest.run_id}: {error}"

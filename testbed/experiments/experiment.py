@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from results.contract.manifest import Facts, Move, NicMeasurement, Relocation, StepsRecord
+from results.contract.manifest import Facts, IncidentRecord, Move, NicMeasurement, Relocation, StepsRecord
 from testbed.discover import discovered_all
 from testbed.errors import UsageError
 from testbed.kafka.capabilities import Capability, of_software, require
@@ -53,6 +53,7 @@ class Outcome:
     facts: Facts = field(default_factory=Facts)
     steps: StepsRecord | None = None
     relocation: Relocation | None = None
+    incident: IncidentRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)

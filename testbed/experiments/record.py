@@ -26,7 +26,7 @@ class Header:
     ended: datetime
     settings: Mapping[str, Value]
     criteria: tuple[str, ...] | None = None
-    """The criteria that the experiment names; None for an incident, which has findings of its own."""
+    """The criteria that the experiment names."""
 
 
 def commit_of_checkout() -> str | None:
@@ -88,6 +88,7 @@ def manifest(header: Header, testbed: Testbed, outcome: Outcome, samples: Sequen
         steps=outcome.steps,
         relocation=outcome.relocation,
         criteria=header.criteria,
+        incident=outcome.incident,
     )
 
 

@@ -1,115 +1,355 @@
-"""An incident as it is carried out: immutable, with everything that a file may leave out filled in."""
+"""An incident's file and what it means: the form that a person writes, and the two variants that come of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
+from pydantic import Field, StrictBool, WithJsonSchema, model_validator
+
+from results.contract.incident import Variant
+from results.criteria.expectations import EXPECTATIONS, Reference, TimelineExpectation
 from testbed.document import Path
-from testbed.incidents.actions import Action
-from testbed.incidents.expectations import Expectation
-from testbed.incidents.trigger import Trigger
+from testbed.form import refusal
+from testbed.incidents.actions import ACTIONS, Action, ActionForm
+from testbed.incidents.forms import (
+    ByteRate,
+    Duration,
+    IncidentModel,
+    Name,
+    OneKey,
+    ParameterName,
+    Property,
+    PropertyName,
+    Scalar,
+    Size,
+    Text,
+    ThrottleRate,
+    TopicName,
+    TopicNames,
+    one_key,
+    one_or_more,
+    parsed,
+    whole_number,
+)
+from testbed.incidents.triggers import AtTime, Trigger, TriggerForm
+from testbed.suggestions import show
 from testbed.topology.model import Topology
 
-Practice = Literal["faulty", "remedy"]
-PRACTICES: tuple[Practice, ...] = ("faulty", "remedy")
+VARIANTS: tuple[Variant, ...] = ("broken", "fixed")
+MAX_PARTITIONS, MAX_RECORDS, MAX_BYTES = 500, 10**7, 4 * 10**9
+_MIN_RECORD, _MAX_RECORD, _MAX_RECORDS_PER_S = 64, 2**20, 1000
 
 
-@dataclass(frozen=True, slots=True)
-class TopicState:
-    """A topic before the incident. `placement` has each partition's hosts, the preferred leader first."""
+def _placement(value: Any) -> list[list[str]]:
+    nested = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
+    for hosts in nested:
+        if not isinstance(hosts, list) or not hosts or not all(isinstance(host, str) for host in hosts):
+            raise refusal(f"{show(value)} is no placement; allowed: [b1, b2], or a list of such lists")
+        if len(set(hosts)) < len(hosts):
+            raise refusal("a host is given twice; allowed: each once")
+    return nested
 
-    name: str
-    placement: tuple[tuple[str, ...], ...]
-    records: int
-    """In each partition."""
-    record_bytes: int
-    configs: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+def _check_record_size(size: int) -> None:
+    if not _MIN_RECORD <= size <= _MAX_RECORD:
+        raise refusal(f"record_size of {size} bytes; allowed: 64B to 1MiB")
+
+
+class TopicState(IncidentModel):
+    """A topic before the incident."""
+
+    partitions: Annotated[int, *whole_number(MAX_PARTITIONS), Field(description="How many partitions.")]
+    replicas: Annotated[
+        list[list[Annotated[str, Reference("broker")]]],
+        parsed(_placement),
+        WithJsonSchema({"type": "array", "minItems": 1, "items": {"type": ["string", "array"]}}),
+        Field(description="Hosts of each partition's replicas, the leader first; or a list of such lists, in turn."),
+    ]
+    size: Annotated[Size | None, Field(description="Bytes of all records together; none unless given.")] = None
+    records: Annotated[
+        int | None,
+        *whole_number(MAX_RECORDS),
+        Field(description="Records of all partitions together, in place of size."),
+    ] = None
+    record_size: Annotated[Size, Field(description="Bytes of a record.")] = 4096
+    configs: Annotated[
+        dict[PropertyName, Property], Field(default_factory=dict, description="The topic's own configuration.")
+    ]
+
+    @model_validator(mode="after")
+    def _one_measure(self) -> Self:
+        if self.size is not None and self.records is not None:
+            raise refusal("size and records are both given; allowed: one of them")
+        _check_record_size(self.record_size)
+        if max(self.size or 0, (self.records or 0) * self.record_size) > MAX_BYTES:
+            raise refusal("more than 4 GB; allowed: 4 GB in a topic")
+        return self
+
+    @property
+    def placement(self) -> tuple[tuple[str, ...], ...]:
+        """Return each partition's hosts, the preferred leader first."""
+        return tuple(tuple(self.replicas[p % len(self.replicas)]) for p in range(self.partitions))
+
+    @property
+    def records_per_partition(self) -> int:
+        """Return how many records are written to each partition before the incident."""
+        in_all = self.records if self.records is not None else -(-(self.size or 0) // self.record_size)
+        return -(-in_all // self.partitions)
 
     @property
     def bytes(self) -> int:
-        """Of all records, each counted once."""
-        return len(self.placement) * self.records * self.record_bytes
+        """Return the size of all records, each counted once."""
+        return self.partitions * self.records_per_partition * self.record_size
+
+
+class InitialThrottle(IncidentModel):
+    """A throttle that is set before the timeline starts."""
+
+    rate: Annotated[ThrottleRate, Field(description="Of every broker, as leader and as follower.")]
+    topics: Annotated[
+        TopicNames, Field(default_factory=list, description="Topics all of whose replicas are listed (*).")
+    ]
+
+
+class ClusterState(IncidentModel):
+    """The state of the cluster when the incident begins."""
+
+    topics: Annotated[dict[TopicName, TopicState], Field(min_length=1, description="The topics by name.")]
+    properties: Annotated[
+        dict[PropertyName, Property], Field(default_factory=dict, description="Broker properties over the topology's.")
+    ]
+    throttle: Annotated[InitialThrottle | None, Field(description="A throttle that an earlier move left behind.")] = (
+        None
+    )
+
+
+class LoadForm(IncidentModel):
+    """One open-loop producer: it keeps its rate, whatever the cluster does."""
+
+    produce: Annotated[ByteRate, Field(description="Bytes of records a second.")]
+    to: Annotated[str, Reference("topic"), Field(description="An empty topic of the incident.")]
+    record_size: Annotated[Size, Field(description="Bytes of a record.")] = 4096
+
+    @model_validator(mode="after")
+    def _few(self) -> Self:
+        _check_record_size(self.record_size)
+        if self.produce / self.record_size > _MAX_RECORDS_PER_S:
+            raise refusal("more than 1000 records a second; allowed: a lower rate, or a larger record_size")
+        return self
+
+
+class ExpectationForm(OneKey):
+    """One expectation, by its key."""
+
+    what = "an expectation"
+
+
+if TYPE_CHECKING:  # to mypy the models that have the keys are those that they derive from
+    KnownAction = ActionForm
+    KnownExpectation = ExpectationForm
+else:
+    KnownAction = one_key(ActionForm, ACTIONS)
+    KnownExpectation = one_key(ExpectationForm, EXPECTATIONS)
+
+
+class EntryForm(IncidentModel):
+    """One entry of the timeline: when, what is done, and what is expected from then on."""
+
+    name: Annotated[Name | None, Field(description="For the variants and the report.")] = None
+    at: Annotated[TriggerForm | None, Field(description="When it acts: a time after the start, or a condition.")] = None
+    delay: Annotated[Duration, Field(description="Acts so long after the trigger came.")] = 0.0
+    within: Annotated[
+        Duration | None,
+        Field(description="The trigger must come by then (time after the start), or the replay is inconclusive."),
+    ] = None
+    optional: Annotated[StrictBool, Field(description="The trigger need not come.")] = False
+    do: Annotated[
+        list[KnownAction],
+        parsed(one_or_more),
+        Field(default_factory=list, description="An action or a fault, or a list of them, done one after the other."),
+    ]
+    expect: Annotated[
+        list[KnownExpectation],
+        parsed(one_or_more),
+        Field(default_factory=list, description="What is expected from then on to the end, or a list of it."),
+    ]
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if not self.do and not self.expect:
+            raise refusal("nothing to do and nothing to expect; allowed: do, expect, or both")
+        if self.at is None and self.do:
+            raise refusal("it does not say when; allowed: at, with a time or a condition")
+        return self
+
+    @property
+    def trigger(self) -> Trigger:
+        """Return the trigger; an entry without one acts at the start."""
+        return AtTime(0.0) if self.at is None else self.at.trigger
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """Return what is done."""
+        return tuple(each.value for each in self.do)
+
+    @property
+    def expectations(self) -> tuple[TimelineExpectation, ...]:
+        """Return what is expected."""
+        return tuple(each.value for each in self.expect)
+
+
+class BrokenForm(IncidentModel):
+    """The variant that goes wrong: the timeline as it stands."""
+
+    summary: Annotated[Text, Field(description="What is done wrong.")]
+    expected_failures: Annotated[list[str], Field(min_length=1, description="Names of the criteria that it fails.")]
+
+
+class FixedForm(IncidentModel):
+    """The variant that is right: what differs from the timeline. It is expected to pass everything."""
+
+    summary: Annotated[Text, Field(description="What is done instead.")]
+    parameters: Annotated[dict[str, Scalar], Field(default_factory=dict, description="Other values of parameters.")]
+    replace: Annotated[
+        dict[str, EntryForm], Field(default_factory=dict, description="Named entries that are different.")
+    ]
+    drop: Annotated[list[str], Field(default_factory=list, description="Named entries that are left out.")]
+    add: Annotated[list[EntryForm], Field(default_factory=list, description="Entries that come in addition.")]
+
+
+class IncidentForm(IncidentModel):
+    """A failure as it once happened, to be replayed and judged. Documented in docs/incidents.md."""
+
+    name: Annotated[Name, Field(description="The incident's name, best that of its file.")]
+    summary: Annotated[Text, Field(description="What happens, in a sentence or two.")]
+    reference: Annotated[Text | None, Field(description="Where it is described.")] = None
+    topology: Annotated[str, Field(description="A ready topology's name, or a path (from this file's folder).")]
+    lasts: Annotated[Duration, Field(description="The replay ends then at the latest.")]
+    settle: Annotated[
+        Duration, Field(description="How long the cluster is polled after the last entry and the last move.")
+    ] = 3.0
+    parameters: Annotated[
+        dict[ParameterName, Scalar],
+        Field(
+            default_factory=dict,
+            description="Values that `$NAME` stands for below, and that --vary may change.",
+        ),
+    ]
+    state: Annotated[ClusterState, Field(description="The state of the cluster at the beginning.")]
+    load: Annotated[LoadForm | None, Field(description="A producer, if there is one.")] = None
+    timeline: Annotated[list[EntryForm], Field(min_length=1, description="What happens when.")]
+    broken: Annotated[BrokenForm, Field(description="The variant that goes wrong: the timeline as it stands.")]
+    fixed: Annotated[FixedForm, Field(description="The variant that is right: what differs.")]
 
 
 @dataclass(frozen=True, slots=True)
-class InitialThrottle:
-    """A throttle that was there already: every broker at this rate, and every replica of the topics listed."""
+class ScheduledEntry:
+    """An entry of one variant, under its name.
 
-    rate_bytes_per_s: int
-    topics: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What the cluster looks like when the incident begins."""
-
-    topics: tuple[TopicState, ...]
-    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """Broker properties over the topology's."""
-    throttle: InitialThrottle | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """One open-loop producer: records of `record_bytes` at a steady rate, whatever the cluster does."""
-
-    rate_bytes_per_s: int
-    topic: str
-    record_bytes: int = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One line of the timeline: when, what is done, what is expected from then on.
-
-    `deadline_s` is counted from the beginning; a trigger that has not come by then leaves the replay inconclusive,
-    unless the entry is optional. `place` is where it stands in its file.
+    `deadline_s` is counted from the start; a trigger that has not come by then leaves the replay inconclusive, unless
+    the entry is optional.
     """
 
     name: str
     trigger: Trigger
     actions: tuple[Action, ...]
-    expectations: tuple[Expectation, ...]
+    expectations: tuple[TimelineExpectation, ...]
     deadline_s: float
     delay_s: float = 0.0
     optional: bool = False
-    place: Path = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """One practice of an incident, ready to be replayed. `fails` are the expectations this practice is to fail."""
+    """One variant of an incident, ready to be replayed."""
 
     name: str
-    practice: Practice
+    variant: Variant
     summary: str
-    practice_summary: str
+    variant_summary: str
     topology: Topology
-    state: State
-    load: Load | None
-    entries: tuple[Entry, ...]
+    state: ClusterState
+    load: LoadForm | None
+    entries: tuple[ScheduledEntry, ...]
     lasts_s: float
     settle_s: float
-    fails: tuple[str, ...]
+    expected_failures: tuple[str, ...]
     parameters: Mapping[str, str] = field(default_factory=dict, hash=False)
-    reference: str = ""
     document: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
-
-    def topic(self, name: str) -> TopicState:
-        """The topic of this name; KeyError when there is none."""
-        for topic in self.state.topics:
-            if topic.name == name:
-                return topic
-        raise KeyError(name)
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentFile:
-    """Both practices of one file."""
+    """Both variants of one file."""
 
-    faulty: Incident
-    remedy: Incident
+    broken: Incident
+    fixed: Incident
 
-    def practice(self, name: Practice) -> Incident:
-        """One of them."""
-        return self.faulty if name == "faulty" else self.remedy
+    def variant(self, name: Variant) -> Incident:
+        """Return one of them."""
+        return self.broken if name == "broken" else self.fixed
+
+
+PlacedEntry = tuple[Path, EntryForm]
+"""An entry, and where it stands in its file."""
+
+
+def entries_of(form: IncidentForm, variant: Variant) -> list[PlacedEntry]:
+    """Return the entries of a variant."""
+    entries: list[PlacedEntry] = [(("timeline", index), entry) for index, entry in enumerate(form.timeline)]
+    if variant == "broken":
+        return entries
+    fixed = form.fixed
+    kept: list[PlacedEntry] = []
+    for path, entry in entries:
+        if entry.name in fixed.replace:
+            # The replacement keeps the name, so that reports of both variants can be compared.
+            other = fixed.replace[entry.name].model_copy(update={"name": entry.name})
+            kept.append((("fixed", "replace", entry.name or ""), other))
+        elif entry.name not in fixed.drop:
+            kept.append((path, entry))
+    return [*kept, *((("fixed", "add", index), entry) for index, entry in enumerate(fixed.add))]
+
+
+def variant_of(
+    form: IncidentForm,
+    variant: Variant,
+    topology: Topology,
+    entries: list[PlacedEntry],
+    parameters: Mapping[str, str],
+    document: Mapping[str, Any],
+) -> Incident:
+    """Return one variant of a checked form, with everything that the file leaves out."""
+    return Incident(
+        name=form.name,
+        variant=variant,
+        summary=form.summary,
+        variant_summary=(form.broken if variant == "broken" else form.fixed).summary,
+        topology=topology,
+        state=form.state,
+        load=form.load,
+        entries=tuple(_scheduled(path, entry, form.lasts) for path, entry in entries),
+        lasts_s=form.lasts,
+        settle_s=form.settle,
+        expected_failures=tuple(form.broken.expected_failures) if variant == "broken" else (),
+        parameters=dict(parameters),
+        document=dict(document),
+    )
+
+
+def _scheduled(path: Path, form: EntryForm, lasts_s: float) -> ScheduledEntry:
+    return ScheduledEntry(
+        name=form.name or _numbered(path),
+        trigger=form.trigger,
+        actions=form.actions,
+        expectations=form.expectations,
+        deadline_s=form.within if form.within is not None else lasts_s,
+        delay_s=form.delay,
+        optional=form.optional,
+    )
+
+
+def _numbered(path: Path) -> str:
+    """Return the name of an entry without one: `entry 3`, counted from 1."""
+    last = path[-1]
+    return f"{'added ' if path[0] == 'fixed' else 'entry '}{last + 1}" if isinstance(last, int) else str(last)

@@ -1,44 +1,197 @@
-"""Real hands on a real cluster."""
+"""The operator of a replay: carries the timeline's actions out on a cluster, and restores everything at the end."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from testbed.errors import TestbedError
+from testbed.faults.fault import Fault
 from testbed.faults.faults import Faults
-from testbed.faults.parse import parse_fault
-from testbed.incidents.throttling import OperatorThrottle, lists_for, rates_on
-from testbed.incidents.watch import Watch
+from testbed.faults.parse import as_text
+from testbed.incidents.cluster_poll import ClusterPoll
 from testbed.kafka.admin import Admin
-from testbed.kafka.types import PartitionMove, TopicPartition
+from testbed.kafka.errors import KafkaError, UnreachableError
+from testbed.kafka.types import AdminApi, ConfigResource, PartitionMove, TopicPartition
 from testbed.provision.serving import silent
 from testbed.provision.testbed import Testbed
 from testbed.reassignment.plan import Plan, moves
+from testbed.throttle.configs import (
+    EVERY_REPLICA,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    ConfigChange,
+    ConfigValues,
+    merged,
+    not_in_force,
+    read_configs,
+    throttled_replicas,
+)
+from testbed.throttle.journal import JournalFolder, ThrottleJournal
+from testbed.throttle.recovery import restore
 from testbed.wait import wait_for
 
 IN_FORCE_S, SERVING_S = 30.0, 60.0
+RATES, LISTS = (LEADER_RATE, FOLLOWER_RATE), (LEADER_REPLICAS, FOLLOWER_REPLICAS)
+EventSink = Callable[[str, str, Mapping[str, Any]], None]
+
+
+def rates_on(brokers: Collection[int], rate_bytes_per_s: int) -> dict[ConfigResource, dict[str, str]]:
+    """Return both rates on these brokers."""
+    return {ConfigResource.broker(b): dict.fromkeys(RATES, str(rate_bytes_per_s)) for b in sorted(brokers)}
+
+
+def lists_for(
+    topics: Collection[str], moves: Mapping[str, Sequence[PartitionMove]]
+) -> dict[ConfigResource, dict[str, str]]:
+    """Return the lists of these topics: the replicas that move, or every replica of a topic that does not."""
+    wanted: dict[ConfigResource, dict[str, str]] = {}
+    for topic in sorted(topics):
+        listed = throttled_replicas(moves.get(topic, ())).get(topic)
+        entries = {key: merged(None, found) for key, found in listed.items()} if listed else {}
+        wanted[ConfigResource.topic(topic)] = entries or dict.fromkeys(LISTS, EVERY_REPLICA)
+    return wanted
+
+
+class OperatorThrottle:
+    """The throttle as an operator sets, changes and removes it, in any order, also one that was there before.
+
+    `Throttle` keeps one throttle in force for one move. This one makes each change that the timeline says, and no
+    other. Every change is journaled before it is made, so that `restore`, or `reassign recover`, can take it back.
+    """
+
+    def __init__(self, admin: AdminApi, journals: JournalFolder, on_event: EventSink) -> None:
+        self._admin, self._journals, self._on_event = admin, journals, on_event
+        self._originals: dict[ConfigResource, dict[str, str]] = {}
+        self._set: dict[tuple[ConfigResource, str], str] = {}
+        self._removed: set[tuple[ConfigResource, str]] = set()
+        self._journal: ThrottleJournal | None = None
+
+    def set(self, wanted: ConfigValues) -> None:
+        """Set these keys. Raises `KafkaError`."""
+        with self._journals.held():
+            self._read_originals(wanted)
+            for resource, keys in wanted.items():
+                for key, value in keys.items():
+                    self._set[resource, key] = value
+                    self._removed.discard((resource, key))
+            self._write()
+            for resource, keys in wanted.items():
+                self._admin.alter_configs(resource, dict(keys))
+        self._on_event("throttle.set", "throttle", {str(r): dict(k) for r, k in wanted.items()})
+
+    def wait_in_force(self, wanted: ConfigValues, brokers: Collection[int], timeout_s: float) -> None:
+        """Wait until every broker itself shows its rates and all lists; raises `WaitTimeout`."""
+
+        def missing() -> list[str]:
+            problems = []
+            for broker in sorted(brokers):
+                resources = [r for r in wanted if r.kind == "topic" or r == ConfigResource.broker(broker)]
+                try:
+                    seen = {resource: read_configs(self._admin, resource, broker) for resource in resources}
+                    problems += not_in_force({resource: wanted[resource] for resource in resources}, seen)
+                except UnreachableError as error:
+                    problems.append(str(error))
+            return problems
+
+        wait_for(missing, lambda problems: not problems, timeout_s, 0.05, "the throttle to be in force")
+        self._on_event("throttle.in_force", "throttle", {"brokers": sorted(brokers)})
+
+    def remove(self, brokers: Collection[int], topics: Collection[str]) -> None:
+        """Remove the rates and lists of these brokers and topics, also foreign ones. Raises `KafkaError`."""
+        keys_of = {ConfigResource.broker(b): RATES for b in sorted(brokers)}
+        keys_of |= {ConfigResource.topic(topic): LISTS for topic in sorted(topics)}
+        with self._journals.held():
+            self._read_originals(keys_of)
+            for resource, keys in keys_of.items():
+                there = read_configs(self._admin, resource)
+                present = [key for key in keys if key in there]
+                for key in present:
+                    self._set.setdefault((resource, key), there[key])
+                    self._removed.add((resource, key))
+                self._write()
+                self._admin.alter_configs(resource, {}, present)
+        self._on_event("throttle.removed", "throttle", {"brokers": sorted(brokers), "topics": sorted(topics)})
+
+    def record_left(self, brokers: Collection[int], topics: Collection[str]) -> None:
+        """Record, as an event, what is set now, and what could not be read."""
+        left, unread = [], []
+        resources = [ConfigResource.broker(b) for b in sorted(brokers)]
+        for resource in [*resources, *map(ConfigResource.topic, sorted(topics))]:
+            try:
+                there = read_configs(self._admin, resource)
+            except KafkaError as error:
+                unread.append(str(error))
+                continue
+            left += [f"{resource}: {key}" for key in (*RATES, *LISTS) if there.get(key)]
+        self._on_event("throttle.found", "throttle", {"left": left, "unread": unread})
+
+    def restore(self, timeout_s: float = 15.0) -> None:
+        """Restore what was set before the first change. Raises `RestoreError`; the journal stays then."""
+        if self._journal is None:
+            return
+        with self._journals.held():
+            self._read_originals(())
+            restore(self._admin, self._changes(), timeout_s)
+            self._journals.remove(self._journal.id)
+            self._journal = None
+        self._on_event("throttle.restored", "throttle", {})
+
+    def _read_originals(self, resources: Iterable[ConfigResource]) -> None:
+        """Read what is set on resources before their first change.
+
+        The journal is newer where a fault that began before this throttle was healed after it was set.
+        """
+        for change in self._journals.latest(self._journal).changes if self._journal else ():
+            found = {key: value for key, value in self._originals[change.resource].items() if key != change.key}
+            now = {} if change.original is None else {change.key: change.original}
+            self._originals[change.resource] = found | now
+        for resource in resources:
+            if resource not in self._originals:
+                self._originals[resource] = read_configs(self._admin, resource)
+
+    def _changes(self) -> tuple[ConfigChange, ...]:
+        return tuple(
+            ConfigChange(
+                resource, key, self._originals[resource].get(key), value, removed=(resource, key) in self._removed
+            )
+            for (resource, key), value in self._set.items()
+        )
+
+    def _write(self) -> None:
+        if self._journal is None:
+            self._journal = ThrottleJournal.new(self._admin.bootstrap, self._admin.cluster().cluster_id, ())
+        # With the same id each write replaces the one before as a whole.
+        old = self._journal
+        self._journal = ThrottleJournal(old.id, old.bootstrap, old.cluster_id, self._changes(), old.owner)
+        self._journals.write(self._journal)
 
 
 class ClusterOperator:
-    """Carries actions out; safe to use from several threads, one action at a time on the throttle."""
+    """Carries actions out; safe to use from several threads, one action at a time on the throttle.
+
+    Every action raises `TestbedError` when it fails.
+    """
 
     def __init__(
         self,
         testbed: Testbed,
         admin: Admin,
         topics: tuple[str, ...],
-        watch: Watch,
-        throttle: OperatorThrottle,
+        poll: ClusterPoll,
         event: Callable[..., None],
     ) -> None:
         self._testbed, self._admin, self._topics = testbed, admin, topics
-        self._watch, self._throttle, self._event = watch, throttle, event
+        self._poll, self._event = poll, event
         self._ids = {host.name: host.node_id for host in testbed.topology.brokers if host.node_id is not None}
+        self._throttle = OperatorThrottle(admin, JournalFolder(), event)
         self._faults = Faults(testbed)
-        self._mine: dict[int, str] = {}
+        self._injected: dict[int, str] = {}
         self._lock = threading.Lock()
 
     def move(self, topics: tuple[str, ...], hosts: tuple[str, ...], rate_bytes_per_s: int | None) -> None:
-        """See `Operator.move`."""
+        """Request a reassignment; with a rate, the throttle is in force on every live broker before."""
         target = tuple(self._ids[host] for host in hosts)
         states = self._admin.partitions(list(topics))
         todo = moves(Plan(dict.fromkeys(states, target)), states)
@@ -48,36 +201,33 @@ class ClusterOperator:
         for move in todo:
             by_topic[move.tp.topic] = (*by_topic.get(move.tp.topic, ()), move)
         if rate_bytes_per_s is not None:
-            live = self._live()
-            wanted = lists_for(by_topic, by_topic) | rates_on(live, rate_bytes_per_s)
-            with self._lock:
-                self._throttle.set(wanted)
-                self._throttle.wait_in_force(wanted, live, IN_FORCE_S)
-        self._watch.ask(by_topic)
+            self._set_and_wait(lists_for(by_topic, by_topic), rate_bytes_per_s, self._live())
+        self._poll.follow(by_topic)
         for topic, each in by_topic.items():
             self._event("move.started", topic, {"partitions": len(each), "throttle_bytes_per_s": rate_bytes_per_s})
         self._admin.alter_reassignments({move.tp: move.target for move in todo})
 
     def set_throttle(self, rate_bytes_per_s: int, topics: tuple[str, ...]) -> None:
-        """See `Operator.set_throttle`; returns when it is in force, which is noted."""
-        live = self._live()
-        wanted = lists_for(topics or self._topics, self._watch.asked()) | rates_on(live, rate_bytes_per_s)
-        with self._lock:
-            self._throttle.set(wanted)
-            self._throttle.wait_in_force(wanted, live, IN_FORCE_S)
+        """Set rates and lists for these topics (none: all of the incident's); returns when they are in force."""
+        lists = lists_for(topics or self._topics, self._poll.requested())
+        self._set_and_wait(lists, rate_bytes_per_s, self._live())
 
-    def raise_throttle(self, rate_bytes_per_s: int) -> None:
-        """See `Operator.raise_throttle`."""
+    def set_initial_throttle(self, rate_bytes_per_s: int, topics: Collection[str]) -> None:
+        """Set the throttle that the incident begins with, on every broker; returns when it is in force."""
+        self._set_and_wait(lists_for(topics, {}), rate_bytes_per_s, list(self._ids.values()))
+
+    def change_throttle(self, rate_bytes_per_s: int) -> None:
+        """Set another rate on every live broker."""
         with self._lock:
             self._throttle.set(rates_on(self._live(), rate_bytes_per_s))
 
     def remove_throttle(self) -> None:
-        """See `Operator.remove_throttle`."""
+        """Remove the rates of every live broker and the lists of the incident's topics."""
         with self._lock:
             self._throttle.remove(self._live(), self._topics)
 
     def restart(self, host: str) -> None:
-        """See `Operator.restart`."""
+        """Stop Kafka if it runs, start it, and wait until the broker is unfenced."""
         node = self._testbed.node(host)
         if node.pid() is not None:
             node.stop()
@@ -86,41 +236,49 @@ class ClusterOperator:
         self._event("broker.serving", host, {}, host)
 
     def elect_preferred(self, topics: tuple[str, ...]) -> None:
-        """See `Operator.elect_preferred`."""
+        """Elect the preferred leaders of these topics (none: all of the incident's)."""
         self._admin.elect_preferred(self._admin.partitions(list(topics or self._topics)))
 
     def cancel(self) -> None:
-        """See `Operator.cancel`."""
+        """Cancel every reassignment of the incident's topics that is not complete."""
         running: dict[TopicPartition, None] = dict.fromkeys(self._admin.reassignments(list(self._topics)))
         if running:
             self._admin.alter_reassignments(running)
             self._event("move.cancelled", "move", {"partitions": len(running)})
-        self._watch.forget()
+        self._poll.forget()
 
-    def inject(self, fault: str) -> None:
-        """See `Operator.inject`."""
-        parsed = parse_fault(fault)
-        self._mine[self._faults.add(parsed)] = parsed.kind
-        self._event("fault.injected", fault)
+    def inject(self, fault: Fault) -> None:
+        """Inject a fault; returns when it has taken effect."""
+        self._injected[self._faults.add(fault)] = fault.kind
+        self._event("fault.injected", as_text(fault))
 
     def heal(self, kind: str | None = None) -> None:
-        """See `Operator.heal`; does nothing to faults of others."""
+        """Heal the faults of this replay, or those of one kind."""
         active = {entry.id for entry in self._faults.list()}
-        for fault_id in [each for each, known in self._mine.items() if kind in (None, known)]:
-            if fault_id in active:  # else somebody has healed it already
+        for fault_id in [each for each, known in self._injected.items() if kind in (None, known)]:
+            if fault_id in active:  # otherwise it was healed already, by hand
                 self._faults.clear(fault_id)
-            self._event("fault.healed", self._mine.pop(fault_id))
+            self._event("fault.healed", self._injected.pop(fault_id))
 
-    def put_back(self) -> list[str]:
-        """Heal everything, whatever the timeline left; returns what could not be put back."""
+    def record_throttle_left(self) -> None:
+        """Record what is left of a throttle on any broker and topic."""
+        self._throttle.record_left(self._ids.values(), self._topics)
+
+    def restore(self) -> list[str]:
+        """Heal the faults, start Kafka, cancel moves, restore the throttle; return what failed."""
         problems: list[str] = []
-        steps = (self.heal, self._testbed.start_kafka, self.cancel, self._throttle.restore)
-        for step in steps:
+        for step in (self.heal, self._testbed.start_kafka, self.cancel, self._throttle.restore):
             try:
                 step()
             except TestbedError as error:
                 problems.append(str(error))
         return problems
+
+    def _set_and_wait(self, lists: ConfigValues, rate_bytes_per_s: int, brokers: Collection[int]) -> None:
+        wanted = {**lists, **rates_on(brokers, rate_bytes_per_s)}
+        with self._lock:
+            self._throttle.set(wanted)
+            self._throttle.wait_in_force(wanted, brokers, IN_FORCE_S)
 
     def _live(self) -> list[int]:
         return [broker.id for broker in self._admin.cluster().brokers]

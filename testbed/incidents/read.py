@@ -1,33 +1,72 @@
-"""Files → incidents. Whatever is wrong is told at once, with its place; nothing but `FormError` is raised."""
+"""An incident's file → its two variants. All mistakes come at once with file, line, column and field.
+
+The types are checked first; the rules between values only when every type is right.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
-from testbed.document import MAX_BYTES, Document, FileKind, FormError, Path, Problem, parse
+from results.contract.incident import Variant
+from results.criteria.expectations import EXPECTATIONS, MoveDone, Reference
+from results.criteria.incident import ALWAYS
+from testbed.document import Document, FileKind, FormError, Path, Violation, parse, read
 from testbed.errors import TestbedError, UsageError
-from testbed.incidents.model import PRACTICES, Incident, IncidentFile, Practice
-from testbed.incidents.resolve import entries_of, resolve
-from testbed.incidents.rules import broken_rules
-from testbed.incidents.salvage import salvage
-from testbed.suggestions import choices, did_you_mean, show
+from testbed.form import validation_problems
+from testbed.incidents.actions import MoveTopics
+from testbed.incidents.forms import CONTEXT, format_seconds
+from testbed.incidents.model import (
+    VARIANTS,
+    EntryForm,
+    Incident,
+    IncidentFile,
+    IncidentForm,
+    PlacedEntry,
+    entries_of,
+    variant_of,
+)
+from testbed.incidents.triggers import MoveProgress
+from testbed.kafka.capabilities import LacksCapability, of_software, require
+from testbed.suggestions import choices, did_you_mean
 from testbed.topology.find import find as find_topology
 from testbed.topology.find import ready
 from testbed.topology.model import Topology
 
-KIND = FileKind("incident", "name and summary")
 READY = FilePath(__file__).parents[2] / "topologies" / "incidents"
 _PARAMETER = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+KIND = FileKind(
+    "incident",
+    "name and summary",
+    missing={
+        "name": "the incident's name, such as move-before-quota",
+        "summary": "a sentence",
+        "topology": "a ready topology's name, or a path",
+        "lasts": "how long the replay may take, such as 60s",
+        "state": "the topics, such as {topics: {orders: {partitions: 10, replicas: [b1]}}}",
+        "topics": "the topics",
+        "timeline": "a list of entries",
+        "broken": "{summary: …, expected_failures: […]}",
+        "fixed": "{summary: …} and what differs",
+        "expected_failures": "names of criteria",
+        "partitions": "how many",
+        "replicas": "hosts, such as [b1, b2]",
+        "rate": "such as 5MB/s",
+        "produce": "such as 2MB/s",
+        "to": "a topic",
+        "within": "a duration, such as 40s",
+        "direction": "transmit or receive",
+    },
+)
 
 
 def ready_incidents() -> list[str]:
-    """The names of the ready incidents."""
+    """Return the names of the ready incidents."""
     return sorted(path.stem for path in READY.glob("*.yaml"))
 
 
 def find(text: str, vary: Mapping[str, str] | None = None) -> IncidentFile:
-    """The incident `text` means: a path when it looks like one or exists, else a ready incident's name."""
+    """Return the incident `text` means: a path when it looks like one or exists, else a ready incident's name."""
     if "/" in text or text.endswith((".yaml", ".yml")) or FilePath(text).is_file():
         return load(text, vary)
     known = ready_incidents()
@@ -38,89 +77,67 @@ def find(text: str, vary: Mapping[str, str] | None = None) -> IncidentFile:
 
 
 def load(path: str | FilePath, vary: Mapping[str, str] | None = None) -> IncidentFile:
-    """The incident in this file. Raises `FormError` (of its mistakes), or `UsageError` for a wrong `vary`."""
-    file = FilePath(path)
-    try:
-        with file.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-        text = raw.decode("utf-8-sig")
-    except FileNotFoundError:
-        meant = did_you_mean(file.name, [p.name for p in file.parent.glob("*.y*ml")], lambda name: file.parent / name)
-        raise FormError([Problem(str(path), None, None, "", f"there is no such file{meant}")]) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FormError([Problem(str(path), None, None, "", f"it cannot be read: {error}")]) from None
-    return loads(text, str(path), vary, file.parent)
+    """Return the incident in this file. Raises `FormError` for its mistakes, `UsageError` for a wrong `vary`."""
+    return _file(read(path, KIND), vary or {}, FilePath(path).parent)
 
 
-def loads(
-    text: str,
-    source: str = "<string>",
-    vary: Mapping[str, str] | None = None,
-    folder: FilePath | None = None,
-) -> IncidentFile:
-    """The incident in this text; paths of topologies count from `folder`. Raises as `load`."""
-    located = parse(text, source, KIND)
-    if not isinstance(located.values, dict):
-        text = f"found {show(located.values)}, not a mapping; an incident starts with name: and summary:"
-        raise FormError([*located.problems, located.problem((), text)])
-    _check_varied(located.values, vary or {})
-    problems = list(located.problems)
-    found: dict[Practice, Incident] = {}
-    for practice in PRACTICES:
-        incident, wrong = _practice(located, practice, vary or {}, folder or FilePath())
-        problems += wrong
-        if incident is not None:
-            found[practice] = incident
-    if problems:
-        raise FormError(sorted(dict.fromkeys(problems), key=lambda p: (p.line or 0, p.column or 0)))
-    return IncidentFile(found["faulty"], found["remedy"])
+def loads(text: str, source: str = "<string>", vary: Mapping[str, str] | None = None) -> IncidentFile:
+    """Return the incident in this text. Raises as `load`."""
+    return _file(parse(text, source, KIND), vary or {}, FilePath())
 
 
-def _practice(
-    located: Document, practice: Practice, vary: Mapping[str, str], folder: FilePath
-) -> tuple[Incident | None, list[Problem]]:
-    problems: list[Problem] = []
-    parameters = _parameters(located.values, practice, vary)
-    unknown: dict[Path, str] = {}
-    values = _substituted(located.values, (), parameters, unknown)
-    problems += [located.problem(path, message) for path, message in unknown.items()]
-    form, wrong, refused = salvage(values, located, list(unknown))
-    problems += wrong
-    if form is None:
-        return None, problems
-    topology = None
-    if ("topology",) not in refused:
+def _file(document: Document, vary: Mapping[str, str], folder: FilePath) -> IncidentFile:
+    """Return both variants; paths of topologies count from `folder`."""
+    if isinstance(document.values, dict):
+        _check_varied(document.values, vary)
+    problems = list(document.problems)
+    found: dict[Variant, Incident] = {}
+    for variant in VARIANTS:
         try:
-            topology = _topology(form.topology, folder)
-        except TestbedError as error:
-            problems.append(located.problem(("topology",), str(error)))
-    entries = entries_of(form, practice)
-    for broken in broken_rules(form, topology, entries):
-        if not any(_overlap(broken.path, path) for path in refused) and not _about_refused(broken.message, refused):
-            problems.append(located.problem(broken.path, broken.message))
-    if problems or topology is None:
-        return None, problems
-    return resolve(form, practice, topology, entries, parameters, values), problems
+            found[variant] = _variant(document, variant, vary, folder)
+        except FormError as error:
+            problems += error.problems
+    document.raise_problems(problems)
+    return IncidentFile(found["broken"], found["fixed"])
 
 
-def _overlap(path: Path, refused: Path) -> bool:
-    return path[: len(refused)] == refused
+def _variant(document: Document, variant: Variant, vary: Mapping[str, str], folder: FilePath) -> Incident:
+    parameters = _parameters(document.values, variant, vary)
+    unknown: dict[Path, str] = {}
+    values = _substituted(document.values, (), parameters, unknown)
+    problems = [document.problem(path, message) for path, message in unknown.items()]
+    document.refused.update(unknown)
+    form, wrong = validation_problems(document, IncidentForm, values, CONTEXT)
+    document.raise_problems([*problems, *wrong])
+    assert form is not None
+    entries = entries_of(form, variant)
+    try:
+        topology = _topology(form.topology, folder)
+    except TestbedError as error:
+        raise FormError([document.problem(("topology",), str(error))]) from None
+    violations = _violations(form, topology, entries)
+    document.raise_violations(Violation(_in_text(each.path, values), each.message) for each in violations)
+    return variant_of(form, variant, topology, entries, parameters, values)
 
 
-def _about_refused(message: str, refused: list[Path]) -> bool:
-    """Whether a rule misses a name that stands in a part which could not be read."""
-    whole = {("timeline",), ("state",), ("state", "topics"), ("parameters",)}
-    if any(path in whole for path in refused):
-        return True
-    unread = any(path[:1] == ("timeline",) for path in refused)
-    return unread and any(
-        words in message for words in ("there is no entry", "the timeline expects no", "asks for that")
-    )
+def _in_text(path: Path, values: Any) -> Path:
+    """Return a path without the index of a single action or expectation, which the text has in place of a list."""
+    found: list[str | int] = []
+    for part in path:
+        if isinstance(part, int) and not isinstance(values, list):
+            continue
+        found.append(part)
+        known: Any = dict(enumerate(values)) if isinstance(values, list) else values
+        values = known.get(part) if isinstance(known, Mapping) else None
+    return tuple(found)
 
 
 def _topology(text: str, folder: FilePath) -> Topology:
-    beside = folder / text
-    return find_topology(str(beside) if text not in ready() and beside.is_file() else text)
+    near = folder / text
+    return find_topology(str(near) if text not in ready() and near.is_file() else text)
+
+
+# ---- parameters
 
 
 def _check_varied(values: Mapping[str, Any], vary: Mapping[str, str]) -> None:
@@ -134,12 +151,13 @@ def _check_varied(values: Mapping[str, Any], vary: Mapping[str, str]) -> None:
             )
 
 
-def _parameters(values: Mapping[str, Any], practice: Practice, vary: Mapping[str, str]) -> dict[str, str]:
-    """The file's, the remedy's over them, and what is varied over both."""
-    remedy = values.get("remedy")
+def _parameters(values: Any, variant: Variant, vary: Mapping[str, str]) -> dict[str, str]:
+    """Return the file's parameters, the fixed variant's over them, and what is varied over both."""
+    values = values if isinstance(values, dict) else {}
+    fixed = values.get("fixed")
     layers = [values.get("parameters")]
-    if practice == "remedy" and isinstance(remedy, dict):
-        layers.append(remedy.get("parameters"))
+    if variant == "fixed" and isinstance(fixed, dict):
+        layers.append(fixed.get("parameters"))
     found: dict[str, str] = {}
     for layer in layers:
         found |= {key: str(value) for key, value in layer.items()} if isinstance(layer, dict) else {}
@@ -147,8 +165,8 @@ def _parameters(values: Mapping[str, Any], practice: Practice, vary: Mapping[str
 
 
 def _substituted(value: Any, path: Path, parameters: Mapping[str, str], unknown: dict[Path, str]) -> Any:
-    """A copy of `value` with `$NAME` replaced; what is no parameter is put into `unknown`."""
-    if path in {("parameters",), ("remedy", "parameters")}:
+    """Return a copy of `value` with `$NAME` replaced; a name that is no parameter goes into `unknown`."""
+    if path in {("parameters",), ("fixed", "parameters")}:
         return value
     if isinstance(value, dict):
         return {key: _substituted(item, (*path, key), parameters, unknown) for key, item in value.items()}
@@ -164,3 +182,137 @@ def _substituted(value: Any, path: Path, parameters: Mapping[str, str], unknown:
         return parameters.get(match[1], match[0])
 
     return _PARAMETER.sub(put, value)
+
+
+# ---- rules between values
+
+
+def _violations(form: IncidentForm, topology: Topology, entries: list[PlacedEntry]) -> Iterator[Violation]:
+    names = {
+        "broker": [host.name for host in topology.brokers],
+        "topic": list(form.state.topics),
+        "uplink": list(topology.uplinks),
+    }
+    yield from _references((), form.model_copy(update={"timeline": [], "fixed": None}), names)
+    for path, entry in entries:
+        yield from _references(path, entry, names)
+        yield from _actions(path, entry, topology)
+        yield from _times(path, entry, form.lasts)
+        yield from _moved(path, entry, entries)
+    if form.load is not None:
+        topic = form.state.topics.get(form.load.to)
+        if topic is not None and topic.bytes:
+            yield Violation(
+                ("load", "to"), f"{form.load.to} is filled already; allowed: a topic without size and records"
+            )
+    yield from _variants(form)
+
+
+def _references(path: Path, value: Any, names: Mapping[str, list[str]], kind: str | None = None) -> Iterator[Violation]:
+    """Check every field that is marked as the name of a broker, a topic or an uplink."""
+    if isinstance(value, str) and kind is not None and value not in names[kind]:
+        yield Violation(path, _no(kind, value, names[kind]))
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _references((*path, index), item, names, kind)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _references((*path, key), item, names, kind)
+    elif hasattr(value, "model_fields_set"):
+        for name in value.model_fields_set:
+            field = type(value).model_fields[name]
+            marked = next((each.kind for each in _marks(field.annotation, field.metadata)), None)
+            yield from _references((*path, name), getattr(value, name), names, marked)
+
+
+def _marks(annotation: Any, metadata: Iterable[Any]) -> Iterator[Reference]:
+    """Return the references among a field's annotations, those of its items included."""
+    yield from (each for each in metadata if isinstance(each, Reference))
+    yield from (each for each in getattr(annotation, "__metadata__", ()) if isinstance(each, Reference))
+    for inner in getattr(annotation, "__args__", ()):
+        if not isinstance(inner, type) or hasattr(inner, "__args__"):
+            yield from _marks(inner, ())
+
+
+def _actions(path: Path, entry: EntryForm, topology: Topology) -> Iterator[Violation]:
+    """Check what a fault needs of the topology, and what the software accepts but does not do."""
+    have, who = of_software(topology), f"the software of {topology.name}"
+    for index, action in enumerate(entry.actions):
+        try:
+            action.check(topology)
+            require(action.needs(), have, str(action), who)
+        except LacksCapability as error:
+            yield Violation((*path, "do", index, action.key), str(error))
+        except UsageError as error:
+            yield Violation((*path, "do", index, action.key), f"{action}: {error}")
+
+
+def _times(path: Path, entry: EntryForm, lasts_s: float) -> Iterator[Violation]:
+    at_s = entry.at.time if entry.at is not None else 0.0
+    for name, value in (("at", at_s), ("within", entry.within)):
+        if value is not None and value > lasts_s:
+            yield Violation(
+                (*path, name), f"{format_seconds(value)} is after the end; allowed: lasts, {format_seconds(lasts_s)}"
+            )
+    for index, each in enumerate(entry.expectations):
+        begins_s = at_s or 0.0
+        if isinstance(each, MoveDone) and begins_s <= lasts_s < begins_s + each.within:
+            ends, most = format_seconds(begins_s + each.within), format_seconds(lasts_s)
+            text = f"{each}: would have to be watched until {ends}; allowed: lasts, {most}"
+            yield Violation((*path, "expect", index, each.key, "within"), text)
+    if at_s is not None and entry.within is not None:
+        yield Violation((*path, "within"), "an entry with a fixed time needs no deadline; allowed: leave it out")
+    if at_s is not None and entry.optional:
+        yield Violation((*path, "optional"), "a time always comes; allowed: with a condition")
+
+
+def _moved(path: Path, entry: EntryForm, entries: list[PlacedEntry]) -> Iterator[Violation]:
+    trigger = entry.trigger
+    if not isinstance(trigger, MoveProgress):
+        return
+    moved = {
+        topic
+        for _, other in entries
+        for action in other.actions
+        if isinstance(action, MoveTopics)
+        for topic in action.topics
+    }
+    wanted = {trigger.topic} if trigger.topic else moved
+    if not wanted or not wanted <= moved:
+        text = "nothing in the timeline requests that move; allowed: a topic of an entry with do: {move: …}"
+        yield Violation((*path, "at", "move_progress"), text)
+
+
+def _variants(form: IncidentForm) -> Iterator[Violation]:
+    named = [entry.name for entry in form.timeline if entry.name]
+    taken: list[str] = []
+    for path, entry in (
+        *((("timeline", index), entry) for index, entry in enumerate(form.timeline)),
+        *((("fixed", "add", index), entry) for index, entry in enumerate(form.fixed.add)),
+    ):
+        if entry.name and entry.name in taken:
+            yield Violation((*path, "name"), f"{entry.name} is the name of another entry; allowed: each once")
+        taken += [entry.name] if entry.name else []
+    for name in form.fixed.replace:
+        if name not in named:
+            yield Violation(("fixed", "replace", name), _no("entry", name, named))
+    for index, name in enumerate(form.fixed.drop):
+        if name not in named or name in form.fixed.replace:
+            text = "it is replaced already" if name in named else _no("entry", name, named)
+            yield Violation(("fixed", "drop", index), text)
+    for name in form.fixed.parameters:
+        if name not in form.parameters:
+            yield Violation(("fixed", "parameters", name), _no("parameter", name, list(form.parameters)))
+    expected = [*(each.name() for entry in form.timeline for each in entry.expectations), *ALWAYS]
+    for index, name in enumerate(form.broken.expected_failures):
+        if name not in expected:
+            known = [kind.name() for kind in EXPECTATIONS.values()]
+            meant = "" if name in known else did_you_mean(name, known)
+            text = f"the timeline expects no {name}; allowed: {choices(expected)}{meant}"
+            yield Violation(("broken", "expected_failures", index), text)
+
+
+def _no(what: str, name: str, there: Iterable[str]) -> str:
+    known = list(there)
+    text = "rack with an uplink rate of its own" if what == "uplink" else what
+    return f"there is no {text} {name}; allowed: {choices(known) if known else 'none'}{did_you_mean(name, known)}"

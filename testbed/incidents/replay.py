@@ -1,37 +1,55 @@
-"""Replaying an incident: bring up, fill, play the timeline, put everything back, judge, commit, report."""
+"""Replaying an incident: an experiment whose steps are the timeline's entries."""
 
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from results.contract.manifest import Facts, IncidentRecord, new_run_id
-from results.contract.schema import Finding, Verdict, events_table, overall, samples_table
-from results.contract.store import RunData, Store
-from testbed.errors import UsageError
-from testbed.experiments.commits import commit
-from testbed.experiments.experiment import Outcome
-from testbed.experiments.record import Header, manifest
+from results.contract.incident import IncidentRecord, TimelineEntry
+from results.contract.manifest import Facts, NicMeasurement, Records, new_run_id
+from results.contract.schema import Finding, Verdict
+from results.contract.store import Store
+from results.criteria.incident import deviation
+from testbed.errors import TestbedError, UsageError
+from testbed.experiments.experiment import Context, Experiment, Outcome, Value
 from testbed.experiments.reports import default_store, write_report
-from testbed.faults.faults import Faults
-from testbed.incidents.evidence import Evidence
-from testbed.incidents.ground import judge_ground, on_ground
-from testbed.incidents.judgement import as_foretold, judge_incident
+from testbed.experiments.runner import run_on
+from testbed.faults.faults import heal_leftovers
+from testbed.hosts.host import NamespaceShell
+from testbed.incidents.actions import InjectFault, MoveTopics, RestartBroker
+from testbed.incidents.cluster_poll import POLL_S, ClusterPoll, quota_poll, uplink_poll
 from testbed.incidents.model import Incident
-from testbed.incidents.stage import Stage
-from testbed.probes.brokers import sampled_bps
-from testbed.probes.recorder import Recorder
+from testbed.incidents.operator import ClusterOperator
+from testbed.incidents.timeline import DueEntry, MonotonicClock, play
+from testbed.incidents.triggers import AtTime
+from testbed.kafka.admin import Admin
+from testbed.network.fabric import shaped_devices
+from testbed.network.measure import settled
+from testbed.probes.brokers import nic_measurements, watch_brokers, watch_stores
+from testbed.probes.logwatch import Allowance, LogWatch, during, new_replicas
+from testbed.probes.machine import cpu_probe
+from testbed.probes.recorder import Poller
 from testbed.provision.testbed import Testbed
-from testbed.topology.model import Topology
+from testbed.signals import TerminationGuard, deferred_signals
+from testbed.workload.outcome import WorkloadResult
+from testbed.workload.preload import audit, preload
+from testbed.workload.records import Fill, Recipe
+from testbed.workload.spec import ProducerSpec
+from testbed.workload.workload import Workload
 
+POLL_TIMEOUT_S = 3.0
+GIVE_UP_S = 30.0
+"""The producer gives up a record that is not acknowledged by then."""
+PRODUCER = "producer-1"
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What somebody wants replayed. `on` names a testbed that is up; otherwise one is made, and removed afterwards."""
+class ReplayRequest:
+    """A replay to be made. `on` names a testbed that is up; otherwise one is made, and removed afterwards."""
 
     incident: Incident
     seed: int = 0
@@ -40,109 +58,285 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
-    """A replay that is in the store. `unlike` says how it differs from what the file foretells; None: it does not."""
+class ReplayResult:
+    """A replay that is in the store. `deviation` is how it differs from what the file expects; None: it does not."""
 
     run_id: str
     experiment: str
-    practice: str
+    variant: str
     verdict: Verdict
     criteria: tuple[Finding, ...]
-    unlike: str | None
+    deviation: str | None
     report: Path
     store: str
 
 
-def replay(request: Request, progress: Progress) -> Replayed:
-    """Replay one practice to its verdict. Raises `UsageError` before anything is made, `TestbedError` afterwards."""
-    incident = request.incident
-    experiment = f"incident-{incident.name}"
+def replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
+    """Replay one variant to its verdict. Raises `UsageError` before anything is made, `TestbedError` afterwards."""
+    incident, experiment = request.incident, as_experiment(request.incident, request.seed)
     store = Store.open(request.store or default_store())
-    run_id = new_run_id(experiment, datetime.now(UTC), secrets.token_hex(3))
+    run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
+    settings: dict[str, Value] = {"variant": incident.variant, "seed": request.seed, **incident.parameters}
     with ExitStack() as stack:
-        testbed = _testbed(request, run_id, stack, progress)
-        started = datetime.now(UTC)
-        recorder = Recorder()
-        stage = Stage(testbed, incident, request.seed, recorder, progress)
-        try:
-            played = stage.play()
-        finally:
-            recorder.stop()
-        samples, events = recorder.samples(), recorder.events()
-        evidence = Evidence(
-            samples,
-            events,
-            stage.started_us,
-            stage.ended_us,
-            stage.records,
-            {host.name: sampled_bps(host) for host in testbed.topology.hosts},
-            {rack: (link.tx_bps, link.rx_bps) for rack, link in testbed.topology.uplinks.items()},
-        )
-        brokers = [host.name for host in testbed.topology.brokers]
-        ground = judge_ground(stage.nics, brokers, evidence)
-        criteria = on_ground(judge_incident(incident, played, evidence), ground, stage.logs, brokers)
-        settings: Mapping[str, str | int] = {
-            "practice": incident.practice,
-            "seed": request.seed,
-            **incident.parameters,
-        }
-        facts = Facts(records=stage.records, logs=stage.logs)
-        header = Header(run_id, experiment, incident.practice, started, datetime.now(UTC), settings)
-        run = replace(
-            manifest(header, testbed, Outcome(stage.nics, facts=facts), samples),
-            incident=_record(request, criteria),
-            verdict=overall(criteria),
-        )
-    commit(store, RunData(run, samples_table(samples), events_table(events), list(criteria)))
-    progress(f"committed {run_id} to {store.location}")
-    report = write_report(store, store.manifest(run_id))
-    return Replayed(
+        testbed = _testbed(request, experiment, run_id, stack, progress)
+        judgement = run_on(testbed, experiment, settings, incident.variant, run_id, store, progress)
+    manifest = store.manifest(run_id)
+    assert manifest.incident is not None
+    return ReplayResult(
         run_id,
-        experiment,
-        incident.practice,
-        overall(criteria),
-        criteria,
-        as_foretold(incident, criteria),
-        report,
+        experiment.name,
+        incident.variant,
+        judgement.verdict,
+        judgement.criteria,
+        deviation(manifest.incident, judgement.criteria),
+        write_report(store, manifest, judgement),
         store.location,
     )
 
 
-def _record(request: Request, criteria: tuple[Finding, ...]) -> IncidentRecord:
-    incident = request.incident
-    return IncidentRecord(
-        incident.name,
-        incident.practice,
-        request.seed,
-        incident.summary,
-        incident.practice_summary,
-        incident.fails,
-        incident.document,
-        criteria,
+def as_experiment(incident: Incident, seed: int) -> Experiment:
+    """Return the incident as an experiment: it brings its own topology, and its file has the settings."""
+    return Experiment(
+        name=f"incident-{incident.name}",
+        summary=incident.summary,
+        topology=incident.topology.name,
+        parameters=(),
+        profiles={},
+        overlay=lambda _settings: incident.state.properties,
+        check=lambda _topology: None,
+        run=partial(_run, incident, seed),
     )
 
 
-def _testbed(request: Request, run_id: str, stack: ExitStack, progress: Progress) -> Testbed:
-    incident = request.incident
-    overlay = incident.state.properties
-    if request.on is None:
-        testbed = Testbed.up(
-            incident.topology, name=f"run-{run_id[-6:]}", overlay=overlay, ephemeral=True, progress=progress
+def record_of(incident: Incident, seed: int) -> IncidentRecord:
+    """Return what the manifest holds of a replay: enough to judge it at any time."""
+    topology = incident.topology
+    entries = tuple(
+        TimelineEntry(
+            entry.name,
+            isinstance(entry.trigger, AtTime),
+            entry.optional,
+            tuple({each.key: each.model_dump(mode="json", exclude_none=True)} for each in entry.expectations),
         )
+        for entry in incident.entries
+    )
+    return IncidentRecord(
+        name=incident.name,
+        variant=incident.variant,
+        seed=seed,
+        summary=incident.summary,
+        variant_summary=incident.variant_summary,
+        expected_failures=incident.expected_failures,
+        document=incident.document,
+        entries=entries,
+        brokers=tuple(host.name for host in topology.brokers),
+        uplinks_bps={r: {"transmit": u.tx_bps, "receive": u.rx_bps} for r, u in topology.uplinks.items()},
+    )
+
+
+def allowed(incident: Incident) -> tuple[Allowance, ...]:
+    """Return what brokers may log because of what this variant does on purpose."""
+    actions = [action for entry in incident.entries for action in entry.actions]
+    moves = [action for action in actions if isinstance(action, MoveTopics)]
+    faults = {action.kind.kind for action in actions if isinstance(action, InjectFault)}
+    # To the other brokers a restart by the operator is the same as one by a fault.
+    faults |= {"broker-restart" for action in actions if isinstance(action, RestartBroker)}
+    return (*(new_replicas(move.topics, move.hosts) for move in moves), *during(faults))
+
+
+def _testbed(
+    request: ReplayRequest, experiment: Experiment, run_id: str, stack: ExitStack, progress: Progress
+) -> Testbed:
+    topology, overlay = request.incident.topology, experiment.overlay({})
+    if request.on is None:
+        testbed = Testbed.up(topology, name=f"run-{run_id[-6:]}", overlay=overlay, ephemeral=True, progress=progress)
         stack.callback(testbed.down)
         return testbed
     testbed = Testbed.attach(request.on)
     stack.callback(testbed.close)
-    _require_like(testbed.topology, incident.topology, request.on)
-    for healed in Faults(testbed).clear_dead():
-        progress(f"healed a fault that a dead run left: {healed}")
+    if testbed.topology.digest() != topology.digest():
+        raise UsageError(
+            f"testbed {request.on} has the topology {testbed.topology.name}, the incident is about {topology.name}: "
+            f"`testbed up {topology.name}`, or leave --on out"
+        )
+    heal_leftovers(testbed, progress)
     testbed.reconfigure(overlay, progress=progress)
     return testbed
 
 
-def _require_like(there: Topology, wanted: Topology, name: str) -> None:
-    if there.digest() != wanted.digest():
-        raise UsageError(
-            f"testbed {name} has the topology {there.name}, the incident is about {wanted.name}: "
-            f"`testbed up {wanted.name}`, or leave --on out"
+def _run(incident: Incident, seed: int, context: Context) -> Outcome:
+    """Prepare, play the timeline, restore, read back. Raises `TestbedError`; the testbed is restored all the same."""
+    testbed = context.testbed
+    logs = LogWatch(testbed, allowed(incident))
+    logs.start()
+    with TerminationGuard(), testbed.admin() as admin, testbed.admin(timeout_s=POLL_TIMEOUT_S) as polling:
+        scenario = IncidentScenario(context, incident, seed, admin, polling)
+        try:
+            nics = scenario.play()
+            records = scenario.read_back()
+            found = logs.logs()
+        finally:
+            scenario.delete_topics()
+    facts = Facts(records=records, logs=found)
+    return Outcome(nics, facts=facts, incident=record_of(incident, seed))
+
+
+class IncidentScenario:
+    """One replay on a testbed: topics and load, polls, the operator, and the timeline."""
+
+    def __init__(self, context: Context, incident: Incident, seed: int, admin: Admin, polling: Admin) -> None:
+        self._context, self._incident, self._admin, self._polling = context, incident, admin, polling
+        self._testbed, self._recorder = context.testbed, context.recorder
+        topics = incident.state.topics
+        self._topics = tuple(topics)
+        self._ids = {host.name: host.node_id for host in self._testbed.topology.brokers if host.node_id is not None}
+        self._fills = [
+            Fill(name, range(topic.partitions), topic.records_per_partition, Recipe(topic.record_size, seed + number))
+            for number, (name, topic) in enumerate(topics.items())
+            if topic.records_per_partition
+        ]
+        hosts = {broker: host for host, broker in self._ids.items()}
+        self._poll = ClusterPoll(polling, self._topics, hosts, self._recorder)
+        self._operator = ClusterOperator(self._testbed, admin, self._topics, self._poll, self._recorder.event)
+        self._load = self._producer(seed + 1000)
+        self._written: WorkloadResult | None = None
+        self._made: list[str] = []
+
+    def play(self) -> tuple[NicMeasurement, ...]:
+        """Prepare, play the timeline and restore; return the measured NICs."""
+        problems: list[str] = []
+        try:
+            with self._recorder.step("prepare"):
+                self._prepare()
+            with self._recorder.step("measure NICs"):
+                nics = self._measured_nics()
+            pollers = self._start_polling()
+            if self._load is not None:
+                self._load.start()
+            self._play_timeline()
+            self._operator.record_throttle_left()
+        finally:
+            with deferred_signals():
+                self._context.progress("healing faults, restoring the throttle")
+                problems = self._operator.restore()
+                if self._load is not None:
+                    self._written = self._load.stop()
+        if problems:
+            raise TestbedError("the testbed is not as it was before the replay:\n  " + "\n  ".join(problems))
+        self._record_load()
+        self._recorder.wait_for_all()
+        for poller in pollers:
+            poller.stop()
+        self._recorder.stop()
+        return nics
+
+    def read_back(self) -> Records | None:
+        """Read all records back; None when none were written.
+
+        Records that were never acknowledged are not expected.
+        """
+        written = self._written.written if self._written is not None else ()
+        if not self._fills and not written:
+            return None
+        self._context.progress("reading every record back")
+        found = audit(self._testbed.bootstrap, self._fills, written)
+        return Records(found.expected, found.found, found.lost, found.duplicated, found.corrupt)
+
+    def delete_topics(self) -> None:
+        """Delete the topics; a testbed that was made for this replay goes as a whole."""
+        for topic in [] if self._testbed.state.ephemeral else self._made:
+            self._admin.delete_topic(topic)
+
+    def _producer(self, seed: int) -> Workload | None:
+        load = self._incident.load
+        if load is None:
+            return None
+        spec = ProducerSpec(
+            PRODUCER,
+            load.to,
+            tuple(range(self._incident.state.topics[load.to].partitions)),
+            float(load.produce),
+            record_bytes=load.record_size,
+            linger_ms=0.0,
+            give_up_s=GIVE_UP_S,
         )
+        return Workload(self._testbed.bootstrap, [spec], seed, self._recorder.add)
+
+    def _prepare(self) -> None:
+        state = self._incident.state
+        for name, topic in state.topics.items():
+            placement = {p: [self._ids[host] for host in hosts] for p, hosts in enumerate(topic.placement)}
+            self._admin.create_topic(name, placement, topic.configs)
+            self._made.append(name)
+        if self._fills:
+            self._context.progress(f"preloading {sum(fill.bytes for fill in self._fills) / 1e6:.0f} MB")
+            preload(self._testbed.bootstrap, self._fills)
+        if state.throttle is not None:
+            self._operator.set_initial_throttle(state.throttle.rate, state.throttle.topics)
+
+    def _measured_nics(self) -> tuple[NicMeasurement, ...]:
+        """Measure every NIC just before the timeline; without a measurement no rate is judged."""
+        self._context.progress("measuring the NICs, 2 s each way")
+        try:
+            return nic_measurements(self._testbed.topology, settled(self._testbed.nics))
+        except TestbedError as error:
+            self._recorder.event("note", "NICs were not measured", {"error": str(error)})
+            return ()
+
+    def _start_polling(self) -> list[Poller]:
+        testbed, recorder = self._testbed, self._recorder
+        watch_brokers(recorder, testbed.topology, testbed.hosts, self._topics)
+        watch_stores(recorder, testbed.topology, testbed.hosts)
+        pollers = [
+            recorder.poll(f"quota of {host}", 1.0, quota_poll(self._polling, host, broker))
+            for host, broker in self._ids.items()
+        ]
+        pollers.append(recorder.poll("cpu", 1.0, cpu_probe()))
+        pollers.append(recorder.poll("replicas", POLL_S, self._poll.poll))
+        if testbed.topology.uplinks:
+            fabric, _pids = testbed.pids()
+            at_ends = [each.device for each in shaped_devices(testbed.topology) if each.what.startswith("rack ")]
+            devices = dict(zip(testbed.topology.uplinks, zip(at_ends[::2], at_ends[1::2], strict=True), strict=True))
+            pollers.append(recorder.poll("uplinks", 1.0, uplink_poll(NamespaceShell("fabric", fabric), devices)))
+        recorder.wait_for_all()
+        return pollers
+
+    def _play_timeline(self) -> None:
+        incident, recorder = self._incident, self._recorder
+        self._context.progress(f"playing {incident.name}, the {incident.variant} variant: {incident.variant_summary}")
+        clock = MonotonicClock()
+        recorder.event("incident.started", incident.name)
+        played = play(incident, clock, self._poll.newest, self._perform, self._poll.moving)
+        recorder.event("incident.ended", incident.name)
+        for each in played.performed:
+            if each.error is not None:
+                recorder.event("incident.failed", each.due.entry.name, {"error": each.error})
+
+    def _perform(self, due: DueEntry, actual_s: float) -> str | None:
+        """Perform an entry's actions one after the other; return why one failed."""
+        entry = due.entry
+        detail = {
+            "planned_s": round(due.planned_s, 4),
+            "actual_s": round(actual_s, 4),
+            "trigger": str(entry.trigger),
+            "do": [str(action) for action in entry.actions],
+            "expect": [str(expectation) for expectation in entry.expectations],
+        }
+        self._recorder.event("incident.entry", entry.name, detail)
+        if entry.actions:
+            self._context.progress(f"+{actual_s:.1f} s  {entry.name}: {'; '.join(map(str, entry.actions))}")
+        for action in entry.actions:
+            try:
+                action.perform(self._operator)
+            except TestbedError as error:
+                self._recorder.event("note", f"{entry.name}: {action} failed", {"error": str(error)})
+                return f"{action}: {error}"
+        return None
+
+    def _record_load(self) -> None:
+        if self._written is None or self._incident.load is None or not self._written.processes:
+            return
+        found = self._written.process(PRODUCER)
+        error = found.error or (None if found.ended else found.why)
+        detail = {"sent": found.sent, "acknowledged": found.acked, "error": error or None, "held": found.held}
+        self._recorder.event("load.done", self._incident.load.to, detail)

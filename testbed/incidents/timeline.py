@@ -1,35 +1,44 @@
-"""Which entries act when: a state machine on numbers, without clock, cluster or chance. Pure."""
+"""The timeline's state machine and its engine: which entry acts when, and acting within 100 ms of it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from testbed.incidents.model import Entry
-from testbed.incidents.trigger import Observations
+from testbed.errors import TestbedError
+from testbed.incidents.model import Incident, ScheduledEntry
+from testbed.incidents.triggers import AtTime, Observations
+
+TICK_S = 0.05
+"""How often conditions are evaluated; the engine sleeps until the instant of an entry with a fixed time."""
+FINISH_S = 60.0
+"""How long actions that are under way at the end may take."""
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """An entry that acts now. Seconds after the beginning: when its trigger came, and when it was to act."""
+class DueEntry:
+    """An entry that acts now. Seconds after the start: when its trigger came, and when it was to act."""
 
-    entry: Entry
+    entry: ScheduledEntry
     triggered_s: float
     planned_s: float
 
 
-class Timeline:
-    """Asked often enough, says each entry once. `due` depends on nothing but what it has been given."""
+class TimelineState:
+    """Returns each entry once, if asked often enough. `due` depends on nothing but its arguments so far."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(self, entries: Sequence[ScheduledEntry]) -> None:
         self._waiting = list(entries)
-        self._armed: list[Due] = []
-        self._missed: list[Entry] = []
+        self._armed: list[DueEntry] = []
+        self._missed: list[ScheduledEntry] = []
 
-    def due(self, now_s: float, seen: Observations) -> tuple[Due, ...]:
-        """Entries that act at `now_s`, in the order in which they were planned; `now_s` never goes back."""
+    def due(self, now_s: float, seen: Observations) -> tuple[DueEntry, ...]:
+        """Return the entries that act at `now_s`, in the order in which they were planned; `now_s` never goes back."""
         for entry in list(self._waiting):
             met_s = entry.trigger.met_s(now_s, seen)
             if met_s is not None and met_s <= entry.deadline_s:
-                self._armed.append(Due(entry, met_s, met_s + entry.delay_s))
+                self._armed.append(DueEntry(entry, met_s, met_s + entry.delay_s))
             elif now_s > entry.deadline_s:
                 self._missed.append(entry)
             else:
@@ -40,17 +49,153 @@ class Timeline:
         return tuple(acting)
 
     def next_s(self) -> float | None:
-        """The earliest time already known at which an entry acts; None when only conditions are waited for."""
+        """Return the earliest known time at which an entry acts; None when all wait for conditions."""
         known = [due.planned_s for due in self._armed]
-        known += [s for entry in self._waiting if (s := getattr(entry.trigger, "seconds", None)) is not None]
+        known += [entry.trigger.seconds for entry in self._waiting if isinstance(entry.trigger, AtTime)]
         return min(known, default=None)
 
     @property
-    def open(self) -> tuple[Entry, ...]:
-        """Entries that have neither acted nor missed their time; optional ones, which nobody waits for, left out."""
+    def open(self) -> tuple[ScheduledEntry, ...]:
+        """Return the entries that have neither acted nor missed their time, without optional ones."""
         waiting = [entry for entry in self._waiting if not entry.optional]
         return (*(due.entry for due in self._armed), *waiting)
 
-    def missed(self) -> tuple[Entry, ...]:
-        """Entries whose trigger has not come: in time or, when the replay is over, at all; optional ones left out."""
+    def missed(self) -> tuple[ScheduledEntry, ...]:
+        """Return the entries whose trigger has not come in time, or at all after the replay; without optional ones."""
         return tuple(entry for entry in (*self._missed, *self.open) if not entry.optional)
+
+
+class Clock(Protocol):
+    """Seconds after the start."""
+
+    def now_s(self) -> float:
+        """Return the time."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+
+
+class MonotonicClock:
+    """The monotonic clock, from when it is made."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+
+    def now_s(self) -> float:
+        """See `Clock.now_s`."""
+        return time.monotonic() - self._begun
+
+    def sleep(self, seconds: float) -> None:
+        """See `Clock.sleep`."""
+        time.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class PerformedEntry:
+    """An entry that acted: planned and actual seconds after the start; `error` is why an action failed."""
+
+    due: DueEntry
+    actual_s: float
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedTimeline:
+    """A timeline that is over. `missed` are the names of entries whose trigger never came."""
+
+    performed: tuple[PerformedEntry, ...]
+    missed: tuple[str, ...]
+    ended_s: float
+
+
+Perform = Callable[[DueEntry, float], str | None]
+
+
+@dataclass(slots=True)
+class _ActionThreads:
+    """Performs each entry in a thread of its own, so that a slow action delays no other entry."""
+
+    perform: Perform
+    performed: list[PerformedEntry] = field(default_factory=list)
+    _threads: list[threading.Thread] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def act(self, due: DueEntry, actual_s: float) -> None:
+        def work() -> None:
+            try:
+                error = self.perform(due, actual_s)
+            except TestbedError as failure:
+                error = str(failure)
+            except BaseException as failure:
+                # A mistake of ours in a thread: without this the entry would seem never to have acted.
+                error = f"unexpected: {failure!r}"
+                raise
+            finally:
+                with self._lock:
+                    self.performed.append(PerformedEntry(due, actual_s, error))
+
+        thread = threading.Thread(target=work, name=due.entry.name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def busy(self) -> bool:
+        return any(thread.is_alive() for thread in self._threads)
+
+    def wait(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+
+
+def play(
+    incident: Incident,
+    clock: Clock,
+    observe: Callable[[], Observations],
+    perform: Perform,
+    moving: Callable[[], bool],
+    finish_s: float = FINISH_S,
+) -> PlayedTimeline:
+    """Play the timeline to its end: all entries acted and no move left for `settle_s`, or `lasts_s`.
+
+    `perform` carries out an entry (planned, actual seconds) and returns what went wrong, if anything; each call has a
+    thread of its own. Actions still under way at the end are waited for, `finish_s` at most.
+    """
+    timeline = TimelineState(incident.entries)
+    threads = _ActionThreads(perform)
+    try:
+        ended_s = _follow(incident, clock, observe, moving, timeline, threads)
+    except BaseException:
+        # Also on Ctrl-C: an action that is still under way must not come after the restore.
+        threads.wait(finish_s)
+        raise
+    threads.wait(finish_s)
+    if threads.busy():
+        raise TestbedError(f"incident {incident.name}: an action did not end within {finish_s:g} s of the replay's end")
+    return PlayedTimeline(tuple(threads.performed), tuple(entry.name for entry in timeline.missed()), ended_s)
+
+
+def _follow(
+    incident: Incident,
+    clock: Clock,
+    observe: Callable[[], Observations],
+    moving: Callable[[], bool],
+    timeline: TimelineState,
+    threads: _ActionThreads,
+) -> float:
+    """Observe and act on what is due, to the end; return when that was."""
+    quiet_since: float | None = None
+    while True:
+        now_s = clock.now_s()
+        for due in timeline.due(now_s, observe()):
+            threads.act(due, clock.now_s())
+        if now_s >= incident.lasts_s:
+            return clock.now_s()
+        if timeline.open or threads.busy() or moving():
+            quiet_since = None
+        elif quiet_since is None:
+            quiet_since = now_s
+        elif now_s - quiet_since >= incident.settle_s:
+            return clock.now_s()
+        next_s = timeline.next_s()
+        until_s = min(now_s + TICK_S, incident.lasts_s, next_s if next_s is not None else now_s + TICK_S)
+        clock.sleep(max(0.0, until_s - clock.now_s()))

@@ -1,4 +1,4 @@
-"""One incident, small, played for real in both practices on a testbed that stays: it goes as its file foretells."""
+"""One incident, small, replayed in both variants on a testbed that stays: its verdicts are as expected."""
 
 import json
 
@@ -23,8 +23,8 @@ SMALLER = [
 ]
 
 
-def replayed(practice):
-    told = cli("replay", "move-before-quota", "--practice", practice, *SMALLER, "--on", "ci-incident", "--json")
+def replayed(variant):
+    told = cli("replay", "move-before-quota", "--variant", variant, *SMALLER, "--on", "ci-incident", "--json")
     print(told.stderr)
     document = json.loads(told.stdout)
     assert told.returncode == EXIT[document["verdict"]]
@@ -32,19 +32,19 @@ def replayed(practice):
 
 
 def disturbed(document):
-    return any(name in (document["unlike"] or "") for name in MACHINE_CRITERIA)
+    return any(name in (document["deviation"] or "") for name in MACHINE_CRITERIA)
 
 
-def test_an_incident_goes_as_its_file_foretells_in_both_practices_and_leaves_nothing(engine):
+def test_an_incident_gives_the_expected_verdicts_in_both_variants_and_leaves_nothing(engine):
     testbed = Testbed.up(find("two-brokers"), name="ci-incident")
     try:
-        for practice, verdict in (("faulty", "fail"), ("remedy", "pass")):
-            document = replayed(practice)
+        for variant, verdict in (("broken", "fail"), ("fixed", "pass")):
+            document = replayed(variant)
             if disturbed(document):  # other work was in the way, and nothing was judged
-                document = replayed(practice)
+                document = replayed(variant)
             if disturbed(document):
-                measured(document["criteria"], f"the {practice} replay")
-            assert (document["verdict"], document["unlike"]) == (verdict, None), document["criteria"]
+                measured(document["criteria"], f"the {variant} replay")
+            assert (document["verdict"], document["deviation"]) == (verdict, None), document["criteria"]
             Store.open(default_store()).verify(document["run_id"])
             assert (data_dir() / "reports" / f"{document['run_id']}.html").stat().st_size > 10_000
         with testbed.admin() as admin:

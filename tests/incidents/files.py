@@ -18,37 +18,37 @@ load: {produce: 1MB/s, to: clicks}
 timeline:
   - name: move
     at: 2s
-    do: move orders to b1, b3
-    expect: move done within 40s
+    do: {move: {topics: [orders], hosts: [b1, b3]}}
+    expect: {move_done: {within: 40s}}
   - name: throttle
     at: $hurry
-    do: throttle set $throttle for orders
+    do: {set_throttle: {rate: $throttle, topics: [orders]}}
   - name: lost
-    after: move 50%
+    at: {move_progress: 50%}
     within: 30s
-    do: broker-kill host=b3
+    do: {broker_kill: {host: b3}}
   - name: alarm
-    when: isr of clicks < 2
+    at: {isr: {topic: clicks, below: 2}}
     optional: true
     delay: 2s
-    do: [throttle raise to 50MB/s, heal]
+    do: [change_throttle: {rate: 50MB/s}, heal: {}]
   - expect:
-      - isr never below 1 of orders
-      - no records lost
-      - throttle removed
-faulty:
+      - isr: {topic: orders, min: 1}
+      - records_intact: {}
+      - throttle_removed: {}
+broken:
   summary: Too late.
-  fails: [throttle-removed]
-remedy:
+  expected_failures: [throttle-removed]
+fixed:
   summary: In time.
   parameters: {hurry: 1s}
   drop: [lost]
   replace:
-    move: {at: 4s, do: move orders to b1 throttled at $throttle}
+    move: {at: 4s, do: {move: {topics: [orders], hosts: [b1], throttle: $throttle}}}
   add:
     - name: clean-up
-      after: move done
-      do: throttle remove
+      at: {move_progress: done}
+      do: {remove_throttle: {}}
 """
 
 

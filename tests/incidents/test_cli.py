@@ -14,35 +14,37 @@ def no_engine(monkeypatch, tmp_path):
 
 
 def test_a_dry_run_says_what_would_happen_when(capsys):
-    assert main(["replay", "move-before-quota", "--dry-run", "--practice", "faulty", "--vary", "throttle=8MB/s"]) == 0
-    told = capsys.readouterr().out
-    assert "  at 2s: move\n      do move orders to b2\n      expect throttle in force before the move\n" in told
-    assert "  at 4s: throttle\n      do throttle set 8MB/s for orders\n" in told
-    assert "the remedy practice" not in told
+    assert main(["replay", "move-before-quota", "--dry-run", "--variant", "broken", "--vary", "throttle=8MB/s"]) == 0
+    shown = capsys.readouterr().out
+    assert "  at 2s: move\n      do move orders to b2\n      expect throttle in force before the move\n" in shown
+    assert "  at 4s: throttle\n      do set throttle 8MB/s for orders\n" in shown
+    assert "the fixed variant" not in shown
 
 
-def test_a_dry_run_of_a_file_shows_both_practices(capsys, tmp_path):
+def test_a_dry_run_of_a_file_shows_both_variants(capsys, tmp_path):
     file = tmp_path / "small.yaml"
     file.write_text(SMALL)
     assert main(["replay", str(file), "--dry-run"]) == 0
-    told = capsys.readouterr().out
-    assert "  when isr of clicks < 2, 2s later (may not come): alarm" in told
-    assert "  after move 50% (by 30s): lost" in told
-    assert "load: 1MB/s to clicks, in records of 4KiB" in told
-    assert told.count("the file foretells") == 2
+    shown = capsys.readouterr().out
+    assert "  when isr of clicks < 2, 2s later (may not come): alarm" in shown
+    assert "  after move 50% (by 30s): lost" in shown
+    assert "load: 1MB/s to clicks, in records of 4KiB" in shown
+    assert shown.count("the expected outcome") == 2
 
 
-def test_every_mistake_of_a_file_is_told_with_its_place(capsys, tmp_path):
+def test_every_mistake_of_a_file_is_shown_with_its_place(capsys, tmp_path):
     file = tmp_path / "small.yaml"
-    file.write_text(SMALL.replace("at: 2s", "at: 2").replace("host=b3", "host=b8"))
+    file.write_text(SMALL.replace("at: 2s", "at: 2"))
     assert main(["replay", str(file), "--dry-run"]) == 64
-    told = capsys.readouterr().err
-    assert f"{file}:15:9: timeline[0].at: 2 has no unit" in told
-    assert f"{file}:24:9: timeline[2].do: broker-kill host=b8: " in told
+    shown = capsys.readouterr().err
+    assert f"{file}:15:9: timeline[0].at: 2 has no unit" in shown
+    file.write_text(SMALL.replace("broker_kill: {host: b3}", "broker_kill: {host: b8}"))
+    assert main(["replay", str(file), "--dry-run"]) == 64
+    assert f"{file}:24:23: timeline[2].do.broker_kill: broker-kill host=b8: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "shown"),
     [
         (["replay", "move-befor-quota"], "did you mean move-before-quota?"),
         (["replay", "move-before-quota", "--vary", "throttle"], "expected NAME=VALUE, such as throttle=5MB/s"),
@@ -52,9 +54,9 @@ def test_every_mistake_of_a_file_is_told_with_its_place(capsys, tmp_path):
         (["replay", "move-before-quota", "--dry-run", "--json"], "--dry-run prints text"),
     ],
 )
-def test_refusals_say_what_is_allowed(words, told, capsys):
+def test_refusals_say_what_is_allowed(words, shown, capsys):
     assert main(words) == 64
-    assert told in capsys.readouterr().err
+    assert shown in capsys.readouterr().err
 
 
 def test_without_an_engine_nothing_is_begun(capsys):

@@ -5,99 +5,87 @@ from dataclasses import replace
 import pytest
 
 from results.contract.logs import HostLog, LogFinding
-from results.contract.manifest import NicMeasurement
-from results.contract.schema import Sample, overall
-from results.contract.verdict import Finding
-from testbed.incidents.evidence import US, Evidence
-from testbed.incidents.ground import allowed, judge_ground, on_ground
-from testbed.incidents.judgement import as_foretold
+from results.contract.schema import Event, Records, Sample
+from results.criteria import judge
+from results.criteria.incident import deviation
 from testbed.incidents.read import loads
+from testbed.incidents.replay import allowed
 from testbed.probes.logwatch import entries, shipped, unexplained
 from tests.incidents.files import SMALL, small
+from tests.incidents.runs import BROKERS, at, manifest, nics, tables
 
-BROKERS = ("b1", "b2")
-T0 = 1_700_000_000 * US
 CLEAN = tuple(HostLog(host) for host in BROKERS)
+RATE = "      - rate: {host: b1, direction: transmit, max: 9MB/s, window: 5s}\n"
+PASSING = loads(SMALL.replace("  - expect:\n", f"  - expect:\n{RATE}")).fixed
 
 
-def nics(ratio=0.99):
-    return tuple(
-        NicMeasurement(host, "data0", direction, 400_000_000, 47e6, ratio, 2.0)
-        for host in BROKERS
-        for direction in ("transmit", "receive")
-    )
-
-
-def evidence(busy=0.4, until=40):
+def run_of(*, busy=0.4, until=40, logs=CLEAN, measured=None):
+    own = [
+        Event(at(2), "incident.entry", entry.name, None, {"planned_s": 2.0, "actual_s": 2.0})
+        for entry in PASSING.entries
+    ]
+    own += [Event(at(3), "move.started", "orders"), Event(at(20), "move.done", "orders")]
+    own.append(Event(at(30), "throttle.found", "throttle", None, {"left": [], "unread": []}))
     samples = [
-        Sample(T0 + second * US, "machine", metric, value)
+        Sample(at(second), "machine", metric, value)
         for second in range(-2, until)
         for metric, value in (("cpu.busy", busy), ("cpu.steal", 0.0))
     ]
-    return Evidence(samples, [], T0, T0 + 30 * US)
+    samples += [Sample(at(s), "driver", "topic.isr", 2.0, "orders") for s in range(-2, 40)]
+    samples += [Sample(at(s), "b1", "nic.tx.bytes", s * 1e6) for s in range(-2, 40)]
+    found = manifest(
+        PASSING, records=Records(9, 9, 0, 0, 0), logs=logs, measured=nics() if measured is None else measured
+    )
+    return found, judge(found, *tables(samples, own))
 
 
-def expected(verdict="pass"):
-    return [
-        Finding(name, None, None, "that", "seen", "", "none", verdict, "because", ("log.bytes",))
-        for name in ("timeline", "rate", "move-done", "records-intact", "isr")
-    ]
-
-
-def judged(*, found=None, logs=CLEAN, **conditions):
-    measured = conditions.pop("nics", nics())
-    ground = judge_ground(measured, BROKERS, found or evidence(**conditions))
-    return on_ground(expected(), ground, logs, BROKERS)
-
-
-def test_on_firm_ground_everything_stands_as_it_was_judged():
-    criteria = judged()
-    assert overall(criteria) == "pass"
-    assert [c.name for c in criteria] == [
-        *(c.name for c in expected()),
-        *["logs-clean"] * 2,
-        *["nic-measured"] * 4,
+def test_with_sound_conditions_everything_stands_as_it_was_judged():
+    _, judgement = run_of()
+    assert judgement.verdict == "pass", judgement.criteria
+    assert [c.name for c in judgement.criteria] == [
+        "timeline",
+        "rate",
+        "isr",
+        "records-intact",
+        "throttle-removed",
+        *["logs-clean"] * 3,
+        *["nic-measured"] * 6,
         "machine-load",
     ]
 
 
 @pytest.mark.parametrize(
-    ("conditions", "shaky"),
+    ("conditions", "unsound"),
     [
-        ({"nics": nics(0.8)}, "nic-measured (b1 transmit)"),
-        ({"nics": ()}, "nic-measured (b1 transmit)"),
+        ({"measured": nics(0.8)}, "nic-measured (b1 transmit)"),
+        ({"measured": ()}, "nic-measured (b1 transmit)"),
         ({"busy": 0.95}, "machine-load (machine)"),
         ({"until": 12}, "machine-load (machine)"),
     ],
     ids=["a NIC off its rate", "no NIC measured", "a busy machine", "load not sampled to the end"],
 )
-def test_on_shaky_ground_no_rate_and_no_time_is_judged_and_facts_are(conditions, shaky):
-    by_name = {c.name: c for c in judged(**conditions)}
-    assert {name: by_name[name].verdict for name in ("timeline", "records-intact", "isr")} == {
-        "timeline": "pass",
-        "records-intact": "pass",
-        "isr": "pass",
-    }
-    for name in ("rate", "move-done"):
-        assert by_name[name].verdict == "inconclusive"
-        assert by_name[name].why.startswith(f"not judged: {shaky}")
-    assert overall(judged(**conditions)) == "inconclusive"
+def test_with_unsound_conditions_no_rate_and_no_time_is_judged_and_facts_are(conditions, unsound):
+    _, judgement = run_of(**conditions)
+    by_name = {c.name: c for c in judgement.criteria}
+    assert {by_name[name].verdict for name in ("timeline", "records-intact", "isr")} == {"pass"}
+    assert by_name["rate"].verdict == "inconclusive"
+    assert by_name["rate"].why.startswith(f"not judged: {unsound}")
+    assert judgement.verdict == "inconclusive"
 
 
-def test_an_error_in_a_log_fails_the_replay_and_is_not_as_the_file_foretells():
-    said = LogFinding("b2", T0, "ERROR", "kafka.log.LogManager", "it failed", 1)
-    criteria = judged(logs=(HostLog("b1"), HostLog("b2", None, (said,))))
-    assert overall(criteria) == "fail"
-    remedy = small().remedy
-    assert as_foretold(remedy, criteria) == "failed and should not have: logs-clean"
-    warned = HostLog("b2", None, (replace(said, level="WARN"),))
-    assert overall(judged(logs=(HostLog("b1"), warned))) == "pass"
-    assert overall(judged(logs=None)) == "inconclusive"
+def test_an_error_in_a_log_fails_the_replay_and_is_not_as_the_file_expects():
+    error = LogFinding("b2", at(0), "ERROR", "kafka.log.LogManager", "it failed", 1)
+    run, judgement = run_of(logs=(HostLog("b1"), HostLog("b2", None, (error,)), HostLog("b3")))
+    assert judgement.verdict == "fail"
+    assert deviation(run.incident, judgement.criteria) == "failed and should not have: logs-clean"
+    warned = HostLog("b2", None, (replace(error, level="WARN"),))
+    assert run_of(logs=(HostLog("b1"), warned, HostLog("b3")))[1].verdict == "pass"
+    assert run_of(logs=None)[1].verdict == "inconclusive"
 
 
-def test_a_file_may_foretell_that_brokers_complain():
-    incident = loads(SMALL.replace("fails: [throttle-removed]", "fails: [throttle-removed, logs-clean]"), "x.yaml", {})
-    assert incident.faulty.fails == ("throttle-removed", "logs-clean")
+def test_a_file_may_expect_that_brokers_complain():
+    incident = loads(SMALL.replace("failures: [throttle-removed]", "failures: [throttle-removed, logs-clean]"))
+    assert incident.broken.expected_failures == ("throttle-removed", "logs-clean")
 
 
 LINE = "[2026-11-21 21:39:15,554] ERROR {} (state.change.logger)\n"
@@ -108,7 +96,7 @@ CREATING = (
 
 
 def test_a_replica_that_the_incident_moves_may_be_new_where_it_moves_to():
-    incident = small().faulty
+    incident = small().broken
     known = [*shipped(), *allowed(incident)]
 
     def left(topic, host):
@@ -127,5 +115,5 @@ SLOW = (
 
 def test_what_a_broker_that_was_killed_on_purpose_leaves_in_logs_is_known_and_without_a_fault_it_is_not():
     incident = small()
-    assert unexplained(list(entries(SLOW)), "b1", "4.3.1", [*shipped(), *allowed(incident.faulty)]) == []
-    assert len(unexplained(list(entries(SLOW)), "b1", "4.3.1", [*shipped(), *allowed(incident.remedy)])) == 1
+    assert unexplained(list(entries(SLOW)), "b1", "4.3.1", [*shipped(), *allowed(incident.broken)]) == []
+    assert len(unexplained(list(entries(SLOW)), "b1", "4.3.1", [*shipped(), *allowed(incident.fixed)])) == 1

@@ -2,8 +2,8 @@
 
 import pytest
 
-from testbed.incidents.throttling import OperatorThrottle, lists_for, rates_on
-from testbed.incidents.watch import Asked, Watch, moved_share, observations
+from testbed.incidents.cluster_poll import ClusterPoll, RequestedMove, moved_share, observations
+from testbed.incidents.operator import OperatorThrottle, lists_for, rates_on
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import ConfigResource, PartitionMove, PartitionState, Reassignment, TopicPartition
 from testbed.probes.recorder import Recorder
@@ -80,10 +80,10 @@ def test_in_force_is_what_every_broker_says_itself(throttle):
 
 def test_a_look_says_what_is_left(throttle):
     admin, ours, _folder, events = throttle
-    ours.look((1, 2), ("orders",))
+    ours.record_left((1, 2), ("orders",))
     assert events[-1][2] == {"left": [], "unread": []}
     admin.configs[ORDERS] = {LEADER_REPLICAS: "*"}
-    ours.look((1, 2), ("orders",))
+    ours.record_left((1, 2), ("orders",))
     assert events[-1][2]["left"] == [f"topic orders: {LEADER_REPLICAS}"]
 
 
@@ -92,11 +92,11 @@ def state(tp, replicas, isr, leader=1):
 
 
 def test_the_share_of_a_move_is_in_bytes():
-    asked = Asked(MOVES["orders"], {TP0: 100.0, TP1: 300.0})
+    asked = RequestedMove(MOVES["orders"], {TP0: 100.0, TP1: 300.0})
     states = {TP0: state(TP0, (2,), (2,)), TP1: state(TP1, (2, 1), (1,))}
     assert moved_share(asked, states, lambda _broker, _tp: None) == 0.25
     assert moved_share(asked, states, lambda broker, _tp: 150.0 if broker == 2 else 9e9) == (100 + 150) / 400
-    assert moved_share(Asked(MOVES["orders"]), states, lambda _broker, _tp: None) == 0.5
+    assert moved_share(RequestedMove(MOVES["orders"]), states, lambda _broker, _tp: None) == 0.5
 
 
 def test_a_replica_that_is_being_added_is_missing_from_nothing():
@@ -114,23 +114,23 @@ def test_a_replica_that_is_being_added_is_missing_from_nothing():
 def test_a_move_is_followed_from_before_it_is_asked_for_to_its_end():
     admin = FakeAdmin({TP0: (1,), TP1: (1,)}, broker_ids=(1, 2), polls_needed=1)
     recorder = Recorder()
-    watch = Watch(admin, ["orders"], {1: "b1", 2: "b2"}, recorder)
-    assert not watch.moving()
-    watch.ask(MOVES)
-    assert watch.moving()
-    assert watch.newest().moved == {}
+    poll = ClusterPoll(admin, ["orders"], {1: "b1", 2: "b2"}, recorder)
+    assert not poll.moving()
+    poll.follow(MOVES)
+    assert poll.moving()
+    assert poll.newest().moved == {}
     admin.alter_reassignments({move.tp: move.target for move in MOVES["orders"]})
-    watch.look()
-    assert (watch.newest().moved, watch.newest().done) == ({"orders": 0.0}, frozenset())
-    samples = {s.metric: s.value for s in watch.look()}
+    poll.poll()
+    assert (poll.newest().moved, poll.newest().done) == ({"orders": 0.0}, frozenset())
+    samples = {s.metric: s.value for s in poll.poll()}
     assert samples["move.moved"] == 1.0
     # The replicas are where they should be; the old log is still there.
-    assert watch.moving()
-    assert watch.newest().done == frozenset()
-    watch.look()
-    assert not watch.moving()
-    watch.look()
-    assert watch.newest().done == {"orders"}
+    assert poll.moving()
+    assert poll.newest().done == frozenset()
+    poll.poll()
+    assert not poll.moving()
+    poll.poll()
+    assert poll.newest().done == {"orders"}
     assert [(e.kind, e.name) for e in recorder.events()] == [("move.done", "orders")]
     asked = [args for call, args in admin.calls if call == "log_dirs"]
     assert asked == [((1,),)] * 2  # only of who loses a replica, and not any more once it is gone
@@ -138,8 +138,8 @@ def test_a_move_is_followed_from_before_it_is_asked_for_to_its_end():
 
 def test_a_move_whose_old_broker_does_not_answer_is_not_done():
     admin = FakeAdmin({TP0: (1,), TP1: (1,)}, broker_ids=(1, 2), polls_needed=0, polls_to_delete=0)
-    watch = Watch(admin, ["orders"], {1: "b1", 2: "b2"}, Recorder())
-    watch.ask(MOVES)
+    poll = ClusterPoll(admin, ["orders"], {1: "b1", 2: "b2"}, Recorder())
+    poll.follow(MOVES)
     admin.alter_reassignments({move.tp: move.target for move in MOVES["orders"]})
 
     def silent(call, _args):
@@ -147,8 +147,8 @@ def test_a_move_whose_old_broker_does_not_answer_is_not_done():
             raise UnreachableError("broker 1", "no answer")
 
     admin.hook = silent
-    watch.look()
-    assert (watch.newest().moved, watch.moving()) == ({"orders": 1.0}, True)
+    poll.poll()
+    assert (poll.newest().moved, poll.moving()) == ({"orders": 1.0}, True)
     admin.hook = lambda _call, _args: None
-    watch.look()
-    assert not watch.moving()
+    poll.poll()
+    assert not poll.moving()

@@ -4,12 +4,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from results.criteria.expectations import QuotaBeforeMove
 from testbed.errors import TestbedError
-from testbed.incidents.evidence import Evidence
-from testbed.incidents.expectations.move import QuotaFirst
+from testbed.incidents.cluster_poll import ClusterPoll
 from testbed.incidents.operator import ClusterOperator
-from testbed.incidents.throttling import OperatorThrottle
-from testbed.incidents.watch import Watch
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.probes.recorder import Recorder
@@ -17,6 +15,7 @@ from testbed.throttle.configs import FOLLOWER_REPLICAS, LEADER_RATE
 from testbed.throttle.journal import JournalFolder
 from testbed.topology.find import find
 from tests.fakes.admin import FakeAdmin
+from tests.incidents.runs import replayed
 
 TP = TopicPartition("orders", 0)
 
@@ -39,9 +38,8 @@ def scene(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     admin = FakeAdmin({TP: (1, 2)})
     testbed, recorder = FakeTestbed(), Recorder()
-    watch = Watch(admin, ["orders"], {1: "b1", 2: "b2", 3: "b3"}, recorder)
-    throttle = OperatorThrottle(admin, JournalFolder(), recorder.event)
-    operator = ClusterOperator(testbed, admin, ("orders",), watch, throttle, recorder.event)
+    poll = ClusterPoll(admin, ["orders"], {1: "b1", 2: "b2", 3: "b3"}, recorder)
+    operator = ClusterOperator(testbed, admin, ("orders",), poll, recorder.event)
     return admin, testbed, operator, recorder
 
 
@@ -63,10 +61,10 @@ def test_a_throttle_is_set_when_every_broker_shows_it_and_what_it_covers_can_be_
     operator.set_throttle(5_000_000, ("orders",))
     assert kinds(recorder) == ["throttle.set", "throttle.in_force"]
     operator.move(("orders",), ("b3",), None)
-    covered = Evidence([], recorder.events(), 0, recorder.events()[-1].ts_us)
-    assert QuotaFirst().judge(covered, 0).verdict == "pass"
-    other = [event._replace(name="clicks") if event.kind == "move.started" else event for event in recorder.events()]
-    assert QuotaFirst().judge(Evidence([], other, 0, other[-1].ts_us), 0).verdict == "fail"
+    events = recorder.events()
+    assert QuotaBeforeMove().judge(replayed(events=events, started=0), 0).verdict == "pass"
+    other = [event._replace(name="clicks") if event.kind == "move.started" else event for event in events]
+    assert QuotaBeforeMove().judge(replayed(events=other, started=0), 0).verdict == "fail"
 
 
 def test_a_move_without_a_throttle_sets_none(scene):
@@ -86,7 +84,7 @@ def test_a_throttle_set_late_lists_what_moves_and_can_be_raised_and_removed(scen
     operator.move(("orders",), ("b3",), None)
     operator.set_throttle(5_000_000, ())
     assert admin.configs[ConfigResource.topic("orders")][FOLLOWER_REPLICAS] == "0:3"
-    operator.raise_throttle(9_000_000)
+    operator.change_throttle(9_000_000)
     assert admin.configs[ConfigResource.broker(2)][LEADER_RATE] == "9000000"
     operator.remove_throttle()
     assert admin.configs == {}
@@ -95,7 +93,7 @@ def test_a_throttle_set_late_lists_what_moves_and_can_be_raised_and_removed(scen
 def test_whatever_was_left_is_put_back(scene):
     admin, testbed, operator, recorder = scene
     operator.move(("orders",), ("b3",), 5_000_000)
-    assert operator.put_back() == []
+    assert operator.restore() == []
     assert (admin.running, admin.configs, testbed.started) == ({}, {}, 1)
     assert kinds(recorder)[-2:] == ["move.cancelled", "throttle.restored"]
     assert JournalFolder().ids() == []
@@ -111,7 +109,7 @@ def test_what_cannot_be_put_back_is_told_and_the_rest_is_put_back_all_the_same(s
             raise UnreachableError("list reassignments", "NETWORK_EXCEPTION")
 
     admin.hook = refuse
-    problems = operator.put_back()
+    problems = operator.restore()
     assert problems[0] == "b3 does not start"
     assert "list reassignments" in problems[1]
     assert (len(problems), admin.configs) == (2, {})

@@ -5,12 +5,13 @@ import re
 from dataclasses import replace
 
 from results.contract.manifest import IncidentRecord, Manifest
-from results.contract.schema import Event, Sample, events_table, samples_table
+from results.contract.schema import Event, Records, Sample, events_table, samples_table
 from results.contract.store import RunData, Store
 from results.contract.verdict import Finding, overall
 from results.criteria import judge
 from results.report import render
 from results.spark.recompute import recompute
+from tests.incidents.runs import at, manifest, tables
 from tests.results.synthetic import synthetic_run
 
 T0 = 1_700_000_000_000_000
@@ -23,7 +24,7 @@ CRITERIA = (
 
 def a_run() -> Manifest:
     record = IncidentRecord(
-        "small", "faulty", 7, "It </script> happens.", "Wrongly.", ("rate",), {"name": "small"}, CRITERIA
+        "small", "broken", 7, "It </script> happens.", "Wrongly.", ("rate",), {"name": "small"}, CRITERIA
     )
     run_id = "20261121T181500Z-incident-small-ab12cd"
     return replace(
@@ -60,7 +61,7 @@ def recorded():
     return samples_table(samples), events_table(events)
 
 
-def test_it_goes_through_the_store_with_its_criteria_as_they_were(tmp_path):
+def test_an_older_run_goes_through_the_store_with_its_criteria_as_they_were(tmp_path):
     store = Store.open(tmp_path)
     run_id = store.commit(RunData(a_run(), *recorded(), list(CRITERIA)))
     again = store.manifest(run_id)
@@ -85,12 +86,36 @@ def test_its_page_draws_the_timeline_over_the_signals():
     lines = {line["label"]: line["values"] for line in charts["panels"][0]["lines"]}
     assert max(v for v in lines["orders on b2"] if v is not None) == 4.0
     assert {v for v in lines["throttle"] if v is not None} == {5.0}
-    assert "It fails rate, as the file foretells" in page
+    assert "It fails rate, as expected" in page
     assert re.search(r"\b13\sMB/s", page)
     assert "slow &lt;b&gt;" in page
     assert "It &lt;/script&gt; happens." in page
 
 
 def test_a_page_without_signals_is_a_page_all_the_same():
-    page = render(a_run(), samples_table([]), events_table([]), CRITERIA, judge(a_run(), *recorded()).measures)
+    _, events = recorded()
+    page = render(a_run(), samples_table([]), events, CRITERIA, judge(a_run(), *recorded()).measures)
     assert "What happened" in page
+
+
+def test_names_of_before_schema_3_are_read(tmp_path):
+    document = json.loads(a_run().to_json()) | {"schema": 2, "parameters": {"practice": "faulty", "seed": 7}}
+    names = {"variant": "practice", "variant_summary": "practice_summary", "expected_failures": "fails"}
+    record = {names.get(key, key): value for key, value in document["incident"].items()}
+    for key in ("entries", "brokers", "uplinks_bps"):
+        del record[key]
+    again = Manifest.from_document(document | {"incident": record | {"practice": "faulty"}})
+    assert again.incident == a_run().incident
+    assert again.parameters == {"variant": "broken", "seed": 7}
+
+
+def test_a_run_is_judged_again_from_the_store_alone(tmp_path):
+    run = manifest(records=Records(9, 9, 0, 0, 0))
+    acted = Event(at(2), "incident.entry", "entry 5", None, {"planned_s": 2.0, "actual_s": 2.0})
+    data = tables([], [acted])
+    judged = judge(run, *data)
+    store = Store.open(tmp_path)
+    run_id = store.commit(RunData(run, *data, list(judged.criteria)))
+    assert judge(store.manifest(run_id), store.samples(run_id), store.events(run_id)).criteria == judged.criteria
+    assert {c.name: c.verdict for c in judged.criteria}["timeline"] == "inconclusive"
+    assert recompute(None, store).judgements[run_id].criteria == judged.criteria

@@ -7,7 +7,8 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from testbed.incidents.schema import FILE, json_schema, json_schema_text
+from testbed.form import schema_text
+from testbed.incidents.__main__ import FILE, json_schema
 from tests.incidents.files import SMALL
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +18,7 @@ VALIDATOR = Draft202012Validator(json_schema())
 
 def test_the_committed_file_is_current():
     hint = f"run: python -m testbed.incidents > {FILE}"
-    assert (ROOT / FILE).read_text(encoding="utf-8") == json_schema_text(), hint
+    assert (ROOT / FILE).read_text(encoding="utf-8") == schema_text(json_schema()), hint
 
 
 def test_it_is_a_schema():
@@ -37,9 +38,12 @@ def test_good_files_pass(text):
         ("lasts: 60s", "last: 60s"),
         ("size: 4MB", "size: 4MB/s"),
         ("produce: 1MB/s", "produce: 1MB"),
-        ("    at: 2s\n", "    at: 2s\n    when: isr < 1\n"),
+        ("    at: 2s\n", "    at: {time: 2s, isr: {below: 1}}\n"),
+        ("{move: {topics", "{mov: {topics"),
+        ("broker_kill: {host: b3}", "broker_kill: {hst: b3}"),
+        ("move_done: {within: 40s}", "move_done: {}"),
         ("optional: true", "optional: 1"),
-        ("fails: [throttle-removed]", "fails: []"),
+        ("failures: [throttle-removed]", "failures: []"),
         ("partitions: 4", "partitions: 0"),
     ],
 )
@@ -49,8 +53,9 @@ def test_mistakes_are_underlined(right, wrong):
 
 def test_every_field_is_described():
     schema = json_schema()
-    for form in (schema, *schema["$defs"].values()):
-        assert form["description"]
-        for name, field in form["properties"].items():
-            assert field.get("description"), name
+    for name, form in (("", schema), *schema["$defs"].items()):
+        assert form["description"], name
+        mapping = form if "properties" in form else form.get("anyOf", [{}, {}])[1]
+        for field, described in mapping.get("properties", {}).items():
+            assert described.get("description"), (name, field)
     assert json.dumps(schema).count('"type": "null"') == 0

@@ -5,9 +5,15 @@ import threading
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.incidents.engine import play
-from testbed.incidents.timeline import Timeline
-from testbed.incidents.trigger import At, Moved, Observations, When
+from testbed.incidents.timeline import TimelineState, play
+from testbed.incidents.triggers import (
+    AtTime,
+    InFlightCondition,
+    IsrCondition,
+    MoveProgress,
+    Observations,
+    UnderReplicatedCondition,
+)
 from tests.incidents.files import small
 
 NOTHING = Observations()
@@ -18,18 +24,18 @@ def names(dues):
 
 
 def test_entries_act_once_at_their_time_in_order():
-    timeline = Timeline(small().faulty.entries)
+    timeline = TimelineState(small().broken.entries)
     assert names(timeline.due(0.0, NOTHING)) == ["entry 5"]
     assert timeline.due(1.99, NOTHING) == ()
     assert timeline.next_s() == 2.0
     (due,) = timeline.due(2.001, NOTHING)
     assert (due.entry.name, due.triggered_s, due.planned_s) == ("move", 2.0, 2.0)
     assert timeline.due(2.1, NOTHING) == ()
-    assert names(Timeline(small().faulty.entries).due(10.0, NOTHING)) == ["entry 5", "move", "throttle"]
+    assert names(TimelineState(small().broken.entries).due(10.0, NOTHING)) == ["entry 5", "move", "throttle"]
 
 
 def test_a_condition_with_a_delay_acts_so_long_after_it_was_seen_even_if_it_passes():
-    timeline = Timeline([small().faulty.entries[3]])
+    timeline = TimelineState([small().broken.entries[3]])
     assert timeline.due(1.0, Observations(isr={"clicks": 2})) == ()
     assert timeline.due(5.0, Observations(isr={"clicks": 1})) == ()
     (due,) = timeline.due(7.05, Observations(isr={"clicks": 2}))
@@ -38,7 +44,7 @@ def test_a_condition_with_a_delay_acts_so_long_after_it_was_seen_even_if_it_pass
 
 
 def test_a_trigger_that_does_not_come_in_time_is_missed_and_never_acts():
-    timeline = Timeline(small().faulty.entries[2:4])
+    timeline = TimelineState(small().broken.entries[2:4])
     assert [entry.name for entry in timeline.open] == ["lost"]
     timeline.due(30.0, Observations(moved={"orders": 0.49}))
     assert timeline.due(30.1, Observations(moved={"orders": 0.51})) == ()
@@ -46,7 +52,7 @@ def test_a_trigger_that_does_not_come_in_time_is_missed_and_never_acts():
 
 
 def test_an_optional_trigger_that_does_not_come_is_not_missed():
-    timeline = Timeline([small().faulty.entries[3]])
+    timeline = TimelineState([small().broken.entries[3]])
     timeline.due(61.0, NOTHING)
     assert timeline.missed() == ()
 
@@ -54,18 +60,18 @@ def test_an_optional_trigger_that_does_not_come_is_not_missed():
 @pytest.mark.parametrize(
     ("trigger", "seen", "met"),
     [
-        (When("isr", "<", 2), Observations(isr={"a": 3, "b": 1}), True),
-        (When("isr", "<", 2, "a"), Observations(isr={"a": 3, "b": 1}), False),
-        (When("isr", "<", 2), NOTHING, False),
-        (When("under_replicated", ">", 0), Observations(under_replicated={"a": 0, "b": 4}), True),
-        (When("in_flight", "==", 0, "a"), NOTHING, False),
-        (Moved(0.5), Observations(moved={"a": 0.5}), True),
-        (Moved(0.5), Observations(moved={"a": 0.9, "b": 0.4}), False),
-        (Moved(0.5), NOTHING, False),
-        (Moved(0.5, "b"), Observations(moved={"a": 0.9}), False),
-        (Moved(1.0), Observations(moved={"a": 1.0}), False),
-        (Moved(1.0), Observations(moved={"a": 1.0}, done=frozenset({"a"})), True),
-        (At(3.0), NOTHING, False),
+        (IsrCondition(below=2), Observations(isr={"a": 3, "b": 1}), True),
+        (IsrCondition(below=2, topic="a"), Observations(isr={"a": 3, "b": 1}), False),
+        (IsrCondition(below=2), NOTHING, False),
+        (UnderReplicatedCondition(above=0), Observations(under_replicated={"a": 0, "b": 4}), True),
+        (InFlightCondition(equals=0, topic="a"), NOTHING, False),
+        (MoveProgress(share="50%"), Observations(moved={"a": 0.5}), True),
+        (MoveProgress(share="50%"), Observations(moved={"a": 0.9, "b": 0.4}), False),
+        (MoveProgress(share="50%"), NOTHING, False),
+        (MoveProgress(share="50%", topic="b"), Observations(moved={"a": 0.9}), False),
+        (MoveProgress(share="done"), Observations(moved={"a": 1.0}), False),
+        (MoveProgress(share="done"), Observations(moved={"a": 1.0}, done=frozenset({"a"})), True),
+        (AtTime(3.0), NOTHING, False),
     ],
 )
 def test_conditions(trigger, seen, met):
@@ -89,7 +95,7 @@ def replayed(*, lag_s=0.004, incident=None, observe=None, perform=None):
     clock = FakeClock(lag_s)
     seen = observe or (lambda now_s: Observations(moved={"orders": max(0.0, (now_s - 2) / 20)}))
     return play(
-        incident or small().faulty,
+        incident or small().broken,
         clock,
         lambda: seen(clock.now_s()),
         perform or (lambda _due, _at: None),
@@ -99,7 +105,7 @@ def replayed(*, lag_s=0.004, incident=None, observe=None, perform=None):
 
 def test_two_replays_act_at_the_same_times():
     first, second = (
-        sorted((each.due.entry.name, each.due.planned_s, each.actual_s) for each in replayed(lag_s=lag).acted)
+        sorted((each.due.entry.name, each.due.planned_s, each.actual_s) for each in replayed(lag_s=lag).performed)
         for lag in (0.001, 0.02)
     )
     assert [name for name, *_ in first] == ["entry 5", "lost", "move", "throttle"]
@@ -118,7 +124,7 @@ def test_a_replay_ends_when_all_is_quiet_and_says_what_never_came():
 
 
 def test_a_replay_that_does_not_become_quiet_ends_at_lasts():
-    incident = small().faulty
+    incident = small().broken
     clock = FakeClock()
     played = play(incident, clock, lambda: NOTHING, lambda _due, _at: None, lambda: True)
     assert 60.0 <= played.ended_s <= 60.1
@@ -135,7 +141,7 @@ def test_a_slow_action_holds_up_no_other_entry_and_a_failed_one_is_told():
             assert release.wait(20)
 
     played = replayed(perform=perform)
-    assert {each.due.entry.name: each.error for each in played.acted} == {
+    assert {each.due.entry.name: each.error for each in played.performed} == {
         "entry 5": None,
         "move": None,
         "throttle": "refused",

@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.incidents.load import OpenLoop
-from testbed.incidents.model import Load
 from testbed.wait import wait_for, wait_until
 from testbed.workload.preload import audit
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Size
@@ -191,27 +189,6 @@ def test_a_rate_that_cannot_be_held_is_not_said_to_be(cluster, heard):
     assert "after it was due" in process.why
     assert process.sent < process.due
     assert process.sent == process.acked + process.in_doubt
-
-
-def test_an_incidents_load_tells_each_record(cluster, heard):
-    partitions = cluster.topic("incident")
-    loop = OpenLoop(cluster.bootstrap, Load(200_000, "incident", 500), len(partitions), 3, heard.add)
-    loop.start()
-    wait_acked(heard, "producer-1", 400)
-    written = loop.stop()
-    assert written.held
-    assert (written.failed, written.error) == (0, None)
-    assert written.sent == written.acknowledged >= 400
-    late = heard.samples["driver", "load.latency"]
-    assert len(late) == written.sent - len(partitions)
-    assert {sample.topic for sample in late} == {"incident"}
-    found = audit(cluster.bootstrap, [], written.records, patience_s=20)
-    assert (found.found, found.lost, found.duplicated) == (written.acknowledged, 0, 0)
-
-
-def test_an_incidents_load_that_never_began_can_be_stopped(cluster, heard):
-    written = OpenLoop(cluster.bootstrap, Load(200_000, "incident", 500), 4, 3, heard.add).stop()
-    assert (written.sent, written.error, written.records) == (0, None, ())
 
 
 def test_two_loads_of_one_topic_are_told_apart(cluster, heard):

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 from testbed.cli.command import Command
 
 if TYPE_CHECKING:
-    from testbed.incidents.replay import Replayed
+    from testbed.incidents.model import Incident, ScheduledEntry
+    from testbed.incidents.replay import ReplayResult
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("incident", help="an incident's file, or the name of a ready one")
     parser.add_argument(
-        "--practice", choices=("faulty", "remedy"), help="what went wrong (default), or what would have been right"
+        "--variant", choices=("broken", "fixed"), help="what went wrong (default), or what would have been right"
     )
     parser.add_argument("--seed", type=int, default=0, help="of the records' contents; entries act by the clock alone")
     parser.add_argument(
@@ -25,7 +26,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", metavar="NAME", help="a testbed that is up with the incident's topology; left up")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
-    parser.add_argument("--dry-run", action="store_true", help="say what would happen when; needs no engine")
+    parser.add_argument("--dry-run", action="store_true", help="print what would happen when; needs no engine")
     parser.epilog = "exit codes: 0 every expectation is met, 1 one is not, 2 it could not be judged"
 
 
@@ -51,41 +52,86 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError("--dry-run prints text; leave --json out")
     file = find(args.incident, _varied(args.vary))
     if args.dry_run:
-        from testbed.incidents.describe import describe, describe_file
-
-        print(describe(file.practice(args.practice), args.seed) if args.practice else describe_file(file, args.seed))
+        chosen = [file.variant(args.variant)] if args.variant else [file.broken, file.fixed]
+        print("\n\n".join(describe(incident, args.seed) for incident in chosen))
         return 0
     from testbed.cli.show import TimedProgress
     from testbed.cli.verdicts import EXIT
-    from testbed.incidents.replay import Request, replay
+    from testbed.incidents.replay import ReplayRequest, replay
 
-    request = Request(file.practice(args.practice or "faulty"), args.seed, args.on, args.store)
-    replayed = replay(request, TimedProgress())
-    print(_as_json(replayed) if args.json else _as_text(replayed))
-    return EXIT[replayed.verdict]
+    request = ReplayRequest(file.variant(args.variant or "broken"), args.seed, args.on, args.store)
+    result = replay(request, TimedProgress())
+    print(_as_json(result) if args.json else _as_text(result))
+    return EXIT[result.verdict]
 
 
-def _as_text(replayed: "Replayed") -> str:
+def describe(incident: "Incident", seed: int) -> str:
+    """Return what a replay of this variant would do: the cluster at the beginning, what happens, what is expected."""
+    from testbed.incidents.forms import format_seconds
+    from testbed.incidents.triggers import AtTime
+
+    def order(entry: "ScheduledEntry") -> float:
+        return entry.trigger.seconds if isinstance(entry.trigger, AtTime) else float("inf")
+
+    lines = [f"{incident.name}, the {incident.variant} variant (seed {seed})", f"  {incident.variant_summary}", ""]
+    lines += [*_beginning(incident), "", f"then, for {format_seconds(incident.lasts_s)} at most:"]
+    for entry in sorted(incident.entries, key=order):
+        when = str(entry.trigger)
+        if entry.delay_s:
+            when += f", {format_seconds(entry.delay_s)} later"
+        if not isinstance(entry.trigger, AtTime):
+            when += " (may not come)" if entry.optional else f" (by {format_seconds(entry.deadline_s)})"
+        lines.append(f"  {when}: {entry.name}")
+        lines += [f"      do {action}" for action in entry.actions]
+        lines += [f"      expect {expectation}" for expectation in entry.expectations]
+    failures = ", ".join(incident.expected_failures)
+    outcome = f"it fails {failures}" if failures else "every expectation is met"
+    return "\n".join([*lines, "", f"the expected outcome: {outcome}"])
+
+
+def _beginning(incident: "Incident") -> list[str]:
+    from testbed.units import format_byte_rate, format_size
+
+    topology, state = incident.topology, incident.state
+    lines = [f"topology {topology.name}: brokers {', '.join(host.name for host in topology.brokers)}"]
+    for name, topic in state.topics.items():
+        where = " / ".join(dict.fromkeys(", ".join(hosts) for hosts in topic.placement))
+        filled = f"{format_size(topic.bytes, 3)} in" if topic.bytes else "empty,"
+        lines.append(f"topic {name}: {filled} {topic.partitions} partitions on {where}")
+        lines += [f"  {key}={value}" for key, value in topic.configs.items()]
+    lines += [f"brokers: {key}={value}" for key, value in state.properties.items()]
+    if state.throttle is not None:
+        topics = ", ".join(state.throttle.topics) or "no topic"
+        lines.append(f"a throttle of {format_byte_rate(state.throttle.rate)} is set already, for {topics}")
+    if incident.load is not None:
+        rate, size = format_byte_rate(incident.load.produce), format_size(incident.load.record_size)
+        lines.append(f"load: {rate} to {incident.load.to}, in records of {size}")
+    if incident.parameters:
+        lines.append("parameters: " + ", ".join(f"{name}={value}" for name, value in incident.parameters.items()))
+    return lines
+
+
+def _as_text(result: "ReplayResult") -> str:
     from testbed.cli.verdicts import criterion_lines
 
-    foretold = "as the file foretells" if replayed.unlike is None else f"not as the file foretells: {replayed.unlike}"
+    expected = "as expected" if result.deviation is None else f"not as the file expects: {result.deviation}"
     return "\n".join(
         [
-            *criterion_lines(replayed.criteria),
+            *criterion_lines(result.criteria),
             "",
-            f"{replayed.verdict.upper()}  {replayed.experiment}  {replayed.practice}  {replayed.run_id}",
-            foretold,
-            f"report {replayed.report}",
+            f"{result.verdict.upper()}  {result.experiment}  {result.variant}  {result.run_id}",
+            expected,
+            f"report {result.report}",
         ]
     )
 
 
-def _as_json(replayed: "Replayed") -> str:
+def _as_json(result: "ReplayResult") -> str:
     from dataclasses import asdict
 
     from testbed.cli.show import document
 
-    return document(asdict(replayed) | {"report": str(replayed.report)})
+    return document(asdict(result) | {"report": str(result.report), "matches_expectation": result.deviation is None})
 
 
 COMMAND = Command("replay", "replay an incident and judge what was expected", _configure, _run)

@@ -1,67 +1,69 @@
-"""Looking at a cluster while an incident is played: in-sync replicas, moves, quotas, uplinks."""
+"""Polls of a cluster during a replay: in-sync replicas, moves, quotas, uplinks."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from results.contract.schema import Sample
+from results.criteria.quantities import DRIVER
 from testbed.hosts.host import Shell
-from testbed.incidents.evidence import DRIVER
-from testbed.incidents.trigger import Observations
+from testbed.incidents.triggers import Observations
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.types import AdminApi, PartitionMove, PartitionState, Reassignment, TopicPartition
 from testbed.probes.brokers import quota_samples
 from testbed.probes.recorder import Recorder, now_us
 from testbed.reassignment.progress import left_behind, not_placed
 
-LOOK_S = 0.25
+POLL_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A move that was asked for: its partitions, and how large each was then."""
+class RequestedMove:
+    """A move that was requested: its partitions, and how large each was then."""
 
     moves: tuple[PartitionMove, ...]
     bytes: Mapping[TopicPartition, float] = field(default_factory=dict)
 
 
 def moved_share(
-    asked: Asked, states: Mapping[TopicPartition, PartitionState], size: Callable[[int, TopicPartition], float | None]
+    move: RequestedMove,
+    states: Mapping[TopicPartition, PartitionState],
+    size: Callable[[int, TopicPartition], float | None],
 ) -> float:
-    """How much of a move's bytes has arrived, 0 to 1; `size` is of a broker's replica. Pure.
+    """Return how much of a move's bytes has arrived, 0 to 1; `size` is of a broker's replica. Pure.
 
-    A partition that is where it should be has arrived. Empty partitions count as a byte each.
+    A partition that is at its target has arrived. Empty partitions count as a byte each.
     """
     total = arrived = 0.0
-    for move in asked.moves:
-        each = max(1.0, asked.bytes.get(move.tp, 0.0))
-        state = states.get(move.tp)
-        for broker in move.adding or move.target[:1]:
+    for one in move.moves:
+        each = max(1.0, move.bytes.get(one.tp, 0.0))
+        state = states.get(one.tp)
+        for broker in one.adding or one.target[:1]:
             total += each
-            if state is not None and (state.replicas == move.target or broker in state.isr):
+            if state is not None and (state.replicas == one.target or broker in state.isr):
                 arrived += each
             else:
-                arrived += min(each, size(broker, move.tp) or 0.0)
+                arrived += min(each, size(broker, one.tp) or 0.0)
     return arrived / total if total else 1.0
 
 
 def observations(
     states: Mapping[TopicPartition, PartitionState],
     listed: Mapping[TopicPartition, Reassignment],
-    asked: Mapping[str, Asked],
+    requested: Mapping[str, RequestedMove],
     size: Callable[[int, TopicPartition], float | None],
     done: Collection[str] = (),
 ) -> Observations:
-    """What the conditions of a timeline ask for; `done` are the topics whose move is over. Pure."""
+    """Return the signals that a timeline's conditions compare; `done` are the topics whose move is over. Pure."""
     topics = sorted({tp.topic for tp in states})
     of = {topic: [state for tp, state in states.items() if tp.topic == topic] for topic in topics}
     return Observations(
         isr={topic: min(len(s.isr) for s in found) for topic, found in of.items()},
-        # A replica that is being added is no replica yet: it is missing from nothing.
+        # A replica that is being added does not count as missing.
         under_replicated={t: sum(_missing(s, listed) > 0 for s in found) for t, found in of.items()},
         leaderless={topic: sum(s.leader is None for s in found) for topic, found in of.items()},
         in_flight={topic: sum(tp.topic == topic for tp in listed) for topic in topics},
-        moved={topic: moved_share(each, states, size) for topic, each in asked.items()},
+        moved={topic: moved_share(each, states, size) for topic, each in requested.items()},
         done=frozenset(done),
     )
 
@@ -73,7 +75,7 @@ def _missing(state: PartitionState, listed: Mapping[TopicPartition, Reassignment
 
 
 def as_samples(ts_us: int, seen: Observations) -> Iterable[Sample]:
-    """The same as samples."""
+    """Return the same as samples."""
     for metric, by_topic in (
         ("topic.isr", seen.isr),
         ("topic.under_replicated", seen.under_replicated),
@@ -85,67 +87,67 @@ def as_samples(ts_us: int, seen: Observations) -> Iterable[Sample]:
             yield Sample(ts_us, DRIVER, metric, float(value), topic)
 
 
-class Watch:
-    """Keeps the newest observations. `asked` is what moves were asked for, by topic; a newer one replaces an older."""
+class ClusterPoll:
+    """Keeps the newest observations. Of two moves of a topic the newer replaces the older."""
 
     def __init__(self, admin: AdminApi, topics: Sequence[str], hosts: Mapping[int, str], recorder: Recorder) -> None:
         self._admin, self._topics, self._hosts, self._recorder = admin, list(topics), hosts, recorder
         self._lock = threading.Lock()
-        self._asked: dict[str, Asked] = {}
+        self._requested: dict[str, RequestedMove] = {}
         self._done: set[str] = set()
         self._newest = Observations()
 
     def newest(self) -> Observations:
-        """What was seen last."""
+        """Return the newest observations."""
         with self._lock:
             return self._newest
 
     def moving(self) -> bool:
-        """Whether a move was asked for that was not seen to be done."""
+        """Return whether a move was requested that no poll has found done."""
         with self._lock:
-            return bool(self._asked.keys() - self._done)
+            return bool(self._requested.keys() - self._done)
 
-    def ask(self, moves: Mapping[str, tuple[PartitionMove, ...]]) -> None:
-        """Follow these moves from now on, by topic; to be called just before they are asked for."""
+    def follow(self, moves: Mapping[str, tuple[PartitionMove, ...]]) -> None:
+        """Follow these moves from now on, by topic; to be called just before they are requested."""
         sized = {
-            topic: Asked(each, {move.tp: self.size(move.current[0], move.tp) or 0.0 for move in each})
+            topic: RequestedMove(each, {move.tp: self.size(move.current[0], move.tp) or 0.0 for move in each})
             for topic, each in moves.items()
         }
         with self._lock:
-            self._asked |= sized
+            self._requested |= sized
             self._done -= sized.keys()
-            self._newest = Observations()  # older than the move: whoever waits for its end must not see it
+            self._newest = Observations()  # older than the move: a trigger on its end must not use it
 
     def forget(self) -> None:
         """Follow no move any more: they were cancelled."""
         with self._lock:
-            self._asked.clear()
+            self._requested.clear()
 
-    def asked(self) -> dict[str, tuple[PartitionMove, ...]]:
-        """The moves that are followed, by topic."""
+    def requested(self) -> dict[str, tuple[PartitionMove, ...]]:
+        """Return the moves that are followed, by topic."""
         with self._lock:
-            return {topic: each.moves for topic, each in self._asked.items()}
+            return {topic: each.moves for topic, each in self._requested.items()}
 
     def size(self, broker: int, tp: TopicPartition) -> float | None:
-        """Bytes of a replica's log as its host's probe read them last."""
+        """Return the bytes of a replica's log as its host's probe read them last."""
         host = self._hosts.get(broker)
         return None if host is None else self._recorder.latest(host, "log.bytes", tp.topic, tp.partition)
 
-    def look(self) -> Iterable[Sample]:
-        """Look once; for `Recorder.poll`. Raises `KafkaError` when nobody answers."""
+    def poll(self) -> Iterable[Sample]:
+        """Poll once; for `Recorder.poll`. Raises `KafkaError` when no broker answers."""
         with self._lock:
-            asked = dict(self._asked)
+            requested = dict(self._requested)
             known = set(self._done)
         listed = self._admin.reassignments(self._topics)
         states = self._admin.partitions(self._topics)
-        placed = {t: each.moves for t, each in asked.items() if not not_placed(each.moves, listed, states)}
-        # Whether old logs are gone is asked last, and once: that is the dear question.
+        placed = {t: each.moves for t, each in requested.items() if not not_placed(each.moves, listed, states)}
+        # Whether old logs are gone is the expensive question: it comes last, and once for each topic.
         done = {t for t, moves in placed.items() if t in known or not left_behind(self._admin, moves)}
-        seen = observations(states, listed, asked, self.size, done)
+        seen = observations(states, listed, requested, self.size, done)
         ts_us = now_us()
         with self._lock:
-            if asked != self._asked:
-                return ()  # a move was asked for meanwhile: this look is about the time before
+            if requested != self._requested:
+                return ()  # a move was requested meanwhile: this poll is about the time before
             self._newest = seen
             new = sorted(seen.done - self._done)
             self._done |= seen.done
@@ -154,26 +156,26 @@ class Watch:
         return list(as_samples(ts_us, seen))
 
 
-def quota_look(admin: AdminApi, host: str, broker: int) -> Callable[[], Iterable[Sample]]:
-    """For `Recorder.poll`: which quota a broker has in force; nothing while it does not answer."""
+def quota_poll(admin: AdminApi, host: str, broker: int) -> Callable[[], Iterable[Sample]]:
+    """Return a poll of the quota that a broker has in force; it has no samples while the broker does not answer."""
 
-    def look() -> Iterable[Sample]:
+    def poll() -> Iterable[Sample]:
         try:
             return quota_samples(admin, host, broker)
         except KafkaError:
             return ()
 
-    return look
+    return poll
 
 
-def uplink_look(fabric: Shell, devices: Mapping[str, tuple[str, str]]) -> Callable[[], Iterable[Sample]]:
-    """For `Recorder.poll`: bytes that each rack's uplink has carried, by its devices (out of the rack, into it)."""
+def uplink_poll(fabric: Shell, devices: Mapping[str, tuple[str, str]]) -> Callable[[], Iterable[Sample]]:
+    """Return a poll of the bytes that each rack's uplink has carried, by its devices (out of the rack, into it)."""
     wanted = [
         (rack, way, device) for rack, pair in devices.items() for way, device in zip(("tx", "rx"), pair, strict=True)
     ]
     files = [f"/sys/class/net/{device}/statistics/tx_bytes" for _rack, _way, device in wanted]
 
-    def look() -> Iterable[Sample]:
+    def poll() -> Iterable[Sample]:
         ts_us = now_us()
         values = fabric.run(["cat", *files], timeout_s=5.0).stdout.split()
         return [
@@ -181,4 +183,4 @@ def uplink_look(fabric: Shell, devices: Mapping[str, tuple[str, str]]) -> Callab
             for (rack, way, device), value in zip(wanted, values, strict=True)
         ]
 
-    return look
+    return poll

@@ -1,0 +1,487 @@
+"""What an incident's timeline may expect: one class for each expectation, judged from the stored run alone.
+
+A class of this module is found because it is there: `EXPECTATIONS` has each by its key in an incident's file. The
+fields are what the file gives. A file is validated with readers of quantities as context (`6MB/s` is text there); a
+stored run holds plain numbers.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from results.contract.verdict import Direction, Finding, Verdict
+from results.criteria.findings import finding
+from results.criteria.quantities import DRIVER, US
+from results.criteria.replayed_run import ReplayedRun
+from results.criteria.windows import windows, windows_within
+
+BOUND_WINDOW_S, BOUND_SHARE = 3.0, 0.9
+"""A limit binds when some 3 s carry at least this share of the declared rate."""
+LEAST_RECORDS = 100
+NIC_METRIC: Mapping[Direction, str] = {"transmit": "nic.tx.bytes", "receive": "nic.rx.bytes"}
+UPLINK_METRIC: Mapping[Direction, str] = {"transmit": "uplink.tx.bytes", "receive": "uplink.rx.bytes"}
+
+
+def _refusal(message: str) -> PydanticCustomError:
+    """Return a validator's error whose whole text is `message`, of the type that the reader of forms shows as it is."""
+    return PydanticCustomError("form", "{message}", {"message": message})
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not str(value).isdecimal():
+        raise _refusal(f"{value!r} is not a count; allowed: a whole number")
+    return int(value)
+
+
+def _quantity(kind: str) -> BeforeValidator:
+    """Read a value with the context's reader of this kind of quantity; without one it is a plain number."""
+
+    def validate(value: Any, info: ValidationInfo) -> Any:
+        reader = (info.context or {}).get(kind)
+        return value if reader is None else reader(value)
+
+    return BeforeValidator(validate)
+
+
+def _written(such_as: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "examples": [such_as]})
+
+
+Seconds = Annotated[float, _quantity("duration"), _written("40s")]
+BytesPerSecond = Annotated[int, _quantity("byte_rate"), _written("6MB/s")]
+Percent = Annotated[float, _quantity("share"), _written("99%")]
+Count = Annotated[
+    int,
+    BeforeValidator(_count),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": r"^\$"}]}),
+]
+
+
+class Reference:
+    """Marks a field that names something of the topology or of the incident: a broker, a topic or an uplink."""
+
+    def __init__(self, kind: Literal["broker", "topic", "uplink"]) -> None:
+        self.kind = kind
+
+
+Broker = Annotated[str, Reference("broker")]
+Topic = Annotated[str | None, Reference("topic"), Field(description="One topic; all unless given.")]
+Rack = Annotated[str, Reference("uplink")]
+Way = Annotated[Direction, Field(description="Transmit or receive, as the host or the rack sees it.")]
+
+
+class TimelineExpectation(BaseModel):
+    """A statement about the run from an entry on; `name` is that of its criterion, `key` its key in a file.
+
+    A `timed` one depends on how fast the network and the machine are; it is judged only where both were sound.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    key: ClassVar[str]
+    timed: ClassVar[bool] = False
+    series: ClassVar[tuple[str, ...]]
+    unit: ClassVar[str] = ""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the criterion's name."""
+        return cls.key.replace("_", "-")
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """Judge the run from an instant (µs since the epoch) to the timeline's end."""
+        raise NotImplementedError
+
+    def found(
+        self,
+        verdict: Verdict,
+        why: str,
+        observed: float | str | None = None,
+        *,
+        series: tuple[str, ...] | None = None,
+        host: str | None = None,
+        direction: Direction | None = None,
+    ) -> Finding:
+        """Return the judged criterion; without an observed value it has no unit."""
+        unit = "" if observed is None or isinstance(observed, str) else self.unit
+        return finding(
+            self.name(),
+            self,
+            verdict,
+            why,
+            observed=observed,
+            unit=unit,
+            series=series or self.series,
+            host=host,
+            direction=direction,
+        )
+
+
+class MoveDone(TimelineExpectation):
+    """Every move that was requested (or the topic's) completes in time, counted from the entry."""
+
+    key = "move_done"
+    timed = True
+    series = ("move.started", "move.done")
+    unit = "s"
+
+    within: Annotated[Seconds, Field(description="Time after the entry.")]
+    topic: Topic = None
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`."""
+        # A topic that is moved a second time is to be done a second time: in order of time, the last request counts.
+        requested = {event["name"]: event["us"] for event in run.events("move.started", name=self.topic)}
+        if not requested:
+            return self.found("inconclusive", "no such move was requested")
+        done = {
+            event["name"]: event["us"]
+            for event in run.events("move.done")
+            if event["name"] in requested and event["us"] >= requested[event["name"]]
+        }
+        missing = ", ".join(sorted(requested.keys() - done.keys()))
+        watched_s = (run.ended_us - since_us) / US
+        if missing and watched_s < self.within:
+            why = f"{missing} not done, but watched for only {watched_s:.1f} s"
+            return self.found("inconclusive", why, "not done")
+        if missing:
+            return self.found("fail", f"{missing} not done after {watched_s:.1f} s", "not done")
+        took_s = round((max(done.values()) - since_us) / US, 3)
+        why = f"{', '.join(sorted(requested))} done {took_s:.1f} s after the entry"
+        return self.found("pass" if took_s <= self.within else "fail", why, took_s)
+
+    def __str__(self) -> str:
+        return f"move{_of(self.topic)} done within {self.within:g} s"
+
+
+class QuotaBeforeMove(TimelineExpectation):
+    """Before each move was requested every broker had reported the quota, and it still held for the topic."""
+
+    key = "quota_before_move"
+    series = ("move.started", "throttle.set", "throttle.in_force", "throttle.removed")
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; of every move, whenever the entry acted.
+
+        Only events of the timeline count: nothing waited for a quota that was there before.
+        """
+        del since_us
+        moves = run.events("move.started")
+        if not moves:
+            return self.found("inconclusive", "no move was requested")
+        since = [(move, run.quota_since_us(move["name"], move["us"])) for move in moves]
+        without = [move for move, instant in since if instant is None]
+        if without:
+            named = ", ".join(f"{move['name']} at {run.seconds(move['us']):.1f} s" for move in without[:3])
+            why = f"requested when no quota of its topic was in force on every broker: {named}"
+            return self._found("fail", why, len(without), "moves")
+        ahead_s = min(round((move["us"] - instant) / US, 3) for move, instant in since if instant is not None)
+        why = f"in force {ahead_s:.1f} s before the move was requested" + (", at least" if len(moves) > 1 else "")
+        return self._found("pass", why, ahead_s, "s before")
+
+    def _found(self, verdict: Verdict, why: str, observed: float, unit: str) -> Finding:
+        return finding(self.name(), self, verdict, why, observed=observed, unit=unit, series=self.series)
+
+    def __str__(self) -> str:
+        return "throttle in force before the move"
+
+
+class ThrottleRemoved(TimelineExpectation):
+    """At the timeline's end no broker has a replication rate, and no topic lists throttled replicas."""
+
+    key = "throttle_removed"
+    series = ("throttle.found",)
+    unit = "left"
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; by what was read at the very end, before anything was restored."""
+        del since_us
+        found = run.events("throttle.found")
+        if not found:
+            return self.found("inconclusive", "the configuration was not read at the end")
+        detail = found[-1]["detail"]
+        if detail.get("unread"):
+            return self.found("inconclusive", f"a part of the configuration could not be read: {detail['unread']}")
+        left = list(detail["left"])
+        if left:
+            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+            return self.found("fail", "still set: " + "; ".join(left[:3]) + more, len(left))
+        return self.found("pass", "no rate on any broker, no list on any topic", 0)
+
+    def __str__(self) -> str:
+        return "throttle removed"
+
+
+class MinIsr(TimelineExpectation):
+    """At every poll each partition of the topic (or of all topics) has at least this many in-sync replicas."""
+
+    key = "isr"
+    series = ("topic.isr",)
+    unit = "in sync"
+
+    min: Annotated[Count, Field(description="The fewest in-sync replicas a partition may have.")]
+    topic: Topic = None
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`."""
+        topics = [self.topic] if self.topic else run.topics("topic.isr")
+        by_topic = {t: run.since(run.readings("topic.isr", DRIVER, t), since_us) for t in topics}
+        polls = [
+            (float(v), int(us), t) for t, each in by_topic.items() for us, v in zip(each.t, each.value, strict=True)
+        ]
+        if not polls:
+            return self.found("inconclusive", "no in-sync replicas were sampled")
+        lowest, when_us, topic = min(polls)
+        why = f"{topic} had {lowest:g} at {run.seconds(when_us):+.1f} s, the fewest of {len(polls)} polls"
+        if lowest < self.min:
+            return self.found("fail", why, lowest)
+        gap = next((gap for each in by_topic.values() if (gap := run.gap(each, since_us))), None)
+        return self.found("inconclusive" if gap else "pass", gap or why, lowest)
+
+    def __str__(self) -> str:
+        return f"isr never below {self.min}{_of(self.topic)}"
+
+
+class FullyReplicated(TimelineExpectation):
+    """At the last poll every partition has all its replicas in sync."""
+
+    key = "fully_replicated"
+    series = ("topic.under_replicated",)
+    unit = "partitions"
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`."""
+        del since_us
+        topics, missing = run.topics("topic.under_replicated"), 0.0
+        for topic in topics:
+            last = run.readings("topic.under_replicated", DRIVER, topic)
+            last = last.cut(len(last) - 1, len(last) - 1)
+            if gap := run.gap(last, int(last.t[0])):
+                return self.found("inconclusive", gap)
+            missing += float(last.value[0])
+        if not topics:
+            return self.found("inconclusive", "replicas were not polled")
+        why = f"{missing:g} partitions under-replicated at the last poll"
+        return self.found("pass" if missing == 0 else "fail", why, missing)
+
+    def __str__(self) -> str:
+        return "fully replicated at the end"
+
+
+class MaxRate(TimelineExpectation):
+    """No window carries more bytes than the rate allows: of a topic's logs on the host, or of its NIC."""
+
+    key = "rate"
+    timed = True
+    series = ("log.bytes",)
+    unit = "bytes/s"
+
+    host: Annotated[Broker, Field(description="The broker.")]
+    direction: Way
+    max: Annotated[BytesPerSecond, Field(description="The highest rate allowed.")]
+    window: Annotated[Seconds, Field(description="Over windows of this length, 2s or more.")]
+    topic: Topic = None
+
+    @model_validator(mode="after")
+    def _measurable(self) -> "MaxRate":
+        if self.topic and self.direction == "transmit":
+            raise _refusal("a topic's bytes are counted where its logs grow; allowed: receive, or no topic")
+        if self.window < 2:
+            raise _refusal("the rate is sampled once a second; allowed: windows of 2s or more")
+        return self
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`."""
+        metric = "log.bytes" if self.topic else NIC_METRIC[self.direction]
+        readings = run.since(run.readings(metric, self.host, self.topic), since_us)
+        spans = windows_within(readings, self.window)
+
+        def found(verdict: Verdict, why: str, observed: float | None = None) -> Finding:
+            return self.found(verdict, why, observed, series=(metric,), host=self.host, direction=self.direction)
+
+        if not len(spans.bytes):
+            return found("inconclusive", "nothing was sampled")
+        most = int(np.argmax(spans.bytes))
+        size, rate = float(spans.bytes[most]), float(spans.bytes[most]) / self.window
+        why = f"{size / 1e6:.1f} MB in the {self.window:g} s from {run.seconds(int(spans.start[most])):+.1f} s"
+        if rate > self.max:
+            return found("fail", why, rate)
+        if gap := run.gap(readings, since_us):
+            return found("inconclusive", gap, rate)
+        if size <= 0:
+            return found("inconclusive", "no byte was counted, so nothing was held back", rate)
+        return found("pass", f"at most {why}", rate)
+
+    def __str__(self) -> str:
+        return (
+            f"rate{_of(self.topic)} on {self.host} {self.direction} <= {self.max / 1e6:g} MB/s over {self.window:g} s"
+        )
+
+
+class NicBound(TimelineExpectation):
+    """The host's NIC is measured to be the limit; with `expected: false` it never is."""
+
+    key = "nic_bound"
+    timed = True
+    series = ("nic.tx.bytes", "nic.rx.bytes")
+    unit = "of declared"
+
+    host: Annotated[Broker, Field(description="The broker.")]
+    direction: Way
+    expected: Annotated[StrictBool, Field(description="Whether it is to be the limit.")] = True
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`."""
+        declared = {(nic.host, nic.direction): nic.declared_bps for nic in run.manifest.nics}
+        bps = declared.get((self.host, self.direction))
+        return _bound(self, self.host, NIC_METRIC[self.direction], bps, run, since_us)
+
+    def __str__(self) -> str:
+        return f"{'' if self.expected else 'not '}nic-bound {self.host} {self.direction}"
+
+
+class UplinkBound(TimelineExpectation):
+    """The rack's uplink is measured to be the limit (transmit: out of the rack); with `expected: false` it never is."""
+
+    key = "uplink_bound"
+    timed = True
+    series = ("uplink.tx.bytes", "uplink.rx.bytes")
+    unit = "of declared"
+
+    rack: Annotated[Rack, Field(description="The rack; its uplink has a declared rate.")]
+    direction: Way
+    expected: Annotated[StrictBool, Field(description="Whether it is to be the limit.")] = True
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`."""
+        record = run.manifest.incident
+        bps = None if record is None else record.uplinks_bps.get(self.rack, {}).get(self.direction)
+        return _bound(self, self.rack, UPLINK_METRIC[self.direction], bps, run, since_us)
+
+    def __str__(self) -> str:
+        return f"{'' if self.expected else 'not '}uplink-bound {self.rack} {self.direction}"
+
+
+class RecordsIntact(TimelineExpectation):
+    """Every record that was acknowledged is read back once, unchanged."""
+
+    key = "records_intact"
+    series = ("manifest.facts.records",)
+    unit = "wrong"
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; of every record, written before the entry or after it."""
+        del since_us
+        records = run.manifest.facts.records
+        if records is None or records.expected <= 0:
+            return self.found(
+                "inconclusive", "the records were not read back" if records is None else "none were written"
+            )
+        wrong = records.lost + records.duplicated + records.corrupt
+        why = (
+            f"{records.found} of {records.expected} found; {records.lost} lost, {records.duplicated} duplicated, "
+            f"{records.corrupt} corrupt"
+        )
+        # Also without a reported loss: a record that was written and is not found is not there.
+        return self.found("pass" if wrong == 0 and records.found == records.expected else "fail", why, wrong)
+
+    def __str__(self) -> str:
+        return "no records lost"
+
+
+class MaxProduceLatency(TimelineExpectation):
+    """This share of the load's records is acknowledged in time, counted from when each was due."""
+
+    key = "produce_latency"
+    timed = True
+    series = ("client.produce.latency",)
+    unit = "s"
+
+    percentile: Annotated[Percent, Field(description="The share of the records.")]
+    max: Annotated[Seconds, Field(description="The highest latency allowed.")]
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; of records due from the entry on."""
+        # A record without an acknowledgement has its age at the end.
+        due, latency_s = run.latencies()
+        late = latency_s[(due >= since_us) & (due <= run.ended_us)]
+        if len(late) < LEAST_RECORDS:
+            return self.found("inconclusive", f"only {len(late)} records were due; at least {LEAST_RECORDS} are needed")
+        seen, median = (float(np.quantile(late, q, method="inverted_cdf")) for q in (self.percentile, 0.5))
+        why = (
+            f"{self.percentile:g} of {len(late)} records within {seen * 1000:.0f} ms; "
+            f"median {median * 1000:.0f} ms, slowest {float(np.max(late)) * 1000:.0f} ms"
+        )
+        return self.found("pass" if seen <= self.max else "fail", why, round(seen, 4))
+
+    def __str__(self) -> str:
+        return f"produce latency of {self.percentile * 100:g}% <= {self.max * 1000:g} ms"
+
+
+class AllAcknowledged(TimelineExpectation):
+    """No record of the load is refused or given up."""
+
+    key = "all_acknowledged"
+    series = ("load.done",)
+    unit = "missing"
+
+    def judge(self, run: ReplayedRun, since_us: int) -> Finding:
+        """See `TimelineExpectation.judge`; over the whole load."""
+        del since_us
+        done = run.events("load.done")
+        if not done or not done[-1]["detail"]["sent"]:
+            return self.found("inconclusive", "there was no load")
+        detail = done[-1]["detail"]
+        missing = int(detail["sent"]) - int(detail["acknowledged"])
+        first = f"; first: {detail['error']}" if detail.get("error") else ""
+        why = f"{detail['acknowledged']} of {detail['sent']} records acknowledged{first}"
+        return self.found("pass" if missing == 0 and not detail.get("error") else "fail", why, missing)
+
+    def __str__(self) -> str:
+        return "every record acknowledged"
+
+
+EXPECTATIONS: Mapping[str, type[TimelineExpectation]] = {
+    each.key: each for each in TimelineExpectation.__subclasses__()
+}
+"""Every expectation by its key in a file."""
+
+
+def _of(topic: str | None) -> str:
+    return f" of {topic}" if topic else ""
+
+
+def _bound(
+    what: NicBound | UplinkBound, where: str, metric: str, bps: int | None, run: ReplayedRun, since_us: int
+) -> Finding:
+    """Judge whether the fastest window carried nearly the declared rate."""
+
+    def found(verdict: Verdict, why: str, observed: float | None = None) -> Finding:
+        return what.found(verdict, why, observed, series=(metric,), host=where, direction=what.direction)
+
+    if bps is None:
+        return found("inconclusive", f"{where} has no declared rate")
+    readings = run.since(run.readings(metric, where), since_us)
+    spans = windows(readings, BOUND_WINDOW_S)
+    if not len(spans.bytes):
+        return found("inconclusive", "nothing was sampled")
+    top = int(np.argmax(spans.rate))
+    share = float(spans.rate[top]) * 8 / bps
+    begun_s = run.seconds(int(spans.start[top]))
+    why = f"the fastest {BOUND_WINDOW_S:g} s, from {begun_s:+.1f} s, had {share * 100:.0f} % of {bps / 1e6:g} Mbit/s"
+    binds = share >= BOUND_SHARE
+    gap = run.gap(readings, since_us)
+    if gap and not binds:
+        return found("inconclusive", gap, share)
+    return found("pass" if binds == what.expected else "fail", why, share)

@@ -1,0 +1,114 @@
+"""A replayed incident, judged from its stored timeline, samples and events.
+
+The first criterion says whether the timeline happened as written; then come the expectations in the file's order, and
+last what every experiment is judged by: the logs, the NICs and the machine.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from results.contract.incident import IncidentRecord
+from results.contract.manifest import Manifest
+from results.contract.verdict import Finding
+from results.criteria.catalogue.logs_clean import judge_logs
+from results.criteria.catalogue.machine_load import machine_idle
+from results.criteria.catalogue.nic_measured import nics_as_declared
+from results.criteria.cluster_measures import machine_load
+from results.criteria.expectations import EXPECTATIONS, TimelineExpectation
+from results.criteria.findings import finding, not_judged
+from results.criteria.quantities import QUOTA_WINDOW_S, US
+from results.criteria.replayed_run import ReplayedRun
+
+LATE_S = 0.1
+"""An entry with a fixed time that acts later than this did not happen as the file says."""
+ALWAYS = ("logs-clean",)
+"""Criteria that every replay has without an expectation, and that a variant may be expected to fail."""
+
+
+def judge_incident(manifest: Manifest, samples: Any, events: Any) -> tuple[Finding, ...]:
+    """Return the findings of a replayed incident. Raise ValueError for another run, and for one without a timeline.
+
+    A run of before schema 3 has the findings in its manifest.
+    """
+    record = manifest.incident
+    if record is None:
+        raise ValueError(f"run {manifest.run_id}: its manifest has no incident to judge")
+    return record.criteria if not record.entries else _judge_replay(ReplayedRun(manifest, samples, events), record)
+
+
+def _judge_replay(run: ReplayedRun, record: IncidentRecord) -> tuple[Finding, ...]:
+    """Return all criteria of a replay.
+
+    When the timeline did not happen as written no expectation is judged. When a NIC or the machine was not as it
+    should be no rate and no time is judged; records and replicas are judged all the same.
+    """
+    timeline = judge_timeline(run, record)
+    load = machine_load(run.series, run.started_us, run.ended_us, QUOTA_WINDOW_S)
+    conditions = [*nics_as_declared(run.manifest.nics, record.brokers), machine_idle(load, QUOTA_WINDOW_S)]
+    unsound = [each for each in conditions if each.verdict == "inconclusive"]
+    expected = []
+    for expectation, found in _expected(run, record):
+        judged = found
+        if timeline.verdict != "pass":
+            judged = replace(found, verdict="inconclusive", why=f"not judged: {timeline.why}; {found.why}")
+        expected.append(not_judged(judged, unsound) if unsound and expectation.timed else judged)
+    logs = judge_logs(run.manifest.facts.logs, list(record.brokers))
+    return (timeline, *expected, *logs, *conditions)
+
+
+def judge_timeline(run: ReplayedRun, record: IncidentRecord) -> Finding:
+    """Judge whether every entry acted, in time, and every action succeeded."""
+    acted = {event["name"]: event["detail"] for event in run.events("incident.entry")}
+    failed = {event["name"]: event["detail"]["error"] for event in run.events("incident.failed")}
+    problems, latest_s = [], 0.0
+    for entry in record.entries:
+        detail = acted.get(entry.name)
+        if detail is None:
+            problems += [] if entry.optional else [f"{entry.name}: its trigger never came"]
+            continue
+        late_s = detail["actual_s"] - detail["planned_s"]
+        latest_s = max(latest_s, late_s)
+        if entry.name in failed:
+            problems.append(f"{entry.name}: {failed[entry.name]}")
+        elif entry.at_time and late_s > LATE_S:
+            problems.append(f"{entry.name}: {late_s * 1000:.0f} ms late")
+    series = ("incident.entry", "incident.failed")
+    expected = f"every entry acts, at most {LATE_S * 1000:.0f} ms late, and every action succeeds"
+    if problems:
+        return finding("timeline", expected, "inconclusive", "; ".join(problems), observed=None, series=series)
+    why = f"{len(acted)} entries acted, the latest {latest_s * 1000:.0f} ms after its time"
+    observed = round(latest_s * 1000, 1)
+    return finding("timeline", expected, "pass", why, observed=observed, unit="ms late", series=series)
+
+
+def deviation(record: IncidentRecord, criteria: Sequence[Finding]) -> str | None:
+    """Return how the verdicts differ from what the file expects of the variant; None when they do not."""
+    failed, unknown = (
+        {each.name for each in criteria if each.verdict == verdict} for verdict in ("fail", "inconclusive")
+    )
+    wanted, found = set(record.expected_failures), []
+    if unknown:
+        found.append(f"could not be judged: {', '.join(sorted(unknown))}")
+    if wanted - failed - unknown:
+        found.append(f"should have failed and did not: {', '.join(sorted(wanted - failed))}")
+    if failed - wanted:
+        found.append(f"failed and should not have: {', '.join(sorted(failed - wanted))}")
+    return "; ".join(found) or None
+
+
+def _expected(run: ReplayedRun, record: IncidentRecord) -> list[tuple[TimelineExpectation, Finding]]:
+    acted = {event["name"]: event["detail"]["actual_s"] for event in run.events("incident.entry")}
+    found = []
+    for entry in record.entries:
+        for given in entry.expectations:
+            ((key, parameters),) = given.items()
+            expectation = EXPECTATIONS[key].model_validate(parameters)
+            if entry.name in acted:
+                since_us = run.started_us + round(acted[entry.name] * US)
+                found.append((expectation, expectation.judge(run, since_us)))
+            else:
+                why = f"{entry.name} never acted: its trigger did not come"
+                missing = expectation.found("inconclusive", why, series=("incident.entry",))
+                found.append((expectation, missing))
+    return found

@@ -1,0 +1,121 @@
+"""A replayed incident as it lies in a store: its samples and events on the timeline's own time."""
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from results.contract.manifest import Manifest
+from results.contract.schema import EVENTS, conform
+from results.criteria.quantities import GAP_S, US
+from results.criteria.series import Floats, Micros, RunSeries, Series
+from results.criteria.windows import longest_gap_s
+
+
+class ReplayedRun:
+    """A stored replay as expectations read it: its manifest, samples and events, and when the timeline ran."""
+
+    def __init__(self, manifest: Manifest, samples: Any, events: Any) -> None:
+        self.manifest = manifest
+        self.series = RunSeries(samples, events)
+        self._events = conform(events, EVENTS, "events")
+        started, ended = self.events("incident.started"), self.events("incident.ended")
+        if not started or not ended:
+            raise ValueError(f"run {manifest.run_id}: its events have no beginning and end of a timeline")
+        self.started_us: int = started[0]["us"]
+        self.ended_us: int = ended[-1]["us"]
+
+    @cached_property
+    def _by_kind(self) -> Mapping[str, list[dict[str, Any]]]:
+        found: dict[str, list[dict[str, Any]]] = {}
+        instants = pc.cast(self._events["ts"], pa.int64()).to_pylist()
+        for us, row in zip(instants, self._events.to_pylist(), strict=True):
+            detail = json.loads(row["detail"] or "{}")
+            found.setdefault(row["kind"], []).append({"us": us, "name": row["name"], "detail": detail})
+        return {kind: sorted(rows, key=lambda row: row["us"]) for kind, rows in found.items()}
+
+    def events(self, *kinds: str, name: str | None = None) -> list[dict[str, Any]]:
+        """Return the events of these kinds in order of time, each with `us`, `kind`, `name` and `detail`."""
+        found = [{**row, "kind": kind} for kind in kinds for row in self._by_kind.get(kind, ())]
+        return sorted((row for row in found if name in (None, row["name"])), key=lambda row: row["us"])
+
+    def topics(self, metric: str) -> list[str]:
+        """Return the topics that a metric of the driver was sampled of."""
+        table = self.series.of_metric(metric)
+        return sorted({topic for topic in table["topic"].to_pylist() if topic})
+
+    def readings(self, metric: str, host: str, topic: str | None = None) -> Series:
+        """Return the readings of a host, summed per instant; only those of the topic if one is given."""
+        table = self.series.of_metric(metric)
+        table = table.filter(pc.equal(table["host"], host))
+        if topic is not None:
+            table = table.filter(pc.equal(table["topic"], topic))
+        t, value = table["us"].to_numpy(), table["value"].to_numpy()
+        if topic is not None and metric == "log.bytes":
+            # The agent reads NIC and logs at one instant. A host without a log of the topic has no log reading.
+            empty = self.readings("nic.rx.bytes", host).t
+            t, value = np.concatenate([t, empty]), np.concatenate([value, np.zeros(len(empty))])
+        instants, where = np.unique(t, return_inverse=True)
+        return Series(instants, instants, np.bincount(where, value, len(instants)).astype(np.float64))
+
+    def since(self, series: Series, since_us: int) -> Series:
+        """Return the readings from an instant to the timeline's end, with the last one before the instant."""
+        first = max(int(np.searchsorted(series.t, since_us, side="right")) - 1, 0)
+        return series.cut(first, int(np.searchsorted(series.t, self.ended_us, side="right")) - 1)
+
+    def latencies(self) -> tuple[Micros, Floats]:
+        """Return when each record of the load was due, and its latency in seconds.
+
+        The producer counts the records of a second in buckets. Runs of an earlier version have a sample each.
+        """
+        single = self.series.of_metric("load.latency")
+        if len(single):
+            return single["us"].to_numpy(), single["value"].to_numpy()
+        table = self.series.of_metric("client.produce.latency")
+        table = table.filter(pc.is_valid(table["label"]))
+        count = table["value"].to_numpy().astype(np.int64)
+        latency_s = np.array([int(label) / 1e6 for label in table["label"].to_pylist()], dtype=np.float64)
+        return np.repeat(table["us"].to_numpy() - US, count), np.repeat(latency_s, count)
+
+    def gap(self, series: Series, since_us: int) -> str | None:
+        """Return what is missing of readings that are due once a second; None when nothing is."""
+        longest_s = longest_gap_s(series.t, since_us, self.ended_us, inside=True)
+        if longest_s is None:
+            return "nothing was sampled"
+        return f"no sample for {longest_s:.1f} s" if longest_s > GAP_S else None
+
+    def seconds(self, us: int) -> float:
+        """Return an instant in seconds after the timeline's start."""
+        return (us - self.started_us) / US
+
+    def quota_since_us(self, topic: str, until_us: int) -> int | None:
+        """Return since when every broker had shown the rates and lists of a topic; None when not all did.
+
+        `throttle.in_force` is about the last `throttle.set`: while one action waits no other sets a throttle.
+        """
+        lists: int | None = None
+        rates: int | None = None
+        listed = rated = False
+        known: dict[str, Any] = {}
+        for event in self.events("throttle.set", "throttle.in_force", "throttle.removed"):
+            us, detail = event["us"], event["detail"]
+            if not self.started_us <= us <= until_us:
+                continue
+            if event["kind"] == "throttle.set":
+                written = {name: keys for name, keys in detail.items() if name.startswith("broker")}
+                listed, rated = f"topic {topic}" in detail, bool(written)
+                lists = None if listed else lists
+                # The same rates once more, for another topic, change nothing of what the brokers reported.
+                rates = rates if written.items() <= known.items() else None
+                known |= written
+            elif event["kind"] == "throttle.in_force":
+                lists = us if listed else lists
+                rates = us if rated and rates is None else rates
+            else:
+                rates, known = None, {}
+                lists = None if topic in detail["topics"] else lists
+        return None if lists is None or rates is None else max(lists, rates)

@@ -1,0 +1,217 @@
+"""Field types and model bases of an incident's file; each reads its text, and says what is allowed.
+
+Descriptions, patterns and examples are what editors show through the JSON schema.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+
+from results.criteria.expectations import Reference
+from testbed.form import refusal
+from testbed.suggestions import choices, show
+from testbed.topology import rules
+from testbed.units import format_duration, parse_byte_rate, parse_duration, parse_size
+
+NAME = r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$"
+TOPIC = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+PARAMETER = r"^[a-z][a-z0-9_]*$"
+_NUMBER = r"[0-9]+(\.[0-9]+)?"
+_VARIED = r"|\$[a-z][a-z0-9_]*"
+DURATION = rf"^({_NUMBER} ?(us|ms|s|min|h){_VARIED})$"
+SIZE = rf"^({_NUMBER} ?(B|kB|KB|MB|GB|KiB|MiB|GiB){_VARIED})$"
+BYTE_RATE = rf"^({_NUMBER} ?(B|kB|KB|MB|GB|KiB|MiB|GiB)/s{_VARIED})$"
+
+
+def _reader(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise refusal(str(error)) from None
+
+    return read
+
+
+def parsed(parse: Callable[[Any], Any]) -> BeforeValidator:
+    """Return a validator that reads a value with `parse`, whose ValueError is the message."""
+    return BeforeValidator(_reader(parse))
+
+
+def parse_percent(value: object) -> float:
+    """Return the share that `50%` says, 0.5. Raises ValueError outside 0 to 100."""
+    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?%", value) if isinstance(value, str) else None
+    share = float(number[1]) / 100 if number else -1.0
+    if not 0 <= share <= 1:
+        raise ValueError(f"{show(value)} is not a share; allowed: 0% to 100%")
+    return share
+
+
+def format_seconds(seconds: float) -> str:
+    """Return `90s` for 90 and `500ms` for 0.5: a timeline is in seconds, also beyond a minute."""
+    return f"{seconds:g}s" if seconds >= 1 else format_duration(seconds)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{show(value)} is not text; allowed: text (in quotes if need be)")
+    return " ".join(value.split())
+
+
+def _scalar(value: Any) -> str:
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"{show(value)} is no value; allowed: text, a number, true or false")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _property(value: Any) -> str:
+    text = _scalar(value)
+    if (wrong := rules.property_value_problem(text)) is not None:
+        raise ValueError(wrong)
+    return text
+
+
+def _named(pattern: str, what: str, such_as: str) -> BeforeValidator:
+    def parse(value: Any) -> str:
+        if not isinstance(value, str) or not re.fullmatch(pattern.strip("^$"), value):
+            raise ValueError(f"{show(value)} is not {what}; allowed: {such_as}")
+        return value
+
+    return parsed(parse)
+
+
+def throttle_rate(value: Any) -> int:
+    """Return a throttle's rate in bytes/s. Raises ValueError for 0."""
+    rate = parse_byte_rate(value)
+    if rate < 1:
+        raise ValueError("a throttle of nothing; allowed: 1B/s or more")
+    return rate
+
+
+def whole_number(most: int) -> tuple[BeforeValidator, WithJsonSchema]:
+    """Return how a whole number from 1 to `most` is read, and its schema."""
+
+    def parse(value: Any) -> int:
+        text = str(value)
+        if isinstance(value, bool) or not text.isdecimal() or not 1 <= int(text) <= most:
+            raise ValueError(f"{show(value)}: allowed: a whole number from 1 to {most}")
+        return int(text)
+
+    number = {"type": "integer", "minimum": 1, "maximum": most}
+    return parsed(parse), WithJsonSchema({"anyOf": [number, {"type": "string", "pattern": r"^\$"}]})
+
+
+def one_or_more(value: Any) -> tuple[Any, ...]:
+    """Return a list's items, or the single value. Raises ValueError for an empty list."""
+    if value == []:
+        raise ValueError("an empty list; allowed: one or more, or leave the field out")
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+def _once(values: list[str]) -> list[str]:
+    if len(set(values)) < len(values):
+        raise refusal("a name is given twice; allowed: each once")
+    return values
+
+
+def _string(pattern: str, *examples: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": pattern} | ({"examples": list(examples)} if examples else {}))
+
+
+Text = Annotated[str, parsed(_text), WithJsonSchema({"type": "string", "minLength": 1})]
+Name = Annotated[str, _named(NAME, "a name", "small letters, digits and single hyphens"), _string(NAME)]
+TopicName = Annotated[str, _named(TOPIC, "a topic's name", "letters, digits, - . and _"), _string(TOPIC)]
+ParameterName = Annotated[str, _named(PARAMETER, "a parameter's name", "small letters, digits and _")]
+Duration = Annotated[float, parsed(parse_duration), _string(DURATION, "30s", "2min")]
+Size = Annotated[int, parsed(parse_size), _string(SIZE, "100MB", "4KiB")]
+ByteRate = Annotated[int, parsed(parse_byte_rate), _string(BYTE_RATE, "5MB/s")]
+ThrottleRate = Annotated[int, parsed(throttle_rate), _string(BYTE_RATE, "5MB/s")]
+Scalar = Annotated[str, parsed(_scalar), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+PropertyName = Annotated[str, _named(r"^[a-z][A-Za-z0-9._-]*$", "a property", "such as num.replica.fetchers")]
+Property = Annotated[str, parsed(_property), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+Brokers = Annotated[
+    list[Annotated[str, Reference("broker")]],
+    Field(min_length=1, description="Brokers; the first one becomes the preferred leader."),
+    AfterValidator(_once),
+]
+OptionalTopic = Annotated[str | None, Reference("topic"), Field(description="One topic; all unless given.")]
+TopicNames = list[Annotated[str, Reference("topic")]]
+
+CONTEXT: Mapping[str, Callable[[Any], Any]] = {
+    "duration": _reader(parse_duration),
+    "byte_rate": _reader(parse_byte_rate),
+    "share": _reader(parse_percent),
+}
+"""How the quantities of expectations are read from a file."""
+
+
+class IncidentModel(BaseModel):
+    """A mapping of the file: no other fields, and immutable. A parameter's value is text, also for a number."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OneKey(IncidentModel):
+    """A mapping of exactly one key, which says what it is, to that one's parameters."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+    what: ClassVar[str]
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        given = sorted(self.model_fields_set)
+        if len(given) != 1:
+            allowed = choices(sorted(type(self).model_fields))
+            found = f"{' and '.join(given)} in one mapping" if given else "an empty mapping"
+            raise refusal(f"{found}; allowed: {self.what} with one of the keys {allowed}")
+        return self
+
+    @property
+    def value(self) -> Any:
+        """Return the parameters, as the model of their key."""
+        return getattr(self, next(iter(self.model_fields_set)))
+
+
+def one_key(base: type[OneKey], known: Mapping[str, type[BaseModel]]) -> type[OneKey]:
+    """Return the model of a mapping with exactly one of these keys."""
+    fields: dict[str, Any] = {}
+    for key, model in known.items():
+        described = Field(default=None, description=(model.__doc__ or "").strip().split("\n")[0])
+        fields[key] = (model | None, described)
+    return create_model(base.__name__, __base__=base, __doc__=base.__doc__, **fields)
+
+
+class Shorthand(IncidentModel):
+    """A mapping that may be written as the value of its main field alone."""
+
+    shorthand: ClassVar[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_scalar(cls, value: Any) -> Any:
+        return {cls.shorthand: value} if isinstance(value, str | int | float) else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: Any) -> Any:
+        """Return the schema of the mapping, or of the main field alone."""
+        schema = handler(core_schema)
+        whole = handler.resolve_ref_schema(schema)
+        if "anyOf" not in whole:
+            mapping = dict(whole)
+            description = mapping.pop("description", None)
+            short = dict(mapping["properties"][cls.shorthand])
+            short.pop("description", None)
+            whole.clear()
+            whole |= {"anyOf": [short, mapping]} | ({"description": description} if description else {})
+        return schema
