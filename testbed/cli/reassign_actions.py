@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from testbed.cli import reassign_report as tell
+from testbed.cli import reassign_report as report
 from testbed.cli.cluster import admin_of
 from testbed.cli.show import document
 from testbed.errors import UsageError
@@ -44,7 +44,7 @@ def plan(args: argparse.Namespace) -> int:
             made = planners.change_factor(assignment, racks, args.replication_factor)
         else:
             made = planners.spread(assignment, racks)
-        print(tell.cost_text(_cost(admin, made, assignment)), file=sys.stderr)
+        print(report.cost_text(_cost(admin, made, assignment)), file=sys.stderr)
     if args.out is None:
         print(made.to_json(), end="")
     else:
@@ -59,7 +59,7 @@ def execute(args: argparse.Namespace) -> int:
         _require_throttles(admin, control.throttle_bytes_per_s)
         assignment, _racks = _assignment(admin, wanted.topics())
         changed = Plan({m.tp: m.target for m in moves(wanted, admin.partitions(wanted.topics()))})
-        print(tell.cost_text(_cost(admin, changed, assignment)), file=sys.stderr)
+        print(report.cost_text(_cost(admin, changed, assignment)), file=sys.stderr)
         config = None if args.command_config is None else str(args.command_config.resolve())
         job = Job.new(args.bootstrap, admin.cluster().cluster_id, _mode(args), wanted, config)
         run = Execution(admin, job, JobFolder(), JournalFolder())
@@ -89,7 +89,7 @@ def _run(run: Execution, job: Job, args: argparse.Namespace) -> int:
 
     def on_turn(turn: Turn) -> None:
         nonlocal last
-        line = tell.turn_text(turn, time.monotonic() - begun)
+        line = report.turn_text(turn, time.monotonic() - begun)
         if line[10:] != last:
             last = line[10:]
             print(line, file=sys.stderr, flush=True)
@@ -120,7 +120,7 @@ def listing(args: argparse.Namespace) -> int:
     """What the controller lists."""
     with admin_of(args) as admin:
         listed = admin.reassignments(args.topics)
-    print(document(tell.listing_document(listed)) if args.json else tell.listing_text(listed))
+    print(document(report.listing_document(listed)) if args.json else report.listing_text(listed))
     return 0
 
 
@@ -133,8 +133,8 @@ def status(args: argparse.Namespace) -> int:
         topics = job.plan.topics()
         seen = read_state(admin, topics, min_insync(admin, topics), job.topic_ids)
         turn = take_turn(job.plan, seen, control.limits, job.mode, paused=control.wish == "pause")
-    shown = tell.status_document(job, control, turn) if args.json else None
-    print(document(shown) if shown is not None else tell.status_text(job, control, turn))
+    shown = report.status_document(job, control, turn) if args.json else None
+    print(document(shown) if shown is not None else report.status_text(job, control, turn))
     return 0
 
 
@@ -149,7 +149,7 @@ def steer(args: argparse.Namespace) -> int:
     throttle = before.throttle_bytes_per_s if args.throttle is None else given
     control = replace(before, limits=_limits(args, before.limits), throttle_bytes_per_s=throttle)
     jobs.steer(job.id, control)
-    print(tell.limits_text(control.limits))
+    print(report.limits_text(control.limits))
     return 0
 
 

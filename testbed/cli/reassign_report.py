@@ -24,7 +24,7 @@ def cost_text(cost: PlanCost) -> str:
 
 
 def limits_text(limits: BatchLimits) -> str:
-    """All limits, those that do not bind as well."""
+    """Return all limits as text."""
     values = (
         ("replicas of a partition at once", limits.replicas),
         ("partitions in flight", limits.partitions),
@@ -48,7 +48,9 @@ def turn_text(turn: Turn, seconds: float) -> str:
 
 def status_text(job: Job, control: JobControl, turn: Turn) -> str:
     """A stored reassignment and every partition that has not arrived."""
-    alive = f"process {job.owner.pid} carries it out" if job.owner.alive() else "nobody carries it out: `resume` does"
+    alive = (
+        f"process {job.owner.pid} carries it out" if job.owner.alive() else "no process carries it out: `resume` does"
+    )
     rate = control.throttle_bytes_per_s
     head = [
         f"reassignment {job.id} of cluster {job.cluster_id} ({job.mode}): {control.wish}; {alive}",

@@ -18,7 +18,7 @@ _SHOWN = 60
 
 
 def estimate_text(estimate: ThrottleEstimate, nic_known: bool) -> str:
-    """The throttle, the time, who binds, and KIP-73's own formula beside it."""
+    """Return the throttle, the time, the bottleneck, and the time by KIP-73's own formula."""
     if not estimate.lines:
         return "the plan copies nothing: no throttle is needed"
     observed = estimate.observed
@@ -80,30 +80,30 @@ def estimate_document(estimate: ThrottleEstimate) -> dict[str, Any]:
     }
 
 
-def event_text(told: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> str:
+def event_text(event: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> str:
     """A line or some, as the watching goes on."""
-    match told:
+    match event:
         case MonitorReading():
-            return _reading_text(told)
+            return _reading_text(event)
         case ThrottleRaise():
-            return f"raised the throttle to {_rate(told.throttle_bytes_per_s)} on brokers {_ids(told.brokers)}"
+            return f"raised the throttle to {_rate(event.throttle_bytes_per_s)} on brokers {_ids(event.brokers)}"
         case Restored():
-            return f"put back {len(told.changes)} rates as they were before they were raised"
+            return f"put back {len(event.changes)} rates as they were before they were raised"
         case MonitorNote():
-            return told.text
+            return event.text
 
 
-def event_document(told: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> dict[str, Any]:
+def event_document(event: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> dict[str, Any]:
     """The same for programs: one document for each."""
-    match told:
+    match event:
         case MonitorReading():
-            return {"event": "look", **_reading_document(told)}
+            return {"event": "look", **_reading_document(event)}
         case ThrottleRaise():
-            return {"event": "raised", "rate_bytes_per_s": told.throttle_bytes_per_s, "brokers": list(told.brokers)}
+            return {"event": "raised", "rate_bytes_per_s": event.throttle_bytes_per_s, "brokers": list(event.brokers)}
         case Restored():
-            return {"event": "restored", "changes": [[str(c.resource), c.key, c.original] for c in told.changes]}
+            return {"event": "restored", "changes": [[str(c.resource), c.key, c.original] for c in event.changes]}
         case MonitorNote():
-            return {"event": "note", "text": told.text}
+            return {"event": "note", "text": event.text}
 
 
 def state_text(state: ThrottleStatus) -> str:

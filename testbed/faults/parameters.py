@@ -24,12 +24,12 @@ class Direction(StrEnum):
 
     @property
     def transmits(self) -> bool:
-        """Whether what the host sends is meant."""
+        """Whether it includes what the host sends."""
         return self is not Direction.RECEIVE
 
     @property
     def receives(self) -> bool:
-        """Whether what the host receives is meant."""
+        """Whether it includes what the host receives."""
         return self is not Direction.TRANSMIT
 
 

@@ -42,7 +42,7 @@ class ProcessFault(Fault):
 
 @dataclass(frozen=True, slots=True)
 class ProcessState:
-    """A process as the kernel tells it: its number on its host, and its state's letter (T: stopped)."""
+    """A process as the kernel reports it: its number on its host, and the letter of its state (T: stopped)."""
 
     pid: int
     state: str

@@ -1,4 +1,4 @@
-"""What a broker says while partitions on shared storage are closed and opened: entries of its log → marks. Pure.
+"""Marks of handovers in a broker's log: partitions on shared storage are closed and opened. Pure.
 
 Every mark is one that some release from 2024 on writes. Releases differ: what says nothing here is left out, and a step
 without its mark is not known.
@@ -27,9 +27,9 @@ _ALL = re.compile(r"open (\d+) / make leader (\d+) / close (\d+) partitions cost
 
 @dataclass(frozen=True, slots=True)
 class HandoverMark:
-    """Something a broker said. `tp` is None where it named no partition; `tps` are those it named in one sentence.
+    """One mark of a handover. `tp` is None if the line names no partition; `tps` are all that one line names.
 
-    `ms` is what it says that it took; `clean` whether the partition had been closed in order; `epoch` the leader's.
+    `ms` is the logged duration; `clean` whether the partition had been closed in order; `epoch` the leader's.
     """
 
     host: str
@@ -56,7 +56,7 @@ class HandoverBatch:
 
 
 def marks(host: str, entries: Iterable[LogEntry]) -> Iterator[HandoverMark]:
-    """The marks in a host's log, in its order."""
+    """Return the marks in a host's log, in order."""
     for entry in entries:
         mark = _mark(host, entry.ts_us, entry.message)
         if mark is not None:
@@ -64,7 +64,7 @@ def marks(host: str, entries: Iterable[LogEntry]) -> Iterator[HandoverMark]:
 
 
 def batches(host: str, entries: Iterable[LogEntry]) -> Iterator[HandoverBatch]:
-    """The sums that a broker tells of each change of the metadata."""
+    """Return the sums that a broker logs for each change of the metadata."""
     for entry in entries:
         if found := _ALL.search(entry.message):
             opened, led, closed, ms = (int(number) for number in found.groups())

@@ -1,6 +1,6 @@
-"""A small client beside the load: a record to every partition some twenty times a second, and a consumer that reads it.
+"""A small client next to the load: it writes to every partition some twenty times a second, and reads the records.
 
-It tells when each record was acknowledged and fetched, and by its leader epoch which broker wrote it. Its records are
+It records when each record was acknowledged and fetched, and by its leader epoch which broker wrote it. Its records are
 of the same form as the load's: the audit accounts for them too.
 """
 

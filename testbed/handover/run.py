@@ -7,8 +7,7 @@ from typing import Any
 
 from results.contract.handover import HandoverSeen
 from testbed.errors import TestbedError
-from testbed.handover.lines import HandoverMark as Said
-from testbed.handover.lines import marks
+from testbed.handover.lines import HandoverMark, marks
 from testbed.handover.probe import Probe
 from testbed.handover.steps import HandoverPartition, handovers
 from testbed.hosts import Shell
@@ -73,8 +72,8 @@ class HandoverWatch:
         found = handovers(moves, asked_us, history, said, probed)
         return HandoverSeen(self._software, asked_us, found, killed_us, tuple(problems))
 
-    def _said(self) -> tuple[list[Said], list[str]]:
-        said: list[Said] = []
+    def _said(self) -> tuple[list[HandoverMark], list[str]]:
+        said: list[HandoverMark] = []
         problems: list[str] = []
         for name, host in self._hosts.items():
             mark = self._marks.get(name, LogPosition(0, "the watch was not started"))
@@ -126,7 +125,7 @@ def watched_move(
     timeout_s: float,
     accepted: Callable[[], int | None] = lambda: None,
 ) -> HandoverResult:
-    """Carry out a plan of single replicas, and tell the steps of each.
+    """Carry out a plan of single replicas, and return the steps of each.
 
     `accepted` is called as soon as the controller has accepted the plan; it returns when it killed the old broker, or
     None when it did not. Raises what `Driver` raises of a plan that was refused.
@@ -141,12 +140,12 @@ def watched_move(
         stack.callback(probe.stop)
         asked = []
 
-        def told(kind: str, _name: str, _detail: Mapping[str, Any]) -> None:
+        def record(kind: str, _name: str, _detail: Mapping[str, Any]) -> None:
             if kind == "move.started":  # the request is sent next
                 asked.append(now_us())
 
         able = of_software(testbed.topology)
-        driver = stack.enter_context(Driver(admin, JournalFolder(), on_event=told, able=able))
+        driver = stack.enter_context(Driver(admin, JournalFolder(), on_event=record, able=able))
         moves = driver.execute(plan, None)
         killed_us = accepted()
         timeline, why = None, ""

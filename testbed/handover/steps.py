@@ -1,4 +1,4 @@
-"""The steps of each partition: the controller's log, the brokers' marks, and the probe's answers put together. Pure."""
+"""The steps of each handover, from the metadata log, the brokers' marks and the probe's answers. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _CONTROLLER = "the controller"
 
 @dataclass(frozen=True, slots=True)
 class HandoverPartition:
-    """A partition that was asked to go from one broker to another; hosts and node ids of both."""
+    """A partition that a handover moves from one host to another."""
 
     tp: TopicPartition
     source: str

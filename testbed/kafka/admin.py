@@ -90,22 +90,22 @@ class Admin:
     def cluster(self) -> ClusterInfo:
         """Return the cluster's id, its active controller, and its live brokers by id."""
         call = self._connection.call
-        told = call("describe the cluster", self._client.describe_cluster)
+        answer = call("describe the cluster", self._client.describe_cluster)
         # DescribeCluster names any broker as the controller in KRaft; the quorum names the real one.
         leader: int = describe_quorum(self._connection)["leader_id"]
         brokers = (
             BrokerInfo(b["broker_id"], b["host"], b["port"], b["rack"])
-            for b in told["brokers"]
+            for b in answer["brokers"]
             if not b.get("is_fenced", False)
         )
         return ClusterInfo(
-            told["cluster_id"], None if leader < 0 else leader, tuple(sorted(brokers, key=lambda b: b.id))
+            answer["cluster_id"], None if leader < 0 else leader, tuple(sorted(brokers, key=lambda b: b.id))
         )
 
     def features(self) -> dict[str, int]:
         """Return the level of each finalized feature (``metadata.version``, ``group.version``, …)."""
-        told = self._connection.call("describe the features", self._client.describe_features)
-        return {name: f["finalized"][1] for name, f in sorted(told.items()) if "finalized" in f}
+        answer = self._connection.call("describe the features", self._client.describe_features)
+        return {name: f["finalized"][1] for name, f in sorted(answer.items()) if "finalized" in f}
 
     # -- topics --------------------------------------------------------------------------------------------
 
@@ -121,10 +121,10 @@ class Admin:
             "assignments": {p: list(replicas) for p, replicas in assignment.items()},
             "configs": dict(configs or {}),
         }
-        told = self._connection.call(
+        answer = self._connection.call(
             what, self._client.create_topics, {name: spec}, timeout_ms=self._timeout_ms, raise_errors=False
         )
-        raise_first(what, told["topics"])
+        raise_first(what, answer["topics"])
 
         def leaderless() -> list[int]:
             try:
@@ -147,35 +147,35 @@ class Admin:
         """Add partitions to a topic, each with its replicas; they are numbered on from those there are."""
         what = f"add partitions to topic {name!r}"
         count = len(self.partitions([name])) + len(replicas)
-        told = self._connection.call(
+        answer = self._connection.call(
             what,
             self._client.create_partitions,
             {name: {"count": count, "assignments": [list(each) for each in replicas]}},
             timeout_ms=self._timeout_ms,
             raise_errors=False,
         ).to_dict()
-        raise_first(what, told["results"])
+        raise_first(what, answer["results"])
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic; an unknown one is an error."""
         what = f"delete topic {name!r}"
-        told = self._connection.call(
+        answer = self._connection.call(
             what, self._client.delete_topics, [name], timeout_ms=self._timeout_ms, raise_errors=False
         )
-        raise_first(what, told["topics"])
+        raise_first(what, answer["topics"])
 
     def topics(self) -> tuple[str, ...]:
         """Return the names of all topics that this user may see, in order."""
-        told = self._connection.call("describe all topics", self._client.describe_topics)
-        return tuple(sorted(topic["name"] for topic in told if not topic["error_code"]))
+        answer = self._connection.call("describe all topics", self._client.describe_topics)
+        return tuple(sorted(topic["name"] for topic in answer if not topic["error_code"]))
 
     def partitions(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
         """Return every partition of the topics; a topic that does not exist is an error."""
         if not topics:
             return {}
-        told = self._connection.call("describe topics", self._client.describe_topics, sorted(set(topics)))
+        answer = self._connection.call("describe topics", self._client.describe_topics, sorted(set(topics)))
         found = {}
-        for topic in told:
+        for topic in answer:
             if topic["error_code"]:
                 raise KafkaError(f"describe topic {topic['name']!r}", protocol_name(topic["error_code"]))
             for p in topic["partitions"]:
@@ -196,16 +196,16 @@ class Admin:
         wanted = {ClientTopicPartition(tp.topic, tp.partition): OffsetSpec.LATEST for tp in tps}
         if not wanted:
             return {}
-        told = self._connection.call(
+        answer = self._connection.call(
             "list end offsets", self._client.list_partition_offsets, wanted, timeout_ms=self._timeout_ms
         )
-        return {TopicPartition(tp.topic, tp.partition): found.offset for tp, found in sorted(told.items())}
+        return {TopicPartition(tp.topic, tp.partition): found.offset for tp, found in sorted(answer.items())}
 
     # -- reassignments -------------------------------------------------------------------------------------
 
     def reassignments(self, topics: Sequence[str] | None = None) -> dict[TopicPartition, Reassignment]:
         """Return the running reassignments, of these topics or of all (None)."""
-        told = self._connection.call(
+        answer = self._connection.call(
             "list reassignments", self._client.list_partition_reassignments, timeout_ms=self._timeout_ms
         )
         wanted = None if topics is None else set(topics)
@@ -213,7 +213,7 @@ class Admin:
             TopicPartition(tp.topic, tp.partition): Reassignment(
                 tuple(r["replicas"]), tuple(r["adding_replicas"]), tuple(r["removing_replicas"])
             )
-            for tp, r in sorted(told.items())
+            for tp, r in sorted(answer.items())
             if wanted is None or tp.topic in wanted
         }
 
@@ -238,7 +238,7 @@ class Admin:
         pending = dict(chunk)
         while pending:
             request = {ClientTopicPartition(tp.topic, tp.partition): r for tp, r in pending.items()}
-            told = self._connection.call(
+            answer = self._connection.call(
                 "alter reassignments",
                 self._client.alter_partition_reassignments,
                 request,
@@ -247,10 +247,10 @@ class Admin:
             again = {}
             for tp, target in pending.items():
                 key = ClientTopicPartition(tp.topic, tp.partition)
-                if key not in told:
+                if key not in answer:
                     errors[tp] = "NO_ANSWER"
-                elif told[key] is not None:
-                    name = protocol_name(told[key].errno)
+                elif answer[key] is not None:
+                    name = protocol_name(answer[key].errno)
                     if name == NOT_CONTROLLER and time.monotonic() < deadline:
                         again[tp] = target
                     else:
@@ -268,7 +268,7 @@ class Admin:
         if not wanted:
             return
         what = "elect preferred leaders"
-        told = self._connection.call(
+        answer = self._connection.call(
             what,
             self._client.elect_leaders,
             _PREFERRED,
@@ -276,11 +276,11 @@ class Admin:
             timeout_ms=self._timeout_ms,
             raise_errors=False,
         ).to_dict()
-        if told.get("error_code"):
-            raise KafkaError(what, protocol_name(told["error_code"]))
+        if answer.get("error_code"):
+            raise KafkaError(what, protocol_name(answer["error_code"]))
         errors = {
             TopicPartition(topic["topic"], p["partition_id"]): protocol_name(p["error_code"])
-            for topic in told["replica_election_results"]
+            for topic in answer["replica_election_results"]
             for p in topic["partition_result"]
             if p["error_code"]
         }
@@ -297,28 +297,28 @@ class Admin:
         applied configuration, not from the metadata log. Values of sensitive keys, and of keys that Kafka does not
         know, are withheld by the broker and left out here.
         """
-        told = describe_configs(self._connection, ConfigResource.broker(broker_id), broker_id, keys)
+        answer = describe_configs(self._connection, ConfigResource.broker(broker_id), broker_id, keys)
         levels: dict[int, dict[str, str]] = {BROKER_LEVEL: {}, DEFAULT_LEVEL: {}}
-        for config in told:
+        for config in answer:
             for synonym in config["synonyms"]:
                 if synonym["source"] in levels and synonym["value"] is not None:
                     levels[synonym["source"]].setdefault(config["name"], synonym["value"])
         return BrokerConfigs(levels[BROKER_LEVEL], levels[DEFAULT_LEVEL])
 
     def broker_settings(self, broker_id: int, keys: Sequence[str]) -> dict[str, str]:
-        """Return the values that one broker goes by, whoever set them; keys that it does not know are left out."""
-        told = describe_configs(self._connection, ConfigResource.broker(broker_id), broker_id, keys)
-        return {c["name"]: c["value"] for c in told if c["value"] is not None}
+        """Return the values in force on one broker, at any level, without keys that it does not know."""
+        answer = describe_configs(self._connection, ConfigResource.broker(broker_id), broker_id, keys)
+        return {c["name"]: c["value"] for c in answer if c["value"] is not None}
 
     def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
         """Return what is set on the topic itself, as the given broker (None: any) has seen it."""
-        told = describe_configs(self._connection, ConfigResource.topic(topic), from_broker)
-        return {c["name"]: c["value"] for c in told if c["config_source"] == TOPIC_LEVEL and c["value"] is not None}
+        answer = describe_configs(self._connection, ConfigResource.topic(topic), from_broker)
+        return {c["name"]: c["value"] for c in answer if c["config_source"] == TOPIC_LEVEL and c["value"] is not None}
 
     def topic_setting(self, topic: str, key: str) -> str | None:
-        """Return the value that a topic goes by, whoever set it: the topic, a broker, or Kafka's own default."""
-        told = describe_configs(self._connection, ConfigResource.topic(topic), None, [key])
-        return next((config["value"] for config in told if config["name"] == key), None)
+        """Return the value in force for a topic, at any level: the topic, a broker, or Kafka's own default."""
+        answer = describe_configs(self._connection, ConfigResource.topic(topic), None, [key])
+        return next((config["value"] for config in answer if config["name"] == key), None)
 
     def topics_configs(
         self, topics: Sequence[str], keys: Sequence[str], from_broker: int | None = None

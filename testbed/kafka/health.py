@@ -18,31 +18,31 @@ from testbed.wait import WaitTimeout, wait_for
 _WHAT = "describe the quorum"
 _ELECTING = "NOT_LEADER_OR_FOLLOWER"
 _INTERVAL_S = 0.1
-_Told = tuple[str, str | None, Mapping[str, Any]]
+_Answer = tuple[str, str | None, Mapping[str, Any]]
 
 
 def describe_quorum(connection: Connection) -> Mapping[str, Any]:
-    """Return the metadata partition as DescribeQuorum tells it: `leader_id`, `high_watermark`, voters, observers.
+    """Return the metadata partition as DescribeQuorum returns it: `leader_id`, `high_watermark`, voters, observers.
 
-    Asks again while nobody leads it, until the connection's timeout (`UnreachableError`). Any other error of the
+    Asks again while it has no leader, until the connection's timeout (`UnreachableError`). Any other error of the
     answer, or of its partition, is a `KafkaError` with the protocol's name: such a partition names node 0 as leader.
     """
     try:
         name, message, partition = wait_for(
             lambda: _ask(connection),
-            lambda told: told[0] != _ELECTING,
+            lambda answer: answer[0] != _ELECTING,
             connection.timeout_s,
             _INTERVAL_S,
             "a leader of the quorum",
         )
     except WaitTimeout as error:
-        raise UnreachableError(_WHAT, _ELECTING, f"nobody leads it, {connection.timeout_s:g} s long") from error
+        raise UnreachableError(_WHAT, _ELECTING, f"it has no leader, {connection.timeout_s:g} s long") from error
     if name != "NONE":
         raise KafkaError(_WHAT, name, message)
     return partition
 
 
-def _ask(connection: Connection) -> _Told:
+def _ask(connection: Connection) -> _Answer:
     """The name of the error, its message, and the partition."""
     topic = DescribeQuorumRequest.TopicData
     request = DescribeQuorumRequest(
@@ -81,7 +81,7 @@ class Health:
 
 
 def health(bootstrap: Sequence[str], *, timeout_s: float = 5.0) -> Health:
-    """Observe the cluster once. Raises `KafkaError`, as `UnreachableError` when nobody answers."""
+    """Observe the cluster once. Raises `KafkaError`, as `UnreachableError` if no broker answers."""
     with closing(Connection(bootstrap, timeout_s, "testbed-health")) as connection:
         client, call = connection.client, connection.call
         quorum = describe_quorum(connection)

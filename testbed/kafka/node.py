@@ -30,7 +30,7 @@ def remote_storage_properties(
 ) -> dict[str, str]:
     """A node's properties, of a topology with `remote_storage`. Raises `TestbedError` when no class is known.
 
-    A controller is told too, since it is the one that accepts a topic's `remote.storage.enable`.
+    A controller needs them too, since it accepts a topic's `remote.storage.enable`.
     """
     properties = {"remote.log.storage.system.enable": "true"}
     if not host.is_broker:
@@ -93,7 +93,7 @@ def _prefixed(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 METRICS_PORT = 8890
-"""Where a broker tells its own measurements, on its loopback only."""
+"""The port of a broker's own metrics, on its loopback only."""
 BALANCER = "autobalancer.controller.enable"
 ONE_REPLICA = (
     "default.replication.factor",
@@ -130,7 +130,7 @@ def store_endpoint(topology: Topology, plan: AddressPlan) -> str:
 def shared_storage_defaults() -> dict[str, str]:
     """Properties that a topology may set otherwise."""
     return {
-        # On unless it is said: it moves partitions on its own, also while an experiment measures.
+        # On by default: it would move partitions on its own, also while an experiment measures.
         BALANCER: "false",
         "s3.telemetry.metrics.exporter.uri": f"prometheus://?host=127.0.0.1&port={METRICS_PORT}",
     }
@@ -151,7 +151,7 @@ def shared_storage_properties(topology: Topology, plan: AddressPlan, cluster_id:
 
 CLIENT_PORT = 9092
 REPLICATION_PORT = 9093
-"""Followers fetch on a port of their own, so that replication's bytes can be told from the clients'."""
+"""Followers fetch on a port of their own, which separates the bytes of replication from those of clients."""
 CONTROLLER_PORT = 9094
 SECURE_PORT = 9095
 """Where a broker listens with TLS or a login, if its properties say how: see `secure_protocol`."""

@@ -325,7 +325,7 @@ class Driver:
 
 @dataclass(slots=True)
 class _Observations:
-    """What the looks at one move have shown so far."""
+    """The polls of one move and its trace so far."""
 
     polls: list[Poll] = field(default_factory=list)
     trace: list[TraceEntry] = field(default_factory=list)

@@ -22,7 +22,7 @@ _TRUNCATED = re.compile(r"^\|? ?offset: \d+ ")
 
 
 class MetadataLogError(TestbedError):
-    """The log cannot be understood; the message has the line or the record."""
+    """The metadata log is malformed; the message has the line or the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class MetadataRecord:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A partition as the controller has it from `offset` on. `leader` is None while there is none."""
+    """The state of a partition from `offset` on. `leader` is None without a leader."""
 
     offset: int
     ts_us: int
@@ -53,7 +53,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A partition that is gone with its topic from `offset` on."""
+    """The deletion of a partition with its topic, at `offset`."""
 
     offset: int
     ts_us: int
@@ -62,19 +62,19 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class MetadataHistory:
-    """Every state of every partition in order, and each one's last (deleted ones have none)."""
+    """Every state of every partition in order, and the last state of those that exist."""
 
     changes: tuple[Registration, ...]
     now: Mapping[TopicPartition, Registration]
     removals: tuple[Removal, ...] = ()
 
     def of(self, tp: TopicPartition) -> tuple[Registration, ...]:
-        """All states of one partition."""
+        """Return all states of one partition."""
         return tuple(change for change in self.changes if change.tp == tp)
 
 
 def parse(lines: Iterable[str]) -> Iterator[MetadataRecord]:
-    """Read the records out of the dump; other lines (headers, batches) are passed over.
+    """Return the records of a dump, without its other lines (headers, batches).
 
     After a snapshot the log's records that it holds already are left out. Raises `MetadataLogError` for a record's
     line that cannot be read: one that was lost would be a hole in the history.
@@ -144,7 +144,7 @@ def _made(tp: TopicPartition, record: MetadataRecord) -> Registration:
 
 
 def _merged(before: Registration | None, tp: TopicPartition, record: MetadataRecord) -> Registration:
-    """What is null stays; a leader that is given, the same one too, begins a new leader epoch."""
+    """Return the changed state: null fields stay; a leader in the record begins a new epoch, also the same leader."""
     if before is None:
         raise MetadataLogError(f"record {record.offset} changes {tp}, which no record made")
     data = record.data

@@ -75,7 +75,7 @@ def not_led(moves: Sequence[PartitionMove], states: Mapping[TopicPartition, Part
         elif state.replicas != move.target:
             missing.append(f"{move.tp}: replicas {list(state.replicas)}, not {list(move.target)}")
         elif state.leader != move.target[0]:
-            by = "nobody" if state.leader is None else f"broker {state.leader}"
+            by = "no broker" if state.leader is None else f"broker {state.leader}"
             missing.append(f"{move.tp}: led by {by}, not by {move.target[0]}")
     return missing
 

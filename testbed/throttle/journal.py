@@ -143,8 +143,8 @@ _SHOWN = 4
 def refuse_shared(wanted: ConfigValues, present: ConfigValues, others: Iterable[ThrottleJournal]) -> None:
     """Refuse keys that another throttle has changed, or needs as they are, while its process lives.
 
-    Whichever ended first would take the other's away. Two that only rely on what somebody else has set may share
-    it: neither touches it. Raises `ThrottleError` naming the process, the keys, and what to do.
+    Otherwise the restore of one would delete the other's values. Two throttles that only need values of a third tool
+    may share them: neither changes them. Raises `ThrottleError` naming the process, the keys, and what to do.
     """
     for journal in others:
         shared = [
@@ -165,11 +165,11 @@ def refuse_shared(wanted: ConfigValues, present: ConfigValues, others: Iterable[
 def handed_up(
     dead: ThrottleJournal, alive: Iterable[ThrottleJournal]
 ) -> tuple[tuple[ConfigChange, ...], tuple[ThrottleJournal, ...]]:
-    """Split a dead throttle's changes: those to put back now, and the live journals that are to do so at their end.
+    """Return the changes of a dead throttle that a recovery restores now, and the live journals to correct.
 
-    A key that a live throttle set over the dead one stays as that needs it. What it noted as its original, if the dead
-    one had set that, becomes what was there before the dead one. Returned are the remaining changes, and the journals
-    to be written. A dead raise lies above a live throttle that has not noted the raised rate: that is put back.
+    A key that a live throttle has set over the dead one's value keeps the live value. If the live journal has the dead
+    throttle's value as its original, it inherits the dead throttle's original instead. A dead raise over a live
+    throttle whose journal does not have the raised rate is restored now.
     """
     lower = {(change.resource, change.key): change for change in dead.changes if change.made}
     left, corrected = dict(lower), []
@@ -177,10 +177,10 @@ def handed_up(
         changes = []
         for change in journal.changes:
             beneath = lower.get((change.resource, change.key))
-            noted = beneath is not None and change.original in (beneath.now, beneath.value, *beneath.earlier)
-            if beneath is not None and (noted or not dead.raises):
+            inherits = beneath is not None and change.original in (beneath.now, beneath.value, *beneath.earlier)
+            if beneath is not None and (inherits or not dead.raises):
                 left.pop((change.resource, change.key), None)
-            changes.append(replace(change, original=beneath.original) if beneath is not None and noted else change)
+            changes.append(replace(change, original=beneath.original) if beneath is not None and inherits else change)
         if tuple(changes) != journal.changes:
             corrected.append(replace(journal, changes=tuple(changes)))
     return tuple(left.values()), tuple(corrected)

@@ -131,11 +131,13 @@ def _broker(
     admin: AdminApi, broker: int, topics: Sequence[str], lists: Mapping[str, Mapping[str, str]]
 ) -> BrokerThrottleStatus:
     try:
-        told = admin.broker_configs(broker, RATES)
+        configs = admin.broker_configs(broker, RATES)
         seen = admin.topics_configs(topics, LISTS, broker)
     except UnreachableError as error:
         return BrokerThrottleStatus(broker, {}, {}, (), str(error))
-    own, default = ({key: int(level[key]) for key in RATES if key in level} for level in (told.broker, told.default))
+    own, default = (
+        {key: int(level[key]) for key in RATES if key in level} for level in (configs.broker, configs.default)
+    )
     differs = sorted(topic for topic in {*seen, *lists} if seen.get(topic) != lists.get(topic))
     return BrokerThrottleStatus(broker, own, default, tuple(differs))
 

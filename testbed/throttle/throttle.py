@@ -73,7 +73,7 @@ class Throttle:
         self._brokers: tuple[int, ...] = ()
         self._throttle_bytes_per_s = 0
         self._overwritten: list[Interference] = []
-        self._told: dict[int, str] = {}
+        self._refusals: dict[int, str] = {}
         self.left_out: tuple[int, ...] = ()
         """Brokers that were not alive when the throttle was set, and so have no rate: see `admit`."""
 
@@ -113,8 +113,8 @@ class Throttle:
             refuse_shared(self._wanted, present, others)
             self._throttle_bytes_per_s = throttle_bytes_per_s
             todo = changes(self._wanted, present)
-            noted = (*todo, *relied_on(self._wanted, present))
-            new = ThrottleJournal.new(self._admin.bootstrap, cluster.cluster_id, noted)
+            journaled = (*todo, *relied_on(self._wanted, present))
+            new = ThrottleJournal.new(self._admin.bootstrap, cluster.cluster_id, journaled)
             journal = replace(new, command_config=self._command_config)
             # Kept before it is written: an interrupt during the write must still lead to its removal.
             self._journal = journal
@@ -188,8 +188,8 @@ class Throttle:
                 self._write(replace(journal, changes=joined(journal.changes, wanted, present)))
                 self._alter(todo)
         except (KafkaError, ThrottleError) as error:
-            if self._told.get(broker) != str(error):
-                self._told[broker] = str(error)
+            if self._refusals.get(broker) != str(error):
+                self._refusals[broker] = str(error)
                 self._on_event("note", "not throttled", {"broker": broker, "why": str(error)})
             return False
         self._wanted = {**self._wanted, **wanted}
@@ -314,8 +314,8 @@ class Throttle:
         return done
 
     def _check_broker(self, broker: int) -> BrokerThrottle:
-        told = self._admin.broker_configs(broker, RATES)
-        rates = [told.in_force(key) for key in (LEADER_RATE, FOLLOWER_RATE)]
+        configs = self._admin.broker_configs(broker, RATES)
+        rates = [configs.in_force(key) for key in (LEADER_RATE, FOLLOWER_RATE)]
         lists: dict[str, dict[str, str]] = {key: {} for key in _LISTS}
         for topic, seen in self._admin.topics_configs(self._topics(), _LISTS, broker).items():
             for key, value in seen.items():
@@ -349,7 +349,7 @@ class Throttle:
         self._journals.write(journal)
 
     def _interferences(self, journal: ThrottleJournal, todo: Sequence[ConfigChange]) -> list[Interference]:
-        """What somebody else has made of the keys that are about to be overwritten."""
+        """Return the keys about to be overwritten that another tool has changed."""
         ours = {(change.resource, change.key): change for change in journal.changes}
         found = []
         for resource, mine in by_resource(todo).items():

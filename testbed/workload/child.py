@@ -108,7 +108,7 @@ class Orders:
         while True:
             for descriptor, _event in poller.poll():
                 if descriptor == self._parent:
-                    os._exit(1)  # nobody is left to tell anything to
+                    os._exit(1)  # the parent is gone
                 read = os.read(0, 65536)
                 if not read:
                     self.stopping.set()
@@ -175,7 +175,7 @@ class Reporter:
 
 
 def run(main: Callable[[Orders, Reporter], None]) -> None:
-    """Run a process of a load to its end; what goes wrong is told before it ends with status 1."""
+    """Run a process of a load to its end; report an error before it exits with status 1."""
     orders, reporter = Orders(), Reporter()
     try:
         main(orders, reporter)

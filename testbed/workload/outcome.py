@@ -20,7 +20,7 @@ declared."""
 
 @dataclass(slots=True)
 class ProcessReports:
-    """What a process has told so far, added up."""
+    """The sums of a process's reports so far."""
 
     spec: Spec
     producer: int
@@ -35,7 +35,7 @@ class ProcessReports:
     _doubtful: dict[int, list[Span]] = field(default_factory=dict)
 
     def hear(self, said: Mapping[str, Any]) -> None:
-        """One line of what the process tells."""
+        """Add one report of the process."""
         for partition, place in said.get("settled", ()):
             self._settled[partition] = place
         for found, key in ((self._refused, "refused"), (self._doubtful, "doubtful")):

@@ -158,7 +158,7 @@ def audit(
 ) -> Audit:
     """Read every partition of `fills` and of a load (`WorkloadResult.written`) and account for every record.
 
-    To be called when nobody writes any more. Only committed records count. `client` has librdkafka's settings for
+    Call it once all producers have stopped. Only committed records count. `client` has librdkafka's settings for
     reaching the cluster. Raises `TestbedError` when nothing is read of what is left for `patience_s` seconds: nothing
     is known of its records then.
     """

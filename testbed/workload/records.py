@@ -1,4 +1,4 @@
-"""Records that can be told apart: each carries its partition, its producer, its place, and a checksum. Pure.
+"""Distinguishable records: each carries its partition, its producer, its place, and a checksum. Pure.
 
 A *place* counts a producer's records of one partition: 0, 1, … without gaps. The payload is incompressible (unless a
 recipe asks for redundancy) and changes from place to place, so that no layer can make the bytes fewer.
@@ -166,7 +166,7 @@ class WrittenRecords:
 
     Every place below `settled` has an outcome: acknowledged, unless it is among `refused` (a broker or the client
     said no, or its transaction was aborted) or `doubtful` (no answer: it may or may not be there). From `settled` on
-    all are in doubt, up to `sent`; None when the producer died and nobody knows how far it came.
+    all are in doubt, up to `sent`; None if the producer died and its progress is unknown.
     """
 
     producer: int

@@ -41,7 +41,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 class _Process:
-    """One process of the load, and what it has told."""
+    """One process of the load, and its reports."""
 
     def __init__(self, order: Mapping[str, Any], spec: Spec, add: AddSamples, on_event: OnEvent) -> None:
         self.spec, self._add, self._on_event = spec, add, on_event
@@ -197,7 +197,7 @@ class Workload:
             raise TestbedError(f"load: not ready within {timeout_s:g} s: {missing}") from error
 
     def mark(self, name: str) -> None:
-        """Note an instant, with every process's counts as they were told last."""
+        """Record an instant, with every process's last reported counts."""
         counts = ("due", "sent", "acked", "failed", "in_doubt", "records")
         detail = {
             process.spec.name: {key: value for key, value in process.newest().items() if key in counts}

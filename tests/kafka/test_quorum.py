@@ -63,7 +63,7 @@ def test_while_nobody_leads_it_is_asked_again():
     assert describe_quorum(connection)["leader_id"] == 7
     assert len(connection.asked) == 3
     with pytest.raises(
-        UnreachableError, match=r"describe the quorum: NOT_LEADER_OR_FOLLOWER \(nobody leads it, 0.03 s"
+        UnreachableError, match=r"describe the quorum: NOT_LEADER_OR_FOLLOWER \(it has no leader, 0.03 s"
     ):
         describe_quorum(FakeConnection((0, NOT_LEADER)))
 

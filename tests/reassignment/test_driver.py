@@ -427,7 +427,7 @@ def test_on_shared_storage_a_move_is_done_when_the_target_leads(shared: Shared, 
 def test_on_shared_storage_replicas_alone_are_not_an_arrival(shared: Shared, journals: JournalFolder) -> None:
     shared.looks = -1_000_000
     with (
-        pytest.raises(DriverError, match="is not done after 0.02 s:\n  t-0: led by nobody, not by 2"),
+        pytest.raises(DriverError, match="is not done after 0.02 s:\n  t-0: led by no broker, not by 2"),
         Driver(shared, journals, able=ON_SHARED, cancel_on_error=True) as driver,
     ):
         driver.execute(PLAN, None)

@@ -22,7 +22,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     execute.add_argument("--plan", metavar="FILE", type=Path, required=True, help="as for kafka-reassign-partitions")
     execute.add_argument("--throttle", metavar="RATE", help="KIP-73's, as 10MB/s, in force before the first step")
     execute.add_argument(
-        "--additional", action="store_true", help="beside what runs already; its throttle is left alone"
+        "--additional", action="store_true", help="in addition to running reassignments; the throttle stays as it is"
     )
     execute.add_argument("--incremental", action="store_true", help="refill places as they become free (KIP-1335)")
     listing = actions.add_parser("list", help="what the controller lists as being reassigned (KIP-455)")
@@ -34,8 +34,10 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     resume = actions.add_parser("resume", help="go on with what was paused, or what a dead process left")
     cancel = actions.add_parser("cancel", help="stop, and print the plan of what was not moved")
     which = cancel.add_mutually_exclusive_group()
-    which.add_argument("--all", action="store_true", help="whatever is being reassigned, whoever asked for it")
-    which.add_argument("--partitions", metavar="TOPIC-N,…", type=_partitions, help="only these, whoever asked for them")
+    which.add_argument("--all", action="store_true", help="every running reassignment, also those of other tools")
+    which.add_argument(
+        "--partitions", metavar="TOPIC-N,…", type=_partitions, help="only these, also those of other tools"
+    )
     verify = actions.add_parser("verify", help="whether a plan has arrived; exit code 1 when not; changes nothing")
     verify.add_argument("--plan", metavar="FILE", type=Path, required=True, help="as for kafka-reassign-partitions")
     for action in (plan, execute, listing, status, change, pause, resume, cancel, verify):

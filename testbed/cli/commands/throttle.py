@@ -35,10 +35,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     watch.add_argument("--auto-raise", metavar="MAX", help="raise the throttle when stuck, up to this, as 50MB/s")
     watch.add_argument("--patience", metavar="TIME", default="60s", help="no progress for so long is stuck (60s)")
     watch.add_argument("--interval", metavar="TIME", default="2s", help="from look to look (2s)")
-    watch.add_argument("--once", action="store_true", help="look, wait the interval, look again, tell that, and end")
+    watch.add_argument(
+        "--once", action="store_true", help="read twice, an interval apart, print the second reading, and end"
+    )
     status = actions.add_parser("status", help="who is throttled, at which rate, and by which lists")
     add_cluster(status)
-    clear = actions.add_parser("clear", help="take every throttle away, whoever set it")
+    clear = actions.add_parser("clear", help="delete every throttle, also those of other tools")
     add_cluster(clear)
     clear.add_argument("--yes", action="store_true", help="also while something is moving; do not ask")
     for action in (estimate, watch, status, clear):
@@ -164,7 +166,7 @@ def _clear(args: argparse.Namespace) -> int:
 
 
 def _ask(state: "ThrottleStatus") -> None:
-    """Ask where somebody may still need the throttle. Raises `UsageError` when the answer is no, or nobody is there."""
+    """Ask for confirmation if a throttle may be needed. Raises `UsageError` on a no, or without a terminal."""
     reasons = [f"{len(state.moving)} partitions are being reassigned, and go on unthrottled"] if state.moving else []
     reasons += [
         f"process {journal.owner.pid} has set a throttle, and "

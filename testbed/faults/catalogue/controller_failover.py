@@ -70,7 +70,7 @@ class ControllerFailover(ProcessFault):
 
 
 def active_controller(testbed: Testbed) -> str | None:
-    """The host that leads the metadata quorum; None while there is none, or nobody knows."""
+    """Return the host that leads the metadata quorum; None without a leader, or if no broker answers."""
     try:
         with testbed.admin(timeout_s=2.0) as admin:
             leader = admin.cluster().controller_id

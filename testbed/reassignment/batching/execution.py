@@ -1,4 +1,4 @@
-"""Carrying out a stored reassignment, turn by turn, under its throttle, until it has ended or is cancelled."""
+"""The execution of a stored reassignment, turn by turn, under its throttle, until it ends or is cancelled."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -41,7 +41,7 @@ class ExecutionError(TestbedError):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """How it ended: `left` is the plan of what was not moved, empty unless it was cancelled."""
+    """The result of an execution: `left` is the plan of what was not moved, empty unless it was cancelled."""
 
     cancelled: bool
     left: Plan
@@ -67,7 +67,7 @@ class Execution:
         *,
         wildcard: Collection[str] = (),
     ) -> None:
-        """Of the ``wildcard`` topics the throttle lists every replica there is, as long as this process carries it."""
+        """Of the ``wildcard`` topics the throttle covers all replicas, as long as this process runs the job."""
         self._admin, self._job, self._jobs, self._journals = admin, job, jobs, journals
         self._wildcard = wildcard
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
@@ -75,13 +75,13 @@ class Execution:
         self._control = JobControl()
         self._min_insync = min_insync(admin, job.plan.topics())
         self._asked: dict[TopicPartition, tuple[Replicas, Replicas]] = {}
-        """Partition → its replicas before the step that was asked for last, and that step."""
+        """Partition → its replicas before the last requested step, and that step."""
         self._refused: dict[TopicPartition, str] = {}
         self._begun_s = time.monotonic()
 
     @property
     def throttle(self) -> Throttle:
-        """What holds the move back; its rate is None while nothing does."""
+        """The throttle of the move; its rate is None while the move is unthrottled."""
         return self._throttle
 
     def begin(self, control: JobControl, *, additional: bool = False) -> None:
@@ -113,7 +113,7 @@ class Execution:
         if problems:
             raise PlanError("plan", problems)
         states = self._admin.partitions(self._job.plan.topics())
-        self._job = replace(self._job, topic_ids={tp.topic: state.topic_id for tp, state in states.items()})
+        self._job = replace(self._job, topic_ids={tp.topic: partition.topic_id for tp, partition in states.items()})
         todo = moves(self._job.plan, states)
         live = {broker.id for broker in self._admin.cluster().brokers}
         dead = sorted({broker for move in todo for broker in move.target} - live)
@@ -140,7 +140,7 @@ class Execution:
         mine = [j for j in open_journals(self._journals) if j.cluster_id == self._job.cluster_id and j.owner == before]
         for journal in mine[:1]:
             self._throttle.adopt(journal)
-            # While nobody was there another rate may have been asked for.
+            # While no process ran the job, a user may have set another rate.
             self._to_rate(self._control.throttle_bytes_per_s)
             if self._throttle.throttle_bytes_per_s is not None:
                 self._throttle.wait_in_force(_IN_FORCE_S)
@@ -156,7 +156,7 @@ class Execution:
         interval_s: float = 0.5,
         timeout_s: float = float("inf"),
     ) -> ExecutionResult:
-        """Take turns until all is done, or the job is cancelled; returns after the throttle was put back.
+        """Take turns until all is done or the job is cancelled; return after the throttle is restored.
 
         Raises `WaitTimeout`, leaving job and throttle as they are, when it has not ended by then.
         """
@@ -169,7 +169,7 @@ class Execution:
         interval_s: float = 0.5,
         timeout_s: float = float("inf"),
     ) -> Turn:
-        """The first part of `run`: all turns. The throttle stays in force until `end`, which is given the last one."""
+        """Take all turns and return the last one. The throttle stays in force until `end`."""
         last = wait_for(
             lambda: self._turn(on_turn), lambda turn: turn is not None, timeout_s, interval_s, "the reassignment"
         )
@@ -179,9 +179,9 @@ class Execution:
         return last
 
     def end(self, last: Turn) -> ExecutionResult:
-        """The second part of `run`: put the throttle back, and remove the job."""
+        """Restore the throttle's originals, remove the job, and return the result."""
         cancelled = self._control.wish == "cancel"
-        left = remaining(self._job.plan, self._settled_look()) if cancelled else Plan({})
+        left = remaining(self._job.plan, self._settled_state()) if cancelled else Plan({})
         restored = self._throttle.restore()
         self._jobs.remove(self._job.id)
         seconds = time.monotonic() - self._begun_s
@@ -190,36 +190,36 @@ class Execution:
         return ExecutionResult(cancelled, left, last, restored, seconds)
 
     def _turn(self, on_turn: Callable[[Turn], None]) -> Turn | None:
-        """One turn; returned when it was the last."""
+        """Take one turn; return it if it was the last."""
         try:
             self._steer()
-            seen = self._look()
-            self._throttle.admit(seen.live)
+            state = self._state()
+            self._throttle.admit(state.live)
             turn = take_turn(
-                self._job.plan, seen, self._control.limits, self._job.mode, paused=self._control.wish == "pause"
+                self._job.plan, state, self._control.limits, self._job.mode, paused=self._control.wish == "pause"
             )
             if self._control.wish == "cancel":
-                self._cancel(seen)
+                self._cancel(state)
                 return turn
             on_turn(turn)
             if turn.start:
-                self._ask(seen, turn)
+                self._ask(state, turn)
             if turn.elect:
                 self._admin.elect_preferred(list(turn.elect))
-            return turn if turn.ended and not self._old_replicas(turn, seen) else None
+            return turn if turn.ended and not self._old_replicas(turn, state) else None
         except ElectionError as error:
-            # The next look says what is so.
+            # The next turn sees the outcome.
             self._on_event("note", "refused", {"why": str(error)})
         except (UnreachableError, ThrottleError) as error:
             self._on_event("note", "unreachable", {"why": str(error)})
         return None
 
-    def _ask(self, seen: ReassignmentState, turn: Turn) -> None:
-        """Ask for the steps; what the controller refuses is remembered, told, and asked for again."""
+    def _ask(self, state: ReassignmentState, turn: Turn) -> None:
+        """Request the steps. A step that the controller refuses is reported, and requested again at the next turn."""
         self._on_event("batch.started", "batch", {"partitions": len(turn.start)})
         for tp, step in turn.start.items():
-            adding = seen.listed[tp].adding if tp in seen.listed else ()
-            before = tuple(broker for broker in seen.states[tp].replicas if broker not in adding)
+            adding = state.listed[tp].adding if tp in state.listed else ()
+            before = tuple(broker for broker in state.states[tp].replicas if broker not in adding)
             self._asked[tp] = (before, step)
         self._refused = {}
         try:
@@ -229,7 +229,7 @@ class Execution:
             self._on_event("note", "refused", {"why": str(error)})
 
     def _steer(self) -> None:
-        """Read what others have asked for meanwhile, and bring another throttle into force."""
+        """Read the limits and the throttle that a user has set meanwhile, and bring the throttle into force."""
         try:
             control = self._jobs.control(self._job.id)
         except JobError as error:
@@ -247,60 +247,60 @@ class Execution:
         else:
             self._set_throttle(self._left_to_move(), throttle_bytes_per_s)
 
-    def _cancel(self, seen: ReassignmentState) -> None:
-        mine = {tp: None for tp in self._job.plan.targets if tp in seen.listed}
+    def _cancel(self, state: ReassignmentState) -> None:
+        mine = {tp: None for tp in self._job.plan.targets if tp in state.listed}
         if mine:
             self._admin.alter_reassignments(mine)
 
     def _left_to_move(self) -> list[PartitionMove]:
-        """What is not where it shall be, the steps in flight included: those go on adding what they add."""
-        seen = self._look()
+        """Return the moves that are left, with the steps in flight: these go on adding replicas."""
+        state = self._state()
         found = []
-        for tp, target in sorted(remaining(self._job.plan, seen).targets.items()):
-            adding = seen.listed[tp].adding if tp in seen.listed else ()
-            current = tuple(broker for broker in seen.states[tp].replicas if broker not in adding)
+        for tp, target in sorted(remaining(self._job.plan, state).targets.items()):
+            adding = state.listed[tp].adding if tp in state.listed else ()
+            current = tuple(broker for broker in state.states[tp].replicas if broker not in adding)
             found.append(PartitionMove.between(tp, current, target))
         return found
 
     def _set_throttle(self, todo: Sequence[PartitionMove], throttle_bytes_per_s: int | None) -> None:
         if throttle_bytes_per_s is None or not todo:
             return
-        # What was added by one step may lead, and so be copied from, in the next: listed on the leaders' side, too.
+        # A replica that one step adds may lead in the next one, so the leaders' list must hold it too.
         listed = [PartitionMove(m.tp, (*m.current, *m.adding), m.target, m.adding, m.removing) for m in todo]
         live = [broker.id for broker in self._admin.cluster().brokers]
         self._throttle.set(listed, throttle_bytes_per_s, live, wildcard=self._wildcard)
         self._throttle.wait_in_force(_IN_FORCE_S)
 
-    def _look(self) -> ReassignmentState:
-        seen = read_state(self._admin, self._job.plan.topics(), self._min_insync, self._job.topic_ids)
-        # Listed is what the controller says, replicas what any broker has heard: it may still be in a step that ended.
+    def _state(self) -> ReassignmentState:
+        state = read_state(self._admin, self._job.plan.topics(), self._min_insync, self._job.topic_ids)
+        # The controller lists reassignments; replicas come from any broker, whose metadata may be behind.
         # Sets, since a cancelled step leaves the old replicas in another order.
         behind = {
             tp
             for tp, known in self._asked.items()
-            if tp not in seen.listed
-            and tp in seen.states
-            and {*seen.states[tp].replicas} not in ({*known[0]}, {*known[1]})
+            if tp not in state.listed
+            and tp in state.states
+            and {*state.states[tp].replicas} not in ({*known[0]}, {*known[1]})
         }
-        return replace(seen, behind=behind, refused=self._refused)
+        return replace(state, behind=behind, refused=self._refused)
 
-    def _settled_look(self) -> ReassignmentState:
-        """A look in which nothing is in flight and every broker's metadata is that of the controller."""
+    def _settled_state(self) -> ReassignmentState:
+        """Wait until nothing is in flight and the metadata is the controller's; return that state."""
         return wait_for(
-            self._look,
-            lambda seen: not seen.behind and not any(tp in seen.listed for tp in self._job.plan.targets),
+            self._state,
+            lambda state: not state.behind and not any(tp in state.listed for tp in self._job.plan.targets),
             _SETTLED_S,
             0.1,
             "the cancelled steps to be gone",
         )
 
-    def _old_replicas(self, turn: Turn, seen: ReassignmentState) -> list[str]:
-        """Which replicas of moved partitions are not seen to be gone from brokers that are not theirs.
+    def _old_replicas(self, turn: Turn, state: ReassignmentState) -> list[str]:
+        """Return one line for each replica of a moved partition that is still on a broker outside its target.
 
         Where they lay before is not known any more: it may have been any broker.
         """
         done = [status for status in turn.partitions if status.state == "done"]
         return left_behind(
             self._admin,
-            [PartitionMove(s.tp, s.target, s.target, (), tuple(sorted({*seen.live} - {*s.target}))) for s in done],
+            [PartitionMove(s.tp, s.target, s.target, (), tuple(sorted({*state.live} - {*s.target}))) for s in done],
         )

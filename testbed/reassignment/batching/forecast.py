@@ -92,7 +92,7 @@ class _Queue:
         heapq.heappush(self._heaps[step.moves_leader], rank)
 
     def take(self, limits: BatchLimits) -> tuple[list[int], Batch]:
-        """The next batch and its ranks, in its order. Without a cap no more is looked at than it can hold."""
+        """Return the next batch and its ranks, in order. Without a cap it takes no more candidates than fit."""
         others, leading = self._heaps
         most = len(self.steps) if limits.partitions is None or limits.per_broker is not None else limits.partitions
         movers = most if limits.leaders is None or limits.per_broker is not None else min(limits.leaders, most)

@@ -24,7 +24,7 @@ _SCHEMA = 1
 
 
 class JobError(TestbedError):
-    """A stored reassignment cannot be written or read, or there is not the one that is meant."""
+    """A stored reassignment cannot be written or read, or the requested one does not exist."""
 
 
 @dataclass(frozen=True, slots=True)

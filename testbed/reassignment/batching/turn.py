@@ -1,7 +1,7 @@
-"""From one look at a cluster to what is to be done now: steps, elections, and why the rest waits. Pure.
+"""One turn of a batched move: steps, elections, and why the rest waits. Pure, except `read_state`.
 
-The cluster itself is the memory: what is in flight is what it lists, and a partition's next step follows from where its
-replicas are. So whoever was killed, the next look goes on from there, and nothing is moved twice.
+The cluster itself is the memory: the controller lists what is in flight, and a partition's next step follows from its
+replicas. So the next turn continues also after a kill, and nothing moves twice.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -29,7 +29,7 @@ PartitionPhase = Literal["done", "moving", "electing", "deferred", "waiting", "g
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentState:
-    """A look: what is listed as being reassigned, all partitions of the plan's topics, live brokers.
+    """The state of a move: listed reassignments, all partitions of the plan's topics, live brokers.
 
     `min_insync` is each topic's `min.insync.replicas`. `behind` are partitions of which the metadata still shows a list
     from within a step that has ended; `refused` those whose step the controller did not accept, with its reason.
@@ -45,7 +45,7 @@ class ReassignmentState:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """One partition: its final target, the step in flight or None, and why nothing is under way."""
+    """One partition: its final target, its step in flight or None, and why it has none."""
 
     tp: TopicPartition
     state: PartitionPhase
@@ -57,7 +57,7 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What to do now."""
+    """The requests of one turn, and the status of every partition."""
 
     start: Mapping[TopicPartition, Replicas]
     elect: tuple[TopicPartition, ...]
@@ -65,19 +65,19 @@ class Turn:
 
     @property
     def ended(self) -> bool:
-        """Whether every partition is where it shall be, or is no more."""
+        """Whether every partition has reached its target or was deleted."""
         return all(status.state in ("done", "gone") for status in self.partitions)
 
     @property
     def stalled(self) -> tuple[PartitionStatus, ...]:
-        """What waits for something outside, when nothing at all is under way."""
+        """The partitions that wait for the cluster, if nothing is in flight."""
         if any(status.state in ("moving", "electing") for status in self.partitions):
             return ()
         return tuple(status for status in self.partitions if status.state == "waiting")
 
 
 def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mode, *, paused: bool = False) -> Turn:
-    """Decide from one look. `paused` starts nothing; what is in flight goes on, leaders are still elected.
+    """Return the turn for a state. `paused` starts no step; steps in flight go on, leaders are still elected.
 
     `batched` starts the next batch when the one before has ended; `incremental` refills slots as they free;
     `unbatched` asks for every target at once, and knows no limits.
@@ -127,7 +127,7 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
 def _asked_for(
     before: PartitionStatus, step: Step | NoStep, batch: Batch, seen: ReassignmentState, hold: str
 ) -> PartitionStatus:
-    """What becomes of a partition that wants a step: it takes it, it was refused, or it waits."""
+    """Return the status of a partition that needs a step: it takes it, the controller refused it, or it waits."""
     tp = before.tp
     if tp in batch.steps and tp not in seen.refused:
         return replace(before, state="moving", step=batch.steps[tp].replicas)
@@ -153,16 +153,16 @@ def _step(
 
 
 def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: ReassignmentState) -> Step:
-    """The step without old replicas on dead brokers: it would not complete before they are back in sync.
+    """Return the step without old replicas on dead brokers: else it would not complete before they are in sync.
 
-    KIP-435's steps keep them until it is their turn to be dropped; a dead one serves nobody meanwhile.
+    KIP-435's steps keep them until it is their turn to be dropped; a dead one serves no client meanwhile.
     """
     dead = {b for b in step.replicas if b not in seen.live and b not in target and b not in state.isr}
     return Step(step.current, tuple(b for b in step.replicas if b not in dead))
 
 
 def _listed_step(state: PartitionState, listed: Reassignment) -> Step:
-    """The step as the controller lists it: its merged replicas name the target's first, in their order."""
+    """Return the step that the controller lists: its merged replicas begin with the target's, in their order."""
     before = tuple(broker for broker in state.replicas if broker not in listed.adding)
     after = tuple(broker for broker in listed.replicas if broker not in listed.removing)
     old_leader = state.leader if state.leader is not None else before[0] if before else after[0]
@@ -170,12 +170,12 @@ def _listed_step(state: PartitionState, listed: Reassignment) -> Step:
 
 
 def _to_elect(state: PartitionState) -> bool:
-    """Whether the preferred leader could lead and does not."""
+    """Return whether the preferred leader is in sync but does not lead."""
     return bool(state.replicas) and state.leader != state.replicas[0] and state.replicas[0] in state.isr
 
 
 def remaining(plan: Plan, seen: ReassignmentState) -> Plan:
-    """The plan of what has not been moved yet; what a cancelled move leaves to be done."""
+    """Return the plan of what has not moved yet, as a cancelled move leaves it."""
     return Plan(
         {
             tp: target
@@ -186,7 +186,7 @@ def remaining(plan: Plan, seen: ReassignmentState) -> Plan:
 
 
 class StepAdmin(AdminApi, Protocol):
-    """What steps need of an Admin client beyond a plain move."""
+    """The part of an Admin client that steps need, beyond that of a plain move."""
 
     def elect_preferred(self, tps: Sequence[TopicPartition]) -> None:
         """See `Admin.elect_preferred`."""
@@ -198,9 +198,9 @@ class StepAdmin(AdminApi, Protocol):
 def read_state(
     admin: StepAdmin, topics: Sequence[str], minimum: Mapping[str, int], topic_ids: Mapping[str, str] | None = None
 ) -> ReassignmentState:
-    """What is listed, where replicas are, and who lives; a topic that was deleted is not in it. Raises `KafkaError`.
+    """Return the listed reassignments, the partitions and the live brokers. Raises `KafkaError`.
 
-    Nor is one that has another id than `topic_ids` says: it was made anew.
+    Deleted topics are not in it, nor are topics with another id than in `topic_ids`: these were created again.
     """
     listed, states = admin.reassignments(topics), existing_partitions(admin, topics)
     known = topic_ids or {}
@@ -211,7 +211,7 @@ def read_state(
 
 
 def min_insync(admin: StepAdmin, topics: Sequence[str]) -> dict[str, int]:
-    """`min.insync.replicas` of each topic; 1 of one that was deleted: nothing is left to be moved."""
+    """Return `min.insync.replicas` of each topic; 1 for a deleted one, which has nothing to move."""
     return {topic: _minimum(admin, topic) for topic in topics}
 
 
