@@ -17,7 +17,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchingSeen:
+class BatchingPolls:
     """A move as it was listed, poll by poll; instants are not kept here, the trace is among the run's events.
 
     `gap_s` is the longest time between two polls, None with fewer than two. `most_in_flight` partitions were listed at

@@ -33,7 +33,7 @@ record of the election is written, where the new broker leads before it is told 
 
 
 @dataclass(frozen=True, slots=True)
-class StepSeen:
+class HandoverStep:
     """One step of one partition. `ts_us` is None when nothing matched; `looked_for` is what would have, and where."""
 
     step: Step
@@ -56,7 +56,7 @@ class PartitionHandover:
     partition: int
     source: str
     target: str
-    steps: tuple[StepSeen, ...]
+    steps: tuple[HandoverStep, ...]
     clean: bool | None = None
     close_ms: int | None = None
     longest_gap_s: float | None = None
@@ -70,7 +70,7 @@ class PartitionHandover:
 
 
 @dataclass(frozen=True, slots=True)
-class HandoverSeen:
+class HandoverRecord:
     """A move of partitions on shared storage. `asked_us` is when it was asked for.
 
     `killed_us` is when the old broker was killed on purpose: it closes nothing then. `problems` are logs that could

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from results.contract.batching import BatchingSeen
+from results.contract.batching import BatchingPolls
 from results.contract.document import DocumentError, decode, encode
-from results.contract.handover import HandoverSeen
+from results.contract.handover import HandoverRecord
 from results.contract.incident import IncidentRecord
 from results.contract.live import LiveAudit, LiveLoad, LoadProcess
 from results.contract.logs import HostLog
@@ -26,7 +26,7 @@ from results.contract.verdict import Direction, Verdict
 __all__ = [
     "RUN_ID",
     "SCHEMA_VERSION",
-    "BatchingSeen",
+    "BatchingPolls",
     "Differences",
     "Done",
     "Expected",
@@ -36,7 +36,7 @@ __all__ = [
     "FileKind",
     "Flow",
     "FlowKind",
-    "HandoverSeen",
+    "HandoverRecord",
     "InForce",
     "IncidentRecord",
     "LiveAudit",
@@ -176,8 +176,8 @@ class Facts:
     in_force: InForce | None = None
     logs: tuple[HostLog, ...] | None = None
     live: LiveLoad | None = None
-    batching: BatchingSeen | None = None
-    handover: HandoverSeen | None = None
+    batching: BatchingPolls | None = None
+    handover: HandoverRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)

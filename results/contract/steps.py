@@ -42,7 +42,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequiredState:
     """What a partition's state is to be; None (and an empty `in_sync`, `out_of_sync`) is anything.
 
     `replicas`, `adding`, `removing` and `isr` are sets; `order` is the replicas in exactly this order. `in_sync` are
@@ -100,7 +100,7 @@ class Expectation:
     when: When
     topic: str
     partition: int
-    wanted: Wanted
+    wanted: RequiredState
     kip: str = ""
 
 

@@ -8,7 +8,7 @@ left out of the time. So the mean lies between the quota and the quota × (1 −
 import math
 from collections.abc import Callable
 
-from results.contract.batching import BatchingSeen
+from results.contract.batching import BatchingPolls
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.findings import finding
@@ -17,7 +17,7 @@ from results.criteria.quantities import GAP_S
 from results.criteria.run_view import RunView
 
 
-def _unseen(steps: BatchingSeen) -> str | None:
+def _unseen(steps: BatchingPolls) -> str | None:
     """Why what was not seen may have been all the same."""
     if steps.steps == 0:
         return f"no step was listed in {steps.polls} polls"
@@ -26,19 +26,19 @@ def _unseen(steps: BatchingSeen) -> str | None:
     return None
 
 
-def most_at_once_finding(steps: BatchingSeen, name: str, limit: int, most: int, what: str) -> Finding:
+def most_at_once_finding(steps: BatchingPolls, name: str, limit: int, most: int, what: str) -> Finding:
     """Return the finding of a limit on what is in flight at once."""
     why = f"{most} of {limit} at most, in {steps.polls} polls of {steps.partitions} partitions"
     return polled_finding(steps, name, f"at most {limit} {what}", most > limit, float(most), why)
 
 
-def none_wrong(steps: BatchingSeen, name: str, expected: str, wrong: tuple[str, ...], fine: str) -> Finding:
+def none_wrong(steps: BatchingPolls, name: str, expected: str, wrong: tuple[str, ...], fine: str) -> Finding:
     """Return a finding that fails when anything is in `wrong`."""
     why = ", ".join(wrong[:5]) or f"{fine}; {steps.steps} steps of {steps.partitions} partitions were seen"
     return polled_finding(steps, name, expected, bool(wrong), float(len(wrong)), why)
 
 
-def polled_finding(steps: BatchingSeen, name: str, expected: str, broken: bool, observed: float, why: str) -> Finding:
+def polled_finding(steps: BatchingPolls, name: str, expected: str, broken: bool, observed: float, why: str) -> Finding:
     """Return what the polls show: broken is broken, however seldom the list was polled."""
     unseen = _unseen(steps)
     verdict: Verdict = "fail" if broken else "inconclusive" if unseen else "pass"

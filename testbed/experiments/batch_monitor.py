@@ -6,7 +6,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
 
-from results.contract.batching import BatchingSeen, Limits
+from results.contract.batching import BatchingPolls, Limits
 from results.contract.schema import Sample
 from testbed.experiments.move_driver import TransferResult
 from testbed.experiments.move_environment import MoveEnvironment
@@ -73,7 +73,7 @@ class BatchAccount:
         """Number of steps, at the last poll, that move the preferred leader."""
         return sum(known.moves_leader for known in self._known.values() if known.step is not None)
 
-    def summary(self) -> BatchingSeen:
+    def summary(self) -> BatchingPolls:
         """Return the summary of all polls; the last poll counts as the end."""
         wrong = [
             f"{tp}: {list(known.replicas)}, not {list(target)}"
@@ -81,7 +81,7 @@ class BatchAccount:
             if (known := self._known.get(tp)) is not None and (known.step is not None or known.replicas != target)
         ]
         wrong += [f"{tp}: never seen" for tp in sorted(self._plan.targets) if tp not in self._known]
-        return BatchingSeen(
+        return BatchingPolls(
             mode=self._mode,
             limits=self._limits,
             polls=self._polls,
@@ -186,7 +186,7 @@ class BatchMonitor:
         wait_for(self._astray, lambda wrong: not wrong, SETTLED_S, STEP_POLL_S, "the last step")
         self._end_seen = True
 
-    def summary(self) -> BatchingSeen | None:
+    def summary(self) -> BatchingPolls | None:
         """Return the summary of all polls; None without a poll."""
         return None if self._account is None else self._account.summary()
 

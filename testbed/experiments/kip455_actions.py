@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from results.contract.steps import ACCEPTED, Wanted, When, numbers
+from results.contract.steps import ACCEPTED, RequiredState, When, numbers
 from testbed.faults.catalogue.broker_kill import BrokerKill
 from testbed.faults.catalogue.controller_failover import active_controller
 from testbed.faults.fault import Fault
@@ -75,7 +75,7 @@ class ExpectedState:
 
     name: str
     when: When
-    wanted: Wanted
+    wanted: RequiredState
     partition: int = 0
     kip: str = ""
 
@@ -95,29 +95,31 @@ class ScenarioStep:
     settle_s: float = 0.0
 
 
-def before(wanted: Wanted, partition: int = 0) -> ExpectedState:
+def before(wanted: RequiredState, partition: int = 0) -> ExpectedState:
     """Return the precondition of a step: without this state the step proves nothing."""
     return ExpectedState("before", "before", wanted, partition)
 
 
-def seen(name: str, wanted: Wanted, partition: int = 0, *, kip: str = "") -> ExpectedState:
+def seen(name: str, wanted: RequiredState, partition: int = 0, *, kip: str = "") -> ExpectedState:
     """Return a state that must occur during the step."""
     return ExpectedState(name, "seen", wanted, partition, kip)
 
 
-def never(name: str, wanted: Wanted, partition: int = 0, *, kip: str = "") -> ExpectedState:
+def never(name: str, wanted: RequiredState, partition: int = 0, *, kip: str = "") -> ExpectedState:
     """Return a state that must not occur during the step."""
     return ExpectedState(name, "never", wanted, partition, kip)
 
 
-def end(name: str, wanted: Wanted, partition: int = 0, *, kip: str = "") -> ExpectedState:
+def end(name: str, wanted: RequiredState, partition: int = 0, *, kip: str = "") -> ExpectedState:
     """Return a state that must hold when the step ends."""
     return ExpectedState(name, "end", wanted, partition, kip)
 
 
-def moving(adding: Replicas, removing: Replicas, staying: Replicas = (), *, isr: Replicas | None = None) -> Wanted:
+def moving(
+    adding: Replicas, removing: Replicas, staying: Replicas = (), *, isr: Replicas | None = None
+) -> RequiredState:
     """Return the state of a running move. Without `isr`, all but the adding replicas are in sync."""
-    return Wanted(
+    return RequiredState(
         replicas=(*adding, *removing, *staying),
         adding=tuple(adding),
         removing=tuple(removing),
@@ -125,10 +127,10 @@ def moving(adding: Replicas, removing: Replicas, staying: Replicas = (), *, isr:
     )
 
 
-def still(replicas: Replicas, *, ordered: bool = False, leaders: Replicas | None = None) -> Wanted:
+def still(replicas: Replicas, *, ordered: bool = False, leaders: Replicas | None = None) -> RequiredState:
     """Return the state without a move: these replicas, all in sync."""
     there = tuple(replicas)
-    return Wanted(
+    return RequiredState(
         replicas=there,
         order=there if ordered else None,
         adding=(),

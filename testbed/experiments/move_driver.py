@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-from results.contract.batching import BatchingSeen
+from results.contract.batching import BatchingPolls
 from results.contract.manifest import Differences, Done, InForce
 from testbed.errors import TestbedError
 from testbed.experiments.layout import plan
@@ -32,7 +32,7 @@ class TransferResult:
     done: Done
     in_force: InForce
     restored: Differences
-    batching: BatchingSeen | None = None
+    batching: BatchingPolls | None = None
 
 
 class MoveListener(Protocol):

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
-from results.contract.handover import HandoverSeen
+from results.contract.handover import HandoverRecord
 from results.contract.live import LiveLoad
 from results.contract.manifest import Facts, NicMeasurement
 from results.contract.relocation import ColdRead, Relocation, Sent
@@ -79,7 +79,7 @@ class RunActivity:
         """Return further records for the audit."""
         return ()
 
-    def handover(self) -> HandoverSeen | None:
+    def handover(self) -> HandoverRecord | None:
         """Return the steps of the handover on shared storage; None without one."""
         return None
 

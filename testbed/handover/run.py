@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from results.contract.handover import HandoverSeen
+from results.contract.handover import HandoverRecord
 from testbed.errors import TestbedError
 from testbed.handover.lines import HandoverMark, marks
 from testbed.handover.probe import Probe
@@ -58,7 +58,7 @@ class HandoverWatch:
         probe: Probe | None = None,
         *,
         killed_us: int | None = None,
-    ) -> HandoverSeen:
+    ) -> HandoverRecord:
         """The steps of each move that was asked for at `asked_us`; what could not be read is among the problems.
 
         `killed_us` is when the old broker was killed on purpose.
@@ -70,7 +70,7 @@ class HandoverWatch:
         if probe is None:
             problems.append("there was no probe")
         found = handovers(moves, asked_us, history, said, probed)
-        return HandoverSeen(self._software, asked_us, found, killed_us, tuple(problems))
+        return HandoverRecord(self._software, asked_us, found, killed_us, tuple(problems))
 
     def _said(self) -> tuple[list[HandoverMark], list[str]]:
         said: list[HandoverMark] = []
@@ -111,7 +111,7 @@ class HandoverResult:
     `written` are the probe's own records, for the audit.
     """
 
-    seen: HandoverSeen
+    seen: HandoverRecord
     written: tuple[WrittenRecords, ...]
     timeline: MoveProgress | None
     why: str = ""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from results.contract.handover import STEPS, PartitionHandover, Step, StepSeen
+from results.contract.handover import STEPS, HandoverStep, PartitionHandover, Step
 from testbed.handover.lines import HandoverMark, Kind
 from testbed.kafka.types import TopicPartition
 from testbed.reassignment.metadata_log import Registration
@@ -47,10 +47,10 @@ class _Evidence:
     marks: Sequence[HandoverMark]
     probed: ProbeAnswers
     asked_us: int
-    found: dict[Step, StepSeen] = field(default_factory=dict)
+    found: dict[Step, HandoverStep] = field(default_factory=dict)
 
     def note(self, step: Step, ts_us: int | None, looked_for: str, host: str | None = None, detail: str = "") -> None:
-        self.found[step] = StepSeen(step, ts_us, looked_for, host, detail)
+        self.found[step] = HandoverStep(step, ts_us, looked_for, host, detail)
 
     def first(self, host: str, *kinds: Kind, since_us: int, until_us: int | None = None) -> HandoverMark | None:
         """The first of such marks of this partition on a host."""

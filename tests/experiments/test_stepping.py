@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for `fakes`
 
 from fakes.kraft import Controller, KraftAdmin, Partition
 
-from results.contract.steps import Wanted
+from results.contract.steps import RequiredState
 from testbed.experiments.kip455_actions import (
     RELEASE_THROTTLE,
     KillBroker,
@@ -125,7 +125,7 @@ def test_after_a_step_that_does_not_end_none_is_taken_and_all_is_put_back(taken)
 
 def test_the_throttle_is_on_every_replica_and_all_brokers_and_is_put_back(taken):
     records, _controller, admin = taken(
-        ScenarioStep("asked", RELEASE_THROTTLE, (end("there", Wanted(replicas=(1, 2, 3))),)),
+        ScenarioStep("asked", RELEASE_THROTTLE, (end("there", RequiredState(replicas=(1, 2, 3))),)),
         hold_bytes_per_s=50_000,
         doomed=(4,),
     )

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from results.contract.document import decode, encode
-from results.contract.handover import STEPS, HandoverSeen, PartitionHandover, StepSeen
+from results.contract.handover import STEPS, HandoverRecord, HandoverStep, PartitionHandover
 from results.contract.verdict import overall
 from results.criteria.catalogue.handover import judge_handover, partitions_per_s
 
@@ -11,12 +11,12 @@ TIMES = {"accepted": 20, "seen": 41, "closed": 181, "elected": 330, "opened": 31
 
 def partition(number=0, *, clean=True, gap_s=0.4, **changed):
     at = {step: ASKED_US + ms * 1000 if ms is not None else None for step, ms in {**TIMES, **changed}.items()}
-    steps = tuple(StepSeen(step, at[step], f"a line of {step}") for step in STEPS)
+    steps = tuple(HandoverStep(step, at[step], f"a line of {step}") for step in STEPS)
     return PartitionHandover("orders", number, "b1", "b2", steps, clean, 139, gap_s)
 
 
 def seen(*partitions, **more):
-    return HandoverSeen("automq-1.6.0+0123456789ab", ASKED_US, partitions, **more)
+    return HandoverRecord("automq-1.6.0+0123456789ab", ASKED_US, partitions, **more)
 
 
 def verdicts(found):
@@ -89,4 +89,4 @@ def test_without_an_opening_there_is_no_pace() -> None:
 
 def test_it_goes_into_a_manifest_and_out_again() -> None:
     found = seen(partition(), replace(partition(1, closed=None), clean=None), killed_us=ASKED_US)
-    assert decode(HandoverSeen, encode(found), "test") == found
+    assert decode(HandoverRecord, encode(found), "test") == found

@@ -6,7 +6,7 @@ from functools import cache
 from results.contract.logs import HostLog
 from results.contract.manifest import Facts, new_run_id
 from results.contract.schema import Event, Sample, events_table, samples_table
-from results.contract.steps import Expectation, StepRecord, StepsRecord, Wanted
+from results.contract.steps import Expectation, RequiredState, StepRecord, StepsRecord
 from tests.results.synthetic import EPOCH, synthetic_run
 
 TOPIC = "kip455"
@@ -14,12 +14,16 @@ ZERO = round(EPOCH.timestamp() * 1e6)
 ORIGINAL = {"replicas": [1, 2, 3], "adding": [], "removing": [], "isr": [1, 2, 3], "leader": 1, "leader_epoch": 0}
 MOVING = {**ORIGINAL, "replicas": [4, 3, 2, 1], "adding": [4], "removing": [1]}
 DONE = {"replicas": [4, 3, 2], "adding": [], "removing": [], "isr": [3, 2, 4], "leader": 4, "leader_epoch": 1}
-BEFORE = Expectation("before", "before", TOPIC, 0, Wanted(replicas=(3, 2, 1), adding=()))
-UNDER_WAY = Wanted(replicas=(1, 2, 3, 4), adding=(4,), removing=(1,), isr=(1, 2, 3), out_of_sync=(4,), leaders=(1, 9))
+BEFORE = Expectation("before", "before", TOPIC, 0, RequiredState(replicas=(3, 2, 1), adding=()))
+UNDER_WAY = RequiredState(
+    replicas=(1, 2, 3, 4), adding=(4,), removing=(1,), isr=(1, 2, 3), out_of_sync=(4,), leaders=(1, 9)
+)
 EXPECTED = (
     Expectation("moving", "seen", TOPIC, 0, UNDER_WAY),
-    Expectation("both", "never", TOPIC, 0, Wanted(adding=(4,), in_sync=(4,)), "R: [1, 4, 3, 2], I: [1, 2, 3, 4]"),
-    Expectation("done", "end", TOPIC, 0, Wanted(order=(4, 3, 2), isr=(2, 3, 4), leaders=(4,))),
+    Expectation(
+        "both", "never", TOPIC, 0, RequiredState(adding=(4,), in_sync=(4,)), "R: [1, 4, 3, 2], I: [1, 2, 3, 4]"
+    ),
+    Expectation("done", "end", TOPIC, 0, RequiredState(order=(4, 3, 2), isr=(2, 3, 4), leaders=(4,))),
 )
 
 
@@ -79,8 +83,8 @@ VARIANTS = {
     "gone00": {
         "events": (*LOGGED[:2], log(2, 21, {"gone": True}), told(2.2, "trace.described", {"gone": True})),
         "steps": (
-            replace(STEP, expectations=(Expectation("gone", "end", TOPIC, 0, Wanted(gone=True)), *EXPECTED)),
-            replace(STEP, name="other", expectations=(Expectation("there", "end", TOPIC, 1, Wanted()),)),
+            replace(STEP, expectations=(Expectation("gone", "end", TOPIC, 0, RequiredState(gone=True)), *EXPECTED)),
+            replace(STEP, name="other", expectations=(Expectation("there", "end", TOPIC, 1, RequiredState()),)),
         ),
     },
     "early0": {"events": (*LOGGED, told(0.2, "trace.listed", MOVING), *POLLED)},

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.contract.batching import BatchingSeen, Limits
+from results.contract.batching import BatchingPolls, Limits
 from results.contract.document import decode, encode
 from results.criteria import judge
 from results.criteria.catalogue.in_sync_unbounded import judge_in_sync
@@ -17,7 +17,7 @@ from results.criteria.catalogue.replicas_per_step import judge_replicas
 from tests.results.moves import simulate
 from tests.results.scenes import one_to_two, two_node
 
-FINE = BatchingSeen("batched", Limits(1, 25, 5), 80, 0.4, 100, 200, 25, 5, 1, 2)
+FINE = BatchingPolls("batched", Limits(1, 25, 5), 80, 0.4, 100, 200, 25, 5, 1, 2)
 
 
 def judge_batching(polls):
@@ -70,7 +70,7 @@ def test_more_replicas_for_min_insync_replicas_are_no_breach():
 
 
 def test_a_run_keeps_it():
-    assert decode(BatchingSeen, encode(FINE), "steps") == FINE
+    assert decode(BatchingPolls, encode(FINE), "steps") == FINE
 
 
 def judged(scene, facts=True):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from results.contract.manifest import Manifest
-from results.contract.steps import State, Wanted
+from results.contract.steps import RequiredState, State
 from results.criteria import judge
 from results.report import render
 from tests.results.stepped import LOGGED, POLLED, STEP, VARIANTS, log, stepped, us
@@ -91,17 +91,17 @@ def test_a_record_of_a_batch_that_was_begun_a_moment_before_is_of_the_step_that_
 @pytest.mark.parametrize(
     ("wanted", "met"),
     [
-        (Wanted(), True),
-        (Wanted(replicas=(4, 1, 2, 3)), True),
-        (Wanted(replicas=(1, 2, 3)), False),
-        (Wanted(order=(4, 3, 2, 1)), True),
-        (Wanted(order=(1, 2, 3, 4)), False),
-        (Wanted(adding=()), False),
-        (Wanted(removing=(1,), isr=(3, 2, 1)), True),
-        (Wanted(in_sync=(4,)), False),
-        (Wanted(out_of_sync=(4,)), True),
-        (Wanted(leaders=()), False),
-        (Wanted(gone=True), False),
+        (RequiredState(), True),
+        (RequiredState(replicas=(4, 1, 2, 3)), True),
+        (RequiredState(replicas=(1, 2, 3)), False),
+        (RequiredState(order=(4, 3, 2, 1)), True),
+        (RequiredState(order=(1, 2, 3, 4)), False),
+        (RequiredState(adding=()), False),
+        (RequiredState(removing=(1,), isr=(3, 2, 1)), True),
+        (RequiredState(in_sync=(4,)), False),
+        (RequiredState(out_of_sync=(4,)), True),
+        (RequiredState(leaders=()), False),
+        (RequiredState(gone=True), False),
     ],
 )
 def test_sets_are_sets_and_orders_are_orders(wanted, met):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import median
 
-from results.contract.handover import AFTER, STEPS, TOLD, HandoverSeen, PartitionHandover, Step
+from results.contract.handover import AFTER, STEPS, TOLD, HandoverRecord, PartitionHandover, Step
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_relocation
 from results.criteria.findings import finding
@@ -14,7 +14,7 @@ SERIES = ("manifest.facts.handover",)
 _SHOWN = 3
 
 
-def judge_handover(seen: HandoverSeen | None) -> list[Finding]:
+def judge_handover(seen: HandoverRecord | None) -> list[Finding]:
     """All of it. A step that was not matched in every partition is inconclusive: how long it took is not known."""
     if seen is None or not seen.partitions:
         why = "nobody looked at the steps" if seen is None else "no partition was moved"
@@ -22,13 +22,13 @@ def judge_handover(seen: HandoverSeen | None) -> list[Finding]:
     return [*(_matched(seen, step) for step in STEPS), _order(seen), _shutdown(seen), _pace(seen), _gap(seen)]
 
 
-def durations_s(seen: HandoverSeen, step: Step) -> list[float]:
+def durations_s(seen: HandoverRecord, step: Step) -> list[float]:
     """How long after the command was asked for each partition's step was, of those where it was matched."""
     found = [each.at(step) for each in seen.partitions]
     return [(us - seen.asked_us) / 1e6 for us in found if us is not None]
 
 
-def partitions_per_s(seen: HandoverSeen) -> float | None:
+def partitions_per_s(seen: HandoverRecord) -> float | None:
     """Partitions handed over a second: from the command until the last one was opened and led. None: one was not."""
     ends: list[int] = []
     for each in seen.partitions:
@@ -40,7 +40,7 @@ def partitions_per_s(seen: HandoverSeen) -> float | None:
     return len(ends) / took_s if took_s > 0 else None
 
 
-def _matched(seen: HandoverSeen, step: Step) -> Finding:
+def _matched(seen: HandoverRecord, step: Step) -> Finding:
     times = durations_s(seen, step)
     missing = [each for each in seen.partitions if each.at(step) is None]
     observed = f"{median(times):.3f} s in the middle, {max(times):.3f} s at most" if times else None
@@ -58,7 +58,7 @@ def _matched(seen: HandoverSeen, step: Step) -> Finding:
     return finding(f"handover-{step}", TOLD[step], verdict, why, observed=observed, series=SERIES)
 
 
-def _not_closed(seen: HandoverSeen, killed_us: int) -> tuple[Verdict, str]:
+def _not_closed(seen: HandoverRecord, killed_us: int) -> tuple[Verdict, str]:
     """The old broker was killed so that it could not close: whether it was in time."""
     early = [each for each in seen.partitions if (us := each.at("closed")) is not None and us <= killed_us]
     if early:
@@ -68,7 +68,7 @@ def _not_closed(seen: HandoverSeen, killed_us: int) -> tuple[Verdict, str]:
     return "pass", "its broker was killed before it had closed any, as the run is about"
 
 
-def _order(seen: HandoverSeen) -> Finding:
+def _order(seen: HandoverRecord) -> Finding:
     wrong, unknown, early = [], 0, 0
     for each in seen.partitions:
         found = _disordered(each)
@@ -95,7 +95,7 @@ def _order(seen: HandoverSeen) -> Finding:
     )
 
 
-def _excused(seen: HandoverSeen, step: Step) -> bool:
+def _excused(seen: HandoverRecord, step: Step) -> bool:
     return seen.killed_us is not None and step in ("seen", "closed")
 
 
@@ -107,7 +107,7 @@ def _disordered(each: PartitionHandover) -> str:
     return ""
 
 
-def _shutdown(seen: HandoverSeen) -> Finding:
+def _shutdown(seen: HandoverRecord) -> Finding:
     """What was closed in order is opened without recovery; what a broker had that was killed is recovered."""
     wanted = seen.killed_us is None
     unknown = [each for each in seen.partitions if each.clean is None]
@@ -130,7 +130,7 @@ def _shutdown(seen: HandoverSeen) -> Finding:
     )
 
 
-def _pace(seen: HandoverSeen) -> Finding:
+def _pace(seen: HandoverRecord) -> Finding:
     pace = partitions_per_s(seen)
     why = "from the command until the last partition was opened and led"
     if pace is None:
@@ -146,7 +146,7 @@ def _pace(seen: HandoverSeen) -> Finding:
     )
 
 
-def _gap(seen: HandoverSeen) -> Finding:
+def _gap(seen: HandoverRecord) -> Finding:
     gaps = [(each.longest_gap_s, str(each)) for each in seen.partitions if each.longest_gap_s is not None]
     unknown: Sequence[PartitionHandover] = [each for each in seen.partitions if each.longest_gap_s is None]
     longest = max(gaps, default=None)
@@ -157,11 +157,11 @@ def _gap(seen: HandoverSeen) -> Finding:
     return finding("handover-gap", "told, not judged", "pass", why, observed=longest[0], unit="s", series=SERIES)
 
 
-def _unread(seen: HandoverSeen) -> str:
+def _unread(seen: HandoverRecord) -> str:
     return f"; and {'; '.join(seen.problems[:_SHOWN])}" if seen.problems else ""
 
 
-CRITERION: Criterion[HandoverSeen | None] = Criterion(
+CRITERION: Criterion[HandoverRecord | None] = Criterion(
     name="handover",
     title="Handover on shared storage",
     section=FACTS,

@@ -1,12 +1,12 @@
 """Every partition ends at its target, order included."""
 
-from results.contract.batching import BatchingSeen
+from results.contract.batching import BatchingPolls
 from results.contract.verdict import Finding
 from results.criteria.batching import batching_finding, none_wrong
 from results.criteria.criterion import FACTS, Criterion, has_batches
 
 
-def judge_last_step(polls: BatchingSeen | None) -> list[Finding]:
+def judge_last_step(polls: BatchingPolls | None) -> list[Finding]:
     """Leave the criterion open when the steps were not polled."""
     expected = "the target, order included"
     if polls is None:
@@ -14,7 +14,7 @@ def judge_last_step(polls: BatchingSeen | None) -> list[Finding]:
     return [none_wrong(polls, "last-step", expected, polls.astray, "every partition is at its target")]
 
 
-CRITERION: Criterion[BatchingSeen | None] = Criterion(
+CRITERION: Criterion[BatchingPolls | None] = Criterion(
     name="last-step",
     title="The last step is the target",
     section=FACTS,

@@ -1,12 +1,12 @@
 """No more steps that move the preferred leader are in flight at once than the limit L."""
 
-from results.contract.batching import BatchingSeen
+from results.contract.batching import BatchingPolls
 from results.contract.verdict import Finding
 from results.criteria.batching import most_at_once_finding
 from results.criteria.criterion import FACTS, Criterion, has_batches
 
 
-def judge_leaders(polls: BatchingSeen | None) -> list[Finding]:
+def judge_leaders(polls: BatchingPolls | None) -> list[Finding]:
     """Return nothing without polls or without the limit."""
     if polls is None or polls.limits.leaders is None:
         return []
@@ -14,7 +14,7 @@ def judge_leaders(polls: BatchingSeen | None) -> list[Finding]:
     return [most_at_once_finding(polls, "leaders-in-flight", polls.limits.leaders, polls.most_leaders, what)]
 
 
-CRITERION: Criterion[BatchingSeen | None] = Criterion(
+CRITERION: Criterion[BatchingPolls | None] = Criterion(
     name="leaders-in-flight",
     title="No more than L leader movements at once",
     section=FACTS,

@@ -1,12 +1,12 @@
 """No replica is copied to a broker that had it before."""
 
-from results.contract.batching import BatchingSeen
+from results.contract.batching import BatchingPolls
 from results.contract.verdict import Finding
 from results.criteria.batching import none_wrong
 from results.criteria.criterion import FACTS, Criterion, has_batches
 
 
-def judge_copies(polls: BatchingSeen | None) -> list[Finding]:
+def judge_copies(polls: BatchingPolls | None) -> list[Finding]:
     """Return nothing without polls."""
     if polls is None:
         return []
@@ -14,7 +14,7 @@ def judge_copies(polls: BatchingSeen | None) -> list[Finding]:
     return [none_wrong(polls, "no-double-copy", "no replica is copied to a broker that had it", polls.again, fine)]
 
 
-CRITERION: Criterion[BatchingSeen | None] = Criterion(
+CRITERION: Criterion[BatchingPolls | None] = Criterion(
     name="no-double-copy",
     title="No replica copied twice",
     section=FACTS,

@@ -1,12 +1,12 @@
 """No more partitions are in flight at once than the limit P."""
 
-from results.contract.batching import BatchingSeen
+from results.contract.batching import BatchingPolls
 from results.contract.verdict import Finding
 from results.criteria.batching import most_at_once_finding
 from results.criteria.criterion import FACTS, Criterion, has_batches
 
 
-def judge_partitions(polls: BatchingSeen | None) -> list[Finding]:
+def judge_partitions(polls: BatchingPolls | None) -> list[Finding]:
     """Return nothing without polls or without the limit."""
     if polls is None or polls.limits.partitions is None:
         return []
@@ -14,7 +14,7 @@ def judge_partitions(polls: BatchingSeen | None) -> list[Finding]:
     return [most_at_once_finding(polls, "partitions-in-flight", polls.limits.partitions, polls.most_in_flight, what)]
 
 
-CRITERION: Criterion[BatchingSeen | None] = Criterion(
+CRITERION: Criterion[BatchingPolls | None] = Criterion(
     name="partitions-in-flight",
     title="No more than P partitions at once",
     section=FACTS,

@@ -1,6 +1,6 @@
 """A partition that moves whole has all its old and new replicas at once; in steps of R it has R more."""
 
-from results.contract.batching import BatchingSeen
+from results.contract.batching import BatchingPolls
 from results.contract.move import Move
 from results.contract.verdict import Finding
 from results.criteria.batching import batching_finding, polled_finding
@@ -8,7 +8,7 @@ from results.criteria.criterion import FACTS, Criterion, has_move
 from results.criteria.run_view import MODES
 
 
-def judge_fetching(steps: BatchingSeen | None, move: Move) -> list[Finding]:
+def judge_fetching(steps: BatchingPolls | None, move: Move) -> list[Finding]:
     """KIP-435's motivation: moved whole, a partition has all its old and all its new replicas at once.
 
     In steps of R replicas it has R more than it had. Without a limit R there is nothing to compare with.
@@ -35,7 +35,7 @@ def _followers(move: Move, topic: str, partition: int, kinds: tuple[str, ...] = 
     return len({flow.follower for flow in mine})
 
 
-CRITERION: Criterion[BatchingSeen | None] = Criterion(
+CRITERION: Criterion[BatchingPolls | None] = Criterion(
     name="replicas-fetching",
     title="As many replicas at once as expected",
     section=FACTS,

@@ -1,12 +1,12 @@
 """A step adds no more replicas than the limit R."""
 
-from results.contract.batching import BatchingSeen
+from results.contract.batching import BatchingPolls
 from results.contract.verdict import Finding
 from results.criteria.batching import polled_finding
 from results.criteria.criterion import FACTS, Criterion, has_batches
 
 
-def _added(steps: BatchingSeen, limit: int) -> Finding:
+def _added(steps: BatchingPolls, limit: int) -> Finding:
     why = f"{steps.most_added} at most, in {steps.steps} steps"
     if steps.added_over:
         why = f"more without need: {', '.join(steps.added_over[:5])}"
@@ -14,12 +14,12 @@ def _added(steps: BatchingSeen, limit: int) -> Finding:
     return polled_finding(steps, "replicas-per-step", expected, bool(steps.added_over), float(steps.most_added), why)
 
 
-def judge_replicas(polls: BatchingSeen | None) -> list[Finding]:
+def judge_replicas(polls: BatchingPolls | None) -> list[Finding]:
     """Return nothing without polls or without the limit."""
     return [] if polls is None or polls.limits.replicas is None else [_added(polls, polls.limits.replicas)]
 
 
-CRITERION: Criterion[BatchingSeen | None] = Criterion(
+CRITERION: Criterion[BatchingPolls | None] = Criterion(
     name="replicas-per-step",
     title="No more than R replicas in a step",
     section=FACTS,

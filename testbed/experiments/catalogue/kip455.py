@@ -3,7 +3,7 @@
 What each step expects is what KRaft does; `kip` says where the KIP's text differs. See docs/kip455.md.
 """
 
-from results.contract.steps import Wanted
+from results.contract.steps import RequiredState
 from testbed.experiments.kip455_actions import (
     RELEASE_THROTTLE,
     AddPartitions,
@@ -46,7 +46,7 @@ _MANY_WAITS = moving(adding=(4,), removing=(1,))
 _MANY_TO_FOUR = Reassign(dict.fromkeys(range(_MANY_COUNT), (4,)))
 
 
-def _many_all(name: str, wanted: Wanted) -> tuple[ExpectedState, ...]:
+def _many_all(name: str, wanted: RequiredState) -> tuple[ExpectedState, ...]:
     return tuple(end(f"{name}-{partition}", wanted, partition) for partition in _MANY_CHECKED)
 
 
@@ -65,7 +65,7 @@ EXPERIMENTS = (
                 (
                     before(still((1, 2, 3), ordered=True, leaders=(1,))),
                     end("moving", _EXCHANGE, kip="R: [1, 4, 3, 2], I: [1, 2, 3], AR: [4], RR: [1]"),
-                    end("merged", Wanted(order=(4, 3, 2, 1), leaders=(1,)), kip="R: [1, 4, 3, 2]"),
+                    end("merged", RequiredState(order=(4, 3, 2, 1), leaders=(1,)), kip="R: [1, 4, 3, 2]"),
                 ),
             ),
             ScenarioStep(
@@ -75,7 +75,7 @@ EXPERIMENTS = (
                     before(_EXCHANGE),
                     never(
                         "in-sync-and-listed",
-                        Wanted(adding=(4,), in_sync=(4,)),
+                        RequiredState(adding=(4,), in_sync=(4,)),
                         kip="a state of its own: R: [1, 4, 3, 2], I: [1, 2, 3, 4], AR: [4], RR: [1]",
                     ),
                     end("done", still((4, 3, 2), ordered=True, leaders=(4,)), kip="R: [4, 3, 2], I: [2, 3, 4]"),
@@ -99,7 +99,7 @@ EXPERIMENTS = (
                 (
                     before(still(_ROWS_OLD, ordered=True, leaders=(1,))),
                     end("row-2", _ROWS_SECOND),
-                    end("row-2-order", Wanted(order=(*_ROWS_NEW, *_ROWS_OLD), leaders=(1,))),
+                    end("row-2-order", RequiredState(order=(*_ROWS_NEW, *_ROWS_OLD), leaders=(1,))),
                 ),
             ),
             ScenarioStep(
@@ -109,13 +109,15 @@ EXPERIMENTS = (
                     before(_ROWS_SECOND),
                     never(
                         "row-3",
-                        Wanted(adding=_ROWS_NEW, isr=(*_ROWS_OLD, *_ROWS_NEW)),
+                        RequiredState(adding=_ROWS_NEW, isr=(*_ROWS_OLD, *_ROWS_NEW)),
                         kip="all six in sync, AR and RR still listed",
                     ),
-                    never("row-4", Wanted(adding=_ROWS_NEW, leaders=(4,)), kip="4 leads, AR and RR still listed"),
+                    never(
+                        "row-4", RequiredState(adding=_ROWS_NEW, leaders=(4,)), kip="4 leads, AR and RR still listed"
+                    ),
                     never(
                         "row-5",
-                        Wanted(adding=_ROWS_NEW, isr=_ROWS_NEW),
+                        RequiredState(adding=_ROWS_NEW, isr=_ROWS_NEW),
                         kip="the old ones out of the ISR, AR and RR still listed",
                     ),
                     end("row-6", still(_ROWS_NEW, ordered=True, leaders=(4,))),
@@ -138,7 +140,7 @@ EXPERIMENTS = (
                 reassign(3),
                 (
                     before(_STILL_123),
-                    never("removing", Wanted(removing=(1, 2)), kip="a step of its own: AR [], RR [1, 2]"),
+                    never("removing", RequiredState(removing=(1, 2)), kip="a step of its own: AR [], RR [1, 2]"),
                     end("done", still((3,), leaders=(3,))),
                 ),
             ),
@@ -160,7 +162,7 @@ EXPERIMENTS = (
             ScenarioStep(
                 "elected",
                 ElectPreferredLeader(),
-                (before(_PREFERRED_DONE), end("leads", Wanted(order=(4, 1, 2), leaders=(4,)))),
+                (before(_PREFERRED_DONE), end("leads", RequiredState(order=(4, 1, 2), leaders=(4,)))),
             ),
         ],
     ),
@@ -207,7 +209,7 @@ EXPERIMENTS = (
             ScenarioStep(
                 "asked", reassign(4, 2, 3), (before(still((1, 2, 3), leaders=(1,))), end("moving", _EXCHANGE))
             ),
-            ScenarioStep("deleted", DeleteTopic(), (before(_EXCHANGE), end("gone", Wanted(gone=True)))),
+            ScenarioStep("deleted", DeleteTopic(), (before(_EXCHANGE), end("gone", RequiredState(gone=True)))),
             ScenarioStep("nothing-left", cancel(), answer="UNKNOWN_TOPIC_OR_PARTITION for 0"),
         ],
     ),
@@ -281,7 +283,7 @@ EXPERIMENTS = (
                 (
                     before(_LEADER_DIES_UNDER_WAY),
                     end("moving-on", _LEADER_DIES_WITHOUT),
-                    end("another-leads", Wanted(leaders=(5, 6))),
+                    end("another-leads", RequiredState(leaders=(5, 6))),
                 ),
                 timeout_s=40.0,
             ),
@@ -318,7 +320,7 @@ EXPERIMENTS = (
             ScenarioStep(
                 "asked-again", _MANY_TO_FOUR, (before(still((1,))), *_many_all("moved", still((4,)))), timeout_s=120.0
             ),
-            ScenarioStep("deleted", DeleteTopic(), (end("gone", Wanted(gone=True)),)),
+            ScenarioStep("deleted", DeleteTopic(), (end("gone", RequiredState(gone=True)),)),
         ],
     ),
 )

@@ -1,6 +1,6 @@
 """KIP-455's scenarios of moves that are cancelled or given another target: a table, as in `kip455.py`."""
 
-from results.contract.steps import Wanted
+from results.contract.steps import RequiredState
 from testbed.experiments.kip455_actions import (
     RELEASE_THROTTLE,
     KillBroker,
@@ -25,8 +25,8 @@ _ADDED, _REMOVED, _STAYS = (4, 5), (1, 2), (3,)
 _FOUR_IN_SYNC = moving(_ADDED, _REMOVED, _STAYS, isr=(1, 2, 3, 4))
 _OVERLAPPING_FIRST = moving(adding=(4, 5), removing=(1, 2), staying=(3,))
 _OVERLAPPING_SECOND = moving(adding=(6,), removing=(1, 2, 5), staying=(3, 4), isr=(1, 2, 3))
-_FOUR_ADDED = Wanted(replicas=(1, 2, 3, 4), adding=(), removing=(), isr=(1, 2, 3))
-_ADDING_AND_REMOVING = Wanted(replicas=(1, 2, 3, 4), adding=(4,), removing=(4,), isr=(1, 2, 3))
+_FOUR_ADDED = RequiredState(replicas=(1, 2, 3, 4), adding=(), removing=(), isr=(1, 2, 3))
+_ADDING_AND_REMOVING = RequiredState(replicas=(1, 2, 3, 4), adding=(4,), removing=(4,), isr=(1, 2, 3))
 _FAILOVER_FIRST = moving(adding=(2,), removing=(1,))
 _FAILOVER_SECOND = moving(adding=(3,), removing=(1, 2), isr=(1,))
 
@@ -61,7 +61,7 @@ EXPERIMENTS = (
                 (
                     before(_FOUR_IN_SYNC),
                     end("back", still((1, 2, 3), leaders=(1,)), kip="R: [1, 2, 3], I: [1, 2, 3], AR: [], RR: []"),
-                    end("order", Wanted(order=(3, 1, 2)), kip="R: [1, 2, 3]; the order is not guaranteed"),
+                    end("order", RequiredState(order=(3, 1, 2)), kip="R: [1, 2, 3]; the order is not guaranteed"),
                 ),
             ),
             ScenarioStep("again", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
@@ -200,7 +200,7 @@ EXPERIMENTS = (
                 reassign(4, 2, 3),
                 (
                     before(_EXCHANGE),
-                    never("not-moving", Wanted(adding=()), kip="the move is cancelled, and begun anew"),
+                    never("not-moving", RequiredState(adding=()), kip="the move is cancelled, and begun anew"),
                     end("moving", _EXCHANGE),
                 ),
                 settle_s=1.0,

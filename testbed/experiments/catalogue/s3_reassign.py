@@ -8,7 +8,7 @@ the article's formula, log size ÷ NIC. `testbed run s3-compare` makes them side
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from results.contract.handover import HandoverSeen
+from results.contract.handover import HandoverRecord
 from testbed.experiments.experiment import Hosts, Settings, SuiteScenario, number
 from testbed.experiments.layout import Layout, PartitionGroup, plan
 from testbed.experiments.reassignment_run import ReassignmentRun
@@ -36,7 +36,7 @@ class HandoverTiming(RunActivity):
     def __init__(self, run: ReassignmentRun) -> None:
         self._environment = run.environment
         self._probe: Probe | None = None
-        self._result: HandoverSeen | None = None
+        self._result: HandoverRecord | None = None
 
     def load_started(self) -> None:
         """Start the probe: it is part of the load."""
@@ -69,7 +69,7 @@ class HandoverTiming(RunActivity):
         """Return the probe's records for the audit."""
         return () if self._probe is None else self._probe.written()
 
-    def handover(self) -> HandoverSeen | None:
+    def handover(self) -> HandoverRecord | None:
         """Return the steps of the handover."""
         return self._result
 
