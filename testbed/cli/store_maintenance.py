@@ -8,7 +8,7 @@ from results.contract.archive import ArchiveError, Imported, export_runs, import
 from results.contract.maintenance import compact
 from results.contract.store import Store, StoreError
 from results.nights.retention import RetentionRule, retain
-from testbed.cli.chosen import Choice, parse_age
+from testbed.cli.run_selection import Choice, parse_age
 from testbed.errors import TestbedError, UsageError
 
 

@@ -9,7 +9,7 @@ from results.criteria import judge
 from results.criteria.judgement import changes, skipped, skipped_lines
 from results.nights import parts, state
 from results.nights.retention import protected_runs
-from testbed.cli.chosen import Choice
+from testbed.cli.run_selection import Choice
 from testbed.cli.show import document, table
 from testbed.cli.verdicts import criteria_document, criterion_lines
 from testbed.errors import TestbedError, UsageError

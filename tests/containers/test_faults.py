@@ -71,7 +71,7 @@ def put(up):
 
 
 def as_declared(testbed):
-    found = status(testbed)
+    found = status(testbed, [fault.document() for fault in Faults(testbed).list()])
     assert found["ok"], found
     fabric, _pids = testbed.pids()
     shell = NamespaceShell("fabric", fabric)

@@ -67,7 +67,7 @@ def put(up, s3):
     print(f"healed in {time.monotonic() - begun:.1f} s")
     assert got(s3, "there") == MIB
     s3.put_object(Bucket=BUCKET, Key="after", Body=MIB)
-    found = status(up)
+    found = status(up, [fault.document() for fault in Faults(up).list()])
     assert found["ok"], found
 
 
@@ -250,7 +250,7 @@ def test_three_servers_are_one_store_that_does_without_one_of_them(own_state, en
             assert got(second, "there") == MIB
             second.put_object(Bucket=BUCKET, Key="more", Body=MIB)
         assert got(store.client(endpoint=store.endpoints[2]), "more") == MIB
-        assert status(testbed)["ok"]
+        assert status(testbed, [fault.document() for fault in Faults(testbed).list()])["ok"]
     finally:
         testbed.close()
         remove(engine, "ci-stores")

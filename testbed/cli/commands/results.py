@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from testbed.cli.chosen import Choice, add_choice, parse_age
 from testbed.cli.command import Command, Parser
+from testbed.cli.run_selection import Choice, add_choice, parse_age
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Which runs of a store are meant: the options that choose some, and what they find."""
+"""The selection of runs in a store: the options on a command line, and the runs that fit them."""
 
 import argparse
 import re
