@@ -22,8 +22,8 @@ from testbed.provision import state as states
 from testbed.provision.containers import Engine
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
+from testbed.runner.ducktape import tell
 from testbed.software.source import parse_source
-from testbed.suites.telling import tell
 from testbed.topology.find import find, ready
 
 

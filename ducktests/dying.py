@@ -5,7 +5,7 @@ import os
 import signal
 
 from testbed.errors import TestbedError
-from testbed.suites.telling import SUITE_VARIABLE
+from testbed.runner.ducktape import SUITE_VARIABLE
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 

@@ -8,9 +8,8 @@ from ducktests.dying import die_with_parent
 from ducktests.framework import Context, Test, parametrized, results_folder
 from ducktests.services import KafkaService, WorkloadService
 from ducktests.verdicts import Inconclusive
-from testbed.suites.case import EVIDENCE
-from testbed.suites.evidence import keep
-from testbed.suites.limit import time_limit
+from testbed.runner.case import EVIDENCE
+from testbed.runner.executor import keep_evidence, time_limit
 from testbed.units import parse_byte_rate
 from testbed.workload.outcome import LATEST_S
 from testbed.workload.preload import audit
@@ -47,7 +46,7 @@ class LoadTest(Test):
                 Event().wait(SECONDS)  # the load is what is looked at: there is nothing to wait for but time
             finally:
                 load.stop()
-                keep(evidence, load.recorder, None)
+                keep_evidence(evidence, load.recorder, None)
             assert load.result is not None
             account = audit(kafka.testbed.bootstrap, [], load.result.written)
             for each in account.producers:

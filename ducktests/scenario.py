@@ -13,10 +13,10 @@ from results.contract.store import Store
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import find_experiment
 from testbed.experiments.reports import default_store
-from testbed.suites.case import CaseRun
-from testbed.suites.outcome import FILE, CaseOutcome
+from testbed.runner.case import FILE, CaseOutcome, CaseRun
+from testbed.runner.ducktape import tell
+from testbed.runner.variant import of_case, resolve
 from testbed.suites.suite import Case, Suite, chosen_cases, chosen_profile, find_suite
-from testbed.suites.telling import tell
 from testbed.topology.find import find
 
 _TestClass = TypeVar("_TestClass", bound="type[ScenarioTest]")
@@ -50,7 +50,7 @@ def _test_method(test_class: "type[ScenarioTest]", experiment: str) -> Callable[
 @functools.cache
 def _nodes(case: Case) -> tuple[int, str]:
     """Return the number of hosts of a case and their topology. Raises `UsageError` when the case cannot run."""
-    topology = case.resolve(chosen_profile()).topology.name
+    topology = resolve(of_case(case, chosen_profile())).topology.name
     return len(find(topology).hosts), topology
 
 

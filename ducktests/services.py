@@ -9,8 +9,8 @@ from testbed.errors import TestbedError
 from testbed.faults.faults import heal_leftovers
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
-from testbed.runner.grounds import empty
-from testbed.suites.telling import tell
+from testbed.runner.ducktape import tell
+from testbed.runner.testbed_pool import empty
 from testbed.workload.outcome import WorkloadResult
 from testbed.workload.spec import Spec
 from testbed.workload.workload import Workload

@@ -8,7 +8,7 @@ from pathlib import Path
 from results.criteria.judgement import catalogue
 from testbed.cli.command import Command, Parser, commands
 from testbed.experiments.experiment import Experiment, experiments
-from testbed.runner.comparisons import comparisons
+from testbed.runner.named_comparisons import named_comparisons
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 WRITTEN = "<!-- Written by `./run exec python -m tools.references`; edit the code, not this page. -->"
@@ -87,7 +87,7 @@ def experiment_page() -> str:
     lines += ["# Comparisons", "", "`testbed run NAME` runs every variant of a comparison, interleaved.", ""]
     rows = (
         (f"`{each.name}`", escaped(each.summary), f"`{each.experiment}`", escaped(", ".join(each.axes)))
-        for each in comparisons().values()
+        for each in named_comparisons().values()
     )
     lines += table(("comparison", "question", "experiment", "axes"), rows)
     return "\n".join(lines).rstrip() + "\n"

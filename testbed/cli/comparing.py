@@ -6,10 +6,11 @@ from results.report.sweep import growth
 from testbed.cli.series import against, as_json, ending, problem_lines, store_for, variants_table
 from testbed.cli.show import TimedProgress
 from testbed.errors import UsageError
-from testbed.runner.comparisons import DOOR, Comparison
-from testbed.runner.limits import parse_budget
+from testbed.runner.campaign import new_campaign
+from testbed.runner.execution import parse_budget
+from testbed.runner.named_comparisons import DOOR, NamedComparison
 from testbed.runner.report import sweep_page, write_sweep
-from testbed.runner.run import Result, begin, new_series, resume
+from testbed.runner.run import CampaignResult, begin, resume
 
 OPTIONS = ("repeats", "seed", "budget", "resume")
 """What a single run has no use for."""
@@ -22,11 +23,11 @@ def refuse(args: argparse.Namespace) -> None:
         raise UsageError(f"{', '.join(given)}: {args.experiment} is one run; `testbed sweep` makes several")
 
 
-def compare(args: argparse.Namespace, comparison: Comparison) -> int:
+def compare(args: argparse.Namespace, comparison: NamedComparison) -> int:
     """Make its runs, or go on with them; returns the exit code."""
     if args.on:
         raise UsageError(f"{comparison.name} makes its own testbeds: leave --on out")
-    asked = new_series(
+    asked = new_campaign(
         DOOR,
         comparison.variants(args.set, args.profile, args.kafka, args.topology),
         comparison.repeats if args.repeats is None else args.repeats,
@@ -48,14 +49,14 @@ def compare(args: argparse.Namespace, comparison: Comparison) -> int:
         print(variants_table(result))
         for each in growth(sweep_page(result)):
             print(each)
-        print(f"{against(result)}\n{problem_lines(result)}{result.series.id}: {ending(result)}\nreport {report}")
+        print(f"{against(result)}\n{problem_lines(result)}{result.campaign.id}: {ending(result)}\nreport {report}")
     return code
 
 
-def exit_code(result: Result) -> int:
+def exit_code(result: CampaignResult) -> int:
     """0 every run passed, 1 one failed, 2 one was inconclusive or could not be made."""
     rows = result.outcome.rows
     if any(row.runs.get("fail") for row in rows):
         return 1
     made = sum(row.runs.get("pass", 0) for row in rows)
-    return 0 if made == len(result.series.slots) else 2
+    return 0 if made == len(result.campaign.slots) else 2

@@ -26,7 +26,7 @@ from testbed.suggestions import did_you_mean
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from testbed.runner.nightly import Made
+    from testbed.runner.nightly import NightRuns
 
 
 PATIENCE = timedelta(minutes=10)
@@ -56,12 +56,12 @@ def judge(store: Store, args: argparse.Namespace) -> int:
 
 
 def _night(
-    store: Store, args: argparse.Namespace, page: Path | None, made: "Made | None" = None
+    store: Store, args: argparse.Namespace, page: Path | None, made: "NightRuns | None" = None
 ) -> tuple[Night, list[Scenario]]:
     """Judge the store; write the page, if one is wanted. Of a night that was `made` only its own scenarios are told."""
     # A night that was interrupted may have been gone on with days later; and a store has others' runs, too.
     now = datetime.now(UTC)
-    took = now - made.series.begun if made is not None else TONIGHT
+    took = now - made.campaign.begun if made is not None else TONIGHT
     wait = PATIENCE if made is not None else timedelta()
     with spark_of(args) as spark:
         done = night(spark, store, also_disturbed=args.also_disturbed, wait=wait, now=now)
@@ -88,21 +88,21 @@ def _night(
     return done, found
 
 
-def tell_night(made: "Made", args: argparse.Namespace) -> int:
+def tell_night(made: "NightRuns", args: argparse.Namespace) -> int:
     """Judge a night's runs, write report and JUnit, tell. A case that was not run makes it 2 at least."""
-    store = Store.open(made.series.store)
-    folder = args.out or reports_dir() / made.series.id
+    store = Store.open(made.campaign.store)
+    folder = args.out or reports_dir() / made.campaign.id
     page, args.junit = folder / "index.html", args.junit or folder / "junit.xml"
     if not made.state.ran:
-        raise TestbedError(f"nothing of this night could be run: {made.why_ended}; --resume {made.series.id} goes on")
+        raise TestbedError(f"nothing of this night could be run: {made.why_ended}; --resume {made.campaign.id} goes on")
     try:
         done, found = _night(store, args, page, made)
     except TestbedError as error:
-        again = f"`testbed nightly --resume {made.series.id}` judges them"
+        again = f"`testbed nightly --resume {made.campaign.id}` judges them"
         raise TestbedError(f"{error}; the night's runs are in the store, and {again}") from error
     tell(store, done, found, args)
     if not made.complete:
-        print(f"{made.why_ended}; `testbed nightly --resume {made.series.id}` goes on", file=sys.stderr)
+        print(f"{made.why_ended}; `testbed nightly --resume {made.campaign.id}` goes on", file=sys.stderr)
     print(f"report {page}\njunit {args.junit}", file=sys.stderr)
     return EXIT[worst(found, done.problems)]
 

@@ -9,15 +9,14 @@ from testbed.cli.series import or_else, store_for
 from testbed.cli.show import document
 from testbed.cli.show import write as write_file
 from testbed.experiments.reports import reports_dir
-from testbed.runner.qualification import SUITES, Scope
-from testbed.runner.qualified import new_qualification, write
-from testbed.runner.series import Series
+from testbed.runner.campaign import Campaign
+from testbed.runner.qualification import SUITES, QualificationScope, new_qualification, write
 
 
-def asked_for(args: argparse.Namespace) -> Series:
+def asked_for(args: argparse.Namespace) -> Campaign:
     """The series that the options mean. Raises `UsageError` for what cannot be run."""
     paired = () if args.no_pairs else tuple(args.paired) if args.paired else None
-    scope = Scope(
+    scope = QualificationScope(
         args.profile or "ci",
         tuple(dict.fromkeys(args.suite)) or SUITES,
         tuple(args.scenario),

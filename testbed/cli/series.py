@@ -11,17 +11,17 @@ from results.compare.told import COLUMNS, JUnitCase, cell, junit, line, markdown
 from results.report.sweep import growth
 from testbed.cli.show import document, table
 from testbed.errors import UsageError
-from testbed.runner.comparisons import DOOR
-from testbed.runner.outcome import Broken, Outcome, Row
+from testbed.runner.comparison import CampaignOutcome, CriterionRegression, VariantRow
+from testbed.runner.named_comparisons import DOOR
 from testbed.runner.report import sweep_page
-from testbed.runner.run import Result, store_of
+from testbed.runner.run import CampaignResult, store_of
 from testbed.runner.variant import differing
 
 T = TypeVar("T")
 EXIT = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}
 
 
-def findings_table(outcome: Outcome) -> str:
+def findings_table(outcome: CampaignOutcome) -> str:
     """A line per candidate and measure, and why where it is not plain."""
     rows = []
     for finding in outcome.findings:
@@ -39,9 +39,9 @@ def findings_table(outcome: Outcome) -> str:
     return table(("VERDICT", "VARIANT", "MEASURE", "CHANGE", "95 % INTERVAL", "P", "WHY"), rows)
 
 
-def against(result: Result) -> str:
+def against(result: CampaignResult) -> str:
     """How the variants stand against the first one; with too few runs of each that there is nothing to say."""
-    first, repeats, need = result.series.variants[0].label, result.series.repeats, Rule().fewest_pairs
+    first, repeats, need = result.campaign.variants[0].label, result.campaign.repeats, Rule().fewest_pairs
     if not result.outcome.findings:
         return ""
     if repeats < need:
@@ -49,17 +49,17 @@ def against(result: Result) -> str:
     return f"\nagainst {first}:\n{findings_table(result.outcome)}\n"
 
 
-def _broken(each: Broken) -> str:
+def _broken(each: CriterionRegression) -> str:
     told = f"of {each.of} pairs judged on it, it fails in {each.runs} for this variant alone, "
     told += f"in {each.reverse} for the baseline alone"
     return told if each.verdict == "REGRESSED" else f"{told}: luck does that, too; more pairs"
 
 
-def variants_table(result: Result) -> str:
+def variants_table(result: CampaignResult) -> str:
     """A line per variant: its runs' verdicts, each measure's median and, of several runs, its range; then a line per
     run that did not pass.
     """
-    names = result.series.measures
+    names = result.campaign.measures
     rows = [
         (
             row.variant,
@@ -75,7 +75,7 @@ def variants_table(result: Result) -> str:
     return "\n".join([told, "", *bad, "`testbed results show RUN` says why; what is inconclusive is in no figure"])
 
 
-def _median(row: Row, name: str) -> str:
+def _median(row: VariantRow, name: str) -> str:
     if name not in row.medians:
         return "–"
     low, high = row.ranges[name]
@@ -83,17 +83,17 @@ def _median(row: Row, name: str) -> str:
     return told if low == high else f"{told} ({low:.4g} to {high:.4g})"
 
 
-def ending(result: Result) -> str:
+def ending(result: CampaignResult) -> str:
     """Why the series ended, and how to go on with it where that is possible."""
-    door, series = result.series.door, result.series.id
+    door, series = result.campaign.door, result.campaign.id
     again = f"the same command with --resume {series}" if door == DOOR else f"`testbed {door} --resume {series}`"
     more = "" if result.complete else f"; {again} goes on"
     return f"{result.why_ended}{more}"
 
 
-def as_json(result: Result, verdict: str, report: Path | None = None) -> str:
+def as_json(result: CampaignResult, verdict: str, report: Path | None = None) -> str:
     """One document: series, verdict, variants, findings, broken criteria."""
-    series = result.series
+    series = result.campaign
     axes, values = differing(series.variants)
     return document(
         {
@@ -124,9 +124,9 @@ def as_json(result: Result, verdict: str, report: Path | None = None) -> str:
     )
 
 
-def as_markdown(result: Result) -> str:
+def as_markdown(result: CampaignResult) -> str:
     """Tables for a pull request's comment: every comparison, then the criteria that fail more often."""
-    series, outcome = result.series, result.outcome
+    series, outcome = result.campaign, result.outcome
     told = [f"### {outcome.verdict}: {cell(series.variants[0].experiment)}, against {cell(series.variants[0].label)}"]
     measured = [line(finding, finding.comparison.candidate) for finding in outcome.findings]
     told += ["", *markdown_table(("", "variant", *COLUMNS[2:]), [each.cells for each in measured])]
@@ -140,10 +140,10 @@ def as_markdown(result: Result) -> str:
     return "\n".join([*told, "", f"{ended}{cell(ending(result))}"]) + "\n"
 
 
-def as_junit(result: Result) -> str:
+def as_junit(result: CampaignResult) -> str:
     """A case for each comparison, for each criterion that fails more often, and how it ended: an error where runs are
     missing and nothing can be said for it, not where what there is suffices."""
-    name = result.series.variants[0].experiment
+    name = result.campaign.variants[0].experiment
     told = [(finding, line(finding, finding.comparison.candidate)) for finding in result.outcome.findings]
     cases = [
         JUnitCase(f"{each.scenario}: {each.measure}", name, finding.verdict, str(each), str(each))
@@ -159,7 +159,7 @@ def as_junit(result: Result) -> str:
     return junit(f"compare {name}", cases, () if told_all else (*result.problems, ending(result)))
 
 
-def problem_lines(result: Result) -> str:
+def problem_lines(result: CampaignResult) -> str:
     """A line for each variant of which a run could not be made, and a blank one; empty when there is none."""
     return "".join(f"{problem}\n" for problem in result.problems) + ("\n" if result.problems else "")
 

@@ -3,11 +3,11 @@
 from dataclasses import asdict
 
 from testbed.cli.show import document, table
-from testbed.suites.run import Finished
+from testbed.runner.suite import SuiteResult
 from testbed.suites.suite import suites
 
 
-def as_text(finished: Finished) -> str:
+def as_text(finished: SuiteResult) -> str:
     """A line per case, why where it did not pass, the verdict, and where the report is."""
     rows = [
         (outcome.ending.upper(), outcome.case, outcome.topology, f"{outcome.seconds:.0f} s", outcome.run_id or "")
@@ -30,7 +30,7 @@ def as_text(finished: Finished) -> str:
     return "\n".join(lines)
 
 
-def as_json(finished: Finished) -> str:
+def as_json(finished: SuiteResult) -> str:
     """One document: suite, verdict, cases, problems, report, JUnit file, store."""
     return document(
         {

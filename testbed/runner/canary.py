@@ -1,25 +1,107 @@
-"""A short look at the machine, Kafka apart: CPU, memory, fsync, network. What it means is judged elsewhere.
+"""Canaries: measure the machine without Kafka (CPU, memory, fsync, network), and keep the readings with each run.
 
-Taken with every Kafka stopped, so that an idle broker is no part of it either.
+They are read while every Kafka is stopped, so that no idle broker is part of them. `results` judges what they mean.
 """
 
+import contextlib
 import hashlib
 import json
 import mmap
 import os
 import statistics
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from results.contract.canaries import canary_bytes, path_of, put_canaries, to_bytes
+from results.contract.catalogue import StoreError
+from results.contract.store import Store
 from testbed.errors import TestbedError
+from testbed.hosts import Host
 from testbed.kafka.node import DATA_DIR
 from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.machine import without_cpu_limits
 from testbed.provision.testbed import Testbed
-from testbed.runner.transfer import transfer
-from testbed.setup.checks.machine import available_bytes
-from testbed.topology.host import Host
+from testbed.runner.journal import CampaignState, SlotRun
+from testbed.topology.host import Host as TopologyHost
 from testbed.topology.links import NicUse
+
+PORT = 5210
+
+# Runs on a host as it is, with that host's python3.
+_RECEIVE = """
+import json, socket, sys, time
+server = socket.create_server((sys.argv[1], int(sys.argv[2])))
+server.settimeout(10)
+print("listening", flush=True)
+connection, _ = server.accept()
+connection.settimeout(10)
+buffer, first, total = bytearray(1 << 18), 0, 0
+begun = ended = None
+while True:
+    size = connection.recv_into(buffer)
+    if not size:
+        break
+    ended = time.monotonic()
+    if begun is None:
+        begun, first = ended, size
+    total += size
+print(json.dumps({"bytes": total - first, "seconds": ended - begun if begun is not None else 0}), flush=True)
+"""
+_SEND = """
+import socket, sys, time
+connection = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=10)
+left, until, block = int(sys.argv[3]), time.monotonic() + float(sys.argv[4]), bytes(1 << 16)
+while left > 0 and time.monotonic() < until:
+    left -= connection.send(memoryview(block)[:left])
+connection.close()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ByteTransfer:
+    """What the receiver counted after the first bytes had come, and for how long."""
+
+    bytes: int
+    seconds: float
+
+    @property
+    def bytes_per_s(self) -> float:
+        """The payload's rate."""
+        return self.bytes / self.seconds
+
+
+def transfer(source: Host, target: Host, address: str, *, at_most_bytes: int, at_most_s: float) -> ByteTransfer:
+    """Send zeros from `source` to `target` at `address` until either limit. Raises `TestbedError` when it failed."""
+    with _receiver(target, address) as lines:
+        words = ["python3", "-c", _SEND, address, str(PORT), str(at_most_bytes), f"{at_most_s:g}"]
+        source.run(words, timeout_s=at_most_s + 30)
+        told = next(lines, "")
+    try:
+        found = ByteTransfer(**json.loads(told))
+    except (ValueError, TypeError) as error:
+        raise TestbedError(f"{target.name}: the receiver of a transfer said {told!r}") from error
+    if found.bytes <= 0 or found.seconds <= 0:
+        raise TestbedError(f"{target.name}: nothing arrived of a transfer from {source.name}")
+    return found
+
+
+@contextmanager
+def _receiver(target: Host, address: str) -> Iterator[Iterator[str]]:
+    """A receiver that listens, and what it says from then on. It ends by itself, 10 s after the last byte."""
+    process = target.spawn(["python3", "-c", _RECEIVE, address, str(PORT)])
+    try:
+        lines = process.lines()
+        said = next(lines, "")
+        if said.strip() != "listening":
+            raise TestbedError(f"{target.name}: nobody listens at {address}:{PORT}; the receiver said {said!r}")
+        yield lines
+    finally:
+        process.stop()
+
 
 CPU_ROUNDS, CPU_BLOCKS = 15, 96
 MIB, GIB = 1 << 20, 1 << 30
@@ -67,7 +149,7 @@ def memory_s() -> float:
     A hypervisor that has to provide it first takes ten times as long as one that left it there, and may do either: on
     its NIC's rate a follower then waits between two fetches, while everything else stays as fast as it was.
     """
-    free = available_bytes(Path("/proc/meminfo").read_text())
+    free = available_memory_bytes(Path("/proc/meminfo").read_text(encoding="ascii"))
     blocks, block = max(1, min(MEMORY_BYTES, free // MEMORY_PART) // MIB), b"\1" * MIB
     with mmap.mmap(-1, blocks * MIB) as memory:
         begun = time.perf_counter()
@@ -87,7 +169,7 @@ def fsync_s(testbed: Testbed) -> float:
         raise TestbedError(f"{host.name}: the fsync canary said {told!r}") from error
 
 
-def ends(testbed: Testbed) -> tuple[Host, Host]:
+def ends(testbed: Testbed) -> tuple[TopologyHost, TopologyHost]:
     """Between which hosts the network is looked at: two brokers, of one rack if there are such."""
     first, *others = testbed.topology.brokers
     if not others:
@@ -95,7 +177,7 @@ def ends(testbed: Testbed) -> tuple[Host, Host]:
     return first, next((host for host in others if host.rack == first.rack), others[0])
 
 
-def ideal_bytes_per_s(source: Host, target: Host) -> float:
+def ideal_bytes_per_s(source: TopologyHost, target: TopologyHost) -> float:
     """The payload that the slower end declares to carry, of the NICs that replicas are copied on."""
     sends, receives = source.nic_for(NicUse.REPLICATION)[1].tx_bps, target.nic_for(NicUse.REPLICATION)[1].rx_bps
     rates = [rate for rate in (sends, receives) if rate]
@@ -129,3 +211,85 @@ def _look(testbed: Testbed) -> dict[str, float]:
     cpu, memory, fsync = cpu_s(), memory_s(), fsync_s(testbed)
     nic, fixed = network(testbed)
     return {"cpu": cpu, "memory": memory, "fsync": fsync, "nic": nic, "transfer": fixed}
+
+
+def available_memory_bytes(meminfo: str) -> int:
+    """Return `MemAvailable` of /proc/meminfo's text."""
+    kib = next((line.split()[1] for line in meminfo.splitlines() if line.startswith("MemAvailable:")), "0")
+    return int(kib) * 1024
+
+
+NIC_LOWEST, NIC_HIGHEST = 0.90, 1.10
+"""Wider than what a run judges by: a canary of a second is coarser than a run's own measurement."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentClass:
+    """What the class is made of, and its short name."""
+
+    fields: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """The same for all environments whose fields are the same."""
+        text = json.dumps(dict(self.fields), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def classify(machine: Mapping[str, Any], engine: str, storage_driver: str, image: str, nic: float) -> EnvironmentClass:
+    """The class of these; `nic` is the canary's share of the declared rate. Pure.
+
+    Kafka and the topology are no part of it: they are what variants differ in.
+    """
+    network = "as declared" if NIC_LOWEST <= nic <= NIC_HIGHEST else "off its rate"
+    return EnvironmentClass(
+        {**machine, "engine": engine, "storage_driver": storage_driver, "image": image, "network": network}
+    )
+
+
+def environment(testbed: Testbed, nic: float) -> EnvironmentClass:
+    """The class of environment that `testbed` stands in now."""
+    engine = testbed.engine.info()
+    return classify(
+        fingerprint(), str(engine["ServerVersion"]), str(engine["Driver"]), testbed.state.digests["image"], nic
+    )
+
+
+def keep_canaries(store: Store, run_id: str, read: Mapping[str, float], progress: Callable[[str], None]) -> None:
+    """Put it beside the run. A store that does not take it is told of, and ends nothing: the run is what counts."""
+    try:
+        put_canaries(store, run_id, read)
+    except (OSError, StoreError) as error:
+        progress(f"what canaries read beside {run_id} could not be kept: {error}")
+
+
+def discard_canaries(store: Store, run_id: str) -> None:
+    """Take away what was kept for a run that did not come to be; what cannot be taken away harms nobody."""
+    with contextlib.suppress(OSError, StoreError):
+        if run_id not in store.runs():
+            store.files.discard(path_of(run_id))
+
+
+def keep_readings(store: Store, state: CampaignState, progress: Callable[[str], None]) -> None:
+    """Put beside each run what was read before and after it, where that is not there: after an interruption more is
+    known than there was."""
+    try:
+        kept = {ran.done.run_id: canary_bytes(store, ran.done.run_id) for ran in state.ran.values()}
+    except (OSError, StoreError) as error:
+        progress(f"what canaries read could not be looked for: {error}")
+        return
+    for ran in state.ran.values():
+        run_id, read = ran.done.run_id, around(ran)
+        if read and kept[run_id] != to_bytes(read):
+            keep_canaries(store, run_id, read, progress)
+
+
+def around(ran: SlotRun) -> Mapping[str, float]:
+    """Each canary's median over the readings before and after a run. Pure."""
+    return medians([each.reading for each in (*ran.before, *ran.after)])
+
+
+def medians(readings: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
+    """Each canary's median over some readings. Pure."""
+    names = sorted({name for reading in readings for name in reading})
+    return {name: statistics.median([reading[name] for reading in readings if name in reading]) for name in names}

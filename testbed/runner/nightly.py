@@ -1,6 +1,6 @@
 """A night: every case of a suite run once or, where the variance needs it, more often; then the store is judged.
 
-It is a series like any other (its journal, canaries, budget, resuming); only that its variants are scenarios, each of
+It is a campaign like any other (its journal, canaries, budget, resuming); only that its variants are scenarios, each of
 which is compared with its own past, by `results/nights`.
 """
 
@@ -14,12 +14,11 @@ from results.nights.state import State
 from results.nights.values import scenario_id
 from results.series.decision import Rule
 from testbed.errors import UsageError
-from testbed.runner.journal import opened
-from testbed.runner.limits import NIGHTLY
-from testbed.runner.outcome import not_made
-from testbed.runner.run import Progress, begin, lasting, new_series, resume
-from testbed.runner.series import Series, SoFar, so_far
-from testbed.runner.variant import Resolved, Variant, resolve
+from testbed.runner.campaign import NIGHTLY, Campaign, lasting, new_campaign
+from testbed.runner.comparison import not_made
+from testbed.runner.journal import CampaignState, campaign_state, opened
+from testbed.runner.run import Progress, begin, resume
+from testbed.runner.variant import Resolved, Variant, of_case, resolve
 from testbed.suites.suite import Case, find_suite
 
 SUITE, PROFILE = "kip73", "ci"
@@ -29,11 +28,11 @@ MORE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NightRuns:
     """The runs of a night: `problems` name those that could not be made; `complete` when nothing is left to resume."""
 
-    series: Series
-    state: SoFar
+    campaign: Campaign
+    state: CampaignState
     why_ended: str
     complete: bool
     scenarios: frozenset[str] = frozenset()
@@ -44,7 +43,7 @@ class Made:
     @property
     def problems(self) -> tuple[str, ...]:
         """Cases without a run, and why."""
-        return not_made(self.series, self.state, self.why_ended)
+        return not_made(self.campaign, self.state, self.why_ended)
 
 
 def variants(
@@ -52,7 +51,7 @@ def variants(
 ) -> list[Variant]:
     """A variant for each run of the night: cases in order, repeated ones once more after all others. Raises
     `UsageError` for what cannot be run."""
-    once = [Variant(case.name, case.experiment, profile, case.settings, kafka, case.topology) for case in cases]
+    once = [of_case(case, profile, kafka) for case in cases]
     wanted = {variant.label: repeats(resolve(variant)) for variant in once}
     most = max(wanted.values(), default=1)
     again = [
@@ -76,13 +75,13 @@ def scenario_of(wanted: Resolved) -> str:
     return scenario_id(wanted.experiment.name, {**wanted.settings, "topology": wanted.topology.name})
 
 
-def _by_label(series: Series) -> dict[str, str]:
+def _by_label(campaign: Campaign) -> dict[str, str]:
     """The scenario that each variant of a night runs."""
-    return {variant.label: scenario_of(resolve(variant)) for variant in series.variants}
+    return {variant.label: scenario_of(resolve(variant)) for variant in campaign.variants}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NightRequest:
     """What somebody says of a night; what is None is left to it."""
 
     suite: str | None = None
@@ -95,35 +94,35 @@ class Wanted:
     store: str | None = None
 
 
-def new_night(wanted: Wanted) -> Series:
+def new_night(wanted: NightRequest) -> Campaign:
     """A night that can be run: each case `repeats` times, all of them before any once more; without, as often as the
     variance needs. Raises `UsageError`."""
     profile, kafka, seed = wanted.profile or PROFILE, wanted.kafka, 1 if wanted.seed is None else wanted.seed
     cases = find_suite(wanted.suite or SUITE).cases(profile, wanted.only)
     planned = variants(cases, profile, kafka, lambda _wanted: 1)
     if wanted.repeats is not None:
-        return new_series(NIGHTLY, planned, wanted.repeats, seed, store=wanted.store)
-    asked = new_series(NIGHTLY, planned, 1, seed, store=wanted.store)
+        return new_campaign(NIGHTLY, planned, wanted.repeats, seed, store=wanted.store)
+    asked = new_campaign(NIGHTLY, planned, 1, seed, store=wanted.store)
     repeated = variants(cases, profile, kafka, needed(states.load(Store.open(asked.store)).values()))
-    return asked if len(repeated) == len(planned) else new_series(NIGHTLY, repeated, 1, seed, store=wanted.store)
+    return asked if len(repeated) == len(planned) else new_campaign(NIGHTLY, repeated, 1, seed, store=wanted.store)
 
 
-def require_same(series_id: str, wanted: Wanted) -> None:
+def require_same(campaign_id: str, wanted: NightRequest) -> None:
     """Raises `UsageError` when what is said of an interrupted night is not what it was begun with: nothing else would
     be run, and what was asked for would be answered with something else."""
-    with opened(series_id) as journal:
-        series = journal.series
-    if series.door != NIGHTLY:
+    with opened(campaign_id) as journal:
+        campaign = journal.campaign
+    if campaign.door != NIGHTLY:
         return  # whoever goes on with it says so
-    first = series.variants[0]
-    own = Wanted(None, (), first.profile, first.kafka, series.repeats, series.seed, series.store)
+    first = campaign.variants[0]
+    own = NightRequest(None, (), first.profile, first.kafka, campaign.repeats, campaign.seed, campaign.store)
     asked = replace(wanted, kafka=lasting(wanted.kafka), store=wanted.store and Store.open(wanted.store).location)
     said = [
         f"{name}: {getattr(own, name)} there, {getattr(asked, name)} here"
         for name in ("profile", "kafka", "repeats", "seed", "store")
         if getattr(asked, name) not in (None, getattr(own, name))
     ]
-    there = {_ONCE_MORE.sub("", variant.label) for variant in series.variants}
+    there = {_ONCE_MORE.sub("", variant.label) for variant in campaign.variants}
     here = set(wanted.only)
     if wanted.suite is not None:
         here = {case.name for case in find_suite(wanted.suite).cases(wanted.profile or first.profile, wanted.only)}
@@ -131,22 +130,22 @@ def require_same(series_id: str, wanted: Wanted) -> None:
         said.append(f"cases: {', '.join(sorted(there))} there, {', '.join(sorted(here))} here")
     if said:
         raise UsageError(
-            f"night {series_id} is another one; leave out what differs, or begin a new one:\n  " + "\n  ".join(said)
+            f"night {campaign_id} is another one; leave out what differs, or begin a new one:\n  " + "\n  ".join(said)
         )
 
 
-def run_night(asked: Series | None, series_id: str | None, budget_s: float | None, progress: Progress) -> Made:
+def run_night(asked: Campaign | None, campaign_id: str | None, budget_s: float | None, progress: Progress) -> NightRuns:
     """Make the runs of a new night, or go on with one."""
     # Looked up before: a build or a file that is named may be gone when the night is over.
-    if series_id is not None:
-        with opened(series_id) as journal:
-            known = _by_label(journal.series)
-        result = resume(series_id, None, NIGHTLY, budget_s, progress, stop_early=False)
+    if campaign_id is not None:
+        with opened(campaign_id) as journal:
+            known = _by_label(journal.campaign)
+        result = resume(campaign_id, None, NIGHTLY, budget_s, progress, stop_early=False)
     else:
         assert asked is not None
         known = _by_label(asked)
         result = begin(asked, budget_s, progress, stop_early=False)
-    with opened(result.series.id) as journal:
-        so = so_far(journal.entries)
-    ran = frozenset(known[slot.variant] for slot in result.series.slots if slot.index in so.ran)
-    return Made(result.series, so, result.why_ended, result.complete, frozenset(known.values()), ran)
+    with opened(result.campaign.id) as journal:
+        so = campaign_state(journal.entries)
+    ran = frozenset(known[slot.variant] for slot in result.campaign.slots if slot.index in so.ran)
+    return NightRuns(result.campaign, so, result.why_ended, result.complete, frozenset(known.values()), ran)

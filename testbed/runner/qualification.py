@@ -1,21 +1,41 @@
-"""What a qualification runs: versions × scenarios, as one series with a group for each scenario.
+"""What a qualification runs: versions × scenarios, as one campaign with a group for each scenario.
 
 A scenario that is run *once* is a case of a suite, with each version; where the candidate fails or cannot be judged it
 is run again, up to three times. One in *pairs* is as `testbed compare` runs it. An *upgrade* begins with a baseline and
 ends with the candidate while data moves; beside it the same brokers are merely restarted.
 """
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-from results.compare.qualification import CERTAIN, Cell, Kind, doubtful
-from testbed.errors import UsageError
-from testbed.runner.limits import narrow_enough
-from testbed.runner.never import never_made, without_baseline
-from testbed.runner.outcome import by_block, findings
+from results.compare import Finding, Rule
+from results.compare.judgement import Verdict, worst_of
+from results.compare.qualification import (
+    CERTAIN,
+    Cell,
+    Kind,
+    Qualification,
+    Row,
+    Said,
+    doubtful,
+    judge_cells,
+    never_kept,
+)
+from results.compare.qualified import as_junit
+from results.compare.told import line
+from results.contract import durable
+from results.contract.store import Store, StoreError
+from results.report.qualification import Ground, render_qualification
+from testbed.errors import TestbedError, UsageError
+from testbed.experiments.reports import reports_dir
+from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, new_campaign, require_tellable
+from testbed.runner.comparison import CampaignOutcome, CriterionRegression, by_block, findings, narrow_enough
+from testbed.runner.journal import CampaignState, SlotRun, campaign_state, opened
+from testbed.runner.run import CampaignResult, Progress, begin, resume
 from testbed.runner.schedule import Slot
-from testbed.runner.series import Group, Ran, Series, SoFar
-from testbed.runner.variant import UPGRADE, Variant, called
+from testbed.runner.variant import UPGRADE, Variant, called, of_case, resolve
 from testbed.software.source import parse_source
 from testbed.suggestions import did_you_mean
 from testbed.suites.suite import Case, find_suite
@@ -27,7 +47,7 @@ the last two under load."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class QualificationScope:
     """Which scenarios. `only` and `paired` name them as `SUITE/CASE`; `paired` None: the usual ones."""
 
     profile: str = "ci"
@@ -64,7 +84,9 @@ def version_of(variant: str) -> str:
     return variant.rpartition(", ")[2]
 
 
-def plan(candidate: str, baselines: Sequence[str], scope: Scope) -> tuple[list[Variant], list[Group]]:
+def plan(
+    candidate: str, baselines: Sequence[str], scope: QualificationScope
+) -> tuple[list[Variant], list[VariantGroup]]:
     """Every variant, and the group of each scenario: once, upgrades, then pairs, so that a short budget costs
     precision before it costs scenarios. In each group the candidate is last. Raises `UsageError`.
     """
@@ -72,18 +94,17 @@ def plan(candidate: str, baselines: Sequence[str], scope: Scope) -> tuple[list[V
     cases = _cases(scope)
     paired = _paired(cases, scope)
     variants: list[Variant] = []
-    groups: list[Group] = []
+    groups: list[VariantGroup] = []
 
     def add(name: str, members: Sequence[Variant], repeats: int, compared: bool) -> None:
         labels = tuple(each.label for each in members)
         pairs = tuple((each, labels[-1]) for each in labels[:-1]) if compared else ()
         variants.extend(members)
-        groups.append(Group(name, labels, repeats, pairs))
+        groups.append(VariantGroup(name, labels, repeats, pairs))
 
     def each_version(name: str, case: Case) -> list[Variant]:
         return [
-            Variant(label(name, version), case.experiment, scope.profile, case.settings, text, case.topology)
-            for text, version in known.items()
+            replace(of_case(case, scope.profile, text), label=label(name, version)) for text, version in known.items()
         ]
 
     for name, case in cases.items():
@@ -101,7 +122,7 @@ def plan(candidate: str, baselines: Sequence[str], scope: Scope) -> tuple[list[V
     return variants, groups
 
 
-def _cases(scope: Scope) -> dict[str, Case]:
+def _cases(scope: QualificationScope) -> dict[str, Case]:
     every = {f"{suite}/{case.name}": case for suite in scope.suites for case in find_suite(suite).cases(scope.profile)}
     for name in scope.only:
         if name not in every:
@@ -109,7 +130,7 @@ def _cases(scope: Scope) -> dict[str, Case]:
     return {name: case for name, case in every.items() if not scope.only or name in scope.only}
 
 
-def _paired(cases: Mapping[str, Case], scope: Scope) -> list[str]:
+def _paired(cases: Mapping[str, Case], scope: QualificationScope) -> list[str]:
     if scope.paired is not None:
         for name in scope.paired:
             if name not in cases:
@@ -119,22 +140,24 @@ def _paired(cases: Mapping[str, Case], scope: Scope) -> list[str]:
     return [first[experiment] for experiment in PAIRED if experiment in first]
 
 
-def kind_of(part: Group) -> Kind:
+def kind_of(part: VariantGroup) -> Kind:
     """How a group's scenario is run."""
     if part.pairs:
         return "paired"
     return "upgrade" if part.name.startswith("upgrade from ") else "once"
 
 
-def cells_of(series: Series, state: SoFar, part: Group, first: int, blocks: Sequence[Mapping[str, Ran]]) -> list[Cell]:
-    """What each version did in a scenario so far; `first` is the group's first block, `blocks` are the series'."""
+def cells_of(
+    campaign: Campaign, state: CampaignState, part: VariantGroup, first: int, blocks: Sequence[Mapping[str, SlotRun]]
+) -> list[Cell]:
+    """What each version did in a scenario so far; `first` is the group's first block, `blocks` are the campaign's."""
     return [
-        cell(each, [runs[each] for runs in blocks[first : first + part.repeats] if each in runs], _why(series, state))
+        cell(each, [runs[each] for runs in blocks[first : first + part.repeats] if each in runs], _why(campaign, state))
         for each in part.labels
     ]
 
 
-def cell(variant: str, ran: Sequence[Ran], why: Mapping[str, str]) -> Cell:
+def cell(variant: str, ran: Sequence[SlotRun], why: Mapping[str, str]) -> Cell:
     """The runs of one variant. A run that could not be judged says nothing of any criterion."""
     verdicts = [each.done.verdict for each in ran]
     counts: dict[str, tuple[int, int]] = {}
@@ -153,31 +176,28 @@ def cell(variant: str, ran: Sequence[Ran], why: Mapping[str, str]) -> Cell:
     )
 
 
-def _why(series: Series, state: SoFar) -> dict[str, str]:
+def _why(campaign: Campaign, state: CampaignState) -> dict[str, str]:
     """Variant → why its last run could not be made."""
-    labels = {slot.index: slot.variant for slot in series.slots}
+    labels = {slot.index: slot.variant for slot in campaign.slots}
     return {labels[failure.slot]: f"it could not be run: {failure.why}" for failure in state.failures}
 
 
-def spare(all_pairs: bool) -> Callable[[Series], Callable[[Slot, SoFar], bool]]:
-    """Which slots nobody needs: the second and third run of what the first one told, and, unless `all_pairs`, pairs
-    beyond those that make every interval of their scenario narrow enough; and a version that never starts."""
+def needless_slots(all_pairs: bool) -> Callable[[Campaign], Callable[[Slot, CampaignState], bool]]:
+    """Return which slots are not needed.
 
-    def of(series: Series) -> Callable[[Slot, SoFar], bool]:
-        def not_needed(slot: Slot, state: SoFar) -> bool:
-            if never_made(series, state, slot, version_of):
-                return True
-            part, first = series.part_of(slot)
-            blocks = by_block(series, state)
+    The second and the third run of a scenario are not needed where the first run decides. Unless `all_pairs`, pairs
+    are not needed once every interval of their scenario is narrow enough.
+    """
+
+    def of(campaign: Campaign) -> Callable[[Slot, CampaignState], bool]:
+        def not_needed(slot: Slot, state: CampaignState) -> bool:
+            part, first = campaign.part_of(slot)
+            blocks = by_block(campaign, state)
             if part.pairs:
-                # Without its baselines a candidate's runs are those of a scenario that is run once.
-                mine = [runs for runs in blocks if slot.variant in runs]
-                if len(mine) >= CERTAIN and without_baseline(series, state, slot):
-                    return True
-                return not all_pairs and not blocks[slot.block] and _known(series, state, part)
+                return not all_pairs and not blocks[slot.block] and _known(campaign, state, part)
             if slot.block == first:
                 return False
-            cells = cells_of(series, state, part, first, blocks)
+            cells = cells_of(campaign, state, part, first, blocks)
             candidate = cells[-1]
             if not candidate.ids:
                 return True  # the first run could not be made: that is tried again, not the others
@@ -190,8 +210,180 @@ def spare(all_pairs: bool) -> Callable[[Series], Callable[[Slot, SoFar], bool]]:
     return of
 
 
-def _known(series: Series, state: SoFar, part: Group) -> bool:
+def _known(campaign: Campaign, state: CampaignState, part: VariantGroup) -> bool:
     mine = [
-        each for each in findings(series, state) if (each.comparison.baseline, each.comparison.candidate) in part.pairs
+        each
+        for each in findings(campaign, state)
+        if (each.comparison.baseline, each.comparison.candidate) in part.pairs
     ]
-    return narrow_enough(mine, series.threshold) is not None
+    return narrow_enough(mine, campaign.threshold) is not None
+
+
+def new_qualification(
+    candidate: str,
+    baselines: Sequence[str],
+    scope: QualificationScope,
+    seed: int,
+    *,
+    store: str | None = None,
+    measures: Sequence[str] = (),
+    threshold: float = Rule().threshold,
+) -> Campaign:
+    """A qualification that can be run. Raises `UsageError` for what cannot."""
+    variants, groups = plan(candidate, baselines, scope)
+    if not groups:
+        raise UsageError("nothing is left to run: no scenario, no upgrade")
+    asked = new_campaign(
+        QUALIFY, variants, 1, seed, store=store, measure_names=measures, threshold=threshold, groups=groups
+    )
+    require_tellable(asked)
+    return asked
+
+
+def qualify(
+    asked: Campaign | None,
+    campaign_id: str | None,
+    budget_s: float | None,
+    progress: Progress,
+    *,
+    all_pairs: bool = False,
+) -> Qualification:
+    """Make the runs of a new qualification, or go on with one. Raises `UsageError` and `TestbedError`."""
+    needless = needless_slots(all_pairs)
+    if campaign_id is not None:
+        result = resume(campaign_id, asked, QUALIFY, budget_s, progress, stop_early=False, needless=needless)
+    else:
+        assert asked is not None
+        result = begin(asked, budget_s, progress, stop_early=False, needless=needless)
+    with opened(result.campaign.id) as journal:
+        state = campaign_state(journal.entries)
+    if not state.ran:
+        raise TestbedError(f"nothing could be run: {result.why_ended}; --resume {result.campaign.id} goes on")
+    return qualification(result, state)
+
+
+def qualification(result: CampaignResult, state: CampaignState) -> Qualification:
+    """Everything that is said of the candidate. Pure but for the topologies' names."""
+    campaign, blocks, first = result.campaign, by_block(result.campaign, state), 0
+    rows = []
+    for part in campaign.parts:
+        cells = cells_of(campaign, state, part, first, blocks)
+        rows.append(_row(campaign, part, cells, result.outcome))
+        first += part.repeats
+    candidate, baselines = versions(campaign)
+    return Qualification(
+        campaign.id,
+        candidate,
+        baselines,
+        campaign.variants[0].profile,
+        campaign.threshold,
+        tuple(rows),
+        result.why_ended,
+        result.complete,
+        campaign.store,
+        command(campaign),
+    )
+
+
+def versions(campaign: Campaign) -> tuple[str, tuple[str, ...]]:
+    """The candidate's name, and the baselines'."""
+    candidate = version_of(campaign.parts[0].labels[-1])
+    every = dict.fromkeys(version_of(each) for part in campaign.parts for each in part.labels)
+    return candidate, tuple(each for each in every if each != candidate)
+
+
+def _row(campaign: Campaign, part: VariantGroup, cells: Sequence[Cell], outcome: CampaignOutcome) -> Row:
+    variant = campaign.variant(part.labels[-1])
+    topology = resolve(variant).topology.name
+    findings = tuple(
+        each for each in outcome.findings if (each.comparison.baseline, each.comparison.candidate) in part.pairs
+    )
+    said = judge_cells(cells[-1], cells[:-1])
+    if part.pairs:
+        said = _judge_pairs(cells, findings, [each for each in outcome.broken if each.candidate == part.labels[-1]])
+    return Row(part.name, variant.experiment, topology, kind_of(part), said, tuple(cells), findings)
+
+
+def _judge_pairs(cells: Sequence[Cell], findings: Sequence[Finding], broken: Sequence[CriterionRegression]) -> Said:
+    """What the pairs of a scenario say: measures, criteria that fail more often, and those that always fail."""
+    reasons: list[str] = []
+    notes: list[str] = []
+    words: dict[str, list[str]] = {}
+    for each in findings:
+        if each.verdict == "OK":
+            continue
+        against = f" against {version_of(each.comparison.baseline)}" if len(cells) > 2 else ""
+        words.setdefault(each.verdict, []).append(f"{each.verdict}{against}, {line(each, '')}")
+    for one in broken:
+        told = f"of {one.of} pairs judged on it, it failed in {one.runs} for the candidate alone, in {one.reverse} for "
+        words.setdefault(one.verdict, []).append(
+            f"{one.verdict}, {one.criterion}: {told}{version_of(one.baseline)} alone"
+        )
+    always = never_kept(cells[-1], cells[:-1])
+    verdicts: list[Verdict] = [each.verdict for each in findings] + [each.verdict for each in broken]
+    if always:
+        verdicts.append("NOISY")
+        reasons += always
+    for found in words.values():
+        reasons += found
+    reasons = [*(f"{each.version}: {each.missing}" for each in cells if not each.ids and each.missing), *reasons]
+    failing = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in cells[-1].failing.items())
+    if failing and not broken and not always:
+        notes.append(f"failed in some runs, not more often than with the baseline: {failing}")
+    return Said(worst_of(verdicts), tuple(reasons), tuple(notes))
+
+
+def command(campaign: Campaign) -> str:
+    """The command line that asks for the same runs."""
+    once = [part for part in campaign.parts if kind_of(part) != "upgrade"]
+    members = [campaign.variant(each) for each in (once or list(campaign.parts))[0].labels]
+    *baselines, candidate = [each.kafka or "" for each in members]
+    words = ["testbed", "qualify", "--kafka", candidate, *(["--against", *baselines])]
+    names = [part.name for part in once]
+    suites = list(dict.fromkeys(name.partition("/")[0] for name in names))
+    words += [word for suite in suites for word in ("--suite", suite) if not set(suites) <= set(SUITES)]
+    words += [word for name in names for word in ("--scenario", name)]
+    paired = [part for part in campaign.parts if part.pairs]
+    words += [word for part in paired for word in ("--paired", part.name)]
+    words += ["--pairs", str(paired[0].repeats)] if paired else ["--no-pairs"]
+    words += [] if any(kind_of(part) == "upgrade" for part in campaign.parts) else ["--no-upgrade"]
+    words += [word for name in campaign.measures for word in ("--measure", name)]
+    words += ["--threshold", f"{campaign.threshold * 100:g}"]
+    words += ["--profile", campaign.variants[0].profile, "--seed", str(campaign.seed)]
+    return shlex.join(words)
+
+
+def write(found: Qualification, folder: Path) -> tuple[Path, Path]:
+    """Write the page and JUnit's file; returns where they are."""
+    page, junit = folder / "index.html", folder / "junit.xml"
+
+    def link(run_id: str) -> str | None:
+        """A copy beside the page, so that the folder can be carried away."""
+        report = reports_dir() / f"{run_id}.html"
+        if not report.is_file():
+            return None
+        (folder / "runs").mkdir(parents=True, exist_ok=True)
+        (folder / "runs" / report.name).write_bytes(report.read_bytes())
+        return f"runs/{report.name}"
+
+    _write(page, render_qualification(found, ground(found), link))
+    _write(junit, as_junit(found))
+    return page, junit
+
+
+def ground(found: Qualification) -> Ground | None:
+    """What the newest run was made on; None when there is none."""
+    ids = sorted(run_id for row in found.rows for each in row.cells for run_id in each.ids)
+    if not ids:
+        return None
+    try:
+        run = Store.open(found.store).manifest(ids[-1])
+        oldest = Store.open(found.store).manifest(ids[0])
+    except StoreError as error:
+        raise TestbedError(f"a run of {found.id} cannot be read: {error}") from error
+    return Ground(oldest.started, run.ended, run.machine, run.versions)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    durable.write(path, text)

@@ -1,4 +1,4 @@
-"""A sweep's page: from what a series says to a file beside the runs' own reports."""
+"""A sweep's page: from what a campaign says to a file beside the runs' own reports."""
 
 import shlex
 from pathlib import Path
@@ -7,20 +7,20 @@ from results.compare import find_measure
 from results.contract import durable
 from results.report.sweep import Combination, SweepPage, render_sweep
 from testbed.experiments.reports import reports_dir
-from testbed.runner.comparisons import DOOR, comparisons
-from testbed.runner.run import Result
-from testbed.runner.series import Series
+from testbed.runner.campaign import Campaign
+from testbed.runner.named_comparisons import DOOR, named_comparisons
+from testbed.runner.run import CampaignResult
 from testbed.runner.variant import differing
 
 
-def sweep_page(result: Result) -> SweepPage:
+def sweep_page(result: CampaignResult) -> SweepPage:
     """What the page is filled with. Pure."""
-    series = result.series
-    axes, values = differing(series.variants)
+    campaign = result.campaign
+    axes, values = differing(campaign.variants)
     return SweepPage(
-        id=series.id,
-        experiment=series.variants[0].experiment,
-        profile=series.variants[0].profile,
+        id=campaign.id,
+        experiment=campaign.variants[0].experiment,
+        profile=campaign.variants[0].profile,
         axes=axes,
         combinations=tuple(
             Combination(
@@ -32,53 +32,53 @@ def sweep_page(result: Result) -> SweepPage:
             )
             for row in result.outcome.rows
         ),
-        measures=series.measures,
-        units={name: find_measure(name).unit for name in series.measures},
+        measures=campaign.measures,
+        units={name: find_measure(name).unit for name in campaign.measures},
         ended=result.why_ended,
         complete=result.complete,
         not_passed=tuple(words for row in result.outcome.rows for words in row.not_passed),
-        command=command(series),
+        command=command(campaign),
     )
 
 
-def command(series: Series) -> str:
+def command(campaign: Campaign) -> str:
     """The command line that asks for the same runs. Pure."""
-    first = series.variants[0]
-    if series.door == DOOR:
-        return _of_comparison(series)
+    first = campaign.variants[0]
+    if campaign.door == DOOR:
+        return _of_comparison(campaign)
     words = ["testbed", "sweep", first.experiment]
-    settings = [dict(word.split("=", 1) for word in variant.settings) for variant in series.variants]
+    settings = [dict(word.split("=", 1) for word in variant.settings) for variant in campaign.variants]
     for name in settings[0]:
         words += ["--set", f"{name}={','.join(dict.fromkeys(each[name] for each in settings))}"]
-    kafka = list(dict.fromkeys(variant.kafka for variant in series.variants if variant.kafka))
+    kafka = list(dict.fromkeys(variant.kafka for variant in campaign.variants if variant.kafka))
     words += ["--kafka", ",".join(kafka)] if kafka else []
     words += ["--topology", first.topology] if first.topology else []
-    words += ["--profile", first.profile, "--repeats", str(series.repeats), "--seed", str(series.seed)]
+    words += ["--profile", first.profile, "--repeats", str(campaign.repeats), "--seed", str(campaign.seed)]
     return shlex.join(words)
 
 
-def _of_comparison(series: Series) -> str:
+def _of_comparison(campaign: Campaign) -> str:
     """By its name, with every setting: what it has by itself may be another one some day."""
-    first = series.variants[0]
+    first = campaign.variants[0]
     axes: dict[str, list[str]] = {}
-    for variant in series.variants:
+    for variant in campaign.variants:
         for word in variant.settings:
             name, _equals, value = word.partition("=")
             axes.setdefault(name, []).append(value)
-    mine = [each for each in comparisons().values() if each.measures == series.measures]
+    mine = [each for each in named_comparisons().values() if each.measures == campaign.measures]
     fits = [each for each in mine if {word.partition("=")[0] for word in each.axes} <= set(axes)]
     words = ["testbed", "run", max(fits, key=lambda each: len(each.axes)).name]
     for name, values in axes.items():
         words += ["--set", f"{name}={','.join(dict.fromkeys(values))}"]
     words += ["--kafka", first.kafka] if first.kafka else []
     words += ["--topology", first.topology] if first.topology else []
-    words += ["--profile", first.profile, "--repeats", str(series.repeats), "--seed", str(series.seed)]
+    words += ["--profile", first.profile, "--repeats", str(campaign.repeats), "--seed", str(campaign.seed)]
     return shlex.join(words)
 
 
-def write_sweep(result: Result) -> Path:
+def write_sweep(result: CampaignResult) -> Path:
     """Write the page; returns where it is."""
-    path = reports_dir() / f"{result.series.id}.html"
+    path = reports_dir() / f"{result.campaign.id}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     durable.write(path, render_sweep(sweep_page(result)))
     return path

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One run to be made; `index` counts from 0 over the whole series, `block` from 0, `place` within the block."""
+    """One run to be made; `index` counts from 0 over the whole campaign, `block` from 0, `place` within the block."""
 
     index: int
     block: int

@@ -10,6 +10,7 @@ from typing import Any
 from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.experiment import PROFILES, Experiment, Value, find_experiment, read_settings
 from testbed.software.source import is_path, parse_source
+from testbed.suites.suite import Case
 from testbed.topology.find import find
 from testbed.topology.model import Topology
 
@@ -32,6 +33,8 @@ class Variant:
     kafka: str | None = None
     """A version, or whatever else `testbed up --kafka` takes."""
     topology: str | None = None
+    limit_s: float | None = None
+    """The seconds after which a run is stopped and has failed; None: no limit."""
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Variant":
@@ -66,6 +69,11 @@ def resolve(variant: Variant) -> Resolved:
         topology = topology.with_kafka_version(str(parse_source(variant.kafka)))
     experiment.fits(topology, settings)
     return Resolved(variant, experiment, settings, topology, experiment.overlay(settings))
+
+
+def of_case(case: Case, profile: str, kafka: str | None = None) -> Variant:
+    """Return the variant that runs a suite's case."""
+    return Variant(case.name, case.experiment, profile, case.settings, kafka, case.topology, case.limit_s)
 
 
 def called(kafka: str) -> str:
@@ -173,4 +181,4 @@ def _with(base: Variant, label: str, words: Sequence[str]) -> Variant:
             topology = value
         else:
             settings.append(word)
-    return Variant(label, base.experiment, base.profile, tuple(settings), kafka, topology)
+    return Variant(label, base.experiment, base.profile, tuple(settings), kafka, topology, base.limit_s)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from testbed.discover import discovered
 from testbed.errors import UsageError
 from testbed.experiments.experiment import PROFILES
-from testbed.runner.variant import Resolved, Variant, resolve
 from testbed.suggestions import did_you_mean
 
 LIMIT_S = 420.0
@@ -27,10 +26,6 @@ class Case:
     topology: str | None = None
     """A ready topology, instead of the experiment's own."""
     limit_s: float = LIMIT_S
-
-    def resolve(self, profile: str, kafka: str | None = None) -> Resolved:
-        """Everything looked up. Raises `UsageError` for what cannot be run."""
-        return resolve(Variant(self.name, self.experiment, profile, self.settings, kafka, self.topology))
 
 
 @dataclass(frozen=True, slots=True)

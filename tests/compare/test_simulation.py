@@ -12,7 +12,7 @@ import pytest
 
 from results.compare import Comparison, Pair, Rule, find_measure, judge, worst
 from results.compare.effect import paired_effect
-from testbed.runner.limits import narrow_enough
+from testbed.runner.comparison import narrow_enough
 from testbed.runner.schedule import schedule
 
 TRIALS = int(os.environ.get("TESTBED_TRIALS", "1000"))

@@ -9,8 +9,7 @@ import pytest
 from results.contract.store import Store
 from testbed.experiments.reports import default_store
 from testbed.provision import state as states
-from testbed.runner.journal import folder, known, opened
-from testbed.runner.series import so_far
+from testbed.runner.journal import campaign_state, folder, known, opened
 from testbed.wait import wait_until
 from tests.containers.conftest import ROOT, cli, left_of
 
@@ -39,7 +38,7 @@ def test_a_series_killed_in_the_middle_is_resumed_and_leaves_runs_and_nothing_el
     assert told.returncode == 2, told.stdout
     assert "left by an interrupted series" in told.stderr
     with opened(series) as journal:
-        state = so_far(journal.entries)
+        state = campaign_state(journal.entries)
     assert sorted(state.ran) == [0, 1]
     assert {ran.done.run_id for ran in state.ran.values()} == set(Store.open(default_store()).runs()) - before
     assert state.confirmed == {ran.done.run_id for ran in state.ran.values()}

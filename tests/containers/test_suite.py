@@ -35,7 +35,7 @@ def suite_testbeds():
 )
 def test_the_smoke_profile_passes_and_leaves_report_runs_and_nothing_else(tmp_path, only):
     """All but one of its cases pass; the machine may have been in the way of one, which says so."""
-    words = ["suite", "kip73", "--profile", "smoke", "--again", "1", "--out", str(tmp_path / "out"), "--json"]
+    words = ["suite", "kip73", "--profile", "smoke", "--retry-noisy", "1", "--out", str(tmp_path / "out"), "--json"]
     told = cli(*words, *(word for name in only for word in ("--only", name)), timeout_s=1500)
     print(told.stderr)
     document = json.loads(told.stdout)

@@ -13,10 +13,11 @@ from pathlib import Path
 from ducktests import framework, services
 from ducktests.cluster import TestbedCluster
 from testbed.errors import TestbedError
-from testbed.suites import case as cases
-from testbed.suites import session as sessions
-from testbed.suites.limit import time_limit
-from testbed.suites.session import Session
+from testbed.runner import case as cases
+from testbed.runner import ducktape as sessions
+from testbed.runner import executor
+from testbed.runner.ducktape import DucktapeSession
+from testbed.runner.executor import time_limit
 from testbed.suites.suite import find_suite
 from testbed.topology.find import find
 
@@ -70,21 +71,21 @@ services.KafkaService.testbed = property(lambda _self: NoTestbed())
 services.KafkaService.start = lambda _self, _overlay=None: None
 services.KafkaService.logs = {}
 cases.CaseRun.run = run
-cases.time_limit = lambda _seconds, what, evidence: time_limit(LIMIT_S, what, evidence)
+executor.time_limit = lambda _seconds, what, evidence: time_limit(LIMIT_S, what, evidence)
 
 
-def session(folder: Path) -> Session:
+def session(folder: Path) -> DucktapeSession:
     suite = find_suite("kip73")
-    return Session(suite, "ci", suite.cases("ci", ["stuck"]), None, str(folder / "store"), folder / "out")
+    return DucktapeSession(suite, "ci", suite.cases("ci", ["stuck"]), None, str(folder / "store"), folder / "out")
 
 
 if __name__ == "__main__":
-    command = Session.command
+    command = DucktapeSession.command
 
     def with_this(self):
         return [word.replace("ducktests.cluster.TestbedCluster", "hanging.HangingCluster") for word in command(self)]
 
-    Session.command = with_this
+    DucktapeSession.command = with_this
     sessions._remove_left = lambda _pid, _progress: None
     # As main() has it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

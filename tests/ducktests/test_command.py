@@ -9,8 +9,8 @@ from pyspark.errors import PySparkException
 from results.contract.store import Store
 from testbed.cli.main import main
 from testbed.errors import TestbedError
-from testbed.suites import run as module
-from testbed.suites.session import Session
+from testbed.runner import suite as module
+from testbed.runner.ducktape import DucktapeSession
 from tests.ducktests.test_outcome import outcome
 from tests.results.synthetic import synthetic_run
 
@@ -51,7 +51,7 @@ def test_a_folder_that_holds_something_is_not_written_into(tmp_path, capsys):
 def ended(verdicts, run_id):
     """A ducktape that has run every case, with these verdicts."""
 
-    def run(session: Session, _progress):
+    def run(session: DucktapeSession, _progress):
         results = []
         for case, each in zip(session.cases, verdicts, strict=True):
             outcome(case.name, each, run_id=run_id).write(session.folder / "ducktape" / "1" / case.name)

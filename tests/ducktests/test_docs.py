@@ -8,8 +8,8 @@ import pytest
 from ducktests.options import Options
 from testbed.cli.command import Parser
 from testbed.cli.commands.suite import COMMAND
-from testbed.suites.limit import GRACE_S
-from testbed.suites.session import INTERRUPTED_S
+from testbed.runner.ducktape import INTERRUPTED_S
+from testbed.runner.executor import GRACE_S
 from testbed.suites.suite import CASES_VARIABLE, LIMIT_S, PROFILE_VARIABLE, find_suite
 
 ROOT = Path(__file__).parents[2]

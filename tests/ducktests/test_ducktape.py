@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from testbed.suites.outcome import gather
+from testbed.runner.case import gather
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE
 
 ROOT = Path(__file__).parents[2]

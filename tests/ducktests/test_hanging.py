@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.suites.outcome import gather
+from testbed.runner.case import gather
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE
 from testbed.wait import wait_for, wait_until
 from tests.ducktests.hanging import BEGUN

@@ -3,6 +3,7 @@
 import itertools
 
 from testbed.experiments.experiment import experiments
+from testbed.runner.variant import of_case, resolve
 from testbed.suites.suite import find_suite
 
 
@@ -12,6 +13,6 @@ def test_every_experiment_is_a_case_of_ci():
 
 
 def test_cases_of_one_topology_follow_each_other():
-    topologies = [case.resolve("ci").topology.name for case in find_suite("kip455").cases("ci")]
+    topologies = [resolve(of_case(case, "ci")).topology.name for case in find_suite("kip455").cases("ci")]
     changes = sum(a != b for a, b in itertools.pairwise(topologies))
     assert changes + 1 == len(set(topologies))

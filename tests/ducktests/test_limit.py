@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from testbed.runner.executor import STACKS, TimeLimitError, time_limit
 from testbed.signals import deferred_signals
-from testbed.suites.limit import STACKS, TimeLimitError, time_limit
 
 
 def hang(seconds=20.0):
@@ -73,7 +73,7 @@ def test_what_does_not_even_stop_then_ends_with_its_process(tmp_path):
     script = f"""
 import time
 from pathlib import Path
-from testbed.suites.limit import time_limit
+from testbed.runner.executor import time_limit
 
 def deaf():
     while True:

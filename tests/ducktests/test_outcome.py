@@ -5,8 +5,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.suites.junit import junit
-from testbed.suites.outcome import EXIT, CaseOutcome, gather, worst
+from testbed.runner.case import EXIT, CaseOutcome, gather, worst
+from testbed.runner.suite import junit
 
 
 def outcome(case="two-node", verdict="pass", **changes):

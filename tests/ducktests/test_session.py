@@ -8,9 +8,9 @@ import time
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.suites import session as module
-from testbed.suites.run import Request, outcomes_of
-from testbed.suites.session import Session, run, statuses
+from testbed.runner import ducktape as module
+from testbed.runner.ducktape import DucktapeSession, run, statuses
+from testbed.runner.suite import SuiteRequest, outcomes_of
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, find_suite
 from tests.ducktests.test_outcome import outcome
 
@@ -19,11 +19,11 @@ from tests.ducktests.test_outcome import outcome
 def session(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "_remove_left", lambda _pid, _progress: None)
     suite = find_suite("kip73")
-    return Session(suite, "smoke", suite.cases("smoke"), None, str(tmp_path / "store"), tmp_path / "out")
+    return DucktapeSession(suite, "smoke", suite.cases("smoke"), None, str(tmp_path / "store"), tmp_path / "out")
 
 
 def instead(monkeypatch, script):
-    monkeypatch.setattr(Session, "command", lambda _self: [sys.executable, "-c", script])
+    monkeypatch.setattr(DucktapeSession, "command", lambda _self: [sys.executable, "-c", script])
 
 
 def test_ducktape_is_told_what_to_run_and_nothing_of_the_users_own(session):
@@ -76,7 +76,7 @@ def test_ctrl_c_reaches_ducktape_once_and_is_waited_for(session, monkeypatch):
 
 def test_a_session_that_outlasts_everything_is_killed(session, monkeypatch):
     instead(monkeypatch, "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(60)")
-    monkeypatch.setattr(Session, "longest_s", 0.5)
+    monkeypatch.setattr(DucktapeSession, "longest_s", 0.5)
     begun = time.monotonic()
     run(session, lambda _text: None)
     assert time.monotonic() - begun < 10
@@ -103,7 +103,7 @@ def test_each_case_has_an_outcome_whatever_became_of_its_test(session):
     )
     outcome("live-change").write(folder / "a")
     outcome("two-node").write(folder / "b")
-    found = {each.case: each for each in outcomes_of(session.cases, Request("kip73", "smoke"), session.folder)}
+    found = {each.case: each for each in outcomes_of(session.cases, SuiteRequest("kip73", "smoke"), session.folder)}
     assert [each.ending for each in found.values()] == ["not done"] * 3
     assert found["two-to-one-produce"].why == "Test aborted: TimeoutError"
     assert found["two-to-one-produce"].topology == "three-brokers"
@@ -113,7 +113,7 @@ def test_each_case_has_an_outcome_whatever_became_of_its_test(session):
 
 def test_a_case_that_ducktape_never_ran_is_not_done(session):
     report(session, ("two-node", "PASS", ""))
-    found = {each.case: each for each in outcomes_of(session.cases, Request("kip73", "smoke"), session.folder)}
+    found = {each.case: each for each in outcomes_of(session.cases, SuiteRequest("kip73", "smoke"), session.folder)}
     assert found["live-change"].why == "ducktape has not run it: see ducktape.log"
     # It passed for ducktape, and left nothing that says so.
     assert found["two-node"].ending == "not done"

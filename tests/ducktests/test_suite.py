@@ -11,6 +11,7 @@ import ducktests.kip73_test as kip73
 import ducktests.kip435_test as kip435
 import ducktests.kip455_test as kip455
 from testbed.errors import UsageError
+from testbed.runner.variant import of_case, resolve
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite, find_suite, suites
 from testbed.topology.find import find
 
@@ -21,7 +22,7 @@ PROFILES = [(suite.name, profile) for suite in suites().values() for profile in 
 @pytest.mark.parametrize(("name", "profile"), PROFILES)
 def test_every_case_can_be_run(name, profile):
     for case in find_suite(name).cases(profile):
-        resolved = case.resolve(profile, "4.3.1")
+        resolved = resolve(of_case(case, profile, "4.3.1"))
         assert resolved.experiment.name == case.experiment
         assert {host.kafka_version for host in resolved.topology.hosts} == {"4.3.1"}
 
@@ -55,7 +56,7 @@ def test_each_case_has_one_ducktape_test_with_the_hosts_it_needs(monkeypatch, na
     assert sorted(case for case, *_rest in tests) == sorted(case.name for case in cases)
     for case in cases:
         [(_case, test, nodes, kind)] = [each for each in tests if each[0] == case.name]
-        topology = case.resolve(profile).topology
+        topology = resolve(of_case(case, profile)).topology
         assert (nodes, kind) == (len(find(topology.name).hosts), topology.name), test
 
 

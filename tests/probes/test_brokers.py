@@ -7,7 +7,7 @@ from testbed.network.measure import LinkRate
 from testbed.network.shape import payload_bytes_per_s
 from testbed.probes.brokers import nic_measurements, sampled_bps, watch_brokers
 from testbed.runner import canary
-from testbed.runner.transfer import Transferred
+from testbed.runner.canary import ByteTransfer
 from testbed.topology import loads
 
 TWO_NICS = loads(
@@ -65,7 +65,7 @@ def test_the_canary_of_the_network_looks_at_that_nic(monkeypatch):
     def transfer(source, target, address, *, at_most_bytes, at_most_s):
         asked.append((source, target, address))
         size = min(at_most_bytes, int(payload_bytes_per_s(100_000_000) * at_most_s))
-        return Transferred(size, size / payload_bytes_per_s(100_000_000))
+        return ByteTransfer(size, size / payload_bytes_per_s(100_000_000))
 
     monkeypatch.setattr(canary, "transfer", transfer)
     assert canary.network(testbed) == pytest.approx((1.0, 1.0), rel=1e-6)

@@ -22,7 +22,7 @@ class Doors:
         self.verdict = "pass"
         self.executors, self.confirmed = [], []
 
-    def slots(self, series, store, progress):
+    def slots(self, campaign, store, progress):
         executor = FakeExecutor(value=self.value, fail=self.fail, verdict=self.verdict)
         self.executors.append(executor)
         return contextlib.nullcontext(executor)
@@ -34,12 +34,12 @@ class Doors:
 @pytest.fixture
 def doors(monkeypatch):
     found = Doors()
-    monkeypatch.setattr(module, "Slots", found.slots)
+    monkeypatch.setattr(module, "TestbedExecutor", found.slots)
     monkeypatch.setattr(module, "_confirm", found.confirm)
-    limits = module.Limits
+    limits = module.CampaignLimits
     monkeypatch.setattr(
         module,
-        "Limits",
-        lambda budget_s, enough, spare: limits(budget_s, enough, lambda: found.executors[-1].now, spare),
+        "CampaignLimits",
+        lambda budget_s, enough, needless: limits(budget_s, enough, lambda: found.executors[-1].now, needless),
     )
     return found

@@ -1,7 +1,8 @@
 """A slot executor that makes nothing, counts everything, and can be killed at any point."""
 
-from testbed.runner.execute import Measured
-from testbed.runner.series import Canary, Series
+from testbed.runner.campaign import Campaign
+from testbed.runner.execution import MeasuredRun
+from testbed.runner.journal import CanaryReading
 from testbed.runner.variant import Variant
 
 
@@ -9,7 +10,7 @@ class Killed(BaseException):
     """As kill -9: nothing of ours catches it."""
 
 
-def series(labels="AB", repeats=3, seed=7, **other):
+def campaign(labels="AB", repeats=3, seed=7, **other):
     variants = tuple(Variant(label, "kip73-two-node") for label in labels)
     fields = {
         "id": "20261121T200000Z-sweep-0a1b2c",
@@ -20,7 +21,7 @@ def series(labels="AB", repeats=3, seed=7, **other):
         "grounds": tuple("0" for _ in labels),
         **other,
     }
-    return Series(variants=variants, repeats=repeats, seed=seed, **fields)
+    return Campaign(variants=variants, repeats=repeats, seed=seed, **fields)
 
 
 class FakeExecutor:
@@ -51,7 +52,7 @@ class FakeExecutor:
         self.point("canary begins")
         self.canaries += 1
         self.point("canary ends")
-        return Canary(dict(self.reading), "class-1", {"cores": 2})
+        return CanaryReading(dict(self.reading), "class-1", {"cores": 2})
 
     def run(self, variant, run_id):
         self.point("run begins")
@@ -66,7 +67,7 @@ class FakeExecutor:
         failed = ("records-intact",) if verdict == "fail" else ()
         values = {"move-seconds": self.value(variant.label, number)}
         kept = () if failed or verdict == "inconclusive" else ("records-intact",)
-        self.store[run_id] = Measured(verdict, values, failed, "jars", kept)
+        self.store[run_id] = MeasuredRun(verdict, values, failed, "jars", kept)
         self.point("run is committed")
         return self.store[run_id]
 

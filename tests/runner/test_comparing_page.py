@@ -11,8 +11,8 @@ from results.compare.judgement import WORST_FIRST
 from results.compare.signed_rank import confidence, cut
 from testbed.cli.main import main
 from testbed.runner.canary import CPU_BLOCKS, CPU_ROUNDS
-from testbed.runner.grounds import MOST_KEPT
-from testbed.runner.limits import ENOUGH_PAIRS
+from testbed.runner.comparison import ENOUGH_PAIRS
+from testbed.runner.testbed_pool import MOST_KEPT
 
 PAGE = (Path(__file__).parents[2] / "docs" / "comparing.md").read_text()
 COMMANDS = [line for line in PAGE.split("```")[1].splitlines() if line.startswith("testbed ")]
@@ -23,7 +23,7 @@ def test_the_examples_are_understood(doors, line, capsys, monkeypatch, tmp_path)
     monkeypatch.chdir(tmp_path)  # where what they write goes
     code, told = main(shlex.split(line)[1:]), capsys.readouterr()
     if "--resume" in line:
-        assert "there is no series" in told.err
+        assert "there is no campaign" in told.err
     else:
         assert code in (0, 2), told.err  # the fake runs have one measure only
 

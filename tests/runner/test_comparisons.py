@@ -8,14 +8,14 @@ import pytest
 
 from results.compare import find_measure
 from testbed.cli.main import main
-from testbed.runner.comparisons import comparisons
 from testbed.runner.journal import known
+from testbed.runner.named_comparisons import named_comparisons
 from testbed.runner.variant import resolve
 
 
-@pytest.mark.parametrize("name", comparisons())
+@pytest.mark.parametrize("name", named_comparisons())
 def test_every_variant_can_be_run_and_every_measure_is_there(name):
-    comparison = comparisons()[name]
+    comparison = named_comparisons()[name]
     for variant in comparison.variants([], "ci", None, None):
         assert resolve(variant).experiment.name == comparison.experiment
     assert all(find_measure(measure) for measure in comparison.measures)

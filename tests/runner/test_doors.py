@@ -176,7 +176,7 @@ def test_sweep_tells_each_combination_and_its_code_is_of_the_runs(doors, capsys)
     doors.fail = lambda variant, number: TestbedError("x") if number == 0 else None
     assert main(words) == 2
     told = capsys.readouterr().out
-    assert any(f"testbed sweep --resume {series}` goes on" in told for series in known())
+    assert any(f"testbed sweep --resume {campaign}` goes on" in told for campaign in known())
 
 
 def test_sweep_over_releases_leaves_a_page_that_says_how_to_make_it_again(doors, capsys):
@@ -236,7 +236,7 @@ def test_every_run_is_confirmed_before_anything_is_told(doors):
         (["sweep", "kip73-two-node", "--budget", "soon"], "--budget soon"),
         (["sweep", "kip73-two-node", "--measure", "speed"], "no measure 'speed'"),
         (["sweep", "kip73-two-node", "--store", "ftp://x"], "scheme 'ftp' is not known"),
-        (["sweep", "--resume", f"{ID}-sweep-0a1b2c"], "there is no series"),
+        (["sweep", "--resume", f"{ID}-sweep-0a1b2c"], "there is no campaign"),
         (["sweep", "kip73-two-node", "--kafka", "3.9.2,"], "--set kafka=3.9.2,"),
         (["sweep", "kip73-two-node", "--json", "--markdown"], "only one of them"),
         ([*COMPARE, "--measure", "bound-11s"], "bound-11s says nothing of better or worse"),

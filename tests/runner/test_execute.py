@@ -4,11 +4,10 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.runner import journal as journals
-from testbed.runner.execute import Limits, execute
-from testbed.runner.journal import created, opened
-from testbed.runner.limits import TOLD_UNFINISHED
-from testbed.runner.series import Begun, Canary, Done, Failed, so_far
-from tests.runner.fakes import FakeExecutor, Killed, series
+from testbed.runner.campaign import TOLD_UNFINISHED
+from testbed.runner.execution import CampaignLimits, execute
+from testbed.runner.journal import CanaryReading, RunBegun, RunDone, RunFailed, campaign_state, created, opened
+from tests.runner.fakes import FakeExecutor, Killed, campaign
 
 
 def quiet(_text):
@@ -17,17 +16,17 @@ def quiet(_text):
 
 def run(executor, asked, limits=None, *, new=True):
     with created(asked) if new else opened(asked.id) as journal:
-        ended = execute(journal, executor, limits or Limits(clock=executor.clock), quiet)
+        ended = execute(journal, executor, limits or CampaignLimits(clock=executor.clock), quiet)
         return ended, journal.entries
 
 
 def test_every_slot_is_run_in_the_order_of_the_schedule_with_a_canary_around_each():
-    asked, executor = series(repeats=2), FakeExecutor()
+    asked, executor = campaign(repeats=2), FakeExecutor()
     ended, entries = run(executor, asked)
     assert ended.complete
     assert executor.made == [slot.variant for slot in asked.slots]
-    assert [type(entry) for entry in entries] == [Canary, Begun, Done] * 4 + [Canary]
-    state = so_far(entries)
+    assert [type(entry) for entry in entries] == [CanaryReading, RunBegun, RunDone] * 4 + [CanaryReading]
+    state = campaign_state(entries)
     assert all(ran.before and ran.after for ran in state.ran.values())
     assert state.closed
 
@@ -42,7 +41,7 @@ def killed_at(point, store, asked):
             raise Killed
 
     executor.point = step
-    append = journals.Journal.append
+    append = journals.CampaignJournal.append
 
     def watched(self, entry):
         step("before a line")
@@ -50,7 +49,7 @@ def killed_at(point, store, asked):
         step("after a line")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(journals.Journal, "append", watched)
+        patch.setattr(journals.CampaignJournal, "append", watched)
         try:
             run(executor, asked, new=not (journals.folder() / f"{asked.id}.jsonl").exists())
         except Killed:
@@ -60,14 +59,14 @@ def killed_at(point, store, asked):
 
 @pytest.mark.parametrize("point", range(50))
 def test_killed_at_any_point_and_resumed_every_run_is_there_once(point):
-    asked, store = series(repeats=2), {}
+    asked, store = campaign(repeats=2), {}
     killed = killed_at(point, store, asked)
     assert killed == (point < 48)
     if killed:
         run(FakeExecutor(store), asked, new=False)
     with opened(asked.id) as journal:
-        state = so_far(journal.entries)
-        done = [entry for entry in journal.entries if isinstance(entry, Done)]
+        state = campaign_state(journal.entries)
+        done = [entry for entry in journal.entries if isinstance(entry, RunDone)]
     assert sorted(entry.slot for entry in done) == [0, 1, 2, 3]
     assert sorted(entry.run_id for entry in done) == sorted(store)  # nothing was measured and thrown away
     assert state.closed
@@ -75,18 +74,18 @@ def test_killed_at_any_point_and_resumed_every_run_is_there_once(point):
 
 
 def test_killed_again_and_again_it_comes_to_its_end():
-    asked, store = series(repeats=2), {}
+    asked, store = campaign(repeats=2), {}
     kills = 0
     while killed_at(9, store, asked):
         kills += 1
         assert kills < 20
     with opened(asked.id) as journal:
-        assert len(so_far(journal.entries).ran) == 4
+        assert len(campaign_state(journal.entries).ran) == 4
     assert len(store) == 4
 
 
 def test_resuming_what_is_complete_does_nothing():
-    asked, executor = series(), FakeExecutor()
+    asked, executor = campaign(), FakeExecutor()
     run(executor, asked)
     again = FakeExecutor(executor.store)
     ended, _entries = run(again, asked, new=False)
@@ -95,11 +94,11 @@ def test_resuming_what_is_complete_does_nothing():
 
 
 def test_a_run_that_fails_is_journaled_and_made_again_on_resume():
-    asked = series(repeats=2)
+    asked = campaign(repeats=2)
     executor = FakeExecutor(fail=lambda variant, number: TestbedError("no disk") if number == 1 else None)
     ended, entries = run(executor, asked)
     assert (ended.complete, ended.why) == (False, "1 runs could not be made")
-    assert [entry.why for entry in entries if isinstance(entry, Failed)] == ["no disk"]
+    assert [entry.why for entry in entries if isinstance(entry, RunFailed)] == ["no disk"]
     again = FakeExecutor(executor.store)
     ended, _entries = run(again, asked, new=False)
     assert ended.complete
@@ -107,16 +106,16 @@ def test_a_run_that_fails_is_journaled_and_made_again_on_resume():
 
 
 def test_failures_in_a_row_end_the_series_with_what_to_do():
-    asked = series(repeats=5)
+    asked = campaign(repeats=5)
     executor = FakeExecutor(fail=lambda variant, number: TestbedError("no disk") if number >= 2 else None)
     with pytest.raises(TestbedError, match=r"3 runs in a row.*no disk\n.*--resume 20261121T200000Z-sweep-0a1b2c"):
         run(executor, asked)
     with opened(asked.id) as journal:
-        assert len(so_far(journal.entries).ran) == 2
+        assert len(campaign_state(journal.entries).ran) == 2
 
 
 def test_what_failed_before_an_interruption_does_not_end_the_series_again():
-    asked = series(repeats=5)
+    asked = campaign(repeats=5)
     broken = FakeExecutor(fail=lambda variant, number: TestbedError("no disk") if number >= 2 else None)
     with pytest.raises(TestbedError):
         run(broken, asked)
@@ -131,27 +130,27 @@ def test_what_failed_before_an_interruption_does_not_end_the_series_again():
 
 @pytest.mark.parametrize("door", TOLD_UNFINISHED)
 def test_what_was_made_of_a_night_or_a_qualification_is_told_all_the_same(door):
-    asked = series(repeats=5, door=door, id=f"20261121T200000Z-{door}-0a1b2c")
+    asked = campaign(repeats=5, door=door, id=f"20261121T200000Z-{door}-0a1b2c")
     executor = FakeExecutor(fail=lambda variant, number: TestbedError("no disk") if number >= 2 else None)
     ended, _entries = run(executor, asked)
     assert (ended.complete, ended.why.startswith("3 runs in a row could not be made")) == (False, True)
 
 
 def test_what_was_passed_over_and_is_needed_after_all_is_made():
-    asked, executor = series(repeats=2), FakeExecutor()
+    asked, executor = campaign(repeats=2), FakeExecutor()
     last = asked.slots[-1]
 
-    def spare(slot, state):
+    def needless(slot, state):
         return slot.index == 0 and last.index not in state.ran
 
     with created(asked) as journal:
-        ended = execute(journal, executor, Limits(spare=spare), print)
+        ended = execute(journal, executor, CampaignLimits(needless=needless), print)
     assert (ended.complete, len(executor.made)) == (True, 4)
     assert executor.made[-1] == asked.slots[0].variant
 
 
 def test_a_look_at_the_machine_that_fails_is_a_failure_of_the_slot_and_not_the_end():
-    asked, executor = series(repeats=2), FakeExecutor()
+    asked, executor = campaign(repeats=2), FakeExecutor()
     looks = itertools.count()
 
     def point(name):
@@ -166,44 +165,44 @@ def test_a_look_at_the_machine_that_fails_is_a_failure_of_the_slot_and_not_the_e
 
 class TestBudget:
     def test_nothing_is_begun_that_would_not_be_done_in_time(self):
-        asked, executor = series(repeats=10), FakeExecutor()  # A 10 s, B 20 s: a block is 30 s
-        ended, _entries = run(executor, asked, Limits(100.0, clock=executor.clock))
+        asked, executor = campaign(repeats=10), FakeExecutor()  # A 10 s, B 20 s: a block is 30 s
+        ended, _entries = run(executor, asked, CampaignLimits(100.0, clock=executor.clock))
         assert executor.now <= 100.0
         assert len(executor.made) == 6
         assert ended.why.startswith("the time budget: 10 s are left, 2 slots of a block take about 30 s")
         assert not ended.complete
 
     def test_a_pair_is_not_begun_when_only_its_first_half_would_fit(self):
-        asked, executor = series(repeats=10), FakeExecutor()
-        run(executor, asked, Limits(85.0, clock=executor.clock))
+        asked, executor = campaign(repeats=10), FakeExecutor()
+        run(executor, asked, CampaignLimits(85.0, clock=executor.clock))
         assert len(executor.made) == 4
 
     def test_the_first_slot_is_run_as_nothing_is_known_of_its_length(self):
-        asked, executor = series(repeats=10), FakeExecutor()
-        run(executor, asked, Limits(1.0, clock=executor.clock))
+        asked, executor = campaign(repeats=10), FakeExecutor()
+        run(executor, asked, CampaignLimits(1.0, clock=executor.clock))
         assert len(executor.made) == 1
 
     def test_a_resumed_series_has_its_own_budget_and_knows_how_long_slots_take(self):
-        asked, executor = series(repeats=10), FakeExecutor()
-        run(executor, asked, Limits(65.0, clock=executor.clock))
+        asked, executor = campaign(repeats=10), FakeExecutor()
+        run(executor, asked, CampaignLimits(65.0, clock=executor.clock))
         again = FakeExecutor(executor.store)
-        ended, _entries = run(again, asked, Limits(29.0, clock=again.clock), new=False)
+        ended, _entries = run(again, asked, CampaignLimits(29.0, clock=again.clock), new=False)
         assert again.made == []
         assert "time budget" in ended.why
-        ended, _entries = run(again, asked, Limits(31.0, clock=again.clock), new=False)
+        ended, _entries = run(again, asked, CampaignLimits(31.0, clock=again.clock), new=False)
         assert len(again.made) == 2
 
     def test_failed_slots_cost_time_too(self):
-        asked = series(repeats=10)
+        asked = campaign(repeats=10)
         executor = FakeExecutor(fail=lambda variant, number: TestbedError("x") if number == 0 else None)
-        run(executor, asked, Limits(30.0, clock=executor.clock))
+        run(executor, asked, CampaignLimits(30.0, clock=executor.clock))
         assert executor.now <= 30.0 + 20.0
 
 
 def test_early_stop_is_asked_at_the_begin_of_blocks_only():
-    asked, executor = series(repeats=10), FakeExecutor()
+    asked, executor = campaign(repeats=10), FakeExecutor()
     ended, _entries = run(
-        executor, asked, Limits(None, lambda state: "enough" if len(state.ran) >= 5 else None, executor.clock)
+        executor, asked, CampaignLimits(None, lambda state: "enough" if len(state.ran) >= 5 else None, executor.clock)
     )
     assert len(executor.made) == 6
     assert (ended.why, ended.complete) == ("enough", True)

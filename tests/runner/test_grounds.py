@@ -3,9 +3,9 @@ import subprocess
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.runner import grounds as module
-from testbed.runner.environment import classify
-from testbed.runner.grounds import Grounds, Step, step, wipe
+from testbed.runner import testbed_pool as module
+from testbed.runner.canary import classify
+from testbed.runner.testbed_pool import PoolStep, TestbedPool, pool_step, wipe
 from testbed.runner.variant import Variant, parse_variant, resolve
 
 MACHINE = {"cpu_model": "x", "cores": 2, "memory_bytes": 1, "kernel": "6.1"}
@@ -13,14 +13,14 @@ BASE = Variant("kip73-two-node", "kip73-two-node")
 
 
 def test_a_testbed_that_stands_is_used_again():
-    assert step(("a", "b"), "a") == Step((), False)
+    assert pool_step(("a", "b"), "a") == PoolStep((), False)
 
 
 def test_another_is_made_beside_and_the_longest_unused_goes_when_there_are_too_many():
-    assert step((), "a") == Step((), True)
-    assert step(("a", "b"), "c", most=3) == Step((), True)
-    assert step(("a", "b", "c"), "d", most=3) == Step(("a",), True)
-    assert step(("a", "b", "c"), "d", most=1) == Step(("a", "b", "c"), True)
+    assert pool_step((), "a") == PoolStep((), True)
+    assert pool_step(("a", "b"), "c", most=3) == PoolStep((), True)
+    assert pool_step(("a", "b", "c"), "d", most=3) == PoolStep(("a",), True)
+    assert pool_step(("a", "b", "c"), "d", most=1) == PoolStep(("a", "b", "c"), True)
 
 
 def test_what_formatting_put_there_is_all_that_is_left(tmp_path):
@@ -111,7 +111,7 @@ OTHER = resolve(parse_variant("other: kafka=4.2.1", BASE))
 
 
 def test_one_testbed_serves_all_variants_of_its_kind_and_never_do_two_kafkas_run(made):
-    grounds = Grounds("0a1b2c", quiet)
+    grounds = TestbedPool("0a1b2c", quiet)
     for wanted in (ONE, TUNED, OTHER, TUNED, ONE):
         grounds.ready(wanted)
         assert not any(testbed.running for testbed in made.values())
@@ -125,7 +125,7 @@ def test_one_testbed_serves_all_variants_of_its_kind_and_never_do_two_kafkas_run
 
 @pytest.mark.parametrize("harm", ["stuck", "shaping", "kafka"])
 def test_a_testbed_that_a_run_left_otherwise_is_made_anew(made, harm):
-    grounds = Grounds("0a1b2c", quiet)
+    grounds = TestbedPool("0a1b2c", quiet)
     grounds.ready(ONE)
     first = grounds.start(ONE)
     if harm == "stuck":
@@ -142,7 +142,7 @@ def test_a_testbed_that_a_run_left_otherwise_is_made_anew(made, harm):
 
 
 def test_another_testbed_that_cannot_be_stopped_is_removed_and_does_not_hinder(made):
-    grounds = Grounds("0a1b2c", quiet)
+    grounds = TestbedPool("0a1b2c", quiet)
     grounds.ready(OTHER)
     grounds.start(OTHER).stuck = True
     grounds.ready(ONE)

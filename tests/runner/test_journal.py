@@ -9,23 +9,36 @@ from pathlib import Path
 import pytest
 
 from testbed.errors import TestbedError, UsageError
-from testbed.runner.journal import created, folder, known, opened
-from testbed.runner.series import Begun, Canary, Confirmed, Done, Failed, Series, decode, encode, so_far
+from testbed.runner.campaign import Campaign
+from testbed.runner.journal import (
+    CanaryReading,
+    RunBegun,
+    RunDone,
+    RunFailed,
+    RunsConfirmed,
+    campaign_state,
+    created,
+    decode,
+    encode,
+    folder,
+    known,
+    opened,
+)
 from testbed.runner.variant import Variant
 from testbed.wait import wait_until
-from tests.runner.fakes import series
+from tests.runner.fakes import campaign
 
 ENTRIES = (
-    Canary({"cpu": 0.05}, "abc", {"cores": 2}),
-    Begun(0, "run-1"),
-    Done(0, "run-1", "pass", {"move-seconds": 52.5}, ("throttled-window b2 receive",), "jars", 90.0),
-    Failed(1, "no disk", 3.0),
-    Confirmed(("run-1",)),
+    CanaryReading({"cpu": 0.05}, "abc", {"cores": 2}),
+    RunBegun(0, "run-1"),
+    RunDone(0, "run-1", "pass", {"move-seconds": 52.5}, ("throttled-window b2 receive",), "jars", 90.0),
+    RunFailed(1, "no disk", 3.0),
+    RunsConfirmed(("run-1",)),
 )
 
 
 def test_series_and_entries_survive_the_way_through_json():
-    asked = Series(
+    asked = Campaign(
         "20261121T200000Z-compare-0a1b2c",
         "compare",
         (Variant("a", "x", "ci", ("rate=5MB/s",)), Variant("b", "x", kafka="4.2.1")),
@@ -36,23 +49,23 @@ def test_series_and_entries_survive_the_way_through_json():
         0.03,
         ("0a", "0b"),
     )
-    assert Series.from_document(json.loads(json.dumps(asked.document()))) == asked
+    assert Campaign.from_document(json.loads(json.dumps(asked.document()))) == asked
     for entry in ENTRIES:
         assert decode(json.loads(json.dumps(encode(entry)))) == entry
 
 
 def test_what_was_appended_is_read_again():
-    asked = series()
+    asked = campaign()
     with created(asked) as journal:
         for entry in ENTRIES:
             journal.append(entry)
     with opened(asked.id) as journal:
-        assert (journal.series, journal.entries) == (asked, ENTRIES)
+        assert (journal.campaign, journal.entries) == (asked, ENTRIES)
     assert known() == [asked.id]
 
 
 def test_a_line_cut_short_is_dropped_and_not_continued():
-    asked = series()
+    asked = campaign()
     with created(asked) as journal:
         journal.append(ENTRIES[0])
         path = journal.path
@@ -68,19 +81,19 @@ def test_a_line_cut_short_is_dropped_and_not_continued():
 
 
 def test_damage_elsewhere_is_told_with_file_and_line():
-    asked = series()
+    asked = campaign()
     with created(asked) as journal:
         journal.append(ENTRIES[0])
         path = journal.path
     path.write_bytes(path.read_bytes() + b'{"entry":"done"}\n' + json.dumps(encode(ENTRIES[1])).encode() + b"\n")
-    with pytest.raises(TestbedError, match=r"0a1b2c\.jsonl, line 3: not a series"), opened(asked.id):
+    with pytest.raises(TestbedError, match=r"0a1b2c\.jsonl, line 3: not a campaign"), opened(asked.id):
         pass
 
 
 def test_one_command_at_a_time_works_on_a_series():
-    asked = series()
+    asked = campaign()
     with created(asked):
-        with pytest.raises(TestbedError, match="another command works on series"), opened(asked.id):
+        with pytest.raises(TestbedError, match="another command works on campaign"), opened(asked.id):
             pass
         with pytest.raises(TestbedError, match="there already"), created(asked):
             pass
@@ -90,12 +103,12 @@ def test_one_command_at_a_time_works_on_a_series():
 
 @pytest.mark.parametrize("name", ["nope", "../../etc/passwd", "20261121T200000Z-sweep-ffffff"])
 def test_there_is_no_such_series(name):
-    with pytest.raises(UsageError, match="there is no series"), opened(name):
+    with pytest.raises(UsageError, match="there is no campaign"), opened(name):
         pass
 
 
 def test_a_full_disk_leaves_no_half_line(monkeypatch):
-    asked = series()
+    asked = campaign()
     with created(asked) as journal:
         journal.append(ENTRIES[0])
         before = journal.path.read_bytes()
@@ -117,26 +130,26 @@ def test_a_full_disk_leaves_no_half_line(monkeypatch):
 WORKER = """
 import sys, time
 from pathlib import Path
-from testbed.runner.execute import Limits, Measured, execute
+from testbed.runner.execution import CampaignLimits, MeasuredRun, execute
 from testbed.runner.journal import created, opened
 sys.path.insert(0, "tests/runner")
-from fakes import FakeExecutor, series
+from fakes import FakeExecutor, campaign
 
 class Slow(FakeExecutor):
     def run(self, variant, run_id):
         time.sleep(0.05)
         path = Path(sys.argv[1]) / run_id
         path.write_text(variant.label)
-        return Measured("pass", {"move-seconds": 1.0}, (), "jars")
+        return MeasuredRun("pass", {"move-seconds": 1.0}, (), "jars")
     def committed(self, run_id):
         path = Path(sys.argv[1]) / run_id
-        return Measured("pass", {"move-seconds": 1.0}, (), "jars") if path.exists() else None
+        return MeasuredRun("pass", {"move-seconds": 1.0}, (), "jars") if path.exists() else None
     def new_run_id(self, variant):
         return f"run-{time.time_ns()}"
 
-asked = series(repeats=10)
+asked = campaign(repeats=10)
 with (created(asked) if sys.argv[2] == "new" else opened(asked.id)) as journal:
-    execute(journal, Slow(), Limits(), lambda text: None)
+    execute(journal, Slow(), CampaignLimits(), lambda text: None)
 """
 
 
@@ -144,7 +157,7 @@ def test_a_process_killed_dead_is_resumed_by_another(tmp_path):
     """kill -9, three times at whatever point it is: nothing is repeated, nothing is lost."""
     store = tmp_path / "runs"
     store.mkdir()
-    asked, path = series(repeats=10), folder() / "20261121T200000Z-sweep-0a1b2c.jsonl"
+    asked, path = campaign(repeats=10), folder() / "20261121T200000Z-sweep-0a1b2c.jsonl"
     root = Path(__file__).parents[2]
 
     def start(how):
@@ -160,6 +173,6 @@ def test_a_process_killed_dead_is_resumed_by_another(tmp_path):
         assert path.exists()
     assert start("again").wait(timeout=60) == 0
     with opened(asked.id) as journal:
-        state = so_far(journal.entries)
+        state = campaign_state(journal.entries)
     assert sorted(state.ran) == list(range(20))
     assert sorted(ran.done.run_id for ran in state.ran.values()) == sorted(p.name for p in store.iterdir())

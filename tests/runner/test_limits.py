@@ -3,7 +3,9 @@ import pytest
 from results.compare import Comparison, Pair, judge
 from results.compare.measures import find_measure
 from testbed.errors import UsageError
-from testbed.runner.limits import ENOUGH_PAIRS, fewest_pairs_to_tell, narrow_enough, parse_budget
+from testbed.runner.campaign import fewest_pairs_to_tell
+from testbed.runner.comparison import ENOUGH_PAIRS, narrow_enough
+from testbed.runner.execution import parse_budget
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("30m", 1800), ("30min", 1800), ("1.5h", 5400), ("90s", 90)])

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from results.criteria import judge
-from testbed.runner.slots import measured
+from testbed.runner.executor import measured
 from tests.results.synthetic import synthetic_run
 
 

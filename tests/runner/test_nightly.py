@@ -14,13 +14,13 @@ from testbed.cli import nights
 from testbed.cli.main import main
 from testbed.errors import TestbedError, UsageError
 from testbed.runner import nightly
-from testbed.runner.beside import around
-from testbed.runner.journal import known
-from testbed.runner.limits import NIGHTLY, out_of_time
-from testbed.runner.series import Canary, Done, Failed, Ran, so_far
+from testbed.runner.campaign import NIGHTLY
+from testbed.runner.canary import around
+from testbed.runner.execution import out_of_time
+from testbed.runner.journal import CanaryReading, RunDone, RunFailed, SlotRun, campaign_state, known
 from testbed.runner.variant import resolve
 from testbed.suites.suite import find_suite
-from tests.runner.fakes import series
+from tests.runner.fakes import campaign
 
 
 def test_each_case_is_a_variant_and_noisy_ones_are_run_more_often():
@@ -43,11 +43,11 @@ def test_each_case_is_a_variant_and_noisy_ones_are_run_more_often():
 
 def test_a_night_of_what_there_is_not_is_refused(tmp_path):
     with pytest.raises(UsageError, match="no case"):
-        nightly.new_night(nightly.Wanted("kip73", ("nothing",), store=str(tmp_path)))
+        nightly.new_night(nightly.NightRequest("kip73", ("nothing",), store=str(tmp_path)))
 
 
 def test_a_history_is_begun_with_each_case_before_any_once_more(tmp_path):
-    wanted = nightly.Wanted("brief", ("move", "bootstrap"), "ci", "4.3.1", 3, 1, str(tmp_path / "store"))
+    wanted = nightly.NightRequest("brief", ("move", "bootstrap"), "ci", "4.3.1", 3, 1, str(tmp_path / "store"))
     asked = nightly.new_night(wanted)
     labels = [slot.variant for slot in asked.slots]
     assert [sorted(labels[at : at + 2]) for at in (0, 2, 4)] == [["bootstrap", "move"]] * 3
@@ -56,11 +56,11 @@ def test_a_history_is_begun_with_each_case_before_any_once_more(tmp_path):
 
 
 def test_the_budget_is_asked_for_each_run_alone():
-    asked = series("ABC", repeats=1, door=NIGHTLY)
-    state = so_far([Done(0, "r", "pass", {}, (), "jars", 40.0)])
+    asked = campaign("ABC", repeats=1, door=NIGHTLY)
+    state = campaign_state([RunDone(0, "r", "pass", {}, (), "jars", 40.0)])
     assert out_of_time(asked.slots[1], asked, state, 50.0) is None
     assert out_of_time(asked.slots[1], asked, state, 30.0)
-    assert out_of_time(series("ABC", repeats=1).slots[1], series("ABC", repeats=1), state, 50.0)
+    assert out_of_time(campaign("ABC", repeats=1).slots[1], campaign("ABC", repeats=1), state, 50.0)
 
 
 def test_a_night_in_which_nothing_could_be_run_is_no_night(doors, tmp_path, capsys):
@@ -109,7 +109,7 @@ def test_a_night_is_not_gone_on_with_as_another_one(doors, tmp_path, monkeypatch
 
 
 def test_a_case_that_was_not_run_says_nothing_of_tonight(doors, tmp_path):
-    asked = nightly.new_night(nightly.Wanted("brief", store=str(tmp_path / "s")))
+    asked = nightly.new_night(nightly.NightRequest("brief", store=str(tmp_path / "s")))
     case = asked.variants[0].label
     doors.fail = lambda label, _number: TestbedError("the broker is gone") if label == case else None
     made = nightly.run_night(asked, None, None, print)
@@ -129,7 +129,9 @@ def test_a_night_that_cannot_be_judged_now_says_how_it_is_later(doors, tmp_path,
 
 def test_what_was_not_run_is_told(doors, tmp_path):
     doors.fail = lambda variant, _number: nightly_error(variant)
-    asked = series("ABC", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "store"))
+    asked = campaign(
+        "ABC", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "store")
+    )
     made = nightly.run_night(asked, None, None, print)
     assert [problem.split(" was not run: ") for problem in made.problems] == [["B", "the broker is gone"]]
     assert not made.complete
@@ -137,13 +139,13 @@ def test_what_was_not_run_is_told(doors, tmp_path):
 
 def test_what_was_not_run_several_times_is_told_once(doors, tmp_path):
     doors.fail = lambda variant, _number: nightly_error(variant)
-    asked = series("ABC", repeats=2, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "s"))
+    asked = campaign("ABC", repeats=2, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "s"))
     assert nightly.run_night(asked, None, None, print).problems == ("B was not run 2 times: the broker is gone",)
 
 
 def test_a_night_in_which_nothing_can_be_run_any_more_ends_and_is_judged(doors, tmp_path):
     doors.fail = lambda _variant, number: TestbedError("no disk") if number else None
-    asked = series("ABCDE", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "s"))
+    asked = campaign("ABCDE", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "s"))
     made = nightly.run_night(asked, None, None, print)
     assert (len(made.state.ran), made.complete) == (1, False)
     assert made.why_ended == "3 runs in a row could not be made, the last one because: no disk"
@@ -157,7 +159,9 @@ def test_canaries_are_put_beside_each_run_also_of_a_series_that_is_interrupted(d
             raise end
 
     doors.fail = fail
-    asked = series("ABC", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "store"))
+    asked = campaign(
+        "ABC", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "store")
+    )
     with pytest.raises(end) if end else contextlib.nullcontext():
         nightly.run_night(asked, None, None, print)
     store, [executor] = Store.open(tmp_path / "store"), doors.executors
@@ -171,8 +175,8 @@ def nightly_error(variant):
 
 
 def test_a_canary_is_the_median_around_its_run():
-    look = lambda cpu, **other: Canary({"cpu": cpu, **other}, "e")  # noqa: E731
-    done = Done(0, "r", "pass", {}, (), "jars", 1.0)
-    assert around(Ran(done, (look(1.0),), (look(3.0, nic=1.0),))) == {"cpu": 2.0, "nic": 1.0}
-    assert around(Ran(done, (), ())) == {}
-    assert Failed(0, "x", 1.0).why == "x"
+    look = lambda cpu, **other: CanaryReading({"cpu": cpu, **other}, "e")  # noqa: E731
+    done = RunDone(0, "r", "pass", {}, (), "jars", 1.0)
+    assert around(SlotRun(done, (look(1.0),), (look(3.0, nic=1.0),))) == {"cpu": 2.0, "nic": 1.0}
+    assert around(SlotRun(done, (), ())) == {}
+    assert RunFailed(0, "x", 1.0).why == "x"

@@ -4,27 +4,27 @@ from random import Random
 import pytest
 
 from results.compare import Tally
-from testbed.runner.chosen import default_measures
-from testbed.runner.outcome import mixed_software, outcome
-from testbed.runner.series import Begun, Canary, Done, so_far
+from testbed.runner.campaign import default_measures
+from testbed.runner.comparison import mixed_software, outcome
+from testbed.runner.journal import CanaryReading, RunBegun, RunDone, campaign_state
 from testbed.runner.variant import UPGRADE, Variant
-from tests.runner.fakes import series
+from tests.runner.fakes import campaign
 
 KNOWN = ("records-intact", "x")
 GOOD = {"cpu": 0.05, "nic": 1.0}
 
 
 def entries(asked, value, *, reading=lambda index: GOOD, verdict=lambda slot: "pass", failed=lambda slot: (), **other):
-    """A journal of a whole series; `value`, `verdict` and `failed` are of a slot, `reading` of what comes before it."""
+    """A whole campaign's journal; `value`, `verdict` and `failed` are of a slot, `reading` of what comes before it."""
     found = []
     for slot in asked.slots:
-        found.append(Canary(reading(slot.index), other.get("environment", lambda index: "one")(slot.index)))
-        found.append(Begun(slot.index, f"run-{slot.index}"))
+        found.append(CanaryReading(reading(slot.index), other.get("environment", lambda index: "one")(slot.index)))
+        found.append(RunBegun(slot.index, f"run-{slot.index}"))
         software = other.get("software", lambda slot: "jars")(slot)
         values, broken = {other.get("measure", "move-seconds"): value(slot)}, failed(slot)
         kept = other.get("kept", lambda slot: tuple(name for name in KNOWN if name not in failed(slot)))(slot)
-        found.append(Done(slot.index, f"run-{slot.index}", verdict(slot), values, broken, software, 90.0, kept))
-    return [*found, Canary(reading(len(asked.slots)), "one")]
+        found.append(RunDone(slot.index, f"run-{slot.index}", verdict(slot), values, broken, software, 90.0, kept))
+    return [*found, CanaryReading(reading(len(asked.slots)), "one")]
 
 
 def noise(slot):
@@ -32,11 +32,11 @@ def noise(slot):
 
 
 def told(asked, journal):
-    return outcome(asked, so_far(journal))
+    return outcome(asked, campaign_state(journal))
 
 
 def test_a_slower_candidate_is_a_regression_with_its_effect():
-    asked = series(repeats=8)
+    asked = campaign(repeats=8)
     found = told(asked, entries(asked, lambda slot: (50 if slot.variant == "A" else 55) * noise(slot)))
     assert found.verdict == "REGRESSED"
     [finding] = found.findings
@@ -46,21 +46,21 @@ def test_a_slower_candidate_is_a_regression_with_its_effect():
 
 
 def test_the_same_is_ok_and_faster_is_improved():
-    asked = series(repeats=8)
+    asked = campaign(repeats=8)
     assert told(asked, entries(asked, lambda slot: 50 * noise(slot))).verdict == "OK"
     faster = entries(asked, lambda slot: (50 if slot.variant == "A" else 45) * noise(slot))
     assert told(asked, faster).verdict == "IMPROVED"
 
 
 def test_each_candidate_is_compared_with_the_first_variant_and_has_a_verdict_of_its_own():
-    asked = series("ABC", repeats=8)
+    asked = campaign("ABC", repeats=8)
     found = told(asked, entries(asked, lambda slot: (56 if slot.variant == "C" else 50) * noise(slot)))
     assert [(f.comparison.candidate, f.verdict) for f in found.findings] == [("B", "OK"), ("C", "REGRESSED")]
     assert (found.verdict_of("B"), found.verdict_of("C"), found.verdict) == ("OK", "REGRESSED", "REGRESSED")
 
 
 def test_pairs_around_a_moved_canary_are_left_out():
-    asked = series(repeats=8)
+    asked = campaign(repeats=8)
     journal = entries(
         asked,
         lambda slot: 50 * noise(slot) * (2 if slot.index in (5, 6) else 1),
@@ -74,7 +74,7 @@ def test_pairs_around_a_moved_canary_are_left_out():
 
 
 def test_a_machine_that_keeps_changing_is_told_as_that():
-    asked = series(repeats=8)
+    asked = campaign(repeats=8)
     journal = entries(
         asked,
         lambda slot: 50 * (1.5 if slot.variant == "B" else 1),
@@ -86,7 +86,7 @@ def test_a_machine_that_keeps_changing_is_told_as_that():
 
 
 def test_another_class_of_environment_is_a_change():
-    asked = series(repeats=8)
+    asked = campaign(repeats=8)
     journal = entries(asked, lambda slot: 50.0, environment=lambda index: "one" if index < 9 else "two")
     [finding] = told(asked, journal).findings
     assert [n for n, pair in enumerate(finding.comparison.pairs) if pair.moved] == [4, 7]
@@ -94,13 +94,13 @@ def test_another_class_of_environment_is_a_change():
 
 
 def test_a_run_without_a_look_at_the_machine_after_it_is_not_taken_for_a_good_one():
-    asked = series(repeats=8)
+    asked = campaign(repeats=8)
     [finding] = told(asked, entries(asked, lambda slot: 50.0)[:-1]).findings
     assert finding.comparison.pairs[7].moved == "no look at the machine before and after each run"
 
 
 def test_inconclusive_runs_have_no_values_and_too_few_pairs_are_no_data():
-    asked = series(repeats=8)
+    asked = campaign(repeats=8)
     journal = entries(
         asked,
         lambda slot: 50.0,
@@ -113,7 +113,7 @@ def test_inconclusive_runs_have_no_values_and_too_few_pairs_are_no_data():
 
 
 def test_a_series_that_has_not_begun_says_nothing():
-    asked = series(repeats=8)
+    asked = campaign(repeats=8)
     assert told(asked, []).verdict == "NO-DATA"
     assert told(asked, []).broken == ()
 
@@ -123,7 +123,7 @@ def failing(*blocks, variant="B", name="records-intact"):
 
 
 def test_a_criterion_that_fails_for_the_candidate_alone_beyond_luck_is_a_regression_whatever_the_figures_say():
-    asked = series(repeats=8)
+    asked = campaign(repeats=8)
     found = told(asked, entries(asked, lambda slot: 50.0, failed=failing(*range(6))))
     assert (found.verdict, found.verdict_of("B")) == ("REGRESSED", "REGRESSED")
     [broken] = found.broken
@@ -132,7 +132,7 @@ def test_a_criterion_that_fails_for_the_candidate_alone_beyond_luck_is_a_regress
 
 
 def test_what_luck_does_too_is_said_to_be_open_and_one_failure_is_nothing():
-    asked = series(repeats=8)
+    asked = campaign(repeats=8)
     found = told(asked, entries(asked, lambda slot: 50.0, failed=failing(1, 5)))
     assert (found.verdict, [each.verdict for each in found.broken]) == ("NOISY", ["NOISY"])
     assert told(asked, entries(asked, lambda slot: 50.0, failed=failing(1))).verdict == "OK"
@@ -141,7 +141,7 @@ def test_what_luck_does_too_is_said_to_be_open_and_one_failure_is_nothing():
 
 
 def test_a_criterion_the_baseline_was_never_judged_on_says_nothing_of_the_candidate():
-    asked = series(repeats=8)
+    asked = campaign(repeats=8)
     journal = entries(
         asked,
         lambda slot: 50.0,
@@ -154,7 +154,7 @@ def test_a_criterion_the_baseline_was_never_judged_on_says_nothing_of_the_candid
 
 
 def test_criteria_of_moved_pairs_do_not_count():
-    asked = series(repeats=8)
+    asked = campaign(repeats=8)
     journal = entries(
         asked, lambda slot: 50.0, failed=failing(*range(8)), environment=lambda index: "one" if index % 2 else "two"
     )
@@ -164,7 +164,7 @@ def test_criteria_of_moved_pairs_do_not_count():
 
 
 def test_a_criterion_that_fails_now_and_then_on_both_sides_is_seldom_called_a_regression():
-    asked, random, called = series(repeats=10), Random(5), 0
+    asked, random, called = campaign(repeats=10), Random(5), 0
     for _ in range(200):
         bad = {slot.index for slot in asked.slots if random.random() < 0.1}
         journal = entries(asked, lambda slot: 50.0, failed=lambda slot, bad=bad: ("x",) if slot.index in bad else ())
@@ -183,19 +183,19 @@ def test_the_chance_of_discordant_pairs_is_counted(worse, better, p, tellable):
 
 def test_the_criteria_are_in_the_family_of_the_measures():
     names = tuple(f"c{n}" for n in range(8))
-    asked = series(repeats=8)
+    asked = campaign(repeats=8)
     journal = entries(
         asked,
         lambda slot: 50.0,
         failed=lambda slot: names if slot.variant == "B" and slot.block < 5 else (),
         kept=lambda slot: () if slot.variant == "B" and slot.block < 5 else names,
     )
-    found = told(asked, journal)  # each by itself: 1 in 32; of eight, one is expected in four series
+    found = told(asked, journal)  # each by itself: 1 in 32; of eight, one is expected in four campaign
     assert {each.verdict for each in found.broken} == {"NOISY"}
 
 
 def test_a_throttle_that_leaks_is_no_improvement():
-    asked = series(repeats=8, measures=("steady-mean",))
+    asked = campaign(repeats=8, measures=("steady-mean",))
 
     def against(candidate):
         rate = lambda slot: (0.97 if slot.variant == "A" else candidate) * noise(slot)  # noqa: E731
@@ -208,26 +208,26 @@ def test_a_throttle_that_leaks_is_no_improvement():
 
 
 def test_a_folder_that_was_built_anew_within_the_series_is_noticed():
-    asked = series(repeats=2)
+    asked = campaign(repeats=2)
     journal = entries(
         asked,
         lambda slot: 50.0,
         software=lambda slot: f"jars {slot.index > 2}" if slot.variant == asked.slots[3].variant else "x",
     )
-    assert mixed_software(asked, so_far(journal)) == [asked.slots[3].variant]
+    assert mixed_software(asked, campaign_state(journal)) == [asked.slots[3].variant]
 
 
 def test_an_upgrade_that_was_not_gone_through_with_is_no_other_kafka():
-    asked = series(repeats=4)
+    asked = campaign(repeats=4)
     upgrade = replace(asked, variants=tuple(replace(each, experiment=UPGRADE) for each in asked.variants))
     half = [slot.index for slot in asked.slots if slot.variant == "B"][:2]
 
     def journal(verdicts):
         found = []
         for entry in entries(asked, lambda slot: 50.0, software=lambda slot: "ab"[slot.index in half]):
-            changes = verdicts.get(entry.slot) if isinstance(entry, Done) else None
+            changes = verdicts.get(entry.slot) if isinstance(entry, RunDone) else None
             found.append(replace(entry, verdict=changes) if changes else entry)
-        return so_far(found)
+        return campaign_state(found)
 
     open_ones = journal(dict(zip(half, ("inconclusive", "fail"), strict=True)))
     assert mixed_software(upgrade, open_ones) == []
@@ -236,12 +236,12 @@ def test_an_upgrade_that_was_not_gone_through_with_is_no_other_kafka():
 
 
 def test_what_no_run_of_either_has_is_not_compared_unless_they_have_nothing_at_all():
-    usual = default_measures("compare", series().variants)
-    asked = series(repeats=8, door="compare", measures=usual)
+    usual = default_measures("compare", campaign().variants)
+    asked = campaign(repeats=8, door="compare", measures=usual)
     found = told(asked, entries(asked, lambda slot: 50 * noise(slot)))
     assert [finding.comparison.measure.name for finding in found.findings] == ["move-seconds"]
     assert found.verdict == "OK"
-    named = series(repeats=8, door="compare", measures=("move-seconds", "steady-mean"))
+    named = campaign(repeats=8, door="compare", measures=("move-seconds", "steady-mean"))
     found = told(named, entries(named, lambda slot: 50 * noise(slot)))
     assert [finding.verdict for finding in found.findings] == ["OK", "NO-DATA"]
     found = told(asked, entries(asked, lambda slot: 50 * noise(slot), measure="copied"))
@@ -258,19 +258,19 @@ def test_what_tells_of_different_amounts_is_asked_where_variants_may_move_such()
 
 
 def test_a_measure_with_noise_of_its_own_has_a_threshold_of_its_own():
-    asked = series(repeats=8, measures=("cpu-per-gb",))
+    asked = campaign(repeats=8, measures=("cpu-per-gb",))
     wild = lambda slot: 50 * (1 + 0.06 * ((slot.index * 7) % 5 - 2) / 2)  # noqa: E731
     [finding] = told(asked, entries(asked, wild, measure="cpu-per-gb")).findings
     assert (finding.verdict, finding.why) == ("OK", "not worse by 15 % or more")
     worse = lambda slot: wild(slot) * (1.4 if slot.variant == "B" else 1)  # noqa: E731
     assert told(asked, entries(asked, worse, measure="cpu-per-gb")).verdict == "REGRESSED"
-    asked = series(repeats=8, measures=("cpu-per-gb",), threshold=0.2)
+    asked = campaign(repeats=8, measures=("cpu-per-gb",), threshold=0.2)
     [finding] = told(asked, entries(asked, wild, measure="cpu-per-gb")).findings
     assert finding.why == "not worse by 20 % or more"
 
 
 def test_what_fails_otherwise_each_time_is_counted_as_one():
-    asked = series(repeats=9)
+    asked = campaign(repeats=9)
     names = tuple(f"rate-bound b{number}" for number in range(9))
 
     def failed(slot):

@@ -11,7 +11,7 @@ from results.compare.qualification import CERTAIN, ENOUGH
 from results.compare.qualified import EXIT
 from testbed.cli.command import Parser
 from testbed.cli.commands.qualify import COMMAND
-from testbed.runner.qualification import PAIRED, SUITES, Scope, kind_of, plan
+from testbed.runner.qualification import PAIRED, SUITES, QualificationScope, kind_of, plan
 
 PAGE = (Path(__file__).parents[2] / "docs" / "qualifying.md").read_text()
 COMMANDS = re.findall(r"testbed qualify [^\n>]*", PAGE)
@@ -26,11 +26,11 @@ def test_the_examples_are_understood(line):
 
 
 def test_numbers_and_verdicts():
-    assert (CERTAIN, ENOUGH, Scope().pairs, len(PAIRED)) == (3, 2, 10, 3)
+    assert (CERTAIN, ENOUGH, QualificationScope().pairs, len(PAIRED)) == (3, 2, 10, 3)
     for verdict in WORST_FIRST:
         [row] = [each for each in PAGE.splitlines() if each.startswith(f"| {verdict} |")]
         assert row.endswith(f"| {EXIT[verdict]} |")
     assert all(f"`{suite}`" in PAGE for suite in SUITES)
-    kinds = [kind_of(group) for group in plan("4.3.1", ["4.2.1"], Scope())[1]]
+    kinds = [kind_of(group) for group in plan("4.3.1", ["4.2.1"], QualificationScope())[1]]
     assert f"there are {kinds.count('once')} scenarios once" in PAGE
     assert (kinds.count("upgrade"), kinds.count("paired")) == (1, 3)

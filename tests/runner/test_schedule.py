@@ -47,7 +47,7 @@ def test_more_repeats_only_append(variants, repeats, more, seed):
 def test_the_schedule_is_a_function_of_its_arguments_and_the_seed_matters():
     assert schedule("ABC", 6, 3) == schedule("ABC", 6, 3)
     assert len({tuple(s.variant for s in schedule("ABCD", 4, seed)) for seed in range(20)}) > 5
-    # Written down: a change of the order would make a resumed series a different one.
+    # Written down: a change of the order would make a resumed campaign a different one.
     assert "".join(slot.variant for slot in schedule("ABC", 4, 73)) == "CBAABCBACCAB"
 
 

@@ -1,5 +1,7 @@
 """What the real executor keeps of the canaries beside each run, and when."""
 
+import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,18 +9,19 @@ import pytest
 from results.contract.canaries import canaries
 from results.contract.store import Store
 from testbed.errors import TestbedError
-from testbed.runner import slots as module
-from testbed.runner.execute import Measured
-from testbed.runner.slots import Slots
-from tests.runner.fakes import series
+from testbed.paths import data_dir
+from testbed.runner import executor as module
+from testbed.runner.execution import MeasuredRun
+from testbed.runner.executor import STACKS, TestbedExecutor, TimeLimitError
+from tests.runner.fakes import campaign
 
 
-class Grounds:
+class Pool:
     def __init__(self, *_asked):
         self.dropped = []
 
     def ready(self, _wanted):
-        return SimpleNamespace()
+        return SimpleNamespace(topology=SimpleNamespace(hosts=()))
 
     start = ready
 
@@ -32,22 +35,22 @@ class Grounds:
 @pytest.fixture
 def slots(tmp_path, monkeypatch):
     readings = iter([{"cpu": 1.0}, {"cpu": 3.0}, {"cpu": 3.0}])
-    monkeypatch.setattr(module, "Grounds", Grounds)
+    monkeypatch.setattr(module, "TestbedPool", Pool)
     monkeypatch.setattr(module, "look", lambda _testbed: {"nic": 1.0, **next(readings)})
     monkeypatch.setattr(module, "environment", lambda _testbed, _nic: SimpleNamespace(key="e", fields={}))
-    monkeypatch.setattr(module, "measured", lambda _run, _judged: Measured("pass", {}, (), "jars"))
+    monkeypatch.setattr(module, "measured", lambda _run, _judged: MeasuredRun("pass", {}, (), "jars"))
     monkeypatch.setattr(Store, "manifest", lambda _store, run_id: run_id)
     store = Store.open(tmp_path)
-    return Slots(series("A", store=str(tmp_path)), store, print), store
+    return TestbedExecutor(campaign("A", store=str(tmp_path)), store, print), store
 
 
 def test_a_run_has_what_was_read_before_it_from_the_first_and_what_was_read_after_it_as_soon_as_it_is(
     slots, monkeypatch
 ):
     made, store = slots
-    [variant] = series("A").variants
+    [variant] = campaign("A").variants
     seen = []
-    monkeypatch.setattr(module, "run_on", lambda *_asked: seen.append(canaries(store, "run-1")))
+    monkeypatch.setattr(module, "run_on", lambda *_asked, recorder: seen.append(canaries(store, "run-1")))
     made.canary(variant)
     made.run(variant, "run-1")
     assert seen == [{"cpu": 1.0, "nic": 1.0}]
@@ -56,11 +59,11 @@ def test_a_run_has_what_was_read_before_it_from_the_first_and_what_was_read_afte
 
 
 def test_a_run_that_could_not_be_made_leaves_nothing(slots, monkeypatch):
-    def fail(*_asked):
+    def fail(*_asked, recorder):
         raise TestbedError("no disk")
 
     made, store = slots
-    [variant] = series("A").variants
+    [variant] = campaign("A").variants
     monkeypatch.setattr(module, "run_on", fail)
     made.canary(variant)
     with pytest.raises(TestbedError, match="no disk"):
@@ -74,10 +77,23 @@ def test_a_store_that_does_not_take_them_ends_no_run(slots, monkeypatch, capsys)
         raise OSError(28, "No space left on device")
 
     made, store = slots
-    [variant] = series("A").variants
-    monkeypatch.setattr(module, "run_on", lambda *_asked: None)
+    [variant] = campaign("A").variants
+    monkeypatch.setattr(module, "run_on", lambda *_asked, recorder: None)
     monkeypatch.setattr(type(store.files), "put", refuse)
     made.canary(variant)
     assert made.run(variant, "run-1").verdict == "pass"
     made.canary(variant)
     assert capsys.readouterr().out.count("could not be kept: [Errno 28]") == 2
+
+
+def test_a_run_is_stopped_at_its_limit_and_leaves_evidence(slots, monkeypatch):
+    made, store = slots
+    asked = campaign("A")
+    variant = replace(asked.variants[0], limit_s=0.2)
+    monkeypatch.setattr(module, "run_on", lambda *_asked, recorder: time.sleep(30))
+    made.canary(variant)
+    with pytest.raises(TimeLimitError, match="run-1 was not done after 0.2 s"):
+        made.run(variant, "run-1")
+    evidence = data_dir() / "campaigns" / asked.id / "evidence" / "run-1"
+    assert {"samples.parquet", "events.parquet", STACKS} <= {path.name for path in evidence.iterdir()}
+    assert list(store.files.list("canaries")) == []

@@ -34,9 +34,9 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.cli import series as told
     from testbed.cli.show import TimedProgress, require_writable, write
     from testbed.errors import UsageError
-    from testbed.runner.limits import parse_budget
-    from testbed.runner.never import nothing_to_compare
-    from testbed.runner.run import begin, new_series, require_tellable, resume
+    from testbed.runner.campaign import new_campaign, require_tellable
+    from testbed.runner.execution import parse_budget
+    from testbed.runner.run import begin, resume
     from testbed.runner.variant import Variant, of_each, parse_variant
 
     if args.json and args.markdown:
@@ -50,7 +50,7 @@ def _run(args: argparse.Namespace) -> int:
         variants = [parse_variant(word, base) for word in args.variant] or list(of_each(base, args.kafka))
         if len(variants) < 2:
             raise UsageError("one variant: there is nothing to compare it with; give --kafka or --variant twice")
-        asked = new_series(
+        asked = new_campaign(
             "compare",
             variants,
             told.or_else(args.pairs, 10),
@@ -68,10 +68,10 @@ def _run(args: argparse.Namespace) -> int:
     require_writable(args.junit)
     progress, early = TimedProgress(), not args.all
     if args.resume:
-        result = resume(args.resume, asked, "compare", budget_s, progress, stop_early=early, spare=nothing_to_compare)
+        result = resume(args.resume, asked, "compare", budget_s, progress, stop_early=early)
     else:
         assert asked is not None
-        result = begin(asked, budget_s, progress, stop_early=early, spare=nothing_to_compare)
+        result = begin(asked, budget_s, progress, stop_early=early)
     verdict = result.outcome.verdict
     if args.junit:
         write(args.junit, told.as_junit(result))
@@ -80,9 +80,9 @@ def _run(args: argparse.Namespace) -> int:
     elif args.markdown:
         print(told.as_markdown(result), end="")
     else:
-        print(f"{told.variants_table(result)}\n\nagainst {result.series.variants[0].label}:")
+        print(f"{told.variants_table(result)}\n\nagainst {result.campaign.variants[0].label}:")
         print(f"{told.findings_table(result.outcome)}\n\n{told.problem_lines(result)}", end="")
-        print(f"{verdict}  {result.series.id}: {told.ending(result)}")
+        print(f"{verdict}  {result.campaign.id}: {told.ending(result)}")
     return told.EXIT[verdict]
 
 

@@ -12,14 +12,14 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from testbed.cli.show import table
     from testbed.experiments.experiment import experiments, find_experiment
-    from testbed.runner.comparisons import comparisons
+    from testbed.runner.named_comparisons import named_comparisons
 
     if args.name is None:
         known = [(name, each.summary) for name, each in sorted(experiments().items())]
-        known += [(name, each.summary) for name, each in comparisons().items()]
+        known += [(name, each.summary) for name, each in named_comparisons().items()]
         print(table(("NAME", "WHAT"), known))
         return 0
-    if comparison := comparisons().get(args.name):
+    if comparison := named_comparisons().get(args.name):
         print(f"{comparison.name}: {comparison.summary}\n{comparison.repeats} times of {comparison.experiment}:")
         print("\n".join(comparison.axes))
         return 0

@@ -46,12 +46,12 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.cli.nights import tell_night
     from testbed.cli.show import TimedProgress, require_writable
     from testbed.errors import TestbedError
-    from testbed.runner.limits import parse_budget
-    from testbed.runner.nightly import Wanted, new_night, require_same, run_night
+    from testbed.runner.execution import parse_budget
+    from testbed.runner.nightly import NightRequest, new_night, require_same, run_night
 
     budget_s = parse_budget(args.budget)
     require_writable(args.junit, args.out and args.out / "index.html")
-    wanted = Wanted(args.suite, tuple(args.case), args.profile, args.kafka, args.repeats, args.seed, args.store)
+    wanted = NightRequest(args.suite, tuple(args.case), args.profile, args.kafka, args.repeats, args.seed, args.store)
     try:
         if args.resume:
             require_same(args.resume, wanted)

@@ -54,8 +54,8 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.cli.series import refuse_with_resume
     from testbed.cli.show import TimedProgress, require_writable
     from testbed.errors import UsageError
-    from testbed.runner.limits import parse_budget
-    from testbed.runner.qualified import qualify
+    from testbed.runner.execution import parse_budget
+    from testbed.runner.qualification import qualify
 
     if not args.kafka and not args.resume:
         raise UsageError("what is qualified? --kafka CANDIDATE --against BASELINE…")

@@ -26,9 +26,9 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.cli.show import TimedProgress
     from testbed.cli.verdicts import EXIT, as_json, as_text
     from testbed.experiments.runner import Request, run
-    from testbed.runner.comparisons import comparisons
+    from testbed.runner.named_comparisons import named_comparisons
 
-    if comparison := comparisons().get(args.experiment):
+    if comparison := named_comparisons().get(args.experiment):
         from testbed.cli.comparing import compare
 
         return compare(args, comparison)

@@ -13,7 +13,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--out", metavar="DIR", help="report, JUnit file and evidence go here; new or empty")
     parser.add_argument(
-        "--again",
+        "--retry-noisy",
         metavar="N",
         type=int,
         default=0,
@@ -26,8 +26,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from testbed.cli.show import TimedProgress
     from testbed.cli.suites import as_json, as_text, suites_table
-    from testbed.suites.outcome import EXIT
-    from testbed.suites.run import Request, run_suite
+    from testbed.runner.case import EXIT
+    from testbed.runner.suite import SuiteRequest, run_suite
 
     if args.suite is None:
         print(suites_table())

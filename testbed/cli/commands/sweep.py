@@ -44,16 +44,17 @@ def _run(args: argparse.Namespace) -> int:
     )
     from testbed.cli.show import TimedProgress
     from testbed.errors import UsageError
-    from testbed.runner.limits import parse_budget
+    from testbed.runner.campaign import new_campaign
+    from testbed.runner.execution import parse_budget
     from testbed.runner.report import sweep_page, write_sweep
-    from testbed.runner.run import begin, new_series, resume
+    from testbed.runner.run import begin, resume
     from testbed.runner.variant import Variant, product
 
     asked = None
     if args.experiment:
         base = Variant(args.experiment, args.experiment, args.profile or "ci", (), None, args.topology)
         kafka = [f"kafka={args.kafka}"] if args.kafka else []
-        asked = new_series(
+        asked = new_campaign(
             "sweep",
             product(base, [*args.set, *kafka]),
             or_else(args.repeats, 1),
@@ -83,7 +84,7 @@ def _run(args: argparse.Namespace) -> int:
         print(as_markdown(sweep_page(result)))
     else:
         print(variants_table(result))
-        print(f"{against(result)}\n{problem_lines(result)}{result.series.id}: {ending(result)}\nreport {report}")
+        print(f"{against(result)}\n{problem_lines(result)}{result.campaign.id}: {ending(result)}\nreport {report}")
     return status
 
 

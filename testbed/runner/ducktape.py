@@ -1,4 +1,4 @@
-"""ducktape as a process of its own: started, listened to, ended, and cleaned up after."""
+"""ducktape as a process of its own: start it, follow its output, end it, and clean up after it."""
 
 import json
 import os
@@ -18,7 +18,21 @@ from testbed.provision.containers import Engine
 from testbed.provision.resources import garbage, remove
 from testbed.suites.limit import GRACE_S
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite
-from testbed.suites.telling import SUITE_VARIABLE, told
+
+SUITE_VARIABLE = "TESTBED_SUITE_PROCESS"
+"""The process number of the `testbed suite` that ducktape works for."""
+MARK = "testbed: "
+
+
+def tell(text: str) -> None:
+    """Say one step; a text of several lines becomes one."""
+    print(f"{MARK}{' '.join(text.split())}", flush=True)
+
+
+def told(line: str) -> str | None:
+    """The text of a line that `tell` printed; None for any other line."""
+    return line[len(MARK) :].rstrip("\n") if line.startswith(MARK) else None
+
 
 Progress = Callable[[str], None]
 ROOT = Path(__file__).parents[2]
@@ -30,7 +44,7 @@ INTERRUPTED_S = 90.0
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class DucktapeSession:
     """One invocation of ducktape, for the cases of one profile; everything it writes goes into `folder`."""
 
     suite: Suite
@@ -73,7 +87,7 @@ class Session:
         }
 
 
-def run(session: Session, progress: Progress) -> None:
+def run(session: DucktapeSession, progress: Progress) -> None:
     """Run ducktape to its end, whatever that is: what became of each case is in the folder.
 
     What it says goes into `ducktape.log`. On Ctrl-C the test under way is interrupted, and what it had is put back.

@@ -1,6 +1,8 @@
-"""A suite in one command: ducktape runs its cases, Spark confirms their runs in one session, one page tells."""
+"""A suite in one command: ducktape runs its cases, Spark confirms their runs in one session, one page shows them."""
 
+import re
 import secrets
+import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,12 +19,63 @@ from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import default_store, write_report
 from testbed.experiments.runner import confirm
 from testbed.paths import data_dir
+from testbed.runner import ducktape as sessions
+from testbed.runner.case import CaseOutcome, Ending, gather, worst
+from testbed.runner.ducktape import DucktapeSession
+from testbed.runner.variant import of_case, resolve
 from testbed.software.source import parse_source
-from testbed.suites import session as sessions
-from testbed.suites.junit import junit
-from testbed.suites.outcome import CaseOutcome, Ending, gather, worst
-from testbed.suites.session import Session
 from testbed.suites.suite import Case, Suite, find_suite
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no XML document may hold."""
+
+
+def junit(suite: str, profile: str, outcomes: Sequence[CaseOutcome], problems: Sequence[str] = ()) -> str:
+    """The document. `problems` are of the suite as a whole, and fail it."""
+    fails = sum(outcome.ending == "fail" for outcome in outcomes)
+    errors = sum(outcome.ending in ("inconclusive", "not done") for outcome in outcomes)
+    counts = {
+        "tests": str(len(outcomes) + len(problems)),
+        "failures": str(fails),
+        "errors": str(errors + len(problems)),
+        "skipped": "0",
+        "time": f"{sum(outcome.seconds for outcome in outcomes):.3f}",
+    }
+    root = ET.Element("testsuites", {"name": "testbed", **counts})
+    inner = ET.SubElement(root, "testsuite", {"name": f"{suite}.{profile}", **counts})
+    for outcome in outcomes:
+        case = ET.SubElement(
+            inner,
+            "testcase",
+            {"name": outcome.case, "classname": f"{suite}.{outcome.experiment}", "time": f"{outcome.seconds:.3f}"},
+        )
+        if outcome.ending == "pass":
+            pass
+        elif outcome.ending == "fail":
+            _element(case, "failure", "fail", outcome.why)
+        else:
+            _element(case, "error", outcome.ending, outcome.why)
+        if outcome.run_id or outcome.evidence:
+            said = [f"run again, as only the machine disturbed {run}" for run in outcome.disturbed]
+            said += [f"run {outcome.run_id}"] if outcome.run_id else []
+            said += [f"evidence {outcome.evidence}"] if outcome.evidence else []
+            ET.SubElement(case, "system-out").text = _printable("\n".join(said))
+    for number, problem in enumerate(problems, 1):
+        case = ET.SubElement(inner, "testcase", {"name": f"problem {number}", "classname": suite, "time": "0"})
+        _element(case, "error", "suite", problem)
+    ET.indent(root, " ")
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _element(case: ET.Element, kind: str, type_name: str, why: str) -> None:
+    first = why.splitlines()[0] if why else type_name
+    message = _printable(f"{type_name}: {first}")
+    ET.SubElement(case, kind, {"type": type_name, "message": message}).text = _printable(why)
+
+
+def _printable(text: str) -> str:
+    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
+
 
 Progress = Callable[[str], None]
 MOST_TOLD = 1000
@@ -30,7 +83,7 @@ MOST_TOLD = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SuiteRequest:
     """What somebody wants run; `out` is a folder that is made, and must be empty if it is there."""
 
     suite: str
@@ -43,7 +96,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class SuiteResult:
     """A suite that was run. `problems` are of the suite as a whole, such as a run that Spark judges otherwise."""
 
     suite: str
@@ -61,7 +114,7 @@ class Finished:
         return "not done" if self.problems else worst([outcome.ending for outcome in self.outcomes])
 
 
-def run_suite(request: Request, progress: Progress) -> Finished:
+def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
     """Run a suite to its report. Raises `UsageError` before anything is made, `TestbedError` without a report."""
     begun = datetime.now(UTC)
     prepared = _prepare(request, begun)
@@ -74,7 +127,7 @@ def run_suite(request: Request, progress: Progress) -> Finished:
     judged = _Judged()
     _confirm(store, outcomes, judged, progress)
     ended = datetime.now(UTC)
-    finished = Finished(
+    finished = SuiteResult(
         request.suite,
         request.profile,
         outcomes,
@@ -88,16 +141,16 @@ def run_suite(request: Request, progress: Progress) -> Finished:
     return finished
 
 
-def _prepare(request: Request, now: datetime) -> Session:
+def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
     """Everything looked up and checked; makes only the folder. Raises `UsageError`."""
     suite: Suite = find_suite(request.suite)
     if request.again < 0:
-        raise UsageError(f"--again {request.again}: 0 or more are allowed")
+        raise UsageError(f"--retry-noisy {request.again}: 0 or more are allowed")
     cases = suite.cases(request.profile, request.only)
     if request.kafka:
         parse_source(request.kafka)
     for case in cases:
-        case.resolve(request.profile, request.kafka)
+        resolve(of_case(case, request.profile, request.kafka))
     try:
         store = Store.open(request.store or default_store()).location
     except StoreError as error:
@@ -108,10 +161,10 @@ def _prepare(request: Request, now: datetime) -> Session:
         raise UsageError(f"--out {folder}: there is something already; name a folder that is new or empty")
     folder.mkdir(parents=True, exist_ok=True)
     kafka = str(Path(request.kafka).absolute()) if request.kafka and Path(request.kafka).exists() else request.kafka
-    return Session(suite, request.profile, cases, kafka, store, folder.absolute(), request.again)
+    return DucktapeSession(suite, request.profile, cases, kafka, store, folder.absolute(), request.again)
 
 
-def outcomes_of(cases: Sequence[Case], request: Request, folder: Path) -> tuple[CaseOutcome, ...]:
+def outcomes_of(cases: Sequence[Case], request: SuiteRequest, folder: Path) -> tuple[CaseOutcome, ...]:
     """What became of each case, in the suite's order: as its test left it, held against what ducktape reports."""
     left, reported = gather(folder / "ducktape"), sessions.statuses(folder)
     found = []
@@ -119,7 +172,7 @@ def outcomes_of(cases: Sequence[Case], request: Request, folder: Path) -> tuple[
         passed, summary = reported.get(case.name, (False, "ducktape has not run it: see ducktape.log"))
         outcome = left.get(case.name)
         if outcome is None:
-            resolved = case.resolve(request.profile, request.kafka)
+            resolved = resolve(of_case(case, request.profile, request.kafka))
             names = case.name, resolved.experiment.name, resolved.topology.name
             outcome = CaseOutcome(*names, None, None, summary or "its test left nothing", 0.0)
         elif outcome.verdict == "pass" and not passed:
@@ -153,7 +206,7 @@ def _confirm(store: Store, outcomes: Sequence[CaseOutcome], judged: _Judged, pro
         progress(f"not confirmed: {str(error)[:MOST_TOLD]}")
 
 
-def _write(finished: Finished, prepared: Session, store: Store, judged: _Judged, begun: datetime) -> None:
+def _write(finished: SuiteResult, prepared: DucktapeSession, store: Store, judged: _Judged, begun: datetime) -> None:
     rows = []
     for outcome in finished.outcomes:
         run = judgement = link = None

@@ -1,4 +1,4 @@
-"""The testbeds of a series: one for each kind of ground its variants need, one of them with a running Kafka at most."""
+"""The testbeds of a campaign: one for each topology that its variants need, of which one at most runs Kafka."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,26 +23,28 @@ FORMATTED = ("meta.properties", "bootstrap.checkpoint")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PoolStep:
     """What is done before a slot: testbeds removed, then the slot's own made, or not."""
 
     remove: tuple[str, ...]
     make: bool
 
 
-def step(standing: Sequence[str], wanted: str, most: int = MOST_KEPT) -> Step:
+def pool_step(standing: Sequence[str], wanted: str, most: int = MOST_KEPT) -> PoolStep:
     """How to come from the testbeds that stand (longest unused first) to one that has `wanted`. Pure.
 
     A testbed is used again for every slot of its kind: making one costs seconds in which caches and disk are
     disturbed. It is removed only when there would be more than `most`, longest unused first.
     """
     if wanted in standing:
-        return Step((), False)
-    return Step(tuple(standing[: max(0, len(standing) - most + 1)]), True)
+        return PoolStep((), False)
+    return PoolStep(tuple(standing[: max(0, len(standing) - most + 1)]), True)
 
 
-class Grounds:
-    """Makes, empties, and removes the testbeds of one series. They are garbage once this process is dead."""
+class TestbedPool:
+    """Makes, empties, and removes the testbeds of one campaign. They are garbage once this process is dead."""
+
+    __test__ = False  # the name starts with "Test": pytest must not take it for one
 
     def __init__(self, token: str, progress: Progress) -> None:
         self._token = token
@@ -60,7 +62,7 @@ class Grounds:
         if changed := self._changed(wanted.ground):
             self._progress(f"removing a testbed that is not as declared any more: {changed}")
             self.drop(wanted.ground)
-        planned = step(list(self._standing), wanted.ground)
+        planned = pool_step(list(self._standing), wanted.ground)
         for ground in planned.remove:
             self.drop(ground)
         for ground in [ground for ground in self._standing if ground != wanted.ground]:
@@ -116,8 +118,8 @@ class Grounds:
     def _make(self, wanted: Resolved) -> Testbed:
         name = f"series-{self._token}-{wanted.ground[:6]}"
         if states.load(name) is not None:
-            # Of an earlier command on this series, which is dead: the journal's lock is ours.
-            self._progress(f"removing {name}, left by an interrupted series")
+            # Of an earlier command on this campaign, which is dead: the journal's lock is ours.
+            self._progress(f"removing {name}, left by an interrupted campaign")
             engine = Engine()
             try:
                 remove(engine, name)

@@ -1,24 +1,87 @@
-"""Running one case on a testbed that is ready for it: the one runner, a time limit, evidence, and what became of it."""
+"""A case of a suite: run once on a testbed that is ready for it, and what became of it."""
 
+import json
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
+from results.contract import durable
+from results.contract.document import DocumentError, decode
 from results.contract.manifest import new_run_id
 from results.contract.store import Store
+from results.contract.verdict import Verdict
 from results.criteria import Judgement
 from results.criteria.judgement import noisy
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import run_on
 from testbed.probes.recorder import Recorder
 from testbed.provision.testbed import Testbed
-from testbed.suites.evidence import keep
-from testbed.suites.limit import time_limit
-from testbed.suites.outcome import CaseOutcome
+from testbed.runner.executor import bounded
+from testbed.runner.variant import of_case, resolve
 from testbed.suites.suite import Case
+
+FILE = "outcome.json"
+Ending = Literal["pass", "fail", "inconclusive", "not done"]
+"""A verdict, or that there is none: the case raised, was stopped, or never began. Not done is as bad as a fail."""
+WORST: Sequence[Ending] = ("not done", "fail", "inconclusive", "pass")
+EXIT: dict[Ending, int] = {"pass": 0, "fail": 1, "not done": 1, "inconclusive": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOutcome:
+    """One case that was run. `run_id` is None without a run in the store; `why` is empty for a pass."""
+
+    case: str
+    experiment: str
+    topology: str
+    verdict: Verdict | None
+    run_id: str | None
+    why: str
+    seconds: float
+    evidence: str | None = None
+    """The folder with what is left of it: logs, samples, report."""
+    disturbed: tuple[str, ...] = ()
+    """The runs before it that only the machine made inconclusive, each with why."""
+
+    @property
+    def ending(self) -> Ending:
+        """The verdict, or that there is none."""
+        return self.verdict or "not done"
+
+    def write(self, folder: Path) -> None:
+        """Leave it in `folder`, whole."""
+        folder.mkdir(parents=True, exist_ok=True)
+        durable.write(folder / FILE, json.dumps(asdict(self), indent=1) + "\n")
+
+    @staticmethod
+    def read(path: Path) -> "CaseOutcome":
+        """The inverse of `write`, from the file. Raises `TestbedError` for one that is damaged."""
+        try:
+            return decode(CaseOutcome, json.loads(path.read_text(encoding="utf-8")), str(path))
+        except (ValueError, DocumentError) as error:
+            raise TestbedError(f"{path}: not a case's outcome: {error}") from error
+
+
+def gather(root: Path) -> dict[str, CaseOutcome]:
+    """Every outcome under `root` by its case; of a case that ran twice, the worse one counts."""
+    found: dict[str, CaseOutcome] = {}
+    for path in sorted(root.rglob(FILE)):
+        outcome = CaseOutcome.read(path)
+        known = found.get(outcome.case)
+        if known is None or WORST.index(outcome.ending) < WORST.index(known.ending):
+            found[outcome.case] = outcome
+    return found
+
+
+def worst(endings: Sequence[Ending]) -> Ending:
+    """The ending of the whole: not done and fail before inconclusive; nothing run is not done."""
+    return min(endings, key=WORST.index, default="not done")
+
 
 Progress = Callable[[str], None]
 EVIDENCE = "evidence"
@@ -30,7 +93,7 @@ class CaseRun:
 
     def __init__(self, case: Case, profile: str, kafka: str | None, folder: Path, before: tuple[str, ...] = ()) -> None:
         self.case = case
-        self.resolved = case.resolve(profile, kafka)
+        self.resolved = resolve(of_case(case, profile, kafka))
         self.folder = folder
         self._profile = profile
         self._begun = time.monotonic()
@@ -49,16 +112,12 @@ class CaseRun:
         """
         evidence = self.folder / EVIDENCE
         try:
-            with time_limit(self.case.limit_s, f"case {self.case.name}", evidence):
+            what, limit_s = f"case {self.case.name}", self.case.limit_s
+            with bounded(what, limit_s, evidence, self._recorder, lambda: self.testbed, BaseException):
                 yield
         except BaseException as error:
-            try:
-                keep(evidence, self._recorder, self.testbed)
-            finally:
-                self._outcome(str(error) or type(error).__name__).write(self.folder)
+            self._outcome(str(error) or type(error).__name__).write(self.folder)
             raise
-        if not any(evidence.iterdir()):
-            evidence.rmdir()
 
     def run(self, testbed: Testbed, store: Store, progress: Progress) -> CaseOutcome:
         """Run the experiment to its verdict, commit it, write its report. Raises `TestbedError`."""

@@ -1,4 +1,4 @@
-"""What a series says: from its journal to findings. Pure."""
+"""Judge a campaign: from its journal to findings. Pure."""
 
 import statistics
 from collections import Counter
@@ -8,13 +8,32 @@ from dataclasses import dataclass
 from results.compare import Comparison, Finding, Pair, Rule, Tally, Verdict, find_measure, judge_all, moved, worst
 from results.compare.tally import ANY
 from results.contract.verdict import Verdict as RunVerdict
-from testbed.runner.chosen import default_measures
-from testbed.runner.series import Canary, Ran, Series, SoFar
+from testbed.runner.campaign import Campaign, default_measures
+from testbed.runner.journal import CampaignState, CanaryReading, SlotRun
 from testbed.runner.variant import UPGRADE
+
+ENOUGH_PAIRS = 8
+"""An interval is not asked whether it is narrow enough before: with fewer pairs it may be so by luck."""
+
+
+def narrow_enough(findings: Sequence[Finding], threshold: float) -> str | None:
+    """Why no more pairs are needed: every interval is at most its measure's threshold wide, after `ENOUGH_PAIRS` pairs.
+
+    Only widths are looked at, never on which side of anything an interval lies: stopping says nothing of the effect.
+    """
+    if not findings:
+        return None
+    widest = 0.0
+    for finding in findings:
+        effect, limit = finding.effect, finding.comparison.measure.limit(threshold)
+        if effect is None or effect.pairs < ENOUGH_PAIRS or effect.half_width > limit / 2:
+            return None
+        widest = max(widest, effect.half_width)
+    return f"known well enough: the widest interval is ± {widest * 100:.2g} %"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class VariantRow:
     """One variant: its runs' verdicts, and each measure's median and range over the runs that could be judged."""
 
     variant: str
@@ -29,7 +48,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class CriterionRegression:
     """A criterion that fails more often for the candidate: REGRESSED where luck does not explain it, else NOISY.
 
     Of `of` unmoved pairs in which both runs were judged on it, it failed in `runs` for the candidate alone and in
@@ -47,12 +66,12 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """Everything a series says so far."""
+class CampaignOutcome:
+    """Everything a campaign says so far."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[VariantRow, ...]
     findings: tuple[Finding, ...]
-    broken: tuple[Broken, ...]
+    broken: tuple[CriterionRegression, ...]
 
     @property
     def verdict(self) -> Verdict:
@@ -67,25 +86,25 @@ class Outcome:
         )
 
 
-def outcome(series: Series, state: SoFar) -> Outcome:
+def outcome(campaign: Campaign, state: CampaignState) -> CampaignOutcome:
     """Everything the journal says; may be asked at any time."""
-    return Outcome(_rows(series, state), *_judged(series, state))
+    return CampaignOutcome(_rows(campaign, state), *_judged(campaign, state))
 
 
-def findings(series: Series, state: SoFar) -> tuple[Finding, ...]:
+def findings(campaign: Campaign, state: CampaignState) -> tuple[Finding, ...]:
     """Each candidate against its baseline in each measure, judged as one family with the criteria."""
-    return _judged(series, state)[0]
+    return _judged(campaign, state)[0]
 
 
-def _judged(series: Series, state: SoFar) -> tuple[tuple[Finding, ...], tuple[Broken, ...]]:
-    runs = by_block(series, state)
-    beside = [pair for part in series.parts for pair in part.pairs]
+def _judged(campaign: Campaign, state: CampaignState) -> tuple[tuple[Finding, ...], tuple[CriterionRegression, ...]]:
+    runs = by_block(campaign, state)
+    beside = [pair for part in campaign.parts for pair in part.pairs]
     comparisons = [
         Comparison(baseline, candidate, find_measure(name), pairs(runs, baseline, candidate, name, state.canaries))
         for baseline, candidate in beside
-        for name in _had(series, runs, (baseline, candidate))
+        for name in _had(campaign, runs, (baseline, candidate))
     ]
-    rule = Rule(threshold=series.threshold)
+    rule = Rule(threshold=campaign.threshold)
     counted = [tally for pair in beside for tally in tallies(runs, *pair, state.canaries)]
     # What so few discordant pairs cannot tell is no test at all, whichever side they are on: it costs the others none.
     tested = [tally for tally in counted if tally.tellable(rule.family)]
@@ -93,34 +112,38 @@ def _judged(series: Series, state: SoFar) -> tuple[tuple[Finding, ...], tuple[Br
     verdicts = [(tally, tally.verdict(rejected)) for tally, rejected in zip(tested, worse, strict=True)]
     verdicts += [(tally, tally.verdict(False)) for tally in counted if tally not in tested]
     broken = [
-        Broken(t.candidate, t.criterion, verdict, t.worse, t.better, t.pairs, t.p_worse, t.baseline)
+        CriterionRegression(t.candidate, t.criterion, verdict, t.worse, t.better, t.pairs, t.p_worse, t.baseline)
         for t, verdict in verdicts
         if verdict != "OK"
     ]
     return found, tuple(sorted(broken, key=lambda each: (each.candidate, each.criterion)))
 
 
-def _had(series: Series, runs: Sequence[Mapping[str, Ran]], labels: Sequence[str]) -> Sequence[str]:
+def _had(campaign: Campaign, runs: Sequence[Mapping[str, SlotRun]], labels: Sequence[str]) -> Sequence[str]:
     """The measures that two variants are compared by. Where none were named, not those that no run of either has (a
     move without a throttle has no rate of one), unless they have none at all."""
-    wanted = [name for name in series.measures if find_measure(name).compared]
-    if series.measures != default_measures(series.door, series.variants):
+    wanted = [name for name in campaign.measures if find_measure(name).compared]
+    if campaign.measures != default_measures(campaign.door, campaign.variants):
         return wanted
     made = [block[label] for block in runs for label in labels if label in block]
     return [name for name in wanted if any(_value(ran, name) is not None for ran in made)] or wanted
 
 
-def by_block(series: Series, state: SoFar) -> tuple[Mapping[str, Ran], ...]:
+def by_block(campaign: Campaign, state: CampaignState) -> tuple[Mapping[str, SlotRun], ...]:
     """For each block its runs by variant, those that are made."""
-    blocks: list[dict[str, Ran]] = [{} for _ in range(sum(part.repeats for part in series.parts))]
-    for slot in series.slots:
+    blocks: list[dict[str, SlotRun]] = [{} for _ in range(sum(part.repeats for part in campaign.parts))]
+    for slot in campaign.slots:
         if slot.index in state.ran:
             blocks[slot.block][slot.variant] = state.ran[slot.index]
     return tuple(blocks)
 
 
 def pairs(
-    blocks: Sequence[Mapping[str, Ran]], baseline: str, candidate: str, measure: str, canaries: Sequence[Canary]
+    blocks: Sequence[Mapping[str, SlotRun]],
+    baseline: str,
+    candidate: str,
+    measure: str,
+    canaries: Sequence[CanaryReading],
 ) -> tuple[Pair, ...]:
     """The runs of two variants, block by block, in one measure; blocks in which one of them was not made have none.
 
@@ -128,7 +151,7 @@ def pairs(
     """
     standing = find_measure(measure).standing
 
-    def stands(ran: Ran) -> float | None:
+    def stands(ran: SlotRun) -> float | None:
         value = _value(ran, measure)
         return None if value is None else standing(value)
 
@@ -139,7 +162,7 @@ def pairs(
 
 
 def tallies(
-    blocks: Sequence[Mapping[str, Ran]], baseline: str, candidate: str, canaries: Sequence[Canary]
+    blocks: Sequence[Mapping[str, SlotRun]], baseline: str, candidate: str, canaries: Sequence[CanaryReading]
 ) -> tuple[Tally, ...]:
     """How often each criterion failed on one side alone, of unmoved pairs in which both runs were judged on it."""
     found: dict[str, list[tuple[bool, bool]]] = {}
@@ -160,8 +183,8 @@ def tallies(
 
 
 def _side_by_side(
-    blocks: Sequence[Mapping[str, Ran]], baseline: str, candidate: str, canaries: Sequence[Canary]
-) -> list[tuple[Ran, Ran, str]]:
+    blocks: Sequence[Mapping[str, SlotRun]], baseline: str, candidate: str, canaries: Sequence[CanaryReading]
+) -> list[tuple[SlotRun, SlotRun, str]]:
     """The two runs of each block that has both, and what else changed between them; empty when nothing did."""
     readings = [canary.reading for canary in canaries]
     found = []
@@ -173,15 +196,15 @@ def _side_by_side(
     return found
 
 
-def _value(ran: Ran, measure: str) -> float | None:
+def _value(ran: SlotRun, measure: str) -> float | None:
     return ran.done.values.get(measure) if ran.done.verdict != "inconclusive" or ran.done.sound else None
 
 
-def _around(*runs: Ran) -> list[Canary]:
+def _around(*runs: SlotRun) -> list[CanaryReading]:
     return [canary for ran in runs for canary in (*ran.before, *ran.after)]
 
 
-def _differences(first: Ran, second: Ran) -> list[str]:
+def _differences(first: SlotRun, second: SlotRun) -> list[str]:
     """What beside the canaries' readings sets two runs apart that should differ in their variant alone."""
     found = []
     classes = sorted({canary.environment for canary in _around(first, second)})
@@ -192,15 +215,15 @@ def _differences(first: Ran, second: Ran) -> list[str]:
     return found
 
 
-def _rows(series: Series, state: SoFar) -> tuple[Row, ...]:
+def _rows(campaign: Campaign, state: CampaignState) -> tuple[VariantRow, ...]:
     rows = []
-    for variant in series.variants:
-        runs = [state.ran[s.index] for s in series.slots if s.variant == variant.label and s.index in state.ran]
+    for variant in campaign.variants:
+        runs = [state.ran[s.index] for s in campaign.slots if s.variant == variant.label and s.index in state.ran]
         verdicts = Counter(ran.done.verdict for ran in runs)
-        values = {name: [v for ran in runs if (v := _value(ran, name)) is not None] for name in series.measures}
+        values = {name: [v for ran in runs if (v := _value(ran, name)) is not None] for name in campaign.measures}
         known = {name: found for name, found in values.items() if found}
         rows.append(
-            Row(
+            VariantRow(
                 variant.label,
                 dict(verdicts),
                 {name: statistics.median(found) for name, found in known.items()},
@@ -212,22 +235,22 @@ def _rows(series: Series, state: SoFar) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def _bad(ran: Ran) -> bool:
+def _bad(ran: SlotRun) -> bool:
     return ran.done.verdict != "pass"
 
 
-def _in_words(ran: Ran) -> str:
+def _in_words(ran: SlotRun) -> str:
     failed = f": {', '.join(ran.done.failed)}" if ran.done.failed else ""
     return f"{ran.done.run_id} {ran.done.verdict}{failed}"
 
 
-def not_made(series: Series, state: SoFar, otherwise: str | None = None) -> tuple[str, ...]:
+def not_made(campaign: Campaign, state: CampaignState, otherwise: str | None = None) -> tuple[str, ...]:
     """Variants of which a run could not be made, and why, the last time; with `otherwise` also those that were not
     tried, for that reason."""
     last = {failure.slot: failure.why for failure in state.failures}
     missing = Counter(
         (slot.variant, why)
-        for slot in series.slots
+        for slot in campaign.slots
         if slot.index not in state.ran and (why := last.get(slot.index, otherwise)) is not None
     )
     return tuple(
@@ -235,15 +258,15 @@ def not_made(series: Series, state: SoFar, otherwise: str | None = None) -> tupl
     )
 
 
-def mixed_software(series: Series, state: SoFar) -> list[str]:
+def mixed_software(campaign: Campaign, state: CampaignState) -> list[str]:
     """Variants whose runs did not all have the same Kafka, byte for byte: a folder was built anew between them.
 
     Of upgrades only those that went through count: one that was taken back, or that the move did not wait for, ends
     with what was there before it.
     """
     found = []
-    for variant in series.variants:
-        slots = [slot for slot in series.slots if slot.variant == variant.label and slot.index in state.ran]
+    for variant in campaign.variants:
+        slots = [slot for slot in campaign.slots if slot.variant == variant.label and slot.index in state.ran]
         ended = [state.ran[slot.index].done for slot in slots]
         whole = [done for done in ended if variant.experiment != UPGRADE or done.verdict == "pass"]
         if len({done.software for done in whole}) > 1:

@@ -1,4 +1,4 @@
-"""Comparisons that have a name: an experiment with axes, run by the one runner, interleaved, under the same load."""
+"""Comparisons that have a name: an experiment with axes, interleaved, under the same load."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ DOOR = "run"
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class NamedComparison:
     """Every value of each axis with each of the others, `repeats` times; the first of all is the baseline."""
 
     name: str
@@ -59,7 +59,7 @@ _SCALED = (*_STORED, "p99-back")
 _STORAGE = "storage=disk,tiered"
 """On the same brokers; AutoMQ is another software, and another topology: `--set storage=automq --topology …`."""
 _ALL = (
-    Comparison(
+    NamedComparison(
         "batching-compare",
         "kip435-exchange at once, in batches and with slots refilled: what each costs, and whom",
         "kip435-exchange",
@@ -67,7 +67,7 @@ _ALL = (
         _BATCHING,
         5,
     ),
-    Comparison(
+    NamedComparison(
         "batching-tradeoff",
         "kip435-exchange in batches, R × P: how much longer it takes for how much less at once",
         "kip435-exchange",
@@ -75,7 +75,7 @@ _ALL = (
         _BATCHING,
         2,
     ),
-    Comparison(
+    NamedComparison(
         "s3-compare",
         "s3-reassign with logs on disk and tiered, one partition and 100: the seconds, beside log size ÷ NIC",
         "s3-reassign",
@@ -83,7 +83,7 @@ _ALL = (
         _STORED,
         3,
     ),
-    Comparison(
+    NamedComparison(
         "s3-sizes",
         "s3-reassign with logs on disk and tiered, by size: up to where disk takes minutes",
         "s3-reassign",
@@ -91,7 +91,7 @@ _ALL = (
         _STORED,
         2,
     ),
-    Comparison(
+    NamedComparison(
         "scale-out-sizes",
         "scale-out with logs on disk and tiered, by size: flat for the store, linear for the disk",
         "scale-out",
@@ -99,7 +99,7 @@ _ALL = (
         _SCALED,
         2,
     ),
-    Comparison(
+    NamedComparison(
         "scale-in-sizes",
         "scale-in with logs on disk and tiered, by size: flat for the store, linear for the disk",
         "scale-in",
@@ -110,6 +110,6 @@ _ALL = (
 )
 
 
-def comparisons() -> Mapping[str, Comparison]:
+def named_comparisons() -> Mapping[str, NamedComparison]:
     """All, by name."""
     return {each.name: each for each in _ALL}

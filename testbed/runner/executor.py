@@ -1,0 +1,236 @@
+"""Make one run of a campaign on a testbed: its time limit, its evidence, and what the journal keeps of it."""
+
+import faulthandler
+import secrets
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+
+import pyarrow.parquet as pq
+
+from results.compare import values_of
+from results.contract.manifest import Manifest, new_run_id
+from results.contract.schema import events_table, samples_table
+from results.contract.store import Store
+from results.criteria import Judgement, judge
+from results.criteria.disturbed import sound
+from testbed.errors import TestbedError
+from testbed.experiments.runner import run_on
+from testbed.hosts import Daemon
+from testbed.paths import data_dir
+from testbed.probes.recorder import Recorder
+from testbed.provision.testbed import Testbed
+from testbed.runner.campaign import Campaign
+from testbed.runner.canary import discard_canaries, environment, keep_canaries, look, medians
+from testbed.runner.execution import MeasuredRun
+from testbed.runner.journal import CanaryReading
+from testbed.runner.testbed_pool import TestbedPool
+from testbed.runner.variant import Resolved, Variant, resolve
+
+GRACE_S = 120.0
+"""What putting everything back may take after the limit, before the process is ended."""
+STACKS = "stacks.txt"
+
+
+class TimeLimitError(TestbedError):
+    """A case was not done in time, and was stopped."""
+
+
+@contextmanager
+def time_limit(seconds: float, what: str, evidence: Path, *, grace_s: float = GRACE_S) -> Iterator[None]:
+    """Stop the block after `seconds`, as Ctrl-C would: what cleans up after Ctrl-C cleans up after this.
+
+    At the limit the stacks of all threads are written into `evidence`. A block that does not even then come to its
+    end within `grace_s` hangs for good: the stacks are written once more, and the process ends. Raises
+    `TimeLimitError`. Main thread only.
+    """
+    assert threading.current_thread() is threading.main_thread()
+    evidence.mkdir(parents=True, exist_ok=True)
+    expired = False
+
+    def expire(_number: int, _frame: FrameType | None) -> None:
+        nonlocal expired
+        expired = True
+        faulthandler.dump_traceback(stacks, all_threads=True)
+        # Not an exception of its own: this one is held back where something must not be left half done.
+        signal.raise_signal(signal.SIGINT)
+
+    path = evidence / STACKS
+    with path.open("w") as stacks:
+        # What a shell starts in the background ignores Ctrl-C.
+        interrupts = signal.signal(signal.SIGINT, signal.default_int_handler)
+        before = signal.signal(signal.SIGALRM, expire)
+        # A thread of C code: it ends the process even when no Python runs any more.
+        faulthandler.dump_traceback_later(seconds + grace_s, exit=True, file=stacks)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        except BaseException as error:
+            # Whatever the interruption became on its way out.
+            if expired:
+                ended = "" if isinstance(error, KeyboardInterrupt) else f"; it ended with {error!r}"
+                raise TimeLimitError(_late(what, seconds, path) + ended) from error
+            raise
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+            signal.signal(signal.SIGINT, interrupts)
+            faulthandler.cancel_dump_traceback_later()
+    if expired:
+        raise TimeLimitError(_late(what, seconds, path))
+    path.unlink()
+
+
+def _late(what: str, seconds: float, path: Path) -> str:
+    return f"{what} was not done after {seconds:g} s and was stopped; where it stood is in {path}"
+
+
+_LOG_TIMEOUT_S = 20.0
+
+
+def keep_evidence(folder: Path, recorder: Recorder, testbed: Testbed | None) -> None:
+    """Write samples, events, and the log of each host's server, with a JVM's stacks in it, into `folder`.
+
+    Never raises for what cannot be had: that is said in `missing.txt`.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pq.write_table(samples_table(recorder.samples()), folder / "samples.parquet", compression="zstd")
+    pq.write_table(events_table(recorder.events()), folder / "events.parquet", compression="zstd")
+    missing = []
+    for host in testbed.topology.hosts if testbed is not None else ():
+        assert testbed is not None
+        try:
+            daemon = testbed.daemon(host.name)
+            if daemon is None:
+                continue
+            if host.role.runs_kafka:
+                _stacks(daemon)
+            log = testbed.hosts[host.name].run(["cat", daemon.log], timeout_s=_LOG_TIMEOUT_S).stdout
+            (folder / f"{host.name}.log").write_text(log, encoding="utf-8")
+        except TestbedError as error:
+            missing.append(f"{host.name}: {error}")
+    if missing:
+        (folder / "missing.txt").write_text("\n".join(missing) + "\n", encoding="utf-8")
+
+
+def _stacks(node: Daemon) -> None:
+    """Have the JVM write the stacks of its threads into its log; one that does not run has none."""
+    if node.pid() is not None:
+        node.signal("QUIT")
+
+
+Progress = Callable[[str], None]
+
+
+@contextmanager
+def bounded(
+    what: str,
+    limit_s: float | None,
+    evidence: Path,
+    recorder: Recorder,
+    testbed: Callable[[], Testbed | None],
+    kept_for: type[BaseException] = TestbedError,
+) -> Iterator[None]:
+    """Bound the time of the block, and keep evidence in a folder when it raises `kept_for`.
+
+    Raises what the block raises, or `TimeLimitError`.
+    """
+    evidence.mkdir(parents=True, exist_ok=True)
+    try:
+        with time_limit(limit_s, what, evidence) if limit_s is not None else nullcontext():
+            yield
+    except kept_for:
+        keep_evidence(evidence, recorder, testbed())
+        raise
+    finally:
+        if not any(evidence.iterdir()):
+            evidence.rmdir()
+
+
+class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
+    """Makes the runs of one campaign; leaves no testbed behind."""
+
+    __test__ = False  # the name starts with "Test": pytest must not take it for one
+
+    def __init__(self, campaign: Campaign, store: Store, progress: Progress) -> None:
+        self._resolved: Mapping[str, Resolved] = {each.label: resolve(each) for each in campaign.variants}
+        self._store = store
+        self._progress = progress
+        self._evidence = data_dir() / "campaigns" / campaign.id / "evidence"
+        self._grounds = TestbedPool(campaign.id[-6:], progress)
+        self._read: Mapping[str, float] = {}
+        """The newest reading of the canaries."""
+        self._last: str | None = None
+        """The run that was made since."""
+
+    def __exit__(self, *_error: object) -> None:
+        self._grounds.close()
+
+    def new_run_id(self, variant: Variant) -> str:
+        """See `Executor.new_run_id`."""
+        return new_run_id(variant.experiment, datetime.now(UTC), secrets.token_hex(3))
+
+    def canary(self, variant: Variant) -> CanaryReading:
+        """See `Executor.canary`."""
+        testbed = self._grounds.ready(self._resolved[variant.label])
+        before, reading = self._read, look(testbed)
+        self._read = reading
+        if self._last is not None:
+            keep_canaries(self._store, self._last, medians([before, reading]), self._progress)
+            self._last = None
+        found = environment(testbed, reading["nic"])
+        return CanaryReading(reading, found.key, found.fields)
+
+    def run(self, variant: Variant, run_id: str) -> MeasuredRun:
+        """See `Executor.run`."""
+        wanted = self._resolved[variant.label]
+        testbed = self._grounds.start(wanted)
+        # Before the run is in the store: who judges it at once finds what is known of the machine by then.
+        keep_canaries(self._store, run_id, self._read, self._progress)
+        recorder = Recorder()
+        try:
+            with bounded(f"run {run_id}", variant.limit_s, self._evidence / run_id, recorder, lambda: testbed):
+                judgement = run_on(
+                    testbed,
+                    wanted.experiment,
+                    wanted.settings,
+                    variant.profile,
+                    run_id,
+                    self._store,
+                    self._progress,
+                    recorder=recorder,
+                )
+        except BaseException:
+            # In whatever state the run left it, the next one shall not begin there.
+            self._grounds.drop(wanted.ground)
+            discard_canaries(self._store, run_id)
+            raise
+        self._last = run_id
+        return measured(self._store.manifest(run_id), judgement)
+
+    def committed(self, run_id: str) -> MeasuredRun | None:
+        """See `Executor.committed`."""
+        if run_id not in self._store.runs():
+            return None
+        run = self._store.manifest(run_id)
+        return measured(run, judge(run, self._store.samples(run_id), self._store.events(run_id)))
+
+
+def measured(run: Manifest, judgement: Judgement) -> MeasuredRun:
+    """What the journal keeps of a run. Pure."""
+    verdicts: dict[str, set[str]] = {}
+    for each in judgement.criteria:
+        verdicts.setdefault(_where(each.name, each.host, each.direction), set()).add(each.verdict)
+    failed = tuple(name for name, found in verdicts.items() if "fail" in found)
+    kept = tuple(name for name, found in verdicts.items() if found == {"pass"})
+    software = run.versions.jars_digest or ""
+    values = values_of(run, judgement.measures)
+    return MeasuredRun(judgement.verdict, values, failed, software, kept, sound(judgement))
+
+
+def _where(*parts: str | None) -> str:
+    return " ".join(part for part in parts if part)
