@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from results.contract.canaries import canary_bytes, path_of, put_canaries, to_bytes
 from results.contract.catalogue import StoreError
+
+from results.contract.canaries import canary_bytes, path_of, put_canaries, to_bytes
 from results.contract.store import Store
 from testbed.errors import TestbedError
 from testbed.hosts import Host
