@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from results.contract.catalogue import StoreError
-
 from results.contract.canaries import canary_bytes, path_of, put_canaries, to_bytes
-from results.contract.store import Store
+from results.contract.store import Store, StoreError
 from testbed.errors import TestbedError
 from testbed.hosts import Host
 from testbed.kafka.node import DATA_DIR
 from testbed.network.shape import payload_bytes_per_s
+from testbed.probes.machine import fingerprint
 from testbed.provision.machine import without_cpu_limits
 from testbed.provision.testbed import Testbed
 from testbed.runner.journal import CampaignState, SlotRun

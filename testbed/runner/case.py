@@ -17,6 +17,7 @@ from results.contract.store import Store
 from results.contract.verdict import Verdict
 from results.criteria import Judgement
 from results.criteria.judgement import noisy
+from testbed.errors import TestbedError
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import run_on
 from testbed.probes.recorder import Recorder

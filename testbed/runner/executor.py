@@ -11,13 +11,13 @@ from pathlib import Path
 from types import FrameType
 
 import pyarrow.parquet as pq
-from results.criteria.disturbed import sound
 
 from results.compare import values_of
 from results.contract.manifest import Manifest, new_run_id
 from results.contract.schema import events_table, samples_table
 from results.contract.store import Store
 from results.criteria import Judgement, judge
+from results.criteria.judgement import sound
 from testbed.errors import TestbedError
 from testbed.experiments.runner import run_on
 from testbed.hosts import Daemon

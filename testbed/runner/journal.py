@@ -75,13 +75,18 @@ class RunsConfirmed:
 T = TypeVar("T")
 JournalEntry = CanaryReading | RunBegun | RunDone | RunFailed | RunsConfirmed
 _KINDS: Mapping[str, type[JournalEntry]] = {
-    kind.__name__.lower(): kind for kind in (CanaryReading, RunBegun, RunDone, RunFailed, RunsConfirmed)
+    "canary": CanaryReading,
+    "begun": RunBegun,
+    "done": RunDone,
+    "failed": RunFailed,
+    "confirmed": RunsConfirmed,
 }
+_NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def encode(entry: JournalEntry) -> dict[str, Any]:
     """An entry as one JSON object."""
-    return {"entry": type(entry).__name__.lower(), **asdict(entry)}
+    return {"entry": _NAMES[type(entry)], **asdict(entry)}
 
 
 def decode(document: Mapping[str, Any]) -> JournalEntry:

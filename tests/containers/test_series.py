@@ -1,4 +1,4 @@
-"""A real series, killed in the middle of its first run."""
+"""A real campaign, killed in the middle of its first run."""
 
 import signal
 import subprocess
@@ -27,7 +27,7 @@ def test_a_series_killed_in_the_middle_is_resumed_and_leaves_runs_and_nothing_el
         assert process.poll() is None, process.communicate()
         return bool(known()) and '"begun"' in (folder() / f"{known()[-1]}.jsonl").read_text()
 
-    wait_until(running, 90, 0.2, "the first run of the series")
+    wait_until(running, 90, 0.2, "the first run of the campaign")
     process.send_signal(signal.SIGKILL)
     process.communicate()
     [series] = known()
@@ -36,7 +36,7 @@ def test_a_series_killed_in_the_middle_is_resumed_and_leaves_runs_and_nothing_el
     print(told.stderr)
     # Moves this short have no steady part: inconclusive.
     assert told.returncode == 2, told.stdout
-    assert "left by an interrupted series" in told.stderr
+    assert "left by an interrupted campaign" in told.stderr
     with opened(series) as journal:
         state = campaign_state(journal.entries)
     assert sorted(state.ran) == [0, 1]
