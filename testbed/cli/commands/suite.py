@@ -27,7 +27,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.cli.show import TimedProgress
     from testbed.cli.suites import as_json, as_text, suites_table
     from testbed.runner.case import EXIT
-    from testbed.runner.suite import SuiteRequest, run_suite
+    from testbed.runner.suite import run_suite
 
     if args.suite is None:
         print(suites_table())
