@@ -27,12 +27,14 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.cli.show import TimedProgress
     from testbed.cli.suites import as_json, as_text, suites_table
     from testbed.runner.case import EXIT
-    from testbed.runner.suite import run_suite
+    from testbed.runner.suite import SuiteRequest, run_suite
 
     if args.suite is None:
         print(suites_table())
         return 0
-    request = Request(args.suite, args.profile, tuple(args.only), args.kafka, args.store, args.out, args.again)
+    request = SuiteRequest(
+        args.suite, args.profile, tuple(args.only), args.kafka, args.store, args.out, args.retry_noisy
+    )
     finished = run_suite(request, TimedProgress())
     print(as_json(finished) if args.json else as_text(finished))
     return EXIT[finished.ending]
