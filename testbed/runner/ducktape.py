@@ -16,7 +16,7 @@ from testbed.owner import Owner
 from testbed.provision import state as states
 from testbed.provision.containers import Engine
 from testbed.provision.resources import garbage, remove
-from testbed.suites.limit import GRACE_S
+from testbed.runner.executor import GRACE_S
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite
 
 SUITE_VARIABLE = "TESTBED_SUITE_PROCESS"

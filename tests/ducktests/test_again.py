@@ -3,13 +3,13 @@
 from types import SimpleNamespace
 
 import pytest
-from testbed.suites.outcome import CaseOutcome
 
 from ducktests import scenario
 from ducktests.kip73_test import Kip73Test
 from ducktests.verdicts import Failed, Inconclusive
 from results.contract.verdict import Finding
 from results.criteria.judgement import Judgement, noisy
+from testbed.runner.case import CaseOutcome
 
 
 def criterion(name, verdict, why="seen"):
