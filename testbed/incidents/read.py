@@ -121,11 +121,13 @@ def _variant(document: Document, variant: Variant, vary: Mapping[str, str], fold
 
 
 def _in_text(path: Path, values: Any) -> Path:
-    """Return a path without the index of a single action or expectation, which the text has in place of a list."""
+    """Return a path without the indexes of lists that the text leaves out: it has a single item in their place."""
     found: list[str | int] = []
-    for part in path:
-        if isinstance(part, int) and not isinstance(values, list):
-            continue
+    for part, following in zip(path, (*path[1:], None), strict=True):
+        if isinstance(part, int):
+            flat = isinstance(values, list) and isinstance(following, int) and not isinstance(values[0], list)
+            if flat or not isinstance(values, list):
+                continue
         found.append(part)
         known: Any = dict(enumerate(values)) if isinstance(values, list) else values
         values = known.get(part) if isinstance(known, Mapping) else None

@@ -130,7 +130,12 @@ def test_triggers():
             "isr: {topic: orders, min: 1}",
             "isr.min: 'x' is not a count; allowed: a whole number",
         ),
-        ("replicas: [b1, b4]", "replicas: [b1, b2]", "10:"),
+        ("replicas: [b1, b4]", "replicas: [b1, b2]", "10:55: state.topics.orders.replicas[1]: there is no broker b4"),
+        (
+            "[[b1, b2], [b2, b9]]",
+            "[[b1, b2], [b2, b3]]",
+            "11:55: state.topics.clicks.replicas[1][1]: ",
+        ),
         ("replicas: [b1, b1]", "replicas: [b1, b2]", "state.topics.orders.replicas: a host is given twice"),
         ("size: 4M,", "size: 4MB,", "state.topics.orders.size: 4M has an unknown unit"),
         ("to: orders}", "to: clicks}", "load.to: orders is filled already"),
