@@ -10,7 +10,7 @@ from testbed.reassignment.estimate import BrokerEstimate, ThrottleEstimate
 from testbed.reassignment.monitor import MonitorReading
 from testbed.throttle.configs import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from testbed.throttle.duration import Share
-from testbed.throttle.recovery import Restored
+from testbed.throttle.recovery import RestoreResult
 from testbed.throttle.status import BrokerThrottleStatus, ThrottleStatus
 from testbed.units import format_byte_rate, format_duration, format_size
 
@@ -80,27 +80,27 @@ def estimate_document(estimate: ThrottleEstimate) -> dict[str, Any]:
     }
 
 
-def event_text(event: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> str:
+def event_text(event: MonitorReading | ThrottleRaise | RestoreResult | MonitorNote) -> str:
     """A line or some, as the watching goes on."""
     match event:
         case MonitorReading():
             return _reading_text(event)
         case ThrottleRaise():
             return f"raised the throttle to {_rate(event.throttle_bytes_per_s)} on brokers {_ids(event.brokers)}"
-        case Restored():
+        case RestoreResult():
             return f"put back {len(event.changes)} rates as they were before they were raised"
         case MonitorNote():
             return event.text
 
 
-def event_document(event: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> dict[str, Any]:
+def event_document(event: MonitorReading | ThrottleRaise | RestoreResult | MonitorNote) -> dict[str, Any]:
     """The same for programs: one document for each."""
     match event:
         case MonitorReading():
             return {"event": "look", **_reading_document(event)}
         case ThrottleRaise():
             return {"event": "raised", "rate_bytes_per_s": event.throttle_bytes_per_s, "brokers": list(event.brokers)}
-        case Restored():
+        case RestoreResult():
             return {"event": "restored", "changes": [[str(c.resource), c.key, c.original] for c in event.changes]}
         case MonitorNote():
             return {"event": "note", "text": event.text}

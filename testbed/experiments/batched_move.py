@@ -26,7 +26,7 @@ from testbed.signals import TerminationGuard, deferred_signals
 from testbed.throttle.configs import ThrottleError
 from testbed.throttle.duration import Share, seconds_over
 from testbed.throttle.journal import JournalFolder
-from testbed.throttle.recovery import Restored, RestoreError
+from testbed.throttle.recovery import RestoreError, RestoreResult
 from testbed.throttle.throttle import Throttle
 from testbed.wait import WaitTimeout, wait_for
 
@@ -168,9 +168,9 @@ class BatchedDriver:
             self._environment.recorder.event("note", "restore failed", {"why": str(error)})
             return Differences(False, (str(error),))
 
-    def _end(self, execution: Execution) -> Restored:
+    def _end(self, execution: Execution) -> RestoreResult:
         if self._job.id not in self._jobs.ids():
-            return Restored()  # refused, or the throttle did not come into force: `begin` has restored everything
+            return RestoreResult()  # refused, or the throttle did not come into force: `begin` has restored everything
         if self._last is not None:
             return execution.end(self._last).restored
         self._jobs.steer(self._job.id, replace(self._jobs.control(self._job.id), wish="cancel"))

@@ -16,7 +16,7 @@ from testbed.reassignment.driver import Driver, DriverError
 from testbed.reassignment.progress import Poll
 from testbed.throttle.configs import ThrottleError
 from testbed.throttle.journal import JournalFolder
-from testbed.throttle.recovery import Restored, RestoreError
+from testbed.throttle.recovery import RestoreError, RestoreResult
 from testbed.throttle.throttle import Throttle
 from testbed.wait import WaitTimeout
 
@@ -152,7 +152,7 @@ class UnthrottledDriver:
         return self._environment.control_left()
 
 
-def restored_differences(restored: Restored | None, failed: TestbedError | None = None) -> Differences:
+def restored_differences(restored: RestoreResult | None, failed: TestbedError | None = None) -> Differences:
     """Return whether the configuration is as before the throttle, and what other clients changed in it meanwhile.
 
     `failed` is the error of the restoration, if it failed.

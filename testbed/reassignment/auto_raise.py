@@ -11,7 +11,7 @@ from testbed.reassignment.stall import PATIENCE_S
 from testbed.signals import deferred_signals
 from testbed.throttle.configs import RATES, ConfigChange, read_configs, settled
 from testbed.throttle.journal import JournalFolder, ThrottleJournal
-from testbed.throttle.recovery import Restored, restore, still_ours
+from testbed.throttle.recovery import RestoreResult, restore, still_ours
 from testbed.wait import wait_for
 
 STEP = 1.5
@@ -26,7 +26,7 @@ def next_rate(throttle_bytes_per_s: int, needed_bytes_per_s: float, most_bytes_p
     return min(most_bytes_per_s, round(max(throttle_bytes_per_s, needed_bytes_per_s) * STEP))
 
 
-class RaisedThrottle:
+class ThrottleRaiser:
     """A raise of the rates that another tool had set; its journal holds the originals.
 
     `restore` puts back the rates that are still as raised. A rate that another tool has changed or removed since
@@ -65,10 +65,10 @@ class RaisedThrottle:
             self._write(settled(self._journal.changes if self._journal else ()))
         return tuple(below)
 
-    def restore(self) -> Restored:
+    def restore(self) -> RestoreResult:
         """Restore the originals. Raises `RestoreError`; the journal stays then."""
         if self._journal is None:
-            return Restored()
+            return RestoreResult()
         with self._journals.held():
             self._read_journal()
             done = restore(self._admin, still_ours(self._admin, self._journal.changes), _TIMEOUT_S)
@@ -128,7 +128,7 @@ class MonitorNote:
     text: str
 
 
-Report = Callable[[MonitorReading | ThrottleRaise | Restored | MonitorNote], None]
+Report = Callable[[MonitorReading | ThrottleRaise | RestoreResult | MonitorNote], None]
 
 
 def watch(
@@ -152,7 +152,7 @@ def watch(
     """
     pauses = pauses or PollClock()
     monitor = Monitor(admin, patience_s, pauses)
-    raised = RaisedThrottle(admin, journals, command_config)
+    raised = ThrottleRaiser(admin, journals, command_config)
     exhausted = False
     readings = 0
     try:
@@ -182,7 +182,7 @@ def watch(
 
 
 def _raise(
-    monitor: Monitor, raised: RaisedThrottle, reading: MonitorReading, most_bytes_per_s: int, report: Report
+    monitor: Monitor, raised: ThrottleRaiser, reading: MonitorReading, most_bytes_per_s: int, report: Report
 ) -> bool:
     """Raise the throttle by one step; return whether another step is possible."""
     now = reading.lowest_quota

@@ -25,7 +25,7 @@ from testbed.reassignment.progress import (
 )
 from testbed.signals import TerminationGuard, deferred_signals
 from testbed.throttle.journal import JournalFolder
-from testbed.throttle.recovery import Restored
+from testbed.throttle.recovery import RestoreResult
 from testbed.throttle.throttle import EventSink, Throttle
 from testbed.wait import wait_for
 
@@ -77,7 +77,7 @@ class Driver:
         self._started_s = 0.0
         self._asked = False
         self.throttle = Throttle(admin, journals, self._on_event, command_config=command_config)
-        self.restored: Restored | None = None
+        self.restored: RestoreResult | None = None
         self.not_restored: TestbedError | None = None
         """Why the restore failed: raised, or added as a note to another error."""
 

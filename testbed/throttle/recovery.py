@@ -35,7 +35,7 @@ class Interference:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """A verified restore. ``gone``: topics that were deleted meanwhile and so need none."""
 
     changes: tuple[ConfigChange, ...] = ()
@@ -46,13 +46,13 @@ class Restored:
 class RestoreError(TestbedError):
     """A key could not be restored, or was not as restored afterwards; ``problems`` has one line for each."""
 
-    def __init__(self, problems: Sequence[str], done: Restored) -> None:
+    def __init__(self, problems: Sequence[str], done: RestoreResult) -> None:
         self.problems = tuple(problems)
         self.done = done
         super().__init__("the throttle was not wholly removed:\n  " + "\n  ".join(problems))
 
 
-def restore(admin: AdminApi, changes: Sequence[ConfigChange], timeout_s: float) -> Restored:
+def restore(admin: AdminApi, changes: Sequence[ConfigChange], timeout_s: float) -> RestoreResult:
     """Restore every changed key to its original value or absence, and wait until the brokers report it.
 
     Keys that were not changed stay untouched, and so do rates that were right already. Every resource is tried, also
@@ -63,7 +63,7 @@ def restore(admin: AdminApi, changes: Sequence[ConfigChange], timeout_s: float) 
     restoring = _Restore(admin, by_resource(changes))
     restoring.put_back()
     restoring.wait(timeout_s)
-    done = Restored(tuple(changes), tuple(restoring.interferences), tuple(restoring.gone))
+    done = RestoreResult(tuple(changes), tuple(restoring.interferences), tuple(restoring.gone))
     if restoring.problems:
         raise RestoreError(list(restoring.problems.values()), done)
     return done

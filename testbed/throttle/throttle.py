@@ -30,7 +30,7 @@ from testbed.throttle.configs import (
     with_moves,
 )
 from testbed.throttle.journal import JournalFolder, ThrottleJournal, open_journals, refuse_shared
-from testbed.throttle.recovery import Interference, Restored, restore
+from testbed.throttle.recovery import Interference, RestoreResult, restore
 from testbed.wait import WaitTimeout, wait_for
 
 EventSink = Callable[[str, str, Mapping[str, Any]], None]
@@ -294,13 +294,13 @@ class Throttle:
         """Return what every broker reports as in force now, with the default level."""
         return {broker: self._check_broker(broker) for broker in self._brokers}
 
-    def restore(self, timeout_s: float = 15.0) -> Restored:
+    def restore(self, timeout_s: float = 15.0) -> RestoreResult:
         """Restore the originals, verify them, and remove the journal; without a throttle do nothing.
 
         Raises `RestoreError`; the journal stays then, for another attempt or for `recover`.
         """
         if self._journal is None:
-            return Restored()
+            return RestoreResult()
         with self._journals.held():
             done = restore(self._admin, self._journals.latest(self._journal).changes, timeout_s)
             done = replace(done, interferences=(*self._overwritten, *done.interferences))

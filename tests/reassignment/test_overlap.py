@@ -10,7 +10,7 @@ from testbed.errors import TestbedError
 from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
 from testbed.owner import Owner
-from testbed.reassignment.auto_raise import RaisedThrottle
+from testbed.reassignment.auto_raise import ThrottleRaiser
 from testbed.reassignment.driver import Driver
 from testbed.reassignment.plan import Plan
 from testbed.throttle import recovery as recover_module
@@ -221,7 +221,7 @@ def test_recovering_a_dead_throttle_leaves_the_one_over_it_alone_and_in_the_end_
 def test_a_dead_raise_does_not_re_create_a_throttle_that_was_removed(admin: FakeAdmin, journals: JournalFolder) -> None:
     mover = Throttle(admin, journals)
     mover.set(FIRST, 10)
-    raised = RaisedThrottle(admin, journals)
+    raised = ThrottleRaiser(admin, journals)
     raised.to(15, [1, 2])
     [journal] = [each for each in open_journals(journals) if each.raises]
     journals.write(replace(journal, owner=replace(journal.owner, started_ticks=journal.owner.started_ticks - 1)))
@@ -234,7 +234,7 @@ def test_a_dead_raise_does_not_re_create_a_throttle_that_was_removed(admin: Fake
 def test_a_dead_raise_over_a_live_throttle_is_put_back_to_it(admin: FakeAdmin, journals: JournalFolder) -> None:
     mover = Throttle(admin, journals)
     mover.set(FIRST, 10)
-    RaisedThrottle(admin, journals).to(15, [1, 2])
+    ThrottleRaiser(admin, journals).to(15, [1, 2])
     [journal] = [each for each in open_journals(journals) if each.raises]
     journals.write(replace(journal, owner=replace(journal.owner, started_ticks=journal.owner.started_ticks - 1)))
     recover(lambda _journal: admin, journals, timeout_s=0)
@@ -246,7 +246,7 @@ def test_a_dead_raise_over_a_live_throttle_is_put_back_to_it(admin: FakeAdmin, j
 def test_a_live_raise_learns_that_the_throttle_beneath_it_is_gone(admin: FakeAdmin, journals: JournalFolder) -> None:
     Throttle(admin, journals).set(FIRST, 10)
     killed(journals)
-    raised = RaisedThrottle(admin, journals)
+    raised = ThrottleRaiser(admin, journals)
     raised.to(15, [1, 2])
     recover(lambda _journal: admin, journals, timeout_s=0)
     assert rates(admin, B1) == {"15"}

@@ -10,7 +10,7 @@ from testbed.kafka.command_config import CommandConfig
 from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import ConfigResource, Reassignment, TopicPartition
 from testbed.owner import Owner
-from testbed.reassignment.auto_raise import MonitorNote, RaisedThrottle, ThrottleRaise, next_rate, watch
+from testbed.reassignment.auto_raise import MonitorNote, ThrottleRaise, ThrottleRaiser, next_rate, watch
 from testbed.reassignment.lag import PollClock
 from testbed.reassignment.monitor import MonitorReading
 from testbed.throttle import recovery as recovering
@@ -22,7 +22,7 @@ from testbed.throttle.configs import (
     unthrottled_partitions,
 )
 from testbed.throttle.journal import JournalFolder, ThrottleJournal
-from testbed.throttle.recovery import Restored, RestoreError
+from testbed.throttle.recovery import RestoreError, RestoreResult
 
 MB = 10**6
 T0 = TopicPartition("t", 0)
@@ -74,10 +74,10 @@ def follow(
     most: int | None = None,
     once: bool = False,
     each: Callable[[MonitorReading], None] = lambda _look: None,
-) -> list[MonitorReading | ThrottleRaise | Restored | MonitorNote]:
-    told: list[MonitorReading | ThrottleRaise | Restored | MonitorNote] = []
+) -> list[MonitorReading | ThrottleRaise | RestoreResult | MonitorNote]:
+    told: list[MonitorReading | ThrottleRaise | RestoreResult | MonitorNote] = []
 
-    def tell(one: MonitorReading | ThrottleRaise | Restored | MonitorNote) -> None:
+    def tell(one: MonitorReading | ThrottleRaise | RestoreResult | MonitorNote) -> None:
         told.append(one)
         if isinstance(one, MonitorReading):
             each(one)
@@ -87,7 +87,7 @@ def follow(
     return told
 
 
-def looks(told: list[MonitorReading | ThrottleRaise | Restored | MonitorNote]) -> list[MonitorReading]:
+def looks(told: list[MonitorReading | ThrottleRaise | RestoreResult | MonitorNote]) -> list[MonitorReading]:
     return [one for one in told if isinstance(one, MonitorReading)]
 
 
@@ -148,7 +148,7 @@ def test_a_stuck_move_is_raised_in_steps_up_to_the_most_and_put_back(journals: J
     assert max(map(int, seen)) <= 25 * MB
     assert cluster.rates() == [str(4 * MB)] * 4
     assert journals.ids() == []
-    assert isinstance(told[-1], Restored) and len(told[-1].changes) == 4
+    assert isinstance(told[-1], RestoreResult) and len(told[-1].changes) == 4
 
 
 def test_the_most_is_never_exceeded_and_the_end_of_raising_is_said_once(journals: JournalFolder) -> None:
@@ -285,13 +285,13 @@ def test_the_next_step(rate: int, needed: float, most: int, expected: int | None
 def test_only_what_is_below_is_raised_and_a_broker_without_a_rate_stays_without(journals: JournalFolder) -> None:
     cluster = Cluster(quota_mb=None)
     cluster.configs[ConfigResource.broker(1)] = {LEADER_RATE: "5", FOLLOWER_RATE: "50"}
-    raised = RaisedThrottle(cluster, journals)
+    raised = ThrottleRaiser(cluster, journals)
     assert raised.to(20, [1, 2, 3]) == (1,)
     assert cluster.rates() == ["20", "50", None, None]
     assert raised.to(20, [1, 2, 3]) == ()
     assert len(raised.restore().changes) == 1
     assert cluster.rates() == ["5", "50", None, None]
-    assert raised.restore() == Restored()
+    assert raised.restore() == RestoreResult()
 
 
 def test_the_journal_is_on_disk_before_each_raise_and_knows_every_value_as_ours(journals: JournalFolder) -> None:
@@ -303,7 +303,7 @@ def test_the_journal_is_on_disk_before_each_raise_and_knows_every_value_as_ours(
             at_alter.append(journals.read(journals.ids()[0]))
 
     cluster.hook = hook
-    raised = RaisedThrottle(cluster, journals, "/etc/client.properties")
+    raised = ThrottleRaiser(cluster, journals, "/etc/client.properties")
     raised.to(2 * MB, [1])
     raised.to(3 * MB, [1])
     last = at_alter[-1]
@@ -315,7 +315,7 @@ def test_the_journal_is_on_disk_before_each_raise_and_knows_every_value_as_ours(
 
 def test_what_somebody_else_has_set_or_removed_since_is_left_as_it_is(journals: JournalFolder) -> None:
     cluster = Cluster(quota_mb=1)
-    raised = RaisedThrottle(cluster, journals)
+    raised = ThrottleRaiser(cluster, journals)
     raised.to(2 * MB, [1, 2])
     cluster.configs[ConfigResource.broker(1)] = {LEADER_RATE: "7"}
     raised.restore()
@@ -329,7 +329,7 @@ def test_what_somebody_else_has_set_or_removed_since_is_left_as_it_is(journals: 
 
 def test_what_cannot_be_put_back_keeps_its_journal(journals: JournalFolder) -> None:
     cluster = Cluster(quota_mb=1)
-    raised = RaisedThrottle(cluster, journals)
+    raised = ThrottleRaiser(cluster, journals)
     raised.to(2 * MB, [1, 2])
 
     def hook(_call: str, args: tuple[object, ...]) -> None:
@@ -356,7 +356,7 @@ def test_recover_connects_as_the_journal_s_file_says_and_keeps_it_when_the_file_
     monkeypatch.setattr(recovering, "Admin", admin)
     monkeypatch.setattr(Owner, "alive", lambda _owner: False)
     file = tmp_path / "client.properties"
-    raised = RaisedThrottle(cluster, journals, str(file))
+    raised = ThrottleRaiser(cluster, journals, str(file))
     raised.to(2 * MB, [1])
     [kept] = recovering.recover(recovering.connect, journals)
     assert (kept.outcome, made) == (recovering.RecoveryOutcome.FAILED, [])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from testbed.reassignment.auto_raise import MonitorNote, ThrottleRaise
     from testbed.reassignment.estimate import ClusterLoad, ThrottleEstimate
     from testbed.reassignment.monitor import MonitorReading
-    from testbed.throttle.recovery import Restored
+    from testbed.throttle.recovery import RestoreResult
     from testbed.throttle.status import ThrottleStatus
 
 
@@ -112,7 +112,7 @@ def _watch(args: argparse.Namespace) -> int:
     interval_s = _positive("--interval", args.interval, parse_duration)
     patience_s = _positive("--patience", args.patience, parse_duration)
 
-    def tell(told: "MonitorReading | ThrottleRaise | Restored | MonitorNote") -> None:
+    def tell(told: "MonitorReading | ThrottleRaise | RestoreResult | MonitorNote") -> None:
         print(json.dumps(event_document(told)) if args.json else event_text(told), flush=True)
 
     with admin_of(args) as admin:

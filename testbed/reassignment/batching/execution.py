@@ -27,7 +27,7 @@ from testbed.reassignment.plan import Plan, PlanError, moves
 from testbed.reassignment.progress import left_behind
 from testbed.throttle.configs import ThrottleError
 from testbed.throttle.journal import JournalFolder, open_journals
-from testbed.throttle.recovery import Restored
+from testbed.throttle.recovery import RestoreResult
 from testbed.throttle.throttle import EventSink, Throttle
 from testbed.wait import wait_for
 
@@ -46,7 +46,7 @@ class ExecutionResult:
     cancelled: bool
     left: Plan
     last: Turn
-    restored: Restored
+    restored: RestoreResult
     seconds: float
 
 
