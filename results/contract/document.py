@@ -1,21 +1,36 @@
-"""Dataclasses to and from plain JSON documents, by their annotations.
+"""Dataclasses to and from plain JSON documents, by their annotations, with pydantic.
 
-Every mistake of a document is found, not the first one only, and each is named by its path
-(``move.flows[2].leader``). Unknown fields are mistakes: a misspelt name must not be dropped in silence.
+Every mistake of a document is reported, each by its path (``move.flows[2].leader``). Unknown fields are mistakes, so
+that a misspelt name is not ignored. Types are strict: a number is no text, and true is no number.
 """
 
 import dataclasses
 import functools
 import types
 import typing
-from collections.abc import Mapping
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails, to_json, to_jsonable_python
 
 T = TypeVar("T")
+_EXPECTED = {
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "mapping_type": "an object",
+    "dataclass_type": "an object",
+}
 
 
 class DocumentError(ValueError):
-    """A document does not say what its type asks for; `problems` has one line per mistake."""
+    """A document is not what its type asks for; `problems` has one line for each mistake."""
 
     def __init__(self, what: str, problems: tuple[str, ...]) -> None:
         self.problems = problems
@@ -23,115 +38,67 @@ class DocumentError(ValueError):
 
 
 def encode(value: Any) -> Any:
-    """A JSON-able copy of a dataclass, mapping, sequence or scalar."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: encode(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Mapping):
-        return {str(k): encode(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [encode(v) for v in value]
-    return value
+    """Return a JSON-able copy of a dataclass, mapping, sequence or scalar."""
+    return to_jsonable_python(value, inf_nan_mode="constants")
 
 
 def decode(kind: type[T], value: Any, what: str) -> T:
-    """Build `kind` from a JSON document; raises DocumentError naming every wrong field of `what`."""
-    problems: list[str] = []
-    result = _decode(kind, value, "", problems)
-    if problems:
-        raise DocumentError(what, tuple(problems))
-    return typing.cast(T, result)
-
-
-def _decode(kind: Any, value: Any, path: str, problems: list[str]) -> Any:
-    origin = get_origin(kind)
-    if kind is Any or kind is object:
-        return value
-    if origin in (Union, types.UnionType):
-        return _union(kind, value, path, problems)
-    if origin is Literal:
-        if value not in get_args(kind):
-            allowed = ", ".join(repr(a) for a in get_args(kind))
-            problems.append(f"{path}: found {value!r}; allowed: {allowed}")
-        return value
-    if dataclasses.is_dataclass(kind):
-        return _dataclass(kind, value, path, problems)
-    if origin is tuple:
-        if not isinstance(value, list):
-            problems.append(f"{path}: expected a list, found {_name(value)}")
-            return ()
-        item = get_args(kind)[0]
-        return tuple(_decode(item, v, f"{path}[{i}]", problems) for i, v in enumerate(value))
-    if origin is not None and issubclass(origin, Mapping):
-        if not isinstance(value, dict):
-            problems.append(f"{path}: expected an object, found {_name(value)}")
-            return {}
-        item = get_args(kind)[1]
-        return {k: _decode(item, v, f"{path}.{k}", problems) for k, v in value.items()}
-    return _scalar(kind, value, path, problems)
-
-
-def _scalar(kind: Any, value: Any, path: str, problems: list[str]) -> Any:
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if type(value) is kind:
-        return value
-    wanted = {float: "a number", int: "a whole number", str: "a string", bool: "true or false"}
-    problems.append(f"{path}: expected {wanted.get(kind, kind.__name__)}, found {_name(value)}")
-    return value
-
-
-def _union(kind: Any, value: Any, path: str, problems: list[str]) -> Any:
-    options = get_args(kind)
-    if value is None and type(None) in options:
-        return None
-    real = [o for o in options if o is not type(None)]
-    attempts: list[list[str]] = []
-    for option in real:
-        found: list[str] = []
-        result = _decode(option, value, path, found)
-        if not found and (len(real) == 1 or type(value) is type(result)):
-            return result
-        attempts.append(found)
-    for option in real:  # no exact type fits: an int is a number too
-        found = []
-        result = _decode(option, value, path, found)
-        if not found:
-            return result
-    problems.extend(attempts[0] if len(real) == 1 else [f"{path}: found {_name(value)}; allowed: {kind}"])
-    return value
-
-
-def _dataclass(kind: Any, value: Any, path: str, problems: list[str]) -> Any:
-    if not isinstance(value, dict):
-        problems.append(f"{path or 'document'}: expected an object, found {_name(value)}")
-        return None
-    hints = _hints(kind)
-    fields = {f.name: f for f in dataclasses.fields(kind)}
-    prefix = f"{path}." if path else ""
-    before = len(problems)
-    for name in value.keys() - fields.keys():
-        problems.append(f"{prefix}{name}: unknown field; known: {', '.join(fields)}")
-    arguments: dict[str, Any] = {}
-    for name, field in fields.items():
-        if name in value:
-            arguments[name] = _decode(hints[name], value[name], f"{prefix}{name}", problems)
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            problems.append(f"{prefix}{name}: missing")
-    if len(problems) > before:
-        return None
+    """Build `kind` from a JSON document. Raises DocumentError that names every wrong field of `what`."""
     try:
-        return kind(**arguments)
-    except ValueError as error:
-        problems.append(f"{path or 'document'}: {error}")
-        return None
+        # In a list, since a dataclass cannot be given a configuration; from JSON, in which a tuple is a list.
+        decoded: list[T] = _adapter(typing.cast(Hashable, kind)).validate_json(
+            to_json([value], inf_nan_mode="constants")
+        )
+    except ValidationError as error:
+        problems = dict.fromkeys(_problem(kind, each) for each in error.errors(include_url=False))
+        raise DocumentError(what, tuple(problems)) from error
+    return decoded[0]
 
 
 @functools.cache
-def _hints(kind: Any) -> dict[str, Any]:
-    """A dataclass's annotations: resolving them takes longer than all the rest, and a night reads thousands."""
-    return typing.get_type_hints(kind)
+def _adapter(kind: Any) -> TypeAdapter[list[Any]]:
+    return TypeAdapter(list[kind], config=ConfigDict(extra="forbid", strict=True))
 
 
-def _name(value: Any) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 40 else text[:37] + '...'}"
+def _problem(kind: Any, error: ErrorDetails) -> str:
+    """Return one mistake as a line: its path, what was expected, and what was found."""
+    path, owner, parent = "", kind, kind
+    for part in error["loc"][1:]:
+        parent, owner = owner, _inner(owner, part)
+        if owner is None and error["type"] != "unexpected_keyword_argument":
+            break  # the name of a union's alternative
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+    found = error["input"]
+    match error["type"]:
+        case "missing":
+            return f"{path}: missing"
+        case "unexpected_keyword_argument":
+            known = next(each for each in _options(parent) if dataclasses.is_dataclass(each))
+            return f"{path}: unknown field; known: {', '.join(f.name for f in dataclasses.fields(known))}"
+        case "literal_error":
+            return f"{path}: found {found!r}; allowed: {error['ctx']['expected'].replace(' or ', ', ')}"
+        case "value_error":
+            return f"{path or 'document'}: {error['ctx']['error']}"
+        case kind_of_error if kind_of_error in _EXPECTED:
+            text = repr(found)
+            text = f"{type(found).__name__} {text if len(text) <= 40 else text[:37] + '...'}"
+            return f"{path or 'document'}: expected {_EXPECTED[kind_of_error]}, found {text}"
+    return f"{path or 'document'}: {error['msg']}"
+
+
+def _inner(kind: Any, part: str | int) -> Any:
+    """Return the type of a field, value or item of `kind`; None when it has none of that name."""
+    for option in _options(kind):
+        origin = get_origin(option)
+        if dataclasses.is_dataclass(option):
+            if part in (hints := get_type_hints(option)):
+                return hints[str(part)]
+        elif isinstance(origin, type) and issubclass(origin, Mapping) and isinstance(part, str):
+            return get_args(option)[1]
+        elif isinstance(origin, type) and issubclass(origin, Sequence) and isinstance(part, int):
+            return get_args(option)[0]
+    return None
+
+
+def _options(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)

@@ -182,9 +182,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file of the run; `path` is relative to the store's root, `rows` is 0 for what is not a table.
+    """A file of the run; `path` is relative to the store's root, `rows` is 0 for a report.
 
-    In a pack of several runs it is a part of a file: `bytes` of it from `offset`, which are its row group `group`.
+    In a pack the path is that of the runs' common file; rows, bytes and sha256 are those of the file before.
     """
 
     path: str
@@ -192,12 +192,10 @@ class StoredFile:
     rows: int
     bytes: int
     sha256: str
-    offset: int = 0
-    group: int | None = None
 
     @property
     def packed(self) -> bool:
-        """Whether it is a part of a pack's file."""
+        """Whether it shares its path with the files of other runs."""
         return self.path.startswith("packs/")
 
 

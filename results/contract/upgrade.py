@@ -7,6 +7,7 @@
 3   the manifest names the criteria of its experiment; some criteria have other names (`results.contract.aliases`).
     `f` is `nic_bytes_per_log_byte`, flows `keepup` are `in_sync`, as is `keepup_bytes_per_s` of what is expected.
     An incident's `practice` (faulty, remedy) is `variant` (broken, fixed), its `fails` are `expected_failures`.
+    `files` have no parts any more: a pack finds the rows of its runs by itself.
 
 A new version is a step here, a store of the version before it in `tests/results/fixtures`, and a line above.
 """
@@ -55,7 +56,14 @@ def _names_of_the_glossary(document: dict[str, Any]) -> dict[str, Any]:
         if isinstance(move.get("expected"), list):
             names = {"keepup_bytes_per_s": "in_sync_bytes_per_s"}
             move["expected"] = [_renamed(each, names) for each in move["expected"]]
+    if isinstance(files := document.get("files"), list):
+        renamed["files"] = [_without_part(each) for each in files]
     return renamed
+
+
+def _without_part(file: Any) -> Any:
+    part = ("offset", "group")
+    return {name: value for name, value in file.items() if name not in part} if isinstance(file, dict) else file
 
 
 def _renamed(document: Any, names: Mapping[str, str]) -> Any:

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from results.contract import durable
+from results.contract.document import decode
 from testbed.errors import TestbedError, UsageError
 from testbed.hosts import SshHost
 from testbed.hosts.ssh import SshAddress
@@ -163,10 +164,10 @@ def load(name: str) -> TestbedState | None:
     """The state of a testbed; None when there is none. Raises `TestbedError` for a damaged file."""
     path = folder(name) / "state.json"
     try:
-        return TestbedState(**json.loads(path.read_text()))
+        return decode(TestbedState, json.loads(path.read_text()), path.name)
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise TestbedError(
             f"{path}: not a testbed's state ({error}); `testbed down {name}` removes the testbed all the same"
         ) from error

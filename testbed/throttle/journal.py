@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from results.contract import durable
+from results.contract.document import decode
 from testbed.errors import TestbedError
-from testbed.kafka.types import ConfigResource
 from testbed.owner import Owner
 from testbed.paths import throttle_journals
 from testbed.throttle.configs import ConfigChange, ConfigValues, ThrottleError
@@ -115,26 +115,7 @@ def open_journals(folder: JournalFolder | None = None) -> list[ThrottleJournal]:
 def _journal(document: dict[str, Any]) -> ThrottleJournal:
     if document["schema"] != _SCHEMA:
         raise ValueError(f"schema {document['schema']}, not {_SCHEMA}: written by another version")
-    changes = tuple(
-        ConfigChange(
-            ConfigResource(**c["resource"]),
-            c["key"],
-            c["original"],
-            c["value"],
-            tuple(c.get("earlier", ())),
-            c.get("removed", False),
-        )
-        for c in document["changes"]
-    )
-    return ThrottleJournal(
-        document["id"],
-        document["bootstrap"],
-        document["cluster_id"],
-        changes,
-        Owner(**document["owner"]),
-        document.get("command_config"),
-        document.get("raises", False),
-    )
+    return decode(ThrottleJournal, {name: value for name, value in document.items() if name != "schema"}, "journal")
 
 
 _SHOWN = 4
