@@ -44,7 +44,7 @@ class ArchiveError(Exception):
 
 
 @dataclass(slots=True)
-class Imported:
+class ImportResult:
     """Ids of the runs that were imported, and of those that existed; a line for each other one."""
 
     new: list[str] = field(default_factory=list)
@@ -121,14 +121,14 @@ def _readings(store: Store, run_id: str, problems: list[str]) -> bytes | None:
     return data
 
 
-def import_runs(store: Store, source: Path) -> Imported:
+def import_runs(store: Store, source: Path) -> ImportResult:
     """Put an archive's runs into a store. An existing run stays as it is; another one under the same id is a problem.
     A damaged run, head or member, or a cut archive, loses no other run: each manifest vouches for its files.
 
     Raises ArchiveError for a file that is no archive, OSError when it cannot be read, and StoreError when the store
     cannot be written or is locked; the runs imported by then exist, and importing again adds the rest.
     """
-    done = Imported()
+    done = ImportResult()
     head: dict[str, dict[str, str]] = {"runs": {}, FOLDER: {}}
     pending: dict[str, dict[str, bytes]] = {}
     with source.open("rb") as stream, locked(store):
@@ -208,7 +208,7 @@ def _receive(
     text: bytes,
     files: dict[str, bytes],
     head: Mapping[str, Mapping[str, str]],
-    done: Imported,
+    done: ImportResult,
 ) -> None:
     readings = files.pop(FOLDER, None)
     try:

@@ -1,7 +1,7 @@
 """Where a store's files lie: a local folder, or an object store through pyarrow.
 
-Both offer the same operations. They differ in how one file becomes visible whole: a local file is renamed
-when it is on disk; an object appears with its one put.
+They differ in how one file becomes visible whole: a local file is renamed when it is on disk; an object
+appears with its one put.
 """
 
 import contextlib
@@ -10,11 +10,9 @@ import os
 import shutil
 import socket
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
-from typing import Protocol
+from pathlib import Path, PurePath
 
 import pyarrow as pa
 from pyarrow import fs
@@ -30,107 +28,26 @@ class FileStatus:
     modified: datetime
 
 
-class Files(Protocol):
-    """Operations on files named by paths relative to a root."""
+class Files:
+    """Files named by paths relative to a root of any pyarrow file system, with the semantics of an object store.
 
-    def claim(self, folder: str) -> None:
-        """Make an empty folder for one writer. Raises FileExistsError when anything is there already."""
+    A file appears when its put is complete.
+    """
 
-    def put(self, path: str, data: bytes) -> None:
-        """Write a file durably, so that it is visible either whole or not at all."""
-
-    def read(self, path: str) -> bytes:
-        """Return the file's bytes. Raises FileNotFoundError."""
-
-    def open(self, path: str) -> pa.NativeFile:
-        """Open a file of which only parts are read. Raises FileNotFoundError."""
-
-    def lock(self) -> AbstractContextManager[None]:
-        """Hold the lock for removing files and replacing the index. Raises BlockingIOError when another holds it."""
-
-    def exists(self, path: str) -> bool:
-        """Return whether the file is there."""
-
-    def discard(self, folder: str) -> None:
-        """Remove a folder and everything in it, or a file; one that is absent is no error."""
-
-    def list(self, folder: str) -> list[FileStatus]:
-        """Return every file below a folder, temporary ones included; an absent folder has none."""
-
-
-class LocalFiles:
-    """Files in a folder of this machine."""
-
-    def __init__(self, root: Path) -> None:
+    def __init__(self, filesystem: fs.FileSystem, root: PurePath) -> None:
+        self.filesystem = filesystem
         self.root = root
 
     def claim(self, folder: str) -> None:
-        """See Files; `mkdir` is what makes the claim exclusive."""
-        path = self.root / folder
-        durable.make_folder(path.parent)
-        path.mkdir()
-        durable.sync(path.parent)
+        """Make an empty folder for one writer. Raises FileExistsError when anything is there already.
 
-    def put(self, path: str, data: bytes) -> None:
-        """See Files."""
-        durable.make_folder((self.root / path).parent)
-        durable.write(self.root / path, data)
-
-    def read(self, path: str) -> bytes:
-        """See Files."""
-        return (self.root / path).read_bytes()
-
-    def open(self, path: str) -> pa.NativeFile:
-        """See Files."""
-        return pa.OSFile(str(self.root / path))
-
-    @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
-        """See Files; the lock of a killed holder ends with it."""
-        with durable.lock(self.root / ".lock", wait=False):
-            yield
-
-    def exists(self, path: str) -> bool:
-        """See Files."""
-        return (self.root / path).is_file()
-
-    def discard(self, folder: str) -> None:
-        """See Files."""
-        path = self.root / folder
-        with contextlib.suppress(FileNotFoundError):
-            if path.is_dir():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-
-    def list(self, folder: str) -> list[FileStatus]:
-        """See Files; an empty folder counts as a file, since a killed writer may leave only that."""
-        top = str(self.root / folder)
-        found = []
-        for where, folders, names in os.walk(top, onerror=_raise_unless_absent):
-            empty = where != top and not folders and not names
-            for path in [Path(where)] if empty else [Path(where, name) for name in names]:
-                # Another writer may rename its temporary file meanwhile, and a sweep may remove a listed file.
-                with contextlib.suppress(FileNotFoundError):
-                    modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-                    found.append(FileStatus(path.relative_to(self.root).as_posix(), modified))
-        return found
-
-
-class ObjectFiles:
-    """Files in an object store (or any pyarrow file system); a key appears when its put is complete."""
-
-    def __init__(self, filesystem: fs.FileSystem, root: str) -> None:
-        self.filesystem = filesystem
-        self.root = PurePosixPath(root)
-
-    def claim(self, folder: str) -> None:
-        """See Files; not exclusive between two writers at once: run ids carry a random token for that."""
+        In an object store two writers at once both get it: run ids carry a random token for that.
+        """
         if self.list(folder):
             raise FileExistsError(errno.EEXIST, "already there", str(self.root / folder))
 
     def put(self, path: str, data: bytes) -> None:
-        """See Files; one put."""
+        """Write a file durably, so that it is visible either whole or not at all."""
         key = self.root / path
         if self.filesystem.type_name != "s3":  # S3 has no folders; the others need them first
             self.filesystem.create_dir(str(key.parent), recursive=True)
@@ -139,17 +56,21 @@ class ObjectFiles:
             stream.write(data)
 
     def read(self, path: str) -> bytes:
-        """See Files."""
+        """Return the file's bytes. Raises FileNotFoundError."""
         with self.filesystem.open_input_stream(str(self.root / path)) as stream:
             return bytes(stream.read())
 
     def open(self, path: str) -> pa.NativeFile:
-        """See Files; each read is a range of the object."""
+        """Open a file of which only parts are read. Raises FileNotFoundError."""
         return self.filesystem.open_input_file(str(self.root / path))
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """See Files; an object. Two that start in the same instant both get it; a killed holder's stays."""
+        """Hold the lock for removing files and replacing the index. Raises BlockingIOError when another holds it.
+
+        In an object store the lock is an object: two that start in the same instant both get it, and a killed holder's
+        stays.
+        """
         with contextlib.suppress(FileNotFoundError):  # then the lock is free
             holder = self.read("lock").decode(errors="replace")
             raise BlockingIOError(errno.EAGAIN, f"held since {holder}; remove it when that is dead", "lock")
@@ -161,12 +82,12 @@ class ObjectFiles:
             self.discard("lock")
 
     def exists(self, path: str) -> bool:
-        """See Files."""
+        """Return whether the file is there."""
         info = self.filesystem.get_file_info(str(self.root / path))
         return bool(info.type == fs.FileType.File)
 
     def discard(self, folder: str) -> None:
-        """See Files."""
+        """Remove a folder and everything in it, or a file; one that is absent is no error."""
         if self.exists(folder):
             self.filesystem.delete_file(str(self.root / folder))
             return
@@ -174,13 +95,62 @@ class ObjectFiles:
             self.filesystem.delete_file(str(self.root / found.path))
 
     def list(self, folder: str) -> list[FileStatus]:
-        """See Files."""
+        """Return every file below a folder, temporary ones included; an absent folder has none."""
         selector = fs.FileSelector(str(self.root / folder), allow_not_found=True, recursive=True)
         return [
-            FileStatus(str(PurePosixPath(i.path).relative_to(self.root)), i.mtime or datetime.now(UTC))
+            FileStatus(str(PurePath(i.path).relative_to(self.root)), i.mtime or datetime.now(UTC))
             for i in self.filesystem.get_file_info(selector)
             if i.type == fs.FileType.File
         ]
+
+
+class LocalFiles(Files):
+    """Files in a folder of this machine: claims and locks are exclusive, and a put survives a power cut."""
+
+    root: Path
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(fs.LocalFileSystem(), root)
+
+    def claim(self, folder: str) -> None:
+        """See Files; `mkdir` makes the claim exclusive."""
+        path = self.root / folder
+        durable.make_folder(path.parent)
+        path.mkdir()
+        durable.sync(path.parent)
+
+    def put(self, path: str, data: bytes) -> None:
+        """See Files."""
+        durable.make_folder((self.root / path).parent)
+        durable.write(self.root / path, data)
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """See Files."""
+        with durable.lock(self.root / ".lock", wait=False):
+            yield
+
+    def discard(self, folder: str) -> None:
+        """See Files."""
+        path = self.root / folder
+        with contextlib.suppress(FileNotFoundError):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    def list(self, folder: str) -> list[FileStatus]:
+        """See Files; count an empty folder as a file, since a killed writer may leave only that."""
+        top = str(self.root / folder)
+        found = []
+        for where, folders, names in os.walk(top, onerror=_raise_unless_absent):
+            empty = where != top and not folders and not names
+            for path in [Path(where)] if empty else [Path(where, name) for name in names]:
+                # Another writer may rename its temporary file meanwhile, and a sweep may remove a listed file.
+                with contextlib.suppress(FileNotFoundError):
+                    modified = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+                    found.append(FileStatus(path.relative_to(self.root).as_posix(), modified))
+        return found
 
 
 def _raise_unless_absent(error: OSError) -> None:

@@ -28,7 +28,7 @@ POLL_S = 1.0
 
 
 @dataclass(slots=True)
-class Compacted:
+class CompactionResult:
     """What was done: packs written, the runs in them, paths removed, and what could not be read."""
 
     packs: list[str] = field(default_factory=list)
@@ -67,14 +67,14 @@ def locked(store: Store, wait: timedelta = timedelta()) -> Iterator[None]:
 
 def compact(
     store: Store, *, grace: timedelta = GRACE, target_bytes: int = TARGET_BYTES, now: datetime | None = None
-) -> Compacted:
+) -> CompactionResult:
     """Pack the runs that are not packed, merge small packs, and sweep. Runs that are committed meanwhile stay.
 
     A damaged run stays where it is and is named; so do all runs of a month that do not read back from a pack as they
     were. Raises StoreError when the store cannot be written or is locked; what was packed by then counts.
     """
     moment = now or datetime.now(UTC)
-    done = Compacted()
+    done = CompactionResult()
     with locked(store):
         if problem := store.catalogue.problem():
             done.problems.append(problem)
@@ -88,12 +88,14 @@ def compact(
     return done
 
 
-def drop(store: Store, run_ids: Iterable[str], moment: datetime, aside: Mapping[str, str] | None = None) -> Compacted:
+def drop(
+    store: Store, run_ids: Iterable[str], moment: datetime, aside: Mapping[str, str] | None = None
+) -> CompactionResult:
     """Take runs out of the index in one step, then write the packs that had them again. Only under the store's lock.
 
     A pack of which another run is damaged is not written again, and is named: only its space is not given back.
     """
-    gone, done, index = set(run_ids), Compacted(), store.catalogue.index()
+    gone, done, index = set(run_ids), CompactionResult(), store.catalogue.index()
     why = {"aside": {**index.aside, **aside}} if aside else {"dropped": {**index.dropped, **_stamped(gone, moment)}}
     store.catalogue.write(packs=index.without(gone), **why)
     _repack(store, [pack for pack in store.catalogue.index().packs if pack.gaps], [], moment, done)
@@ -114,7 +116,7 @@ def set_aside(store: Store, damaged: Mapping[str, str], now: datetime | None = N
             for name, data in _remains(store, run_id):
                 store.files.put(f"aside/{run_id}/{name}", data)
             store.files.put(f"aside/{run_id}/problem.txt", f"{problem}\n".encode())
-        done = drop(store, moved, moment, aside=moved) if moved else Compacted()
+        done = drop(store, moved, moment, aside=moved) if moved else CompactionResult()
         for run_id in moved:
             store.files.discard(f"manifests/{run_id}.json")
             store.files.discard(f"runs/{run_id}")
@@ -159,7 +161,7 @@ def _repack(
     packs: Iterable[Pack],
     loose: Iterable[Manifest],
     moment: datetime,
-    done: Compacted,
+    done: CompactionResult,
     target_bytes: int = TARGET_BYTES,
 ) -> None:
     """Month by month, put these packs and runs into new packs, where that makes fewer files or closes gaps."""

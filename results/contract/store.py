@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from pyarrow import fs
 
-from results.contract.files import Files, LocalFiles, ObjectFiles
+from results.contract.files import Files, LocalFiles
 from results.contract.manifest import RUN_ID, FileKind, Manifest, ManifestError, StoredFile
 from results.contract.packs import Catalogue, NoRunError, Pack, StoreError
 from results.contract.schema import CRITERIA, EVENTS, SAMPLES, TableError, conform, criteria_from_table, criteria_table
@@ -85,7 +85,7 @@ class Store:
                 filesystem, root_key = fs.FileSystem.from_uri(text.replace("s3a://", "s3://", 1))
             except (pa.ArrowInvalid, OSError) as error:
                 raise StoreError(f"store {text!r}: {error}") from error
-            return Store(ObjectFiles(filesystem, root_key), text)
+            return Store(Files(filesystem, PurePosixPath(root_key)), text)
         raise StoreError(f"store {text!r}: scheme {parts.scheme!r} is not known; use a path, file:// or s3://")
 
     def commit(self, run: RunData) -> str:
@@ -235,18 +235,6 @@ class Store:
                 raise
             return read(again)
 
-    def uri_of(self, run_id: str, kind: FileKind) -> str:
-        """The path or URI of one file of a run, for readers other than this class (Spark, duckdb).
-
-        Raises StoreError for a run in a pack, whose file is not its own: `uris` has those.
-        """
-        entry = entry_of(self.manifest(run_id), kind)
-        if entry is None:
-            raise StoreError(f"run {run_id}: its manifest lists no {kind} file")
-        if entry.packed:
-            raise StoreError(f"run {run_id} shares {entry.path} with others: use uris(), and the column run_id")
-        return self._uri(entry.path)
-
     def uris(self, kind: FileKind, run_ids: Iterable[str] | None = None) -> list[str]:
         """The Parquet files with that table of all runs, or of those; each once, for Spark and duckdb.
 
@@ -255,10 +243,8 @@ class Store:
         wanted = set(self.runs() if run_ids is None else run_ids)
         places = self.catalogue.places()
         paths = {f"{places[r].folder}/{kind}.parquet" if r in places else f"runs/{r}/{kind}.parquet" for r in wanted}
-        return [self._uri(path) for path in sorted(paths)]
-
-    def _uri(self, path: str) -> str:
-        return f"{self.location.split('?')[0].rstrip('/')}/{path}"
+        root = self.location.split("?")[0].rstrip("/")
+        return [f"{root}/{path}" for path in sorted(paths)]
 
     def orphans(self, now: datetime | None = None) -> list[str]:
         """Run ids of leftovers: `runs/<id>` without a manifest whose newest file is older than an hour."""

@@ -35,7 +35,7 @@ class RetentionRule:
 
 
 @dataclass(slots=True)
-class Retained:
+class RetentionResult:
     """Runs that were dropped (or would be), runs kept although the rule drops them, and paths removed."""
 
     gone: list[str] = field(default_factory=list)
@@ -90,7 +90,7 @@ def retain(
     grace: timedelta = GRACE,
     dry_run: bool = False,
     now: datetime | None = None,
-) -> Retained:
+) -> RetentionResult:
     """Drop the runs that the rule does not keep, but no run in `keep` and no baseline.
 
     A run whose manifest cannot be read is kept and named. Raises StoreError when the store cannot be written or is
@@ -101,7 +101,7 @@ def retain(
         scan = store.scan()
         safe = protected_runs(store) | set(keep)
         old = leaving(scan.manifests, rule, moment)
-        done = Retained(problems=list(scan.problems), protected=[r for r in old if r in safe])
+        done = RetentionResult(problems=list(scan.problems), protected=[r for r in old if r in safe])
         done.gone = [r for r in old if r not in safe]
         if dry_run:
             return done

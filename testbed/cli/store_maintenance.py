@@ -4,7 +4,7 @@ import argparse
 from datetime import timedelta
 from pathlib import Path
 
-from results.contract.archive import ArchiveError, Imported, export_runs, import_runs
+from results.contract.archive import ArchiveError, ImportResult, export_runs, import_runs
 from results.contract.maintenance import compact
 from results.contract.store import Store, StoreError
 from results.nights.retention import RetentionRule, retain
@@ -54,7 +54,7 @@ def import_(store: Store, sources: list[Path]) -> int:
     return 1 if bad else 0
 
 
-def _imported(store: Store, source: Path) -> Imported:
+def _imported(store: Store, source: Path) -> ImportResult:
     try:
         return import_runs(store, source)
     except OSError as error:

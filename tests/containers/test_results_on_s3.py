@@ -101,16 +101,16 @@ def test_spark_reads_it_where_it_lies(location):
 
 DYING = """
 import os, pickle, signal, sys
-from results.contract.files import ObjectFiles
+from results.contract.files import Files
 from results.contract.store import Store
-left, real = int(sys.argv[3]), ObjectFiles.put
+left, real = int(sys.argv[3]), Files.put
 def put(self, path, data):
     global left
     left -= 1
     if left < 0:
         os.kill(os.getpid(), signal.SIGKILL)
     real(self, path, data)
-ObjectFiles.put = put
+Files.put = put
 print(Store.open(sys.argv[1]).commit(pickle.load(open(sys.argv[2], "rb"))), flush=True)
 """
 

@@ -12,13 +12,14 @@ import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from results.contract.files import LocalFiles, ObjectFiles
+from results.contract.files import Files, LocalFiles
 from results.contract.maintenance import POLL_S, compact, locked
 from results.contract.schema import SAMPLES
 from results.contract.store import Store, StoreError
@@ -40,7 +41,7 @@ def local(path):
 
 def objects(path):
     path.mkdir()
-    return Store(ObjectFiles(fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()), "bucket/prefix"), "mem://")
+    return Store(Files(fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()), PurePosixPath("bucket/prefix")), "mem://")
 
 
 def names(store, folder):
@@ -76,8 +77,6 @@ def test_files_for_other_readers_have_each_run_once(tmp_path, data):
     late = next(some_runs(data, 1, "kip73-bootstrap"))
     store.commit(late)
     assert counted(store.uris("samples")) == {**rows, late.manifest.run_id: 40}
-    with pytest.raises(StoreError, match="shares packs/.* with others: use uris"):
-        store.uri_of(sorted(rows)[0], "samples")
     two = store.uris("samples", [late.manifest.run_id, sorted(rows)[0]])
     assert [uri.split("/")[-3] for uri in two] == ["packs", "runs"]
 

@@ -4,11 +4,12 @@ import os
 import signal
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import PurePosixPath
 
 import pytest
 from pyarrow import fs
 
-from results.contract.files import LocalFiles, ObjectFiles
+from results.contract.files import Files, LocalFiles
 from results.contract.schema import EVENTS, SAMPLES, new_run_id
 from results.contract.store import RunData, Store, StoreError
 from tests.dying import killed_at
@@ -30,7 +31,7 @@ def local(path):
 
 def objects(path):
     path.mkdir()
-    return Store(ObjectFiles(fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()), "bucket/prefix"), "mem://")
+    return Store(Files(fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()), PurePosixPath("bucket/prefix")), "mem://")
 
 
 @pytest.mark.parametrize("make", [local, objects])
@@ -86,7 +87,7 @@ def test_uris(tmp_path, data):
     run_id = store.commit(data)
     assert (tmp_path / "a b" / "manifests" / f"{run_id}.json").is_file()
     assert Store.open(str(tmp_path / "a b")).runs() == [run_id]
-    assert Store.open(tmp_path / "a b").uri_of(run_id, "samples") == f"{tmp_path}/a b/runs/{run_id}/samples.parquet"
+    assert Store.open(tmp_path / "a b").uris("samples") == [f"{tmp_path}/a b/runs/{run_id}/samples.parquet"]
     one_slash = Store.open(f"file:{tmp_path}/a%20b")
     assert (one_slash.runs(), one_slash.location) == ([run_id], store.location)
     for scheme in ("s3", "s3a"):  # nothing is reached for until something is read
