@@ -146,7 +146,7 @@ def _isr(run: RunSeries, least: int, started_us: int, until_us: int) -> tuple[fl
 
 def measure_rests(run: RunSeries, started: int, until: int) -> Rests | None:
     """The rests between two instants (µs); None when nobody looked at the list, or nothing was ever seen in it."""
-    series = run.gauge(LISTED_METRIC, "driver")
+    series = run.gauge(LISTED_METRIC, DRIVER)
     inside = (series.t >= started) & (series.t <= until)
     t, value = series.t[inside], series.value[inside]
     busy = np.flatnonzero(value > 0)

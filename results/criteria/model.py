@@ -101,7 +101,10 @@ TIE = 0.02
 
 
 def bottlenecks(move: Move, quota_bytes_per_s: float) -> frozenset[tuple[str, Direction]]:
-    """The hosts and directions that need longest, or (several never end) whose keep-up is highest. Empty: no model."""
+    """Return the hosts and directions that need longest; empty without a model.
+
+    Of several that never end, those with the highest in-sync replication traffic.
+    """
     busy = [e for e in move.expected if e.bytes > 0]
     longest = max((e.seconds(quota_bytes_per_s) for e in busy), default=0.0)
     if math.isinf(longest):

@@ -18,7 +18,7 @@ from results.criteria.measures import (
     Side,
     nothing_measured,
 )
-from results.criteria.quantities import GAP_S, PAYLOAD, SECOND_S, US
+from results.criteria.quantities import DRIVER, GAP_S, PAYLOAD, SECOND_S, US
 from results.criteria.rate_measures import PhaseSpan, RateMeasurer, phases
 from results.criteria.series import RunSeries, Series
 from results.criteria.windows import counted, counted_between, growth, longest_gap_s, windows
@@ -101,7 +101,7 @@ class _MoveMeasurer:
         return PhaseMeasures(span.quota_bytes_per_s, begin_s, end_s, span.leaders_known, rates)
 
     def _moved(self, started: int, throttled_s: float | None) -> float | None:
-        flying = self.run.gauge("move.in_flight", "driver")
+        flying = self.run.gauge("move.in_flight", DRIVER)
         seen_flying = flying.t[(flying.t > started) & (flying.value > 0)]
         landed = flying.t[(flying.t > seen_flying[0]) & (flying.value == 0)] if len(seen_flying) else seen_flying
         seen = [s for s in (throttled_s, (int(landed[0]) - started) / US if len(landed) else None) if s is not None]

@@ -209,7 +209,7 @@ def test_each_phase_has_its_own_bound_and_windows_do_not_cross_a_change():
 @pytest.mark.parametrize(
     ("mean", "highest", "seconds", "verdict"),
     [
-        (0.99, 4.0, 10.9, "pass"),  # heaps of four times the quota, all of them seen
+        (0.99, 4.0, 10.9, "pass"),  # bursts of four times the quota, all of them seen
         (0.99, 1.1, 1.0, "pass"),
         (1.07, 4.0, 10.9, "fail"),
         (0.88, 4.0, 10.9, "pass"),  # Kafka allows 10 s' worth in 12 s then
@@ -228,7 +228,7 @@ def test_heaps_are_judged_where_there_is_time_for_their_mean(mean, highest, seco
     phases = (replace(measures.phases[0], quota_bytes_per_s=7e6, rates=rates),)
     judged = judge_settled(replace(measures, phases=phases), run.manifest.move)
     assert {c.verdict for c in judged} == {verdict}
-    assert all(("in heaps" in c.why) == (verdict == "inconclusive") for c in judged)
+    assert all(("in bursts" in c.why) == (verdict == "inconclusive") for c in judged)
 
 
 @pytest.mark.parametrize("host", ["b1", "b2"])

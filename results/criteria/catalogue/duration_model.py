@@ -35,7 +35,7 @@ def judge_duration(measures: MoveMeasures, move: Move) -> list[Finding]:
     return [
         finding(
             "duration-model",
-            "most of bytes ÷ (quota - listed keep-up) over brokers and directions"
+            "most of bytes ÷ (quota - in-sync replication traffic) over brokers and directions"
             + (f": {model_s:.1f} s" if model_s is not None else ""),
             verdict,
             why,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from results.contract.manifest import NicMeasurement
 from results.contract.verdict import DIRECTIONS, Direction, Finding, Verdict
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
-from results.criteria.quantities import rate
+from results.criteria.quantities import PAYLOAD, rate
 from results.criteria.run_view import RunView
 
 NIC_LOWEST, NIC_HIGHEST = 0.95, 1.02
@@ -35,7 +35,7 @@ def _nic(nics: tuple[NicMeasurement, ...], host: str, direction: Direction) -> F
     expected = "the declared payload rate"
     if found:
         declared_bps = found[0].declared_bps
-        expected = f"{rate(declared_bps * 1448 / 1514 / 8)} payload ({declared_bps / 1e6:g} Mbit/s)"
+        expected = f"{rate(declared_bps * PAYLOAD / 8)} payload ({declared_bps / 1e6:g} Mbit/s)"
     return Finding(
         name="nic-measured",
         host=host,

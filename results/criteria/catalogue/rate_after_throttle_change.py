@@ -12,7 +12,7 @@ from results.criteria.quantities import at, rate
 
 SETTLED_TOLERANCE = 0.05
 UNEVEN = 2.0
-"""A second with so many times the mean is a heap."""
+"""A second with so many times the mean is a burst."""
 LOOK_S = 1.5
 """Readings of all logs are about a second apart."""
 
@@ -21,9 +21,9 @@ def judge_settled(measures: MoveMeasures, move: Move) -> list[Finding]:
     """From the second window of each phase on the mean where the quota binds is within 5 % of it.
 
     With Kafka's own settings it is at least `default_lowest`, less one response per fetcher, which may be early.
-    What a raise let through at once comes back in heaps, a window apart (`docs/kip73.md`, *After a raise*), and one
+    What a raise let through at once comes back in bursts, a window apart (`docs/kip73.md`, *After a raise*), and one
     window may have two of them, or none. So it is the mean of all that begin within a window's time; where the phase
-    is too short for that, uneven windows say nothing. And of heaps it is at least `uneven_lowest`.
+    is too short for that, uneven windows say nothing. And of bursts it is at least `uneven_lowest`.
     """
     return [_settled(end, move) for end in bottleneck_directions(measures, move)] or [
         missing_data(
@@ -36,10 +36,10 @@ def judge_settled(measures: MoveMeasures, move: Move) -> list[Finding]:
 
 
 def uneven_lowest(move: Move) -> float:
-    """Part of the quota that is used at least where the bytes come in heaps, as a raise lets them pass: 10 of 12.
+    """Part of the quota that is used at least where the bytes come in bursts, as a raise lets them pass: 10 of 12.
 
     What is allowed is quota × the time since the oldest sample that counts began, a sample less than the window at
-    least; and a heap is forgotten when its sample, which may have gone on for another one, is as old as the window.
+    least; and a burst is forgotten when its sample, which may have gone on for another one, is as old as the window.
     """
     return (move.window_s - move.sample_s) / (move.window_s + move.sample_s)
 
@@ -69,7 +69,7 @@ def _settled(end: PhaseDirection, move: Move) -> Finding:
         )
         if verdict == "fail" and uneven and rates.settled_s < move.window_s - LOOK_S:
             verdict = "inconclusive"
-            why += f"; it came in heaps, whose mean takes three windows of {move.window_s:g} s"
+            why += f"; it came in bursts, whose mean takes three windows of {move.window_s:g} s"
     return of_broker_direction(
         "rate-after-throttle-change",
         rates,
@@ -80,7 +80,7 @@ def _settled(end: PhaseDirection, move: Move) -> Finding:
         unit="of quota",
         tolerance=f"at least {lowest:.2f}"
         if default
-        else f"{lowest:.2f} to {1 + SETTLED_TOLERANCE:.2f}{', in heaps' if uneven else ''}",
+        else f"{lowest:.2f} to {1 + SETTLED_TOLERANCE:.2f}{', in bursts' if uneven else ''}",
     )
 
 
