@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from testbed.experiments.runner import Finished, Request, run
+from testbed.experiments.runner import RunRequest, RunResult, run
 from testbed.faults import Faults
 from testbed.provision import state as states
 from testbed.provision import testbed as provisioned
 
-__all__ = ["Finished", "UserTestbed"]
+__all__ = ["RunResult", "UserTestbed"]
 
 
 class UserTestbed(provisioned.Testbed):
@@ -26,14 +26,14 @@ class UserTestbed(provisioned.Testbed):
         store: str | None = None,
         progress: Callable[[str], None] = lambda _text: None,
         **settings: str | int | float,
-    ) -> Finished:
+    ) -> RunResult:
         """Run an experiment on this testbed to its verdict; `settings` are its parameters.
 
         Raises `UsageError` for an experiment, profile or parameter that does not exist.
         """
         words = [f"{name}={value}" for name, value in settings.items()]
         try:
-            return run(Request(experiment, words, profile=profile, on=self.name, store=store), progress)
+            return run(RunRequest(experiment, words, profile=profile, on=self.name, store=store), progress)
         finally:
             # The run restarts Kafka with the properties it needs, and says so in the state.
             self.state = states.load(self.name) or self.state

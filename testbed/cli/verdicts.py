@@ -7,8 +7,8 @@ from typing import Any
 from results.contract.schema import Finding
 from results.criteria.judgement import skipped_lines
 from testbed.cli.show import document
-from testbed.experiments.figures import Figure
-from testbed.experiments.runner import Finished
+from testbed.experiments.reports import Figure
+from testbed.experiments.runner import RunResult
 
 EXIT = {"pass": 0, "fail": 1, "inconclusive": 2}
 
@@ -41,7 +41,7 @@ def figure_lines(figures: Iterable[Figure]) -> list[str]:
     ]
 
 
-def as_text(finished: Finished) -> str:
+def as_text(finished: RunResult) -> str:
     """A line per criterion, the verdict, and where the report is."""
     lines = [
         *criterion_lines(finished.criteria),
@@ -72,7 +72,7 @@ def criteria_document(criteria: Iterable[Finding]) -> list[dict[str, Any]]:
     ]
 
 
-def as_json(finished: Finished) -> str:
+def as_json(finished: RunResult) -> str:
     """One document: run id, experiment, verdict, criteria, report, store."""
     return document(
         {

@@ -45,7 +45,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ExperimentResult:
     """What an experiment established beside the samples and events."""
 
     nics: tuple[NicMeasurement, ...] = ()
@@ -95,7 +95,7 @@ class Experiment:
     """Broker properties that the settings ask for."""
     check: Callable[[Topology], None]
     """Raises `UsageError` when the topology cannot host the experiment."""
-    run: Callable[[Context], Outcome]
+    run: Callable[[Context], ExperimentResult]
     needs: frozenset[Capability] = frozenset()
     """What the software must be able to do for the experiment to mean anything."""
     suits: Callable[[Topology, Mapping[str, Value]], None] = lambda _topology, _settings: None

@@ -15,7 +15,7 @@ from results.contract.manifest import Facts
 from results.contract.steps import ACCEPTED, LINGER_US, Expectation, StepRecord, StepsRecord
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.criteria import STEPS
-from testbed.experiments.experiment import Context, Experiment, Outcome, SuiteScenario, Value
+from testbed.experiments.experiment import Context, Experiment, ExperimentResult, SuiteScenario, Value
 from testbed.experiments.kip455_actions import ExpectedState, Replicas, ScenarioStep, answer_of
 from testbed.experiments.kip455_trace import POLL_S, Trace
 from testbed.faults import Faults
@@ -208,7 +208,7 @@ class Kip455Executor:
             self.admin.alter_reassignments(dict.fromkeys(running))
 
 
-def run_scenario(context: Context, scenario: Kip455Scenario) -> Outcome:
+def run_scenario(context: Context, scenario: Kip455Scenario) -> ExperimentResult:
     """Take a scenario's steps, read the log and return the result. The record of a step says why it failed."""
     recorder = context.recorder
     with Kip455Executor(context, scenario) as executor:
@@ -225,7 +225,7 @@ def run_scenario(context: Context, scenario: Kip455Scenario) -> Outcome:
         watch.allow(new_replicas([executor.topic], context.testbed.state.kafka), *during(frozenset(executor.kinds)))
         logs = watch.logs()
     record = StepsRecord((executor.topic,), tuple(steps), compared.equal, compared.differences, compared.problem)
-    return Outcome(facts=Facts(logs=logs), steps=record)
+    return ExperimentResult(facts=Facts(logs=logs), steps=record)
 
 
 def _next_batch() -> None:
@@ -271,7 +271,7 @@ def kip455_experiment(
                 f"{name} needs three controllers that are no brokers, as in {topology}; {found.name} has {len(own)}"
             )
 
-    def run(context: Context) -> Outcome:
+    def run(context: Context) -> ExperimentResult:
         return run_scenario(context, built)
 
     profiles = ("smoke", "ci", "release") if smoke else ("ci", "release")

@@ -1,15 +1,65 @@
-"""Where runs and their reports lie, and writing a report from what a store holds."""
+"""Reports of runs: their figures, their folder, and the page written from what a store holds."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from results.contract import durable
 from results.contract.manifest import Manifest
 from results.contract.store import Store
-from results.criteria import Judgement, judge
+from results.criteria import Judgement, MoveMeasures, judge
 from results.criteria.judgement import changes
+from results.criteria.model import estimate
 from results.report import render
-from testbed.experiments.commits import noted
+from testbed.experiments.record import noted
 from testbed.paths import data_dir
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number; `host` and `direction` are empty for the move as a whole."""
+
+    name: str
+    host: str
+    direction: str
+    value: float
+    unit: str
+
+
+def figures(run: Manifest, measures: MoveMeasures) -> tuple[Figure, ...]:
+    """What was measured of a move, as shares of its quota (of each it had) and of its estimated times."""
+    if run.move is None:
+        return ()
+    found: list[tuple[str, str, str, float | None, str]] = []
+    phases = [(phase.quota_bytes_per_s, phase.rates) for phase in measures.phases]
+    for number, (quota, ends) in enumerate(phases or [(run.move.quota_bytes_per_s, measures.rates)], 1):
+        which = f", phase {number}" if len(phases) > 1 else ""
+        for rates in ends:
+            steady = rates.steady
+            # Above 1 the strict reading of the quota, quota × 11 s in any 11 s, is missed by that much.
+            found += [
+                (
+                    f"{name}{which}",
+                    rates.host,
+                    rates.direction,
+                    None if value is None else value / quota,
+                    "of the quota",
+                )
+                for name, value in (
+                    ("highest 11 s", rates.highest_window_bytes_per_s),
+                    ("lowest 11 s", steady.lowest_window_bytes_per_s if steady else None),
+                    ("highest 1 s", rates.highest_second_bytes_per_s),
+                    ("steady", rates.steady_bytes_per_s),
+                )
+            ]
+    told = estimate(run.run_id, run.move, measures)
+    found.append(("throttled part", "", "", measures.throttled_s, "s"))
+    found.append(("the model's estimate", "", "", told.predicted_s, "s"))
+    found.append(("its error", "", "", None if told.error is None else told.error * 100, "%"))
+    found.append(("KIP-73's estimate", "", "", measures.kip73_s if measures.kip73_s > 0 else None, "s"))
+    found.append(("observed ÷ estimate", "", "", measures.kip73_ratio, ""))
+    return tuple(
+        Figure(name, host, direction, value, unit) for name, host, direction, value, unit in found if value is not None
+    )
 
 
 def default_store() -> str:

@@ -15,19 +15,17 @@ from results.criteria import Judgement, judge
 from results.criteria.judgement import Skipped, skipped
 from results.spark.recompute import recompute
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments.commits import commit
 from testbed.experiments.experiment import (
     PROFILES,
     Context,
     Experiment,
-    Outcome,
+    ExperimentResult,
     Value,
     find_experiment,
     read_settings,
 )
-from testbed.experiments.figures import Figure, figures
-from testbed.experiments.record import Header, manifest
-from testbed.experiments.reports import default_store, write_report
+from testbed.experiments.record import Header, commit, manifest
+from testbed.experiments.reports import Figure, default_store, figures, write_report
 from testbed.faults.faults import heal_leftovers
 from testbed.probes.recorder import Recorder
 from testbed.provision.liveness import NotWhole, explained, guarded, why_not_whole
@@ -42,7 +40,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """One run to make. `on` names a testbed that is up; otherwise one is made, and removed afterwards.
 
     With `confirm` Spark judges the run again, from the store.
@@ -59,7 +57,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class RunResult:
     """A run that is in the store, judged."""
 
     run_id: str
@@ -72,7 +70,7 @@ class Finished:
     skipped: tuple[Skipped, ...] = ()
 
 
-def run(request: Request, progress: Progress) -> Finished:
+def run(request: RunRequest, progress: Progress) -> RunResult:
     """Run one experiment to its verdict. Raises `UsageError` before anything is made, `TestbedError` afterwards."""
     experiment = find_experiment(request.experiment)
     if request.profile not in PROFILES:
@@ -93,7 +91,7 @@ def run(request: Request, progress: Progress) -> Finished:
         progress("judged again from the store, in Spark: the same verdict")
     run_manifest = store.manifest(run_id)
     report = write_report(store, run_manifest, judgement)
-    return Finished(
+    return RunResult(
         run_id,
         experiment.name,
         judgement.verdict,
@@ -106,7 +104,7 @@ def run(request: Request, progress: Progress) -> Finished:
 
 
 def _testbed(
-    request: Request,
+    request: RunRequest,
     experiment: Experiment,
     settings: dict[str, Value],
     run_id: str,
@@ -150,7 +148,7 @@ def run_on(
     started = datetime.now(UTC)
     try:
         with explained(testbed.engine, testbed.state), guarded(testbed.state):
-            outcome: Outcome = experiment.run(Context(testbed, settings, recorder, progress, run_id))
+            outcome: ExperimentResult = experiment.run(Context(testbed, settings, recorder, progress, run_id))
         if why := why_not_whole(testbed.engine, testbed.state):
             raise NotWhole(testbed.state, why)  # nothing that was seen is about Kafka then
     finally:

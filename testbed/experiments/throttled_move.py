@@ -14,8 +14,8 @@ from testbed.experiments.batched_move import batched_run
 from testbed.experiments.experiment import (
     Context,
     Experiment,
+    ExperimentResult,
     Hosts,
-    Outcome,
     Parameter,
     Settings,
     SuiteScenario,
@@ -168,7 +168,7 @@ def throttled_experiment(
     def suits(topology: Topology, settings: Settings) -> None:
         check_storage(storage_of(settings), topology)
 
-    def run(context: Context) -> Outcome:
+    def run(context: Context) -> ExperimentResult:
         hosts = [host.name for host in context.testbed.topology.brokers]
         storage = storage_of(context.settings)
         found, local_bytes = mostly_remote(layout(context.settings, hosts), storage)
@@ -201,7 +201,7 @@ def throttled_experiment(
     )
 
 
-def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbatched_run) -> Outcome:
+def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbatched_run) -> ExperimentResult:
     """Prepare, measure, move, restore, audit; return the result. A failure is part of the result, not an exception."""
     recorder = context.recorder
     with context.testbed.admin() as admin, make(context, setup, admin) as run:
@@ -246,7 +246,7 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
         live=live,
         batching=moved.batching,
     )
-    return Outcome(nics, _move_record(run, sizes, factor), facts)
+    return ExperimentResult(nics, _move_record(run, sizes, factor), facts)
 
 
 def _announce(environment: MoveEnvironment, sizes: LogSizes) -> None:

@@ -13,8 +13,8 @@ from results.contract.relocation import ColdRead, Relocation, Sent
 from testbed.experiments.experiment import (
     Context,
     Experiment,
+    ExperimentResult,
     Hosts,
-    Outcome,
     Parameter,
     Settings,
     SuiteScenario,
@@ -94,7 +94,7 @@ def run_unthrottled_move(
     *,
     balanced: bool = False,
     after_s: float = ALONE_S,
-) -> Outcome:
+) -> ExperimentResult:
     """Prepare, measure, move, audit; return the result. A failure is part of the result, not an exception.
 
     `balanced` says whether every broker gets its share of partitions; the load runs alone for `after_s` afterwards.
@@ -145,7 +145,7 @@ def run_unthrottled_move(
         records, live = environment.audit([written for each in active for written in each.written()])
         logs = watch.logs()
     handover = next(filter(None, [each.handover() for each in active]), None)
-    return Outcome(
+    return ExperimentResult(
         nics=nics,
         facts=Facts(records=records, leaders=leaders, done=moved.done, logs=logs, live=live, handover=handover),
         relocation=Relocation(
@@ -260,7 +260,7 @@ def unthrottled_experiment(
     def suits(found: Topology, settings: Settings) -> None:
         check_storage(storage_of(settings), found)
 
-    def run(context: Context) -> Outcome:
+    def run(context: Context) -> ExperimentResult:
         hosts = [host.name for host in context.testbed.topology.brokers]
         setup = MoveSetup(
             layout=layout(context.settings, hosts),

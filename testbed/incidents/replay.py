@@ -14,7 +14,7 @@ from results.contract.schema import Finding, Verdict
 from results.contract.store import Store
 from results.criteria.incident import deviation
 from testbed.errors import TestbedError, UsageError
-from testbed.experiments.experiment import Context, Experiment, Outcome, Value
+from testbed.experiments.experiment import Context, Experiment, ExperimentResult, Value
 from testbed.experiments.reports import default_store, write_report
 from testbed.experiments.runner import run_on
 from testbed.faults.faults import heal_leftovers
@@ -164,7 +164,7 @@ def _testbed(
     return testbed
 
 
-def _run(incident: Incident, seed: int, context: Context) -> Outcome:
+def _run(incident: Incident, seed: int, context: Context) -> ExperimentResult:
     """Prepare, play the timeline, restore, read back. Raises `TestbedError`; the testbed is restored all the same."""
     testbed = context.testbed
     logs = LogWatch(testbed, allowed(incident))
@@ -178,7 +178,7 @@ def _run(incident: Incident, seed: int, context: Context) -> Outcome:
         finally:
             scenario.delete_topics()
     facts = Facts(records=records, logs=found)
-    return Outcome(nics, facts=facts, incident=record_of(incident, seed))
+    return ExperimentResult(nics, facts=facts, incident=record_of(incident, seed))
 
 
 class IncidentScenario:

@@ -1,7 +1,7 @@
 from types import SimpleNamespace
 
 from testbed.cli.verdicts import figure_lines
-from testbed.experiments.figures import figures
+from testbed.experiments.reports import figures
 
 
 def test_the_strict_quota_is_told_as_a_share_and_what_is_unknown_is_left_out():

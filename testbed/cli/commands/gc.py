@@ -11,7 +11,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     from testbed.errors import TestbedError
-    from testbed.experiments.commits import collect_half_runs
+    from testbed.experiments.record import collect_half_runs
     from testbed.experiments.reports import reports_dir
     from testbed.faults.faults import collect_faults
     from testbed.provision.containers import Engine

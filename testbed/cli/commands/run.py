@@ -25,7 +25,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from testbed.cli.show import TimedProgress
     from testbed.cli.verdicts import EXIT, as_json, as_text
-    from testbed.experiments.runner import Request, run
+    from testbed.experiments.runner import RunRequest, run
     from testbed.runner.named_comparisons import named_comparisons
 
     if comparison := named_comparisons().get(args.experiment):
@@ -35,7 +35,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.cli.comparing import refuse
 
     refuse(args)
-    request = Request(
+    request = RunRequest(
         experiment=args.experiment,
         settings=args.set,
         profile=args.profile,
