@@ -27,7 +27,7 @@ class SessionContext(Protocol):
     globals: Mapping[str, Any]
 
 
-class Context(Protocol):
+class DucktapeContext(Protocol):
     """What a test is given."""
 
     session_context: SessionContext
@@ -62,7 +62,7 @@ class Service(ducktape.services.service.Service):  # type: ignore[misc]  # no ty
 class Test(ducktape.tests.test.Test):  # type: ignore[misc]  # no types
     """`ducktape.tests.test.Test`."""
 
-    test_context: Context
+    test_context: DucktapeContext
     logger: Logger
 
 
@@ -106,7 +106,7 @@ def types_of(cluster_spec: Any) -> list[str | None]:
     return [each.node_type for each in cluster_spec]
 
 
-def results_folder(context: Context) -> str:
+def results_folder(context: DucktapeContext) -> str:
     """Where a test's results lie."""
     return str(TestContext.results_dir(context, context.test_index))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from threading import Event
 
 from ducktests.dying import die_with_parent
-from ducktests.framework import Context, Test, parametrized, results_folder
+from ducktests.framework import DucktapeContext, Test, parametrized, results_folder
 from ducktests.services import KafkaService, WorkloadService
 from ducktests.verdicts import Inconclusive
 from testbed.runner.case import EVIDENCE
@@ -23,7 +23,7 @@ PARTITIONS = range(12)
 class LoadTest(Test):
     """The open-loop load on a testbed where nothing else happens."""
 
-    def __init__(self, test_context: Context) -> None:
+    def __init__(self, test_context: DucktapeContext) -> None:
         super().__init__(test_context)
         die_with_parent()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from ducktests.dying import die_with_parent
-from ducktests.framework import Context, Test, parametrized, results_folder
+from ducktests.framework import DucktapeContext, Test, parametrized, results_folder
 from ducktests.services import KafkaService
 from ducktests.verdicts import Failed, Inconclusive
 from results.contract.store import Store
@@ -60,7 +60,7 @@ class ScenarioTest(Test):
     suite: ClassVar[str]
     __test__ = False
 
-    def __init__(self, test_context: Context) -> None:
+    def __init__(self, test_context: DucktapeContext) -> None:
         super().__init__(test_context)
         # A ducktape that is killed cannot end its tests.
         die_with_parent()

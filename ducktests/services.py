@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ducktests.framework import Context, Service
+from ducktests.framework import DucktapeContext, Service
 from ducktests.options import Options
 from testbed.errors import TestbedError
 from testbed.faults.faults import heal_leftovers
@@ -25,7 +25,7 @@ class KafkaService(Service):
 
     logs = {"kafka": {"path": "/var/log/kafka", "collect_default": False}}  # noqa: RUF012 - as ducktape has it
 
-    def __init__(self, context: Context, hosts: int) -> None:
+    def __init__(self, context: DucktapeContext, hosts: int) -> None:
         super().__init__(context, num_nodes=hosts)
         self.problem: str | None = self.nodes[0].problem
         self.kept: bool = self.nodes[0].kept
@@ -73,7 +73,7 @@ class KafkaService(Service):
 class WorkloadService(Service):
     """The open-loop load: processes on this machine, beside the testbed's switch, and so on none of its nodes."""
 
-    def __init__(self, context: Context, kafka: KafkaService, specs: Sequence[Spec], seed: int = 1) -> None:
+    def __init__(self, context: DucktapeContext, kafka: KafkaService, specs: Sequence[Spec], seed: int = 1) -> None:
         super().__init__(context, num_nodes=0)
         self.recorder = Recorder()
         self._workload = Workload(kafka.testbed.bootstrap, specs, seed, self.recorder.add, self.recorder.event)

@@ -7,7 +7,7 @@ from typing import Any
 from results.contract.schema import Finding
 from results.criteria.judgement import skipped_lines
 from testbed.cli.show import document
-from testbed.experiments.reports import Figure
+from testbed.experiments.reports import RunFigure
 from testbed.experiments.runner import RunResult
 
 EXIT = {"pass": 0, "fail": 1, "inconclusive": 2}
@@ -34,7 +34,7 @@ def criterion_lines(criteria: Iterable[Finding]) -> list[str]:
     return lines
 
 
-def figure_lines(figures: Iterable[Figure]) -> list[str]:
+def figure_lines(figures: Iterable[RunFigure]) -> list[str]:
     """A line per figure that is told but not judged."""
     return [
         f"{'':<12}  {f'{f.name} {f.host} {f.direction}'.rstrip():<34}  {f.value:.3f} {f.unit}".rstrip() for f in figures

@@ -15,7 +15,7 @@ from testbed.paths import data_dir
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class RunFigure:
     """One number; `host` and `direction` are empty for the move as a whole."""
 
     name: str
@@ -25,7 +25,7 @@ class Figure:
     unit: str
 
 
-def figures(run: Manifest, measures: MoveMeasures) -> tuple[Figure, ...]:
+def figures(run: Manifest, measures: MoveMeasures) -> tuple[RunFigure, ...]:
     """What was measured of a move, as shares of its quota (of each it had) and of its estimated times."""
     if run.move is None:
         return ()
@@ -58,7 +58,9 @@ def figures(run: Manifest, measures: MoveMeasures) -> tuple[Figure, ...]:
     found.append(("KIP-73's estimate", "", "", measures.kip73_s if measures.kip73_s > 0 else None, "s"))
     found.append(("observed ÷ estimate", "", "", measures.kip73_ratio, ""))
     return tuple(
-        Figure(name, host, direction, value, unit) for name, host, direction, value, unit in found if value is not None
+        RunFigure(name, host, direction, value, unit)
+        for name, host, direction, value, unit in found
+        if value is not None
     )
 
 

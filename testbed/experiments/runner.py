@@ -25,7 +25,7 @@ from testbed.experiments.experiment import (
     read_settings,
 )
 from testbed.experiments.record import Header, commit, manifest
-from testbed.experiments.reports import Figure, default_store, figures, write_report
+from testbed.experiments.reports import RunFigure, default_store, figures, write_report
 from testbed.faults.faults import heal_leftovers
 from testbed.probes.recorder import Recorder
 from testbed.provision.liveness import NotWhole, explained, guarded, why_not_whole
@@ -64,7 +64,7 @@ class RunResult:
     experiment: str
     verdict: Verdict
     criteria: tuple[Finding, ...]
-    figures: tuple[Figure, ...]
+    figures: tuple[RunFigure, ...]
     report: Path
     store: str
     skipped: tuple[Skipped, ...] = ()
