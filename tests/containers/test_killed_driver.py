@@ -194,7 +194,7 @@ def test_limits_and_throttle_changed_while_it_moves_hold_from_the_next_step_on(t
             "--replicas", "1", "--reassignment-batch-size", "2", "--leaders", "1",
         )  # fmt: skip
         before = wait_for(
-            onlooker.watch.seen,
+            onlooker.watch.summary,
             lambda seen: seen.steps >= 3 and seen.most_in_flight >= 2 and seen.most_leaders >= 1,
             30,
             0.1,
