@@ -19,7 +19,7 @@ TEXT = (ROOT / "docs" / "ducktape.md").read_text(encoding="utf-8")
 @pytest.mark.parametrize("profile", ["ci", "release"])
 def test_it_counts_the_cases(profile):
     [line] = [line for line in TEXT.splitlines() if line.startswith(f"| `{profile}` |")]
-    assert f"({len(find_suite('kip73').cases(profile))} cases)" in line
+    assert f"({len(find_suite('kip73').cases(profile))})" in line
 
 
 def test_it_names_every_field_and_variable():
@@ -45,4 +45,4 @@ def test_its_commands_are_taken():
 def test_its_example_is_the_code_itself():
     example = TEXT.split("```python\n")[1].split("```")[0]
     code = (ROOT / "testbed/experiments/catalogue/kip73_stuck.py").read_text(encoding="utf-8")
-    assert example.strip().removeprefix("suites = (").removesuffix(")") in code
+    assert example.strip() in code
