@@ -24,9 +24,9 @@ from results.contract.store import Store
 from results.nights.ingest import ingest
 from results.nights.night import night
 from results.nights.state import NOISE
-from results.nights.summary import READ, SUMMARY, summary_table
+from results.nights.values import READ, SUMMARY, summary_table
+from results.render import table
 from results.spark.session import session
-from testbed.cli.show import table
 from tools import generate
 from tools.generate import Spec
 

@@ -19,10 +19,9 @@ from scipy.stats import binomtest
 
 from results.series.block import Block, Floats
 from results.series.calculator import FEWEST_RUNS
+from results.series.changes import replay
 from results.series.judge import Judge
-from results.series.learned import learning
-from results.series.replay import replay
-from results.series.shuffle import learn
+from results.series.noise_estimation import learn, learned_as_it_grows
 from testbed.paths import cache_dir
 from tools.simulation import PROMISED, step, store
 
@@ -172,7 +171,9 @@ def ours(judge: Judge | None = None, each: int = 1) -> Tool:
 
     def run(values: Floats, first: int, seed: int, of: Floats | None) -> Alarms:
         if of is None:
-            nights = replay(values, learning(seed, judge.rule.night, each=each), judge, first=first, each=each)
+            nights = replay(
+                values, learned_as_it_grows(seed, judge.rule.night, each=each), judge, first=first, each=each
+            )
         else:
             known = learn(Block.of(of.T.tolist()), seed, judge.rule.night, each=np.full(of.shape[1], each))
             nights = replay(values, lambda _night, _block: known, judge, of.shape[1], first, each)

@@ -16,7 +16,7 @@ from results.contract.manifest import Facts, Load, Machine, Manifest, NicMeasure
 from results.contract.schema import SAMPLES, events_table
 from results.contract.store import RunData, Store
 from results.contract.verdict import Finding
-from results.nights import parts
+from results.nights import values_table
 from results.nights.values import VALUES, Value, rows
 from results.series.block import Floats
 from tools.simulation import FAMILIES
@@ -143,7 +143,7 @@ def history(store: Store, spec: Spec) -> int:
             tables.append(_table(spec, run, own, readings[run], 1))
         part = pa.concat_tables(tables)
         total += part.num_rows
-        parts.write(store, part)
+        values_table.write(store, part)
     return total
 
 

@@ -3,22 +3,31 @@
 Pure functions of numbers (numpy at most); nothing here knows of testbeds. The maths is in `docs/comparing.md`.
 """
 
-import results.compare.relocation  # noqa: F401  (its measures are known by being there)
-from results.compare.drift import Moved, moved
+import results.compare.measures  # noqa: F401  (its measures are known by being there)
+from results.compare.canaries import CanaryChange, moved
 from results.compare.effect import Effect, paired_effect
-from results.compare.judgement import Comparison, Finding, Pair, Rule, Verdict, judge, judge_all, worst
+from results.compare.judgement import (
+    ComparisonResult,
+    ComparisonRule,
+    CriterionTally,
+    Pair,
+    PairedComparison,
+    Verdict,
+    judge,
+    judge_all,
+    worst,
+)
 from results.compare.measures import Measure, find_measure, measures, values_of
-from results.compare.tally import Tally
 
 __all__ = [
-    "Comparison",
+    "CanaryChange",
+    "ComparisonResult",
+    "ComparisonRule",
+    "CriterionTally",
     "Effect",
-    "Finding",
     "Measure",
-    "Moved",
     "Pair",
-    "Rule",
-    "Tally",
+    "PairedComparison",
     "Verdict",
     "find_measure",
     "judge",

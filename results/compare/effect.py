@@ -10,11 +10,49 @@ random order within a pair provides; no normal distribution is assumed, and a si
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from results.compare.signed_rank import confidence, cut, tail
+MOST_PAIRS = 1000
+"""Beyond that the chances leave the range of a double."""
+
+
+@lru_cache(maxsize=128)
+def cumulative(n: int) -> npt.NDArray[np.float64]:
+    """Return P(T ≤ t) for t = 0 … n(n+1)/2, where T is the sum of a random subset of the ranks 1 … n.
+
+    This is Wilcoxon's signed-rank distribution. SciPy offers its test, not the distribution that intervals need.
+    """
+    if not 0 <= n <= MOST_PAIRS:
+        raise ValueError(f"{n} pairs: expected 0 to {MOST_PAIRS}")
+    chance = np.ones(1)
+    for rank in range(1, n + 1):
+        grown = np.zeros(len(chance) + rank)
+        grown[: len(chance)] += chance / 2
+        grown[rank:] += chance / 2
+        chance = grown
+    found = np.minimum(np.cumsum(chance), 1.0)
+    found.setflags(write=False)
+    return found
+
+
+def tail(n: int, t: int) -> float:
+    """P(T ≤ t)."""
+    table = cumulative(n)
+    return 0.0 if t < 0 else float(table[min(t, len(table) - 1)])
+
+
+def cut(n: int, alpha: float) -> int:
+    """The largest k with 2 P(T ≤ k) ≤ `alpha`; 0 when there is none, as with few pairs."""
+    return max(int(np.searchsorted(cumulative(n), alpha / 2, side="right")) - 1, 0)
+
+
+def confidence(n: int, k: int) -> float:
+    """The exact confidence of an interval that leaves out `k` Walsh averages at each end."""
+    return 1.0 - 2.0 * tail(n, k)
+
 
 CONFIDENCE = 0.95
 POWER_FACTOR = 1 + 0.8416 / 1.96

@@ -1,7 +1,7 @@
 """From pairs to a verdict: what may be said about a candidate against a baseline. Pure; the rule is on one page."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,11 +9,13 @@ from results.compare.effect import CONFIDENCE, Effect, log_ratios, p_above, p_be
 from results.compare.measures import Measure
 
 Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "ENV-CHANGED", "NO-DATA"]
+EXIT: Mapping[Verdict, int] = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}
+"""Verdict → the exit code of a command."""
 WORST_FIRST: tuple[Verdict, ...] = ("REGRESSED", "ENV-CHANGED", "NO-DATA", "NOISY", "IMPROVED", "OK")
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ComparisonRule:
     """What counts. A fraction of 0.03 is a threshold of 3 %.
 
     `family` is the chance, over all comparisons judged together, that any of them is called REGRESSED although none
@@ -42,7 +44,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PairedComparison:
     """A candidate against a baseline in one measure."""
 
     baseline: str
@@ -52,10 +54,10 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ComparisonResult:
     """What may be said about a comparison, and why; `effect` is None when there are too few pairs for one."""
 
-    comparison: Comparison
+    comparison: PairedComparison
     verdict: Verdict
     effect: Effect | None
     why: str
@@ -63,7 +65,7 @@ class Finding:
     """The slowdown, as a fraction, that would be found in 80 % of such series."""
     adjusted: float | None = None
     """The chance, by luck and among all comparisons of the family, of an effect so far beyond the threshold on the
-    side it lies on; REGRESSED and IMPROVED have at most `Rule.family`."""
+    side it lies on; REGRESSED and IMPROVED have at most `ComparisonRule.family`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +82,19 @@ class _Sided:
     """Where the estimate itself lies."""
 
 
-def judge(comparisons: Sequence[Comparison], rule: Rule | None = None) -> tuple[Finding, ...]:
+def judge(comparisons: Sequence[PairedComparison], rule: ComparisonRule | None = None) -> tuple[ComparisonResult, ...]:
     """A finding for each comparison; they are one family, whose false alarms are held down together (Holm)."""
     return judge_all(comparisons, (), rule)[0]
 
 
 def judge_all(
-    comparisons: Sequence[Comparison], chances: Sequence[float], rule: Rule | None = None
-) -> tuple[tuple[Finding, ...], tuple[bool, ...]]:
+    comparisons: Sequence[PairedComparison], chances: Sequence[float], rule: ComparisonRule | None = None
+) -> tuple[tuple[ComparisonResult, ...], tuple[bool, ...]]:
     """As `judge`, with other tests for something worse in the same family, each given as its p.
 
     Returns the findings, and for each of the other tests whether it says *worse*.
     """
-    rule = rule or Rule()
+    rule = rule or ComparisonRule()
     sided = [_sided(comparison, rule) for comparison in comparisons]
     judged = [side for side in sided if isinstance(side, _Sided)]
     family = adjusted([*(side.p_worse for side in judged), *chances])
@@ -100,7 +102,7 @@ def judge_all(
     better = iter(adjusted([side.p_better for side in judged]))
     found = []
     for comparison, side in zip(comparisons, sided, strict=True):
-        if isinstance(side, Finding):
+        if isinstance(side, ComparisonResult):
             found.append(side)
         else:
             found.append(_finding(comparison, side, next(worse), next(better), rule))
@@ -118,12 +120,12 @@ def worst_of(verdicts: Iterable[Verdict], nothing: Verdict = "NO-DATA") -> Verdi
     return next((verdict for verdict in WORST_FIRST if verdict in found), nothing)
 
 
-def worst(findings: Sequence[Finding], others: Sequence[Verdict] = ()) -> Verdict:
+def worst(findings: Sequence[ComparisonResult], others: Sequence[Verdict] = ()) -> Verdict:
     """The verdict of all together, other verdicts included; nothing judged is NO-DATA."""
     return worst_of([*(finding.verdict for finding in findings), *others])
 
 
-def _sided(comparison: Comparison, rule: Rule) -> "_Sided | Finding":
+def _sided(comparison: PairedComparison, rule: ComparisonRule) -> "_Sided | ComparisonResult":
     """The comparison's chances, or why it has none."""
     clean, changes, lost = [], [], 0
     for pair in comparison.pairs:
@@ -137,11 +139,11 @@ def _sided(comparison: Comparison, rule: Rule) -> "_Sided | Finding":
     need, complete = rule.fewest_pairs, len(clean) + len(changes)
     if complete < need:
         without = f"; {lost} of {len(comparison.pairs)} have no value on one side" if lost else ""
-        return Finding(comparison, "NO-DATA", None, f"{_pairs(complete)}, at least {need} are needed{without}")
+        return ComparisonResult(comparison, "NO-DATA", None, f"{_pairs(complete)}, at least {need} are needed{without}")
     if len(clean) < need or len(clean) < len(changes):
         effect = paired_effect(clean, rule.confidence) if clean else None
         why = f"the machine changed in {len(changes)} of {_pairs(complete)}: {changes[0]}"
-        return Finding(comparison, "ENV-CHANGED", effect, why)
+        return ComparisonResult(comparison, "ENV-CHANGED", effect, why)
     threshold = comparison.measure.limit(rule.threshold)
     slower, faster = math.log1p(threshold), math.log1p(-threshold)
     effect = paired_effect(clean, rule.confidence)
@@ -154,7 +156,9 @@ def _sided(comparison: Comparison, rule: Rule) -> "_Sided | Finding":
     return _Sided(effect, up or down, below, above, low > faster, effect.ratio < 1)
 
 
-def _finding(comparison: Comparison, side: _Sided, p_worse: float, p_better: float, rule: Rule) -> Finding:
+def _finding(
+    comparison: PairedComparison, side: _Sided, p_worse: float, p_better: float, rule: ComparisonRule
+) -> ComparisonResult:
     worse, better = p_worse <= rule.family, p_better <= rule.family
     threshold = comparison.measure.limit(rule.threshold)
     limit, effect = f"{threshold * 100:.3g} %", side.effect
@@ -173,7 +177,9 @@ def _finding(comparison: Comparison, side: _Sided, p_worse: float, p_better: flo
     else:
         needed = max(effect.pairs_for(math.log1p(threshold) / 2), effect.pairs + 1)
         verdict, why = "NOISY", f"the interval holds {limit}; about {_pairs(needed)} would tell"
-    return Finding(comparison, verdict, effect, why + note, detectable, p_worse if side.on_worse_side else p_better)
+    return ComparisonResult(
+        comparison, verdict, effect, why + note, detectable, p_worse if side.on_worse_side else p_better
+    )
 
 
 def adjusted(chances: Sequence[float]) -> list[float]:
@@ -194,3 +200,50 @@ def _usable(value: float | None) -> bool:
 
 def _pairs(count: int) -> str:
     return f"{count} pair{'' if count == 1 else 's'}"
+
+
+ANY = "one criterion or another"
+"""What fails, where several do: another one each time, on another broker perhaps."""
+DOUBTFUL = 2
+"""So many pairs more in which it failed for the candidate alone, and it is said that nobody can tell yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionTally:
+    """Of `pairs` pairs both runs were judged on the criterion, and nothing else changed between the two.
+
+    In `worse` of them it failed for the candidate alone, in `better` for the baseline alone.
+    """
+
+    baseline: str
+    candidate: str
+    criterion: str
+    pairs: int
+    worse: int
+    better: int
+
+    @property
+    def discordant(self) -> int:
+        """The pairs that tell the variants apart."""
+        return self.worse + self.better
+
+    @property
+    def p_worse(self) -> float:
+        """Return the chance of so many discordant pairs against the candidate when either side is as likely.
+
+        This is McNemar's exact test: the tail of a binomial distribution. Concordant pairs play no part.
+        """
+        # SciPy takes half a second to import, and few commands compare variants.
+        from scipy.special import bdtrc
+
+        return float(bdtrc(self.worse - 1, self.discordant, 0.5))
+
+    def tellable(self, level: float) -> bool:
+        """Whether so many discordant pairs can be beyond luck at all. Says nothing of which side they are on."""
+        return 0.5**self.discordant <= level
+
+    def verdict(self, rejected: bool) -> Verdict:
+        """What may be said, `rejected` being what the test says among all that is judged with it."""
+        if rejected:
+            return "REGRESSED"
+        return "NOISY" if self.worse - self.better >= DOUBTFUL else "OK"

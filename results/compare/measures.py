@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from results.contract.aliases import measure_name
 from results.contract.manifest import Manifest
 from results.criteria.measures import ClientKind, HostRates, MoveMeasures, Part, SteadyPart
 from results.criteria.model import allowed, bound_of
+from results.criteria.relocation_measures import copied_bytes, formula
 
 Better = Literal["lower", "higher"]
 
@@ -63,7 +65,8 @@ def measures() -> tuple[Measure, ...]:
 
 
 def find_measure(name: str) -> Measure:
-    """The measure of this name. Raises ValueError naming those there are."""
+    """Return the measure of this name, or of this earlier name. Raises ValueError that lists all names."""
+    name = measure_name(name)
     if name not in _MEASURES:
         near = difflib.get_close_matches(name, _MEASURES, n=1)
         meant = f"; did you mean {near[0]}?" if near else ""
@@ -164,7 +167,9 @@ register(
     )
 )
 register(
-    Measure("bound-11s", "what the bound allows over that window", "of the quota", "lower", _bound, compared=False)
+    Measure(
+        "quota-bound-11s", "highest rate that the bound allows there", "of the quota", "lower", _bound, compared=False
+    )
 )
 
 
@@ -228,7 +233,7 @@ for _kind, _what in _CLIENTS:
             )
         )
 _ASKED: tuple[tuple[str, str, str, Better, Callable[[Manifest, MoveMeasures], float | None], bool], ...] = (
-    ("nic-peak", "highest second of any NIC", "of the NIC", "lower", _nic_share("peak_bytes_per_s"), True),
+    ("nic-max-1s", "highest second of any NIC", "of the NIC", "lower", _nic_share("peak_bytes_per_s"), True),
     ("nic-mean", "mean of the busiest NIC over the move", "of the NIC", "lower", _nic_share("mean_bytes_per_s"), True),
     ("in-flight", "most partitions being reassigned at once", "", "lower", _most_in_flight, False),
     ("copied", "what the new replicas received", "GB", "lower", _copied_gb, False),
@@ -238,5 +243,49 @@ _ASKED: tuple[tuple[str, str, str, Better, Callable[[Manifest, MoveMeasures], fl
 for _name, _summary, _unit, _better, _value, _compared in _ASKED:
     # One second is mostly luck where a throttle lets whole responses pass: runs of the same differ by up to 22 %. The
     # mean is bytes ÷ time: from night to night a move that is slower would be told as one that spares its NIC.
-    _followed = _name not in ("nic-peak", "nic-mean")
+    _followed = _name not in ("nic-max-1s", "nic-mean")
     register(Measure(_name, _summary, _unit, _better, _value, compared=_compared, asked=True, followed=_followed))
+
+
+Value = Callable[[Manifest, MoveMeasures], float | None]
+
+
+def _formula(run: Manifest, _measured: MoveMeasures) -> float | None:
+    return None if run.relocation is None else formula(run, run.relocation, whole=True)
+
+
+def _of_formula(run: Manifest, measured: MoveMeasures) -> float | None:
+    seconds = _formula(run, measured)
+    return measured.done_s / seconds if seconds and measured.done_s is not None else None
+
+
+def _between(run: Manifest, measured: MoveMeasures) -> float | None:
+    copied = None if run.relocation is None else copied_bytes(run.relocation, measured)
+    return None if copied is None else max(0.0, copied) / 1e6
+
+
+def _longest_ack(_run: Manifest, measured: MoveMeasures) -> float | None:
+    found = measured.relocation.longest_ack_us if measured.relocation else None
+    return None if found is None else found / 1000
+
+
+def _requests(_run: Manifest, measured: MoveMeasures) -> float | None:
+    found = measured.relocation.requests if measured.relocation else None
+    return None if found is None else sum(each.count for each in found)
+
+
+def _back(_run: Manifest, measured: MoveMeasures) -> float | None:
+    return measured.relocation.p99_back_s if measured.relocation else None
+
+
+FORMULA = "formula-seconds"
+_ALL: tuple[tuple[str, str, str, Better, Value, bool], ...] = (
+    (FORMULA, "the whole log ÷ NIC", "s", "lower", _formula, False),
+    ("time-vs-log-size", "seconds of the move ÷ the formula's", "of the formula", "lower", _of_formula, True),
+    ("inter-broker-bytes", "NIC bytes between brokers beyond the load's", "MB", "lower", _between, True),
+    ("longest-ack", "longest that a record waited to be acknowledged", "ms", "lower", _longest_ack, True),
+    ("store-requests", "requests to the object store during the move", "", "lower", _requests, False),
+    ("p99-back", "until acknowledgements are as quick as before", "s", "lower", _back, False),
+)
+for _name, _summary, _unit, _better, _value, _compared in _ALL:
+    register(Measure(_name, _summary, _unit, _better, _value, compared=_compared, asked=True))

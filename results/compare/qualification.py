@@ -1,12 +1,13 @@
-"""A release against others, scenario by scenario: what was seen, what may be said of it, and every reason. Pure."""
+"""A release against others, by scenario: the rules of its verdict; its text, JSON, Markdown and JUnit. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from results.compare.judgement import Finding, Verdict, rank, worst_of
-from results.compare.tally import ANY
+from results.compare.judgement import ANY, ComparisonResult, Verdict, rank, worst_of
+from results.compare.render import COLUMNS, comparison_row
 from results.contract.verdict import Verdict as RunVerdict
+from results.render import NOTHING, JUnitCase, bold, escaped, junit, markdown_table
 
 Kind = Literal["once", "paired", "upgrade"]
 """How a scenario is run: once with each version and again where that is in doubt; in pairs; or as an upgrade from a
@@ -20,7 +21,7 @@ DOUBTFUL = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class VersionResult:
     """One version in one scenario: its runs by verdict, and how often each criterion failed of how often it was judged.
 
     `missing` says why there is no run, where there is none.
@@ -48,7 +49,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class QualificationVerdict:
     """A verdict and everything it rests on, in words; `notes` are worth knowing and change nothing."""
 
     verdict: Verdict
@@ -57,19 +58,19 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ScenarioQualification:
     """A scenario: what is said of the candidate, and the cells it is said from, the candidate's last."""
 
     name: str
     experiment: str
     topology: str
     kind: Kind
-    said: Said
-    cells: tuple[Cell, ...]
-    findings: tuple[Finding, ...] = ()
+    said: QualificationVerdict
+    cells: tuple[VersionResult, ...]
+    findings: tuple[ComparisonResult, ...] = ()
 
     @property
-    def candidate(self) -> Cell:
+    def candidate(self) -> VersionResult:
         """What the release did."""
         return self.cells[-1]
 
@@ -83,7 +84,7 @@ class Qualification:
     baselines: tuple[str, ...]
     profile: str
     threshold: float
-    rows: tuple[Row, ...]
+    rows: tuple[ScenarioQualification, ...]
     ended: str
     complete: bool
     store: str
@@ -99,7 +100,7 @@ class Qualification:
         return worst_of(found)
 
     @property
-    def worst_first(self) -> tuple[Row, ...]:
+    def worst_first(self) -> tuple[ScenarioQualification, ...]:
         """The scenarios in the order in which somebody reads them."""
         return tuple(sorted(self.rows, key=lambda row: rank(row.said.verdict)))
 
@@ -111,12 +112,12 @@ class Qualification:
         return (*own, *unfinished, *self.problems)
 
 
-def doubtful(candidate: Cell) -> bool:
+def doubtful(candidate: VersionResult) -> bool:
     """Whether a scenario's one run says too little: it failed, or was inconclusive."""
     return not candidate.judged or bool(candidate.runs.get("fail"))
 
 
-def judge_cells(candidate: Cell, baselines: Sequence[Cell]) -> Said:
+def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) -> QualificationVerdict:
     """What may be said of a scenario that is run once, and again where that is in doubt.
 
     REGRESSED takes a criterion that fails in every one of three runs or more and that a baseline keeps: with a flake
@@ -124,36 +125,38 @@ def judge_cells(candidate: Cell, baselines: Sequence[Cell]) -> Said:
     baseline as well is nobody's regression and no pass either.
     """
     if not candidate.ids:
-        return Said("NO-DATA", (candidate.missing or "it was not run",))
+        return QualificationVerdict("NO-DATA", (candidate.missing or "it was not run",))
     if not candidate.judged:
-        return Said("NO-DATA", (f"inconclusive in {_runs(len(candidate.ids))}: {', '.join(candidate.ids)}",))
+        return QualificationVerdict(
+            "NO-DATA", (f"inconclusive in {_runs(len(candidate.ids))}: {', '.join(candidate.ids)}",)
+        )
     found = [_criterion(name, candidate, baselines) for name in candidate.failing]
     if len(candidate.failing) > 1 and worst_of([each.verdict for each in found]) != "REGRESSED":
         beside = {cell.version: _failed(cell) for cell in baselines}
         found.append(_counted(ANY, _failed(candidate), beside))
     if candidate.runs.get("fail") and not found:
-        found.append(Said("NOISY", ("it failed, and no criterion says why",)))
+        found.append(QualificationVerdict("NOISY", ("it failed, and no criterion says why",)))
     notes = [note for each in found for note in each.notes]
-    for cell in baselines:
-        if not cell.judged:
-            notes.append(f"{cell.version}: {cell.missing or 'no run could be judged'}")
-        elif not candidate.failing and cell.failing:
-            told = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in cell.failing.items())
-            notes.append(f"{cell.version} failed {told}")
+    for each in baselines:
+        if not each.judged:
+            notes.append(f"{each.version}: {each.missing or 'no run could be judged'}")
+        elif not candidate.failing and each.failing:
+            told = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in each.failing.items())
+            notes.append(f"{each.version} failed {told}")
     verdict = worst_of([each.verdict for each in found], "OK")
-    return Said(verdict, tuple(reason for each in found for reason in each.reasons), tuple(notes))
+    return QualificationVerdict(verdict, tuple(reason for each in found for reason in each.reasons), tuple(notes))
 
 
-def _criterion(name: str, candidate: Cell, baselines: Sequence[Cell]) -> Said:
+def _criterion(name: str, candidate: VersionResult, baselines: Sequence[VersionResult]) -> QualificationVerdict:
     """What one criterion that failed at all says."""
     return _counted(name, candidate.counts(name), {cell.version: cell.counts(name) for cell in baselines})
 
 
-def _failed(cell: Cell) -> tuple[int, int]:
+def _failed(cell: VersionResult) -> tuple[int, int]:
     return cell.runs.get("fail", 0), cell.judged
 
 
-def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int, int]]) -> Said:
+def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int, int]]) -> QualificationVerdict:
     """What it says that something failed so often, of so many runs, and so often beside."""
     bad, of = counts
     told = f"{name} failed in {bad} of {_runs(of)}"
@@ -162,20 +165,22 @@ def _counted(name: str, counts: tuple[int, int], beside: Mapping[str, tuple[int,
     if bad == of and of >= CERTAIN:
         keeps = [version for version, (b, n) in seen.items() if b == 0 and n >= ENOUGH]
         if keeps:
-            return Said("REGRESSED", (f"{told}; {others}",))
+            return QualificationVerdict("REGRESSED", (f"{told}; {others}",))
         if not seen:
-            return Said("NO-DATA", (f"{told}, and no baseline was judged on it",))
+            return QualificationVerdict("NO-DATA", (f"{told}, and no baseline was judged on it",))
         if all(b == n for b, n in seen.values()):
-            return Said("NOISY", (f"{told}, as with every baseline ({others}): not new, and not fulfilled",))
-        return Said("NOISY", (f"{told}; {others}: that does not tell them apart",))
+            return QualificationVerdict(
+                "NOISY", (f"{told}, as with every baseline ({others}): not new, and not fulfilled",)
+            )
+        return QualificationVerdict("NOISY", (f"{told}; {others}: that does not tell them apart",))
     if bad == of:
-        return Said("NOISY", (f"{told}; {CERTAIN} would tell",))
+        return QualificationVerdict("NOISY", (f"{told}; {CERTAIN} would tell",))
     if any(bad - b >= DOUBTFUL for b, _n in seen.values()):
-        return Said("NOISY", (f"{told}; {others}: luck does that, too",))
-    return Said("OK", notes=(f"{told}; {others}",))
+        return QualificationVerdict("NOISY", (f"{told}; {others}: luck does that, too",))
+    return QualificationVerdict("OK", notes=(f"{told}; {others}",))
 
 
-def never_kept(candidate: Cell, baselines: Sequence[Cell]) -> tuple[str, ...]:
+def never_kept(candidate: VersionResult, baselines: Sequence[VersionResult]) -> tuple[str, ...]:
     """Criteria that failed in every run of the candidate and of every baseline: no comparison tells of them."""
     return tuple(
         f"{name} failed in all {_runs(of)}, as with every baseline: not new, and not fulfilled"
@@ -188,3 +193,139 @@ def never_kept(candidate: Cell, baselines: Sequence[Cell]) -> tuple[str, ...]:
 
 def _runs(count: int) -> str:
     return f"{count} run{'' if count == 1 else 's'}"
+
+
+def headline(found: Qualification) -> str:
+    """What was held against what."""
+    return f"Kafka {found.candidate} against {' and '.join(found.baselines)}"
+
+
+def told_cell(one: VersionResult) -> str:
+    """A version in a scenario: its runs by verdict."""
+    if not one.ids:
+        return "not run"
+    return ", ".join(f"{count} {verdict}" if len(one.ids) > 1 else verdict for verdict, count in one.runs.items())
+
+
+def by_version(row: ScenarioQualification, found: Qualification) -> list[str]:
+    """A cell for each version, baselines first; where a scenario is not of a version, a dash."""
+    told = {each.version: told_cell(each) for each in row.cells}
+    return [told.get(version, NOTHING) for version in (*found.baselines, found.candidate)]
+
+
+def lines(found: Qualification) -> list[str]:
+    """A line a scenario, worst first; below it every reason, and what is worth knowing."""
+    width = max((len(row.name) for row in found.rows), default=0)
+    told = []
+    for row in found.worst_first:
+        seen = "; ".join(f"{each.version}: {told_cell(each)}" for each in row.cells)
+        told.append(f"{row.said.verdict:<11}  {row.name:<{width}}  {seen}")
+        told += [f"{'':13}{reason}" for reason in row.said.reasons]
+        told += [f"{'':13}({note})" for note in row.said.notes]
+    return told
+
+
+def as_json(found: Qualification) -> dict[str, Any]:
+    """One document."""
+    return {
+        "qualification": found.id,
+        "candidate": found.candidate,
+        "against": list(found.baselines),
+        "profile": found.profile,
+        "threshold": found.threshold,
+        "verdict": found.verdict,
+        "reasons": list(found.reasons),
+        "complete": found.complete,
+        "ended": found.ended,
+        "store": found.store,
+        "scenarios": [_row(row) for row in found.worst_first],
+        "problems": list(found.problems),
+    }
+
+
+def _row(row: ScenarioQualification) -> dict[str, Any]:
+    return {
+        "scenario": row.name,
+        "experiment": row.experiment,
+        "topology": row.topology,
+        "run": row.kind,
+        "verdict": row.said.verdict,
+        "reasons": list(row.said.reasons),
+        "notes": list(row.said.notes),
+        "versions": [
+            {
+                "kafka": each.version,
+                "runs": dict(each.runs),
+                "run_ids": list(each.ids),
+                "failed": {name: {"runs": bad, "of": of} for name, (bad, of) in each.failing.items()},
+                "missing": each.missing or None,
+            }
+            for each in row.cells
+        ],
+        "measures": [
+            {
+                "against": each.comparison.baseline.rpartition(", ")[2],
+                "measure": each.comparison.measure.name,
+                "unit": each.comparison.measure.unit,
+                "better": each.comparison.measure.better,
+                "verdict": each.verdict,
+                "why": each.why,
+                "before": told.before,
+                "after": told.after,
+                "ratio": each.effect and each.effect.ratio,
+                "interval": each.effect and [each.effect.low, each.effect.high],
+                "p": each.effect and each.effect.p,
+                "adjusted_p": each.adjusted,
+                "pairs": int(told.pairs),
+                "detectable": each.detectable,
+            }
+            for each in row.findings
+            for told in [comparison_row(each, row.name)]
+        ],
+    }
+
+
+def markdown(found: Qualification) -> str:
+    """Tables for a comment: the reasons, the matrix, then every measure that was compared."""
+    told = [f"### {found.verdict}: {escaped(headline(found))}", ""]
+    told += [f"- {escaped(reason)}" for reason in found.reasons]
+    versions = (*found.baselines, found.candidate)
+    matrix = [
+        (row.said.verdict, row.name, *by_version(row, found), "; ".join(row.said.reasons)) for row in found.worst_first
+    ]
+    told += ["", *markdown_table(("", "scenario", *(escaped(each) for each in versions), "why"), matrix)]
+    measured = [
+        comparison_row(each, _against(row, found, each.comparison.baseline))
+        for row in found.worst_first
+        for each in row.findings
+    ]
+    if measured:
+        told += ["", *markdown_table(COLUMNS, [each.cells for each in measured])]
+    if not found.complete:
+        told += ["", f"{bold('not complete')}: {escaped(found.ended)}"]
+    return "\n".join(told) + "\n"
+
+
+def _against(row: ScenarioQualification, found: Qualification, baseline: str) -> str:
+    """Where there are several baselines it is said which one."""
+    return row.name if len(found.baselines) == 1 else f"{row.name}, against {baseline.rpartition(', ')[2]}"
+
+
+def as_junit(found: Qualification) -> str:
+    """A case for each scenario."""
+    cases = [
+        JUnitCase.of_verdict(
+            row.name,
+            row.experiment,
+            row.said.verdict,
+            row.said.reasons[0] if row.said.reasons else "",
+            "\n".join((*row.said.reasons, *row.said.notes, *(_version_runs(each) for each in row.cells if each.ids))),
+        )
+        for row in found.rows
+    ]
+    unfinished = () if found.complete else (f"not all was run: {found.ended}",)
+    return junit(f"qualify {found.candidate}", cases, (*unfinished, *found.problems))
+
+
+def _version_runs(one: VersionResult) -> str:
+    return f"{one.version}: {told_cell(one)}: {', '.join(one.ids)}"

@@ -103,3 +103,22 @@ def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
         INCIDENT_FIELDS.get(name, name): INCIDENT_VARIANTS.get(value, value) if name == "practice" else value
         for name, value in values.items()
     }
+
+
+MEASURES = {
+    "between-brokers": "inter-broker-bytes",
+    "of-formula": "time-vs-log-size",
+    "bound-11s": "quota-bound-11s",
+    "nic-peak": "nic-max-1s",
+}
+"""Measure before schema 3 → measure. A series keeps the id that it has by its measure's first name."""
+
+
+def measure_name(stored: str) -> str:
+    """Return today's name of a measure that a store or a journal names."""
+    return MEASURES.get(stored, stored)
+
+
+def first_measure_name(name: str) -> str:
+    """Return the name under which a measure was first stored: the ids of series are made from it."""
+    return next((old for old, new in MEASURES.items() if new == name), name)

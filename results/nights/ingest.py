@@ -12,15 +12,25 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from results.contract.aliases import MEASURES
 from results.contract.canaries import canaries
 from results.contract.files import LocalFiles
 from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
 from results.criteria.judgement import Judgement, UnknownExperimentError, criteria_of, judge, noisy, sound
 from results.criteria.run_view import RunView
-from results.nights import parts
-from results.nights.summary import READ, summarise
-from results.nights.values import SUMMED, VALUES, Value, canary_values, move_values, rows, summary_values
+from results.nights import values_table
+from results.nights.values import (
+    READ,
+    SUMMED,
+    VALUES,
+    Value,
+    canary_values,
+    move_values,
+    rows,
+    summarise,
+    summary_values,
+)
 
 """Folder of a store with what was read of the machine beside a run: `<run_id>.json`, canary → value."""
 RUNS_A_TASK = 200
@@ -28,22 +38,22 @@ TOLD = pa.schema([("run_id", pa.string()), ("problem", pa.string()), ("lost", pa
 
 
 @dataclass(frozen=True, slots=True)
-class Ingested:
+class IngestResult:
     """How many runs were new, and a line for each that could not be taken in."""
 
     runs: int
     problems: tuple[str, ...]
 
 
-def ingest(spark: SparkSession, store: Store) -> Ingested:
+def ingest(spark: SparkSession, store: Store) -> IngestResult:
     """Take in every run that is not in the values table yet. Only under the store's lock.
 
     What cannot be read is named, hides no other, and is tried again the next time.
     """
-    known, problems = parts.readable(store)
+    known, problems = values_table.readable(store)
     ids = store.runs()
     if not ids:
-        return Ingested(0, tuple(problems))
+        return IngestResult(0, tuple(problems))
     wanted = spark.createDataFrame([(run_id,) for run_id in ids], "run_id string")
     if known:
         with table(spark, store, known) as values:
@@ -52,7 +62,7 @@ def ingest(spark: SparkSession, store: Store) -> Ingested:
     else:
         new = list(ids)
     if not new:
-        return Ingested(0, tuple(problems))
+        return IngestResult(0, tuple(problems))
     tasks = max(spark.sparkContext.defaultParallelism, -(-len(new) // RUNS_A_TASK))
     # Sorted into ranges, since runs of one pack are read together.
     frame = spark.createDataFrame([(r,) for r in new], "run_id string")
@@ -61,8 +71,8 @@ def ingest(spark: SparkSession, store: Store) -> Ingested:
     )
     told = done.collect()
     problems += [f"run {row.run_id}: {row.problem}" for row in told]
-    parts.merge(store)
-    return Ingested(len(new) - sum(row.lost for row in told), tuple(problems))
+    values_table.merge(store)
+    return IngestResult(len(new) - sum(row.lost for row in told), tuple(problems))
 
 
 @contextlib.contextmanager
@@ -80,21 +90,23 @@ def table(spark: SparkSession, store: Store, known: list[str]) -> Iterator[DataF
                 copy = Path(folder) / PurePosixPath(path).name
                 copy.write_bytes(store.files.read(path))
                 files.append(str(copy))
-        yield spark.read.schema(SPARK_VALUES).parquet(*files)
+        stored = spark.read.schema(SPARK_VALUES).parquet(*files)
+        today = f.create_map(*(f.lit(word) for pair in MEASURES.items() for word in pair))
+        yield stored.withColumn("metric", f.coalesce(today[f.col("metric")], f.col("metric")))
 
 
 _SPARK_TYPES = {"at": "TIMESTAMP", "value": "DOUBLE", "disturbed": "BOOLEAN"}
 SPARK_VALUES = ", ".join(f"`{field.name}` {_SPARK_TYPES.get(field.name, 'STRING')}" for field in VALUES)
 
 
-def counted(values: DataFrame, *, also_disturbed: bool) -> DataFrame:
+def counted(values: DataFrame, *, include_noisy: bool) -> DataFrame:
     """The table as it is judged: without the values of runs that the machine disturbed, unless they are asked for.
 
     Of numbers of experiments without rules parts of earlier versions say that lower is better, which nobody knew.
     """
     summed = (f.col("better") == "lower") & (f.col("unit") == "") & f.col("metric").rlike(SUMMED)
     values = values.withColumn("better", f.when(summed, "unknown").otherwise(f.col("better")))
-    if also_disturbed:
+    if include_noisy:
         return values
     return values.withColumn("value", f.when(f.coalesce("disturbed", f.lit(False)), None).otherwise(f.col("value")))
 
@@ -116,7 +128,7 @@ def _take_in(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
             except Exception as error:  # noqa: BLE001 - whatever it is, one run shall not keep the others out
                 failed.append({"run_id": run_id, "problem": _told(error), "lost": True})
         if found:
-            parts.write(store, pa.Table.from_pylist(found, schema=VALUES))
+            values_table.write(store, pa.Table.from_pylist(found, schema=VALUES))
     yield pa.RecordBatch.from_pylist(failed, schema=TOLD)
 
 
@@ -134,7 +146,7 @@ def rows_of(store: Store, run_id: str, read: Mapping[str, float]) -> list[dict[s
     every = [*values, *canary_values(run, read)]
     if judged is None or run.verdict != "inconclusive":
         return rows(run, failed, every)
-    return rows(run, failed, every, disturbed=noisy(judged), sound=sound(judged))
+    return rows(run, failed, every, noisy=noisy(judged), sound=sound(judged))
 
 
 def _numbers(store: Store, run: Manifest) -> tuple[list[Value], int, Judgement | None]:

@@ -16,16 +16,15 @@ from pyspark.sql import functions as f
 
 from results.contract.maintenance import locked
 from results.contract.store import Store
-from results.nights import clock, parts, state
-from results.nights.advance import night_of
+from results.nights import future_runs, state, values_table
+from results.nights.bucket import judge_bucket, learn_from
+from results.nights.incremental import LEARN_FROM, night_of
 from results.nights.ingest import counted, ingest, table
-from results.nights.judging import judge_bucket, learn_from
-from results.nights.learning import LEARN_FROM
-from results.nights.state import NEVER, State
+from results.nights.state import NEVER, SeriesState
 from results.series.block import MOST_RUNS
 from results.series.calculator import FEWEST_RUNS
 from results.series.judge import Judge
-from results.series.learned import Learned, due
+from results.series.noise_estimation import LearnedNoise, due
 
 BUCKET = 250
 """About so many series are judged at once."""
@@ -34,7 +33,7 @@ OnTables = Callable[[pa.Table], pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class SeriesInfo:
     """What a series is: times are microseconds since the epoch, of its newest run and its newest run with a value."""
 
     series: str
@@ -53,7 +52,7 @@ class About:
     kafka: str
     commit: str | None
     verdict: str
-    disturbed: bool = False
+    noisy: bool = False
     """Only other work on the machine kept the newest run from a verdict."""
 
 
@@ -61,12 +60,12 @@ class About:
 class Night:
     """A store as it stands after judging: every series, what is said of it, and what could not be read."""
 
-    about: tuple[About, ...]
-    states: Mapping[str, State]
+    about: tuple[SeriesInfo, ...]
+    states: Mapping[str, SeriesState]
     problems: tuple[str, ...] = ()
     ingested: int = 0
     family: int = 0
-    learned: Learned | None = field(default=None, repr=False)
+    learned: LearnedNoise | None = field(default=None, repr=False)
 
 
 def night(
@@ -74,12 +73,12 @@ def night(
     store: Store,
     judge: Judge | None = None,
     *,
-    also_disturbed: bool = False,
+    include_noisy: bool = False,
     wait: timedelta = timedelta(),
     now: datetime | None = None,
 ) -> Night:
     """Take in what is new, judge every night that was not judged yet, keep what was found; the same again when nothing
-    is new. With `also_disturbed` runs count that only the machine made inconclusive. Runs that are dated more than 12 h
+    is new. With `include_noisy` runs count that only the machine made inconclusive. Runs that are dated more than 12 h
     after `now` are left out, and named.
 
     Raises StoreError when the store is locked, and still is after `wait`, or cannot be written, or its histories cannot
@@ -88,9 +87,9 @@ def night(
     with locked(store, wait):
         before = state.load(store)
         taken = ingest(spark, store)
-        known, problems = parts.readable(store)
+        known, problems = values_table.readable(store)
         noise = state.load_noise(store)
-        found = look(spark, store, known, before, noise, judge or Judge(), also_disturbed=also_disturbed, now=now)
+        found = judged(spark, store, known, before, noise, judge or Judge(), include_noisy=include_noisy, now=now)
         anew = found.learned is not None and found.learned != noise
         if anew or found.states != before:
             state.save(store, found.states.values(), found.learned)
@@ -98,23 +97,23 @@ def night(
     return Night(found.about, found.states, told, taken.runs, found.family, found.learned)
 
 
-def look(
+def judged(
     spark: SparkSession,
     store: Store,
     known: list[str],
-    before: Mapping[str, State],
-    learned: Learned | None,
+    before: Mapping[str, SeriesState],
+    learned: LearnedNoise | None,
     judge: Judge,
     *,
-    also_disturbed: bool = False,
+    include_noisy: bool = False,
     now: datetime | None = None,
 ) -> Night:
     """The judgement alone; nothing is written."""
     if not known:
         return Night((), before)
-    before, learned = clock.up_to(before, now), clock.learned_by(learned, now)
+    before, learned = future_runs.up_to(before, now), future_runs.learned_by(learned, now)
     with table(spark, store, known) as every, fast(spark):
-        values, ahead = _dated(standing(store, every, also_disturbed=also_disturbed), now)
+        values, ahead = _dated(counted_rows(store, every, include_noisy=include_noisy), now)
         about = catalogue(values)
         if not about:  # every run was set aside, or is dated ahead
             return Night((), before, ahead, learned=learned)
@@ -128,25 +127,25 @@ def look(
             teach = _teacher(lines, learned, judge, family)
             sample = needed.join(f.broadcast(_names(spark, chosen)), "series")
             rows = sample.groupBy().applyInArrow(teach, "lesson string").collect()
-            taught = [Learned.from_json(row.lesson) for row in rows]
+            taught = [LearnedNoise.from_json(row.lesson) for row in rows]
         buckets = max(spark.sparkContext.defaultParallelism, -(-len(about) // BUCKET))
         grouped = needed.groupBy(f.expr(f"pmod(xxhash64(place), {buckets})"))
         rows = grouped.applyInArrow(_judging(lines, taught, judge, family), "state string").collect()
     of = {each.series: each for each in about}
     after, newest = dict(before), max(each.newest for each in about)
     for row in rows:
-        own = State.from_json(row.state)
+        own = SeriesState.from_json(row.state)
         if own.said.reported is not None and not own.said.told:
             own = replace(own, said=replace(own.said, told=newest))
         after[own.series] = replace(own, experiment=of[own.series].experiment, scenario=of[own.series].scenario)
     return Night(tuple(about), after, ahead, family=family, learned=taught[-1] if taught else None)
 
 
-def standing(store: Store, every: DataFrame, *, also_disturbed: bool) -> DataFrame:
+def counted_rows(store: Store, every: DataFrame, *, include_noisy: bool) -> DataFrame:
     """The rows that count of runs that were not set aside."""
     hidden = sorted(store.catalogue.index().aside)
     seen = every.where(~f.col("run_id").isin(hidden)) if hidden else every
-    return counted(seen, also_disturbed=also_disturbed)
+    return counted(seen, include_noisy=include_noisy)
 
 
 def due_by(values: DataFrame, now: datetime | None) -> DataFrame:
@@ -155,7 +154,7 @@ def due_by(values: DataFrame, now: datetime | None) -> DataFrame:
 
 
 def _edge(now: datetime) -> Column:
-    return f.timestamp_micros(f.lit(clock.latest(now)))
+    return f.timestamp_micros(f.lit(future_runs.latest(now)))
 
 
 def _dated(values: DataFrame, now: datetime | None) -> tuple[DataFrame, tuple[str, ...]]:
@@ -165,10 +164,10 @@ def _dated(values: DataFrame, now: datetime | None) -> tuple[DataFrame, tuple[st
     newest = f.max(f.unix_micros("at")).alias("newest")
     others = values.where(f.col("at") > _edge(now)).agg(f.count_distinct("run_id"), f.min("run_id"), newest)
     ((runs, first, latest),) = others.collect()
-    return due_by(values, now), clock.ahead(runs, first, latest, now)
+    return due_by(values, now), future_runs.ahead(runs, first, latest, now)
 
 
-def catalogue(values: DataFrame) -> list[About]:
+def catalogue(values: DataFrame) -> list[SeriesInfo]:
     """A row a series, ordered by name."""
     first = ("scenario", "experiment", "parameters", "environment", "ground", "metric", "unit", "better")
     last = ("run_id", "kafka", "commit", "verdict")
@@ -180,11 +179,13 @@ def catalogue(values: DataFrame) -> list[About]:
             f.max(f.unix_micros("at")).alias("newest"),
             f.max(f.when(f.col("value").isNotNull(), f.unix_micros("at"))).alias("newest_value"),
             *(f.max_by(name, "at").alias(name) for name in last),
-            f.coalesce(f.max_by("disturbed", "at"), f.lit(False)).alias("disturbed"),
+            f.coalesce(f.max_by("disturbed", "at"), f.lit(False)).alias("noisy"),
         )
         .collect()
     )
-    return sorted((About(**row.asDict(), runs=runs.get(row.series, 0)) for row in rows), key=lambda each: each.series)
+    return sorted(
+        (SeriesInfo(**row.asDict(), runs=runs.get(row.series, 0)) for row in rows), key=lambda each: each.series
+    )
 
 
 def _runs(values: DataFrame) -> dict[str, int]:
@@ -194,7 +195,9 @@ def _runs(values: DataFrame) -> dict[str, int]:
     return {row.series: row.runs for row in measured.groupBy("series").agg(f.count("*").alias("runs")).collect()}
 
 
-def since(spark: SparkSession, values: DataFrame, about: list[About], before: Mapping[str, State]) -> DataFrame:
+def since(
+    spark: SparkSession, values: DataFrame, about: list[SeriesInfo], before: Mapping[str, SeriesState]
+) -> DataFrame:
     """The runs that judging still needs: of a series that was judged before, those of its window and newer ones."""
     place = f.concat("scenario", "environment").alias("place")
     rows = values.select("series", place, "metric", "better", "at", "run_id", "value")
@@ -209,7 +212,7 @@ def since(spark: SparkSession, values: DataFrame, about: list[About], before: Ma
     return rows.join(f.broadcast(edges), "series", "left").where(wanted).drop("since")
 
 
-def _time_to_learn(judged: list[About], about: list[About], learned: Learned | None) -> bool:
+def _time_to_learn(judged: list[SeriesInfo], about: list[SeriesInfo], learned: LearnedNoise | None) -> bool:
     lengths = sorted(min(each.runs, MOST_RUNS) for each in judged)
     newest = max(each.newest for each in about)
     return due(learned, int(night_of(np.array([newest]))[0]), float(lengths[len(lengths) // 2]))
@@ -220,14 +223,14 @@ def _names(spark: SparkSession, series: list[str]) -> DataFrame:
 
 
 # Spark looks at the annotations of what it is given: so these are functions, with what they need around them.
-def _teacher(states: Mapping[str, str], known: Learned | None, judge: Judge, family: int) -> OnTables:
+def _teacher(states: Mapping[str, str], known: LearnedNoise | None, judge: Judge, family: int) -> OnTables:
     def teach(runs: pa.Table) -> pa.Table:
         return pa.table({"lesson": [each.to_json() for each in learn_from(runs, states, known, judge, family, SEED)]})
 
     return teach
 
 
-def _judging(states: Mapping[str, str], known: list[Learned], judge: Judge, family: int) -> OnTables:
+def _judging(states: Mapping[str, str], known: list[LearnedNoise], judge: Judge, family: int) -> OnTables:
     def judged(runs: pa.Table) -> pa.Table:
         return pa.table({"state": [each.to_json() for each in judge_bucket(runs, states, known, judge, family)]})
 

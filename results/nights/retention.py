@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from results.contract.maintenance import GRACE, drop, locked, sweep
 from results.contract.manifest import Manifest
 from results.contract.store import Store, StoreError
-from results.series.history import History, Reported, unsealed
+from results.series.history import History, ReportedChange, unsealed
 
 HISTORIES = "histories"
 """Folder of a store with the reported changes of its series: files `*.json`, a `History` in each line but the first
@@ -56,7 +56,7 @@ def protected_runs(store: Store) -> set[str]:
     return found
 
 
-def _reported(data: bytes, source: str) -> Iterator[tuple[Reported, ...]]:
+def _reported(data: bytes, source: str) -> Iterator[tuple[ReportedChange, ...]]:
     where = source
     try:
         for number, line in unsealed(data):

@@ -7,13 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from results.compare.judgement import WORST_FIRST, Verdict, rank, worst_of
-from results.nights.judging import micros
-from results.nights.night import About, Night
-from results.nights.state import Said, State
+from results.nights.bucket import micros
+from results.nights.night import Night, SeriesInfo
+from results.nights.state import SeriesState, SeriesVerdict
 from results.series.calculator import FEWEST_RUNS
-from results.series.history import Reported
+from results.series.history import ReportedChange
 
-EXIT: Mapping[str, int] = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}
 TONIGHT = timedelta(hours=36)
 """A run that is older than the store's newest by more than that is not tonight's."""
 SAME_NIGHT = timedelta(hours=18)
@@ -23,29 +22,29 @@ RETIRED = timedelta(days=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SeriesResult:
     """One series of tonight: what it is, and what is said of it; `changes` are all that were ever reported of it."""
 
-    about: About
+    about: SeriesInfo
     verdict: Verdict
     why: str
-    said: Said
-    changes: tuple[Reported, ...]
+    said: SeriesVerdict
+    changes: tuple[ReportedChange, ...]
     causes: Mapping[str, str]
 
     @property
-    def open(self) -> tuple[Reported, ...]:
+    def open(self) -> tuple[ReportedChange, ...]:
         """Changes that nobody has acknowledged."""
         return tuple(one for one in self.changes if one.acknowledged is None)
 
     @property
-    def tonight(self) -> Reported | None:
+    def tonight(self) -> ReportedChange | None:
         """The change that is reported tonight."""
         return self.said.reported if self.verdict == self.said.verdict else None
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class ScenarioResult:
     """A scenario of tonight; its series worst first."""
 
     id: str
@@ -57,7 +56,7 @@ class Scenario:
     run_id: str
     newest: int
     verdict: Verdict
-    lines: tuple[Line, ...]
+    lines: tuple[SeriesResult, ...]
     nothing: str = "nothing was measured"
     """Why there are no series."""
 
@@ -76,14 +75,14 @@ def scenarios(
     now: datetime | None = None,
     tonight: timedelta = TONIGHT,
     retired: timedelta = RETIRED,
-) -> list[Scenario]:
+) -> list[ScenarioResult]:
     """Tonight's scenarios, worst first: those of `experiments`, and those whose ids are in `only`; retired ones are
     left out, and those not run tonight that were never run often enough to be judged. Where it is known which `ran`
     (by their ids), no other was, however new its newest run is. `now` is by this machine's clock.
 
     One that was run tonight in several environments is there once for each.
     """
-    grouped: dict[str, list[About]] = {}
+    grouped: dict[str, list[SeriesInfo]] = {}
     for each in night.about:
         grouped.setdefault(each.scenario, []).append(each)
     # A run of a machine whose clock is ahead shall not retire all others.
@@ -110,19 +109,21 @@ def scenarios(
     return sorted(_named(found), key=lambda each: (rank(each.verdict), each.name))
 
 
-def _looked_for(each: About, members: Sequence[About]) -> bool:
+def _looked_for(each: SeriesInfo, members: Sequence[SeriesInfo]) -> bool:
     here = max(other.newest for other in members if other.environment == each.environment)
     return _age(here, each.newest) <= SAME_NIGHT
 
 
-def _most_runs(members: Iterable[About]) -> int:
+def _most_runs(members: Iterable[SeriesInfo]) -> int:
     return max((each.runs for each in members if each.better != "canary"), default=0)
 
 
-def _by_environment(members: Sequence[About], last: About, states: Mapping[str, State], newest: int) -> list[About]:
+def _by_environment(
+    members: Sequence[SeriesInfo], last: SeriesInfo, states: Mapping[str, SeriesState], newest: int
+) -> list[SeriesInfo]:
     """The newest run of each environment in which something was measured this night, or of which something is new;
     where there is none, the newest run of all."""
-    found: dict[str, About] = {}
+    found: dict[str, SeriesInfo] = {}
     for each in sorted(members, key=lambda each: each.newest, reverse=True):
         tonight = each.newest_value is not None and _age(last.newest, each.newest_value) <= SAME_NIGHT
         if each.better != "canary" and (tonight or _is_new(states.get(each.series), newest)):
@@ -130,7 +131,7 @@ def _by_environment(members: Sequence[About], last: About, states: Mapping[str, 
     return list(found.values()) or [last]
 
 
-def _is_new(state: State | None, newest: int) -> bool:
+def _is_new(state: SeriesState | None, newest: int) -> bool:
     """Whether a change of the series is told for the first time, or again in the same night."""
     if state is None or state.said.reported is None or _age(newest, state.said.told) > SAME_NIGHT:
         return False
@@ -141,7 +142,7 @@ def _age(now: int, then: int | None) -> timedelta:
     return timedelta(microseconds=now - (then or 0))
 
 
-def worst(found: Iterable[Scenario], problems: Sequence[str] = ()) -> Verdict:
+def worst(found: Iterable[ScenarioResult], problems: Sequence[str] = ()) -> Verdict:
     """The night's verdict; nothing judged is NO-DATA, and so is, at best, a night with problems: what could not be read
     or was not run may be what has changed."""
     every: list[Verdict] = [each.verdict for each in found]
@@ -149,8 +150,8 @@ def worst(found: Iterable[Scenario], problems: Sequence[str] = ()) -> Verdict:
 
 
 def _scenario(
-    members: Sequence[About], last: About, states: Mapping[str, State], newest: int, *, late: bool
-) -> Scenario:
+    members: Sequence[SeriesInfo], last: SeriesInfo, states: Mapping[str, SeriesState], newest: int, *, late: bool
+) -> ScenarioResult:
     here = [each for each in members if each.environment == last.environment and each.better != "canary"]
     elsewhere = [each for each in members if each.environment != last.environment]
     lines = [_line(each, last, elsewhere, states.get(each.series), newest, late=late) for each in here]
@@ -161,7 +162,7 @@ def _scenario(
     before = [each for each in elsewhere if each.better != "canary" and each.runs >= FEWEST_RUNS]
     if not lines and before and not late:
         verdict, nothing = "ENV-CHANGED", _environment(max(before, key=lambda each: each.newest), last, 0)
-    return Scenario(
+    return ScenarioResult(
         last.scenario,
         last.experiment,
         last.experiment,
@@ -176,28 +177,36 @@ def _scenario(
     )
 
 
-def _young(line: Line, last: About, most: int) -> bool:
+def _young(line: SeriesResult, last: SeriesInfo, most: int) -> bool:
     """Whether it is just that this metric is measured since lately, or seldom: the scenario's verdict is others'."""
     return line.about.runs < FEWEST_RUNS <= most and line.about.newest_value == last.newest
 
 
 def _line(
-    about: About, last: About, elsewhere: Sequence[About], state: State | None, newest: int, *, late: bool
-) -> Line:
-    said = state.said if state is not None else Said("NO-DATA")
+    about: SeriesInfo,
+    last: SeriesInfo,
+    elsewhere: Sequence[SeriesInfo],
+    state: SeriesState | None,
+    newest: int,
+    *,
+    late: bool,
+) -> SeriesResult:
+    said = state.said if state is not None else SeriesVerdict("NO-DATA")
     if said.reported is not None and _is_new(state, newest):  # whatever tonight's last run came to
         change = said.reported.change
         verdict, why = _known(said.verdict), said.why or f"{change.kind} over {_runs(change.runs)}"
     else:
         verdict, why = _verdict(about, last, elsewhere, said, late=late)
     history = state.history.reported if state is not None else ()
-    return Line(about, verdict, why, said, history, state.causes if state is not None else {})
+    return SeriesResult(about, verdict, why, said, history, state.causes if state is not None else {})
 
 
-def _verdict(about: About, last: About, elsewhere: Sequence[About], said: Said, *, late: bool) -> tuple[Verdict, str]:
+def _verdict(
+    about: SeriesInfo, last: SeriesInfo, elsewhere: Sequence[SeriesInfo], said: SeriesVerdict, *, late: bool
+) -> tuple[Verdict, str]:
     if late:
         return "NO-DATA", f"not run tonight; the newest run is {last.run_id}"
-    if about.disturbed and (about.newest_value or 0) < about.newest == last.newest:
+    if about.noisy and (about.newest_value or 0) < about.newest == last.newest:
         return "ENV-CHANGED", f"only other work on the machine kept tonight's run {last.run_id} from a verdict"
     if (about.newest_value or 0) < last.newest:
         told = "was inconclusive" if last.verdict == "inconclusive" else "has no value"
@@ -215,7 +224,7 @@ def _verdict(about: About, last: About, elsewhere: Sequence[About], said: Said, 
     return _known(said.verdict), ""
 
 
-def _environment(before: About, now: About, runs: int) -> str:
+def _environment(before: SeriesInfo, now: SeriesInfo, runs: int) -> str:
     was, is_now = json.loads(before.ground), json.loads(now.ground)
     different = [f"{name} {was.get(name)} → {is_now[name]}" for name in is_now if was.get(name) != is_now[name]]
     return f"the environment changed: {'; '.join(different)} ({runs} of {FEWEST_RUNS} runs in it)"
@@ -229,11 +238,11 @@ def _runs(count: int) -> str:
     return f"{count} run{'' if count == 1 else 's'}"
 
 
-def _named(found: Sequence[Scenario]) -> list[Scenario]:
+def _named(found: Sequence[ScenarioResult]) -> list[ScenarioResult]:
     """Each with its name: the experiment, those parameters in which it is not like all others of it, and of several
     environments in which it was run what sets them apart."""
-    alike: dict[str, list[Scenario]] = {}
-    same: dict[str, list[Scenario]] = {}
+    alike: dict[str, list[ScenarioResult]] = {}
+    same: dict[str, list[ScenarioResult]] = {}
     for each in found:
         alike.setdefault(each.experiment, []).append(each)
         same.setdefault(each.id, []).append(each)

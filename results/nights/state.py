@@ -11,12 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from results.contract.aliases import measure_name
 from results.contract.store import Store, StoreError
 from results.nights.retention import HISTORIES
-from results.series.decision import Change
-from results.series.history import Acknowledged, History, Reported, sealed, unsealed
+from results.series.decision import LevelChange
+from results.series.history import Acknowledgement, History, ReportedChange, sealed, unsealed
 from results.series.judge import Verdict
-from results.series.learned import Learned
+from results.series.noise_estimation import LearnedNoise
 
 SERIES = f"{HISTORIES}/series.json"
 NOISE = "series/noise.json"
@@ -24,7 +25,7 @@ NEVER = -(1 << 62)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SeriesVerdict:
     """What was said of a series when it was judged last. `ENV-CHANGED` is a change for which a canary answers."""
 
     verdict: Verdict | str
@@ -33,13 +34,13 @@ class Said:
     score: float = 0.0
     chance: float = 1.0
     detectable: float | None = None
-    reported: Reported | None = None
+    reported: ReportedChange | None = None
     told: int = 0
     """When `reported` was told first: the time of the store's newest run then, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SeriesState:
     """A series: `judged` and `since` are times in microseconds, of the newest run that was judged and of the oldest
     that is still needed. `causes` says of changes (by first bad run) that were the machine's. What it is a series of
     (`experiment`, `scenario`) is filled in by whoever judges the store."""
@@ -50,7 +51,7 @@ class State:
     judged: int = NEVER
     since: int = NEVER
     history: History = field(default_factory=History)
-    said: Said = field(default_factory=lambda: Said("NO-DATA"))
+    said: SeriesVerdict = field(default_factory=lambda: SeriesVerdict("NO-DATA"))
     causes: Mapping[str, str] = field(default_factory=dict)
     scenario: str = ""
 
@@ -61,7 +62,7 @@ class State:
         return json.dumps({**json.loads(self.history.to_json()), **own, "said": said, "causes": dict(self.causes)})
 
     @classmethod
-    def from_json(cls, text: str) -> "State":
+    def from_json(cls, text: str) -> "SeriesState":
         """Reads it back. Raises ValueError, KeyError or TypeError for what is none."""
         found: dict[str, Any] = json.loads(text)
         said = dict(found["said"])
@@ -69,23 +70,23 @@ class State:
         return cls(
             series=found["series"],
             experiment=found["experiment"],
-            metric=found["metric"],
+            metric=measure_name(found["metric"]),
             judged=found["judged"],
             since=found["since"],
             history=History.from_json(text),
-            said=Said(**said, reported=_reported(reported) if reported else None),
+            said=SeriesVerdict(**said, reported=_reported(reported) if reported else None),
             causes=found["causes"],
             scenario=found["scenario"],
         )
 
 
-def _reported(one: Mapping[str, Any]) -> Reported:
+def _reported(one: Mapping[str, Any]) -> ReportedChange:
     by = one["acknowledged"]
     runs = {key: one[key] for key in ("first_bad", "last_good", "found")}
-    return Reported(Change(**one["change"]), **runs, acknowledged=Acknowledged(**by) if by else None)
+    return ReportedChange(LevelChange(**one["change"]), **runs, acknowledged=Acknowledgement(**by) if by else None)
 
 
-def load(store: Store) -> dict[str, State]:
+def load(store: Store) -> dict[str, SeriesState]:
     """Series → what is remembered of it. Raises StoreError when that cannot be read: nothing is judged then."""
     try:
         data = store.files.read(SERIES)
@@ -96,7 +97,7 @@ def load(store: Store) -> dict[str, State]:
     try:
         for number, line in unsealed(data):
             where = f"{store.location}/{SERIES}, line {number}"
-            state = State.from_json(line)
+            state = SeriesState.from_json(line)
             found[state.series] = state
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(
@@ -106,7 +107,7 @@ def load(store: Store) -> dict[str, State]:
     return found
 
 
-def load_noise(store: Store) -> Learned | None:
+def load_noise(store: Store) -> LearnedNoise | None:
     """What was learned up to the nights that are remembered; None when nothing was, or it cannot be read: it is learned
     again then.
 
@@ -117,12 +118,12 @@ def load_noise(store: Store) -> Learned | None:
         found = json.loads(text)
         if "of" in found and found["of"] != _digest(series):
             text = json.dumps(found["before"])
-        return Learned.from_json(text)
+        return LearnedNoise.from_json(text)
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
-def save(store: Store, states: Iterable[State], learned: Learned | None = None) -> None:
+def save(store: Store, states: Iterable[SeriesState], learned: LearnedNoise | None = None) -> None:
     """Replace what is remembered, whole and durably, and with it what was `learned` (None: that stays as it is).
 
     Two files are not replaced in one step: the noise comes first, tells of which series it is, and keeps what was known
@@ -142,8 +143,8 @@ def _digest(data: bytes) -> str:
 
 
 def acknowledge(
-    states: Mapping[str, State], wanted: Iterable[str], by: Acknowledged, first_bad: str | None = None
-) -> tuple[dict[str, State], list[tuple[State, Reported]]]:
+    states: Mapping[str, SeriesState], wanted: Iterable[str], by: Acknowledgement, first_bad: str | None = None
+) -> tuple[dict[str, SeriesState], list[tuple[SeriesState, ReportedChange]]]:
     """All states with the open changes of the wanted series acknowledged, and which those were. Pure.
 
     A series is named by its id, or as EXPERIMENT or EXPERIMENT:METRIC for all with that name. Raises ValueError for a
@@ -171,6 +172,6 @@ def acknowledge(
     return after, done
 
 
-def _fits(state: State, name: str) -> bool:
+def _fits(state: SeriesState, name: str) -> bool:
     experiment, colon, metric = name.partition(":")
     return state.series == name or (state.experiment == experiment and (not colon or state.metric == metric))

@@ -12,12 +12,63 @@ from datetime import datetime
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from results.compare.measures import measures as compared_measures
+from results.contract.aliases import first_measure_name
 from results.contract.manifest import Manifest
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
 from results.criteria.measures import MoveMeasures
+
+READ = ("metric", "value")
+"""The columns of the samples that a summary needs."""
+SUMMARY = pa.schema(
+    [
+        pa.field("run_id", pa.string(), nullable=False),
+        pa.field("metric", pa.string(), nullable=False),
+        pa.field("count", pa.int64(), nullable=False),
+        *(pa.field(name, pa.float64(), nullable=False) for name in ("mean", "max", "p50", "p99")),
+    ]
+)
+
+
+def summarise(samples: pa.Table) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """(metrics, rows of each, a row for each of mean, max, p50, p99) of a run's samples.
+
+    A quantile q of n values is the one at ⌈q n⌉ of them in order: a value that was seen.
+    """
+    metric = samples.column("metric").combine_chunks()
+    encoded = metric if isinstance(metric, pa.DictionaryArray) else metric.dictionary_encode()
+    codes = np.asarray(encoded.indices)
+    values = samples.column("value").to_numpy()
+    # Codes of 16 bits are put in order by their digits, and each metric's values by themselves: a third of what one
+    # sort of both takes.
+    order = np.argsort(codes.astype(np.uint16) if len(encoded.dictionary) <= 1 << 16 else codes, kind="stable")
+    sorted_codes, ordered = codes[order], values[order]
+    starts = np.flatnonzero(np.diff(sorted_codes, prepend=-1))
+    counts = np.diff(np.append(starts, len(ordered)))
+    for begin, count in zip(starts, counts, strict=True):
+        ordered[begin : begin + count].sort()
+    names: list[str] = encoded.dictionary.take(pa.array(sorted_codes[starts])).to_pylist() if len(starts) else []
+    if not names:
+        return [], counts.astype(np.int64), np.empty((0, 4))
+    at: dict[float, Any] = {q: starts + np.maximum(np.ceil(q * counts).astype(np.int64), 1) - 1 for q in (0.5, 0.99)}
+    columns = (
+        np.add.reduceat(ordered, starts) / counts,
+        ordered[starts + counts - 1],
+        ordered[at[0.5]],
+        ordered[at[0.99]],
+    )
+    return names, counts.astype(np.int64), np.column_stack(columns)
+
+
+def summary_table(run_id: str, samples: pa.Table) -> pa.Table:
+    """The same as a table of schema SUMMARY."""
+    names, counts, numbers = summarise(samples)
+    columns = [[run_id] * len(names), names, counts, *numbers.T]
+    return pa.table([pa.array(c, f.type) for c, f in zip(columns, SUMMARY, strict=True)], schema=SUMMARY)
+
 
 Better = Literal["lower", "higher", "unknown", "canary"]
 """Which way is better; a canary says something of the machine, and nothing of Kafka."""
@@ -128,16 +179,16 @@ def canary_values(run: Manifest, read: Mapping[str, float]) -> Iterator[Value]:
 
 
 def rows(
-    run: Manifest, failed: int, values: list[Value], *, disturbed: bool = False, sound: bool = False
+    run: Manifest, failed: int, values: list[Value], *, noisy: bool = False, sound: bool = False
 ) -> list[dict[str, Any]]:
     """The rows of a run, of schema VALUES; `failed` is the number of criteria that failed.
 
-    With `disturbed` only other work on the machine kept it from a verdict, with `sound` only what would explain it.
+    With `noisy` only other work on the machine kept it from a verdict, with `sound` only what would explain it.
     """
     parameters = json.dumps(parameters_of(run), sort_keys=True, ensure_ascii=False)
     ground = json.dumps(environment_of(run), sort_keys=True, ensure_ascii=False)
     scenario, environment = short(run.experiment, parameters), short(ground)
-    unknown = run.verdict == "inconclusive" and not (disturbed or sound)
+    unknown = run.verdict == "inconclusive" and not (noisy or sound)
     head = {
         "run_id": run.run_id,
         "at": datetime.fromisoformat(run.started),
@@ -159,15 +210,15 @@ def rows(
             "unit": each.unit,
             "better": each.better,
             "value": None if unknown and each.better != "canary" else _finite(each.value),
-            "disturbed": disturbed and each.better != "canary",
+            "disturbed": noisy and each.better != "canary",
         }
         for each in every
     ]
 
 
 def series_id(scenario: str, environment: str, metric: str) -> str:
-    """The short name of a series."""
-    return short(scenario, environment, metric)
+    """Return the short name of a series. A measure that was renamed keeps its series."""
+    return short(scenario, environment, first_measure_name(metric))
 
 
 def short(*parts: str) -> str:

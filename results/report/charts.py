@@ -35,7 +35,7 @@ BEFORE_S, AFTER_S = 3.0, 2.5
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ChartMark:
     """An event on the time axis."""
 
     t: float
@@ -75,7 +75,7 @@ class Chart:
     quota: float
     bound: float | None
     band: Band | None
-    marks: tuple[Mark, ...]
+    marks: tuple[ChartMark, ...]
     start: float
     stop: float
     window_s: float
@@ -143,7 +143,7 @@ def charts(move: Move, measures: MoveMeasures, run: RunSeries, summaries: dict[s
     return tuple(panels)
 
 
-def _span(run: RunSeries, measures: MoveMeasures, marks: tuple[Mark, ...]) -> tuple[float, float]:
+def _span(run: RunSeries, measures: MoveMeasures, marks: tuple[ChartMark, ...]) -> tuple[float, float]:
     """From when to when there is something to see: the move, and what clients saw before and after it."""
     start = min([m.t for m in marks], default=0.0) - BEFORE_S
     stop = max([m.t for m in marks] + [measures.throttled_s or 0.0]) + AFTER_S
@@ -166,7 +166,7 @@ def _chart(
     run: RunSeries,
     started: int,
     span: tuple[float, float],
-    marks: tuple[Mark, ...],
+    marks: tuple[ChartMark, ...],
     summary: str,
     bound: float | None,
     band: Band | None,
@@ -255,9 +255,9 @@ def _levels(move: Move, measures: MoveMeasures, rates: HostRates, span: tuple[fl
     return tuple(found)
 
 
-def marks_of(run: RunSeries, started: int) -> tuple[Mark, ...]:
+def marks_of(run: RunSeries, started: int) -> tuple[ChartMark, ...]:
     """The events on the time axis; those of a host with its name."""
-    found: list[Mark] = []
+    found: list[ChartMark] = []
     for event in run.told(EVENT_WORDS):
         at = round((event.us - started) / US, 3)
         quota = event.detail.get("rate_bytes_per_s")
@@ -265,7 +265,7 @@ def marks_of(run: RunSeries, started: int) -> tuple[Mark, ...]:
         if event.kind == "throttle.in_force" and at > 0 and isinstance(quota, int | float):
             words = rate(quota)
         label = f"{event.host} {words}" if event.host and event.kind.startswith("broker.") else words
-        found.append(Mark(at, label))
+        found.append(ChartMark(at, label))
     # A change that is quick needs no mark of its beginning.
     return tuple(
         mark

@@ -8,7 +8,7 @@ from results.criteria.client_measures import bucket_quantile
 from results.criteria.measures import KINDS, MoveMeasures
 from results.criteria.quantities import GAP_S, US
 from results.criteria.series import RunSeries
-from results.report.charts import Chart, Mark
+from results.report.charts import Chart, ChartMark
 from results.report.traffic import KIND_WORDS, latency
 
 FLOOR_MS = 0.1
@@ -24,7 +24,7 @@ class ClientChart:
     t: tuple[float, ...]
     p50: tuple[float | None, ...]
     p99: tuple[float | None, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[ChartMark, ...]
     start: float
     stop: float
     kind: str = "latency"

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from results.compare.judgement import WORST_FIRST, Verdict
-from results.nights.judging import better_of, iso
+from results.nights.bucket import better_of, iso
 from results.nights.night import Night
-from results.nights.points import Points
-from results.nights.scenarios import Line, Scenario, worst
-from results.nights.told import summary
+from results.nights.recent_values import RecentValues
+from results.nights.render import summary
+from results.nights.scenarios import ScenarioResult, SeriesResult, worst
 from results.report.page import Figure
 from results.report.render import embedded, inline, template
-from results.series.history import Reported
+from results.series.history import ReportedChange
 from results.series.judge import direction
 
 Links = Callable[[str], str | None]
@@ -45,7 +45,7 @@ DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ChangeRow:
     """A change as the summary shows it; `runs` are those that tonight's judgement had."""
 
     state: str
@@ -69,14 +69,14 @@ class Told:
 def render_nights(
     store: str,
     night: Night,
-    found: Sequence[Scenario],
-    points: Mapping[str, Points],
+    found: Sequence[ScenarioResult],
+    points: Mapping[str, RecentValues],
     links: Links = lambda _run: None,
 ) -> str:
     """The page as HTML text."""
     verdict = worst(found, night.problems)
     changes = [
-        told(each, line, line.tonight, links) for each in found for line in each.lines if line.tonight is not None
+        change_row(each, line, line.tonight, links) for each in found for line in each.lines if line.tonight is not None
     ]
     old = waiting(found, links)
     others = [_other(each) for each in found if each.verdict in ("ENV-CHANGED", "NO-DATA", "NOISY")]
@@ -101,7 +101,7 @@ def render_nights(
     )
 
 
-def answer(found: Sequence[Scenario]) -> str:
+def answer(found: Sequence[ScenarioResult]) -> str:
     """How many scenarios there are of each verdict, worst first."""
     if not found:
         return "No run has been judged yet."
@@ -115,7 +115,7 @@ def _of(word: Verdict) -> str:
     return said.get(word, WORDS[word] if word == "OK" else WORDS[word].lower())
 
 
-def _figures(night: Night, found: Sequence[Scenario]) -> list[Figure]:
+def _figures(night: Night, found: Sequence[ScenarioResult]) -> list[Figure]:
     lines = [line for each in found for line in each.lines]
     changed = sum(line.tonight is not None for line in lines)
     waiting = sum(len(line.open) for line in lines)
@@ -127,14 +127,14 @@ def _figures(night: Night, found: Sequence[Scenario]) -> list[Figure]:
     ]
 
 
-def told(each: Scenario, line: Line, reported: Reported, links: Links) -> Told:
+def change_row(each: ScenarioResult, line: SeriesResult, reported: ReportedChange, links: Links) -> ChangeRow:
     """A change as the summary shows it."""
     change, tonight = reported.change, line.tonight
     verdict: Verdict = "IMPROVED" if not _worse(line, reported) else "REGRESSED"
     if reported.first_bad in line.causes:
         verdict = "ENV-CHANGED"
     span = change.interval
-    return Told(
+    return ChangeRow(
         state=STATES[verdict],
         word=WORDS[verdict],
         scenario=each.name,
@@ -154,16 +154,16 @@ def told(each: Scenario, line: Line, reported: Reported, links: Links) -> Told:
     )
 
 
-def _worse(line: Line, reported: Reported) -> bool:
+def _worse(line: SeriesResult, reported: ReportedChange) -> bool:
     return direction(reported.change, better_of(line.about.better)) == "REGRESSED"
 
 
-def _kind(line: Line, reported: Reported) -> str:
+def _kind(line: SeriesResult, reported: ReportedChange) -> str:
     known = better_of(line.about.better) != "unknown"
     return reported.change.kind if known else f"{reported.change.kind}; direction unknown"
 
 
-def waiting(found: Sequence[Scenario], links: Links) -> list[Told]:
+def waiting(found: Sequence[ScenarioResult], links: Links) -> list[ChangeRow]:
     """Changes of earlier nights that nobody has acknowledged: those for the worse first, newest first."""
     old = [
         (each, line, one)
@@ -174,15 +174,15 @@ def waiting(found: Sequence[Scenario], links: Links) -> list[Told]:
     ]
     old.sort(key=lambda each: each[2].first_bad, reverse=True)
     old.sort(key=lambda each: not _worse(each[1], each[2]) or each[2].first_bad in each[1].causes)
-    return [told(*each, links) for each in old]
+    return [change_row(*each, links) for each in old]
 
 
-def _other(each: Scenario) -> tuple[str, str, str, str]:
+def _other(each: ScenarioResult) -> tuple[str, str, str, str]:
     """(state, word, scenario, why) of one about which nothing can be said."""
     return STATES[each.verdict], WORDS[each.verdict], each.name, summary(each)
 
 
-def document(found: Sequence[Scenario], points: Mapping[str, Points], links: Links) -> dict[str, Any]:
+def document(found: Sequence[ScenarioResult], points: Mapping[str, RecentValues], links: Links) -> dict[str, Any]:
     """What the page draws: scenarios with their newest runs, and each series' values beside them."""
     versions: dict[str, int] = {}
     every = [_scenario(each, points, versions) for each in found]
@@ -198,7 +198,7 @@ def document(found: Sequence[Scenario], points: Mapping[str, Points], links: Lin
     }
 
 
-def _scenario(each: Scenario, points: Mapping[str, Points], versions: dict[str, int]) -> dict[str, Any]:
+def _scenario(each: ScenarioResult, points: Mapping[str, RecentValues], versions: dict[str, int]) -> dict[str, Any]:
     own = [points[line.about.series] for line in each.lines if line.about.series in points]
     kafka = {run: version for p in own for run, version in zip(p.ids, p.kafka, strict=True)}
     ids = sorted(kafka)
@@ -215,7 +215,7 @@ def _scenario(each: Scenario, points: Mapping[str, Points], versions: dict[str, 
     }
 
 
-def _series(line: Line, own: Points | None, at: Mapping[str, int]) -> dict[str, Any]:
+def _series(line: SeriesResult, own: RecentValues | None, at: Mapping[str, int]) -> dict[str, Any]:
     values: list[float | None] = [None] * len(at)
     for run, value in zip(own.ids, own.values, strict=True) if own is not None else ():
         values[at[run]] = _rounded(value)
@@ -235,7 +235,7 @@ def _series(line: Line, own: Points | None, at: Mapping[str, int]) -> dict[str, 
     }
 
 
-def _change(line: Line, one: Reported, at: Mapping[str, int]) -> dict[str, Any]:
+def _change(line: SeriesResult, one: ReportedChange, at: Mapping[str, int]) -> dict[str, Any]:
     change, tonight = one.change, line.tonight
     span = change.interval
     return {

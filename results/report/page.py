@@ -164,7 +164,7 @@ def _figures(measures: MoveMeasures, move: Move) -> str:
     return "; ".join(parts) or "every criterion passed"
 
 
-def _highest(end: traffic.End) -> float | None:
+def _highest(end: traffic.PhaseRates) -> float | None:
     highest = end.rates.highest_window_bytes_per_s
     return None if not highest else highest / end.quota_bytes_per_s
 

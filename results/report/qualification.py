@@ -7,11 +7,18 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from results.compare.judgement import Finding, Verdict
-from results.compare.qualification import Cell, Kind, Qualification, Row
-from results.compare.qualified import NOTHING, headline, told_cell
-from results.compare.told import Line, line
+from results.compare.judgement import ComparisonResult, Verdict
+from results.compare.qualification import (
+    Kind,
+    Qualification,
+    ScenarioQualification,
+    VersionResult,
+    headline,
+    told_cell,
+)
+from results.compare.render import ComparisonRow, comparison_row
 from results.contract.manifest import Machine, Versions
+from results.render import NOTHING
 from results.report.nights import STATES, WORDS
 from results.report.page import Figure
 from results.report.render import inline, template
@@ -44,7 +51,7 @@ WIDTH, MIDDLE = 150.0, 75.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class QualificationEnvironment:
     """What the runs were made on, and between when."""
 
     began: str
@@ -54,7 +61,7 @@ class Ground:
 
 
 @dataclass(frozen=True, slots=True)
-class CellTold:
+class VersionCell:
     """A version in a scenario as the matrix shows it."""
 
     version: str
@@ -65,17 +72,17 @@ class CellTold:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ScenarioRow:
     """A scenario as the page shows it."""
 
-    row: Row
+    row: ScenarioQualification
     state: str
     word: str
-    cells: tuple[CellTold, ...]
+    cells: tuple[VersionCell, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ComparisonChart:
     """A comparison as the page shows it: `span` is the interval in px from the left, `mark` the change; None without
     an effect."""
 
@@ -83,7 +90,7 @@ class Measured:
     word: str
     scenario: str
     against: str
-    line: Line
+    line: ComparisonRow
     levels: str
     band: tuple[float, float]
     """Px: where the change does not count."""
@@ -93,17 +100,17 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class QualificationSection:
     """Scenarios of one kind."""
 
     kind: Kind
     title: str
     hint: str
-    rows: tuple[Told, ...]
+    rows: tuple[ScenarioRow, ...]
     versions: tuple[str, ...]
 
 
-def render_qualification(found: Qualification, ground: Ground | None, link: Links) -> str:
+def render_qualification(found: Qualification, ground: QualificationEnvironment | None, link: Links) -> str:
     """The page as HTML text."""
     widest = _widest(found)
     return template("qualification.html.j2").render(
@@ -139,7 +146,7 @@ def answer(found: Qualification) -> str:
     return f"{opening}: of {len(found.rows)} scenarios {told or 'none was run'}."
 
 
-def figures(found: Qualification, ground: Ground | None) -> tuple[Figure, ...]:
+def figures(found: Qualification, ground: QualificationEnvironment | None) -> tuple[Figure, ...]:
     """The few numbers that one remembers."""
     cells = [each for row in found.rows for each in row.cells]
     fine = sum(row.said.verdict in ("OK", "IMPROVED") for row in found.rows)
@@ -149,7 +156,7 @@ def figures(found: Qualification, ground: Ground | None) -> tuple[Figure, ...]:
     told = [each for row in found.rows for each in row.findings if each.effect is not None]
     if told:
         worse = max(told, key=_worsening)
-        change = line(worse, "")
+        change = comparison_row(worse, "")
         runs.append(Figure("Largest change for the worse", change.change, "", f"{change.measure}; {change.interval}"))
     if ground is not None:
         machine = ground.machine
@@ -157,56 +164,56 @@ def figures(found: Qualification, ground: Ground | None) -> tuple[Figure, ...]:
     return tuple(runs)
 
 
-def _worsening(finding: Finding) -> float:
+def _worsening(finding: ComparisonResult) -> float:
     if finding.effect is None:
         return -math.inf
     change = math.log(finding.effect.ratio)
     return change if finding.comparison.measure.better == "lower" else -change
 
 
-def _with_reasons(found: Qualification) -> Sequence[Row]:
+def _with_reasons(found: Qualification) -> Sequence[ScenarioQualification]:
     return [row for row in found.worst_first if row.said.reasons]
 
 
-def sections(found: Qualification, link: Links) -> tuple[Section, ...]:
+def sections(found: Qualification, link: Links) -> tuple[QualificationSection, ...]:
     """The scenarios by kind, worst first in each."""
     made = []
     for kind, title, hint in GROUPS:
         rows = tuple(_told(row, found, link) for row in found.worst_first if row.kind == kind)
         if rows:
-            made.append(Section(kind, title, hint, rows, (*found.baselines, found.candidate)))
+            made.append(QualificationSection(kind, title, hint, rows, (*found.baselines, found.candidate)))
     return tuple(made)
 
 
-def _told(row: Row, found: Qualification, link: Links) -> Told:
+def _told(row: ScenarioQualification, found: Qualification, link: Links) -> ScenarioRow:
     known = {each.version: each for each in row.cells}
     cells = tuple(_cell(version, known.get(version), link) for version in (*found.baselines, found.candidate))
-    return Told(row, STATES[row.said.verdict], WORDS[row.said.verdict], cells)
+    return ScenarioRow(row, STATES[row.said.verdict], WORDS[row.said.verdict], cells)
 
 
-def _cell(version: str, one: Cell | None, link: Links) -> CellTold:
+def _cell(version: str, one: VersionResult | None, link: Links) -> VersionCell:
     if one is None:
-        return CellTold(version, "", NOTHING, "", ())
+        return VersionCell(version, "", NOTHING, "", ())
     state = "inconclusive"
     if one.judged:
         state = "fail" if one.runs.get("fail") else "pass"
     failing = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in one.failing.items())
     note = failing or one.missing
-    return CellTold(version, state, told_cell(one), note, tuple((run_id, link(run_id)) for run_id in one.ids))
+    return VersionCell(version, state, told_cell(one), note, tuple((run_id, link(run_id)) for run_id in one.ids))
 
 
-def comparisons(found: Qualification, widest: float) -> tuple[Measured, ...]:
+def comparisons(found: Qualification, widest: float) -> tuple[ComparisonChart, ...]:
     """Every comparison, worst first, with where its interval lies in the picture."""
     pairs = [(row, finding) for row in found.worst_first for finding in row.findings]
     made = []
     for row, finding in pairs:
-        effect, told = finding.effect, line(finding, row.name)
+        effect, told = finding.effect, comparison_row(finding, row.name)
         limit = finding.comparison.measure.limit(found.threshold)
         span = mark = None
         if effect is not None:
             span, mark = (_at(effect.low - 1, widest), _at(effect.high - 1, widest)), _at(effect.ratio - 1, widest)
         made.append(
-            Measured(
+            ComparisonChart(
                 STATES[finding.verdict],
                 WORDS[finding.verdict],
                 row.name,

@@ -23,7 +23,7 @@ DASH = "\N{EN DASH}"
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class DurationBar:
     """A length of time in the picture; `width` in its units."""
 
     name: str
@@ -108,7 +108,7 @@ def nic_rows(measures: MoveMeasures) -> list[tuple[str, ...]]:
     return rows
 
 
-def bars(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Bar]:
+def bars(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[DurationBar]:
     """The move's time beside what the formula gives."""
     times = [
         ("as it was", "observed", measures.done_s),
@@ -119,7 +119,7 @@ def bars(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[
     known = [(name, kind, seconds) for name, kind, seconds in times if seconds is not None]
     longest = max((seconds for _name, _kind, seconds in known), default=0.0) or 1.0
     return [
-        Bar(name, kind, ROW * row + 4, round((WIDTH - LEFT - RIGHT) * seconds / longest, 1), _seconds(seconds))
+        DurationBar(name, kind, ROW * row + 4, round((WIDTH - LEFT - RIGHT) * seconds / longest, 1), _seconds(seconds))
         for row, (name, kind, seconds) in enumerate(known)
     ]
 

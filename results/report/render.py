@@ -18,8 +18,8 @@ from results.criteria.series import RunSeries
 from results.report import page, traffic
 from results.report.charts import charts
 from results.report.client_charts import client_charts
-from results.report.flight import flights
 from results.report.incident import render_incident
+from results.report.inflight_chart import flights
 from results.report.relocation import render_relocation
 from results.report.steps import render_steps
 

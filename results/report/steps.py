@@ -28,7 +28,7 @@ class StepRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class StepBar:
     """A broker's part in a partition for a time, in the picture's units; `kind` is a class of steps.css."""
 
     x: float
@@ -44,7 +44,7 @@ class Lane:
 
     name: str
     brokers: tuple[tuple[int, float], ...]
-    bars: tuple[Bar, ...]
+    bars: tuple[StepBar, ...]
     marks: tuple[tuple[float, str], ...]
     height: float
     states: tuple[tuple[str, State, int], ...]
@@ -92,7 +92,7 @@ def _lane(
         for broker in state.replicas:
             width = x(end) - x(us)
             if width > 0:
-                bars.append(Bar(x(us), y[broker], width, _kind(state, broker), f"broker {broker}: {state}"))
+                bars.append(StepBar(x(us), y[broker], width, _kind(state, broker), f"broker {broker}: {state}"))
     rows = tuple((f"{(us - zero) / US:+.3f}", state, offset) for offset, us, state in states)
     return Lane(name, tuple(y.items()), tuple(bars), marks, 20.0 + ROW * len(brokers), rows)
 

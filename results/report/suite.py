@@ -55,7 +55,7 @@ class SuitePage:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class SuiteCell:
     """What a cell says, and what puts it in proportion."""
 
     value: str
@@ -63,16 +63,16 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SuiteRow:
     """A case as the table shows it."""
 
     case: SuiteCase
     state: str
     word: str
     settings: str
-    share: Cell
-    took: Cell
-    clients: Cell
+    share: SuiteCell
+    took: SuiteCell
+    clients: SuiteCell
 
 
 def render_suite(page: SuitePage) -> str:
@@ -103,11 +103,11 @@ def answer(page: SuitePage) -> str:
     return "; ".join(parts) + "."
 
 
-def share_of_quota(move: Move, measures: MoveMeasures) -> Cell:
+def share_of_quota(move: Move, measures: MoveMeasures) -> SuiteCell:
     """The steady rate over the quota where the model says that the quota binds; with several quotas, over each."""
     where = _binding(move, measures)
     if where is None:
-        return Cell(NOTHING, "no steady part")
+        return SuiteCell(NOTHING, "no steady part")
     host, direction = where
     phases = [(phase.quota_bytes_per_s, phase.rates) for phase in measures.phases]
     found = []
@@ -116,9 +116,9 @@ def share_of_quota(move: Move, measures: MoveMeasures) -> Cell:
         if mine is not None and mine.steady_bytes_per_s is not None:
             found.append((mine.steady_bytes_per_s / quota, quota))
     if not found:
-        return Cell(NOTHING, f"{host} {direction}: no whole window in the steady part")
+        return SuiteCell(NOTHING, f"{host} {direction}: no whole window in the steady part")
     quotas = ", ".join(dict.fromkeys(rate(quota) for _share, quota in found))
-    return Cell(", ".join(f"{share:.3f}" for share, _quota in found), f"{host} {direction}, of {quotas}")
+    return SuiteCell(", ".join(f"{share:.3f}" for share, _quota in found), f"{host} {direction}, of {quotas}")
 
 
 def _binding(move: Move, measures: MoveMeasures) -> tuple[str, str] | None:
@@ -135,41 +135,41 @@ def _at(rates: Sequence[HostRates], host: str, direction: str) -> HostRates | No
     return next((each for each in rates if (each.host, each.direction) == (host, direction)), None)
 
 
-def time_to_move(move: Move, measures: MoveMeasures) -> Cell:
+def time_to_move(move: Move, measures: MoveMeasures) -> SuiteCell:
     """How long the move took, and how far the model and KIP-73's formula are from it."""
     found = estimate("", move, measures)
     took = found.observed_s if found.observed_s is not None else measures.throttled_s
     if took is None:
-        return Cell(NOTHING)
+        return SuiteCell(NOTHING)
     told = [] if found.predicted_s is None else [_against("model", found.predicted_s, found.error)]
     if found.predicted_s is None and move.model_why:
         told.append(f"no model: {found.why}")
     told.append("KIP-73: never ends" if found.kip73_s is None else _against("KIP-73", found.kip73_s, found.kip73_error))
-    return Cell(f"{took:.1f} s", "; ".join(told))
+    return SuiteCell(f"{took:.1f} s", "; ".join(told))
 
 
 def _against(name: str, predicted_s: float, error: float | None) -> str:
     return f"{name} {predicted_s:.1f} s" + ("" if error is None else f", {error * 100:+.1f} %")
 
 
-def produce_p99(measures: MoveMeasures) -> Cell:
+def produce_p99(measures: MoveMeasures) -> SuiteCell:
     """What producers waited at most in 99 of 100 cases, before the move and during it."""
     p99 = {view.part: view.p99_us for view in measures.clients if view.kind == "produce" and view.p99_us is not None}
     if "during" not in p99:
-        return Cell(NOTHING)
+        return SuiteCell(NOTHING)
     before = f"before {p99['before'] / 1000:.1f} ms" if "before" in p99 else ""
-    return Cell(f"{p99['during'] / 1000:.1f} ms", before)
+    return SuiteCell(f"{p99['during'] / 1000:.1f} ms", before)
 
 
-def _row(case: SuiteCase) -> Row:
-    nothing = Cell(NOTHING)
+def _row(case: SuiteCase) -> SuiteRow:
+    nothing = SuiteCell(NOTHING)
     move = case.run.move if case.run else None
     measures = case.judgement.measures if case.judgement else None
     known = move is not None and measures is not None
     parameters = case.run.parameters if case.run else {}
     hidden = (*HIDDEN, *(OF_STEPS if parameters.get("mode") == "unbatched" else ()))
     settings = ", ".join(f"{name} {_plain(value)}" for name, value in parameters.items() if name not in hidden)
-    return Row(
+    return SuiteRow(
         case,
         ICONS.get(case.ending, case.ending),
         WORDS[case.ending],

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from results.report import tradeoff
-from results.report.formula import formula_picture
-from results.report.growth import Growth, growths
+from results.report.log_size import SizeScaling, formula_picture, growths
 from results.report.render import inline, template
 
-OBSERVED, LOWEST, HIGHEST, BOUND = "steady-mean", "lowest-11s", "highest-11s", "bound-11s"
+OBSERVED, LOWEST, HIGHEST, BOUND = "steady-mean", "lowest-11s", "highest-11s", "quota-bound-11s"
 DRAWN = frozenset({OBSERVED, LOWEST, HIGHEST, BOUND})
 COLOURS = ("mean", "bound", "band", "control", "mark", "inconclusive")
 SHAPES = ("circle", "square", "diamond", "triangle", "ring", "cross")
@@ -169,7 +168,7 @@ def tradeoffs(page: SweepPage) -> tuple[tradeoff.Tradeoff, ...]:
     return tuple(each for each in found if each is not None)
 
 
-def growth(page: SweepPage) -> tuple[Growth, ...]:
+def growth(page: SweepPage) -> tuple[SizeScaling, ...]:
     """How the move's time grows with its size, where sizes were an axis. Pure."""
     return growths(page.axes, [(each.values, each) for each in page.combinations])
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 TIME = "move-seconds"
-BURDENS = ("nic-peak", "produce-p99", "in-flight")
+BURDENS = ("nic-max-1s", "produce-p99", "in-flight")
 """What is drawn against the time, where it was asked for."""
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BELOW = 960.0, 340.0, 64.0, 14.0, 24.0, 52.0
 CHARACTER, LINE, ASIDE = 7.0, 14.0, 10.0
 """About how wide a character of a label is, how high a line, how far from its mark it begins."""
 
 
-class Told(Protocol):
+class CombinationValues(Protocol):
     """A combination: medians, and the lowest and highest value of its runs, by measure."""
 
     @property
@@ -31,7 +31,7 @@ class Told(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class TradeoffMark:
     """A combination as it is drawn, in the picture's units: its median, and how far its runs reach either way."""
 
     x: float
@@ -42,11 +42,11 @@ class Mark:
     high: float
     label: str
     title: str
-    text: "Place"
+    text: "LabelPlace"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LabelPlace:
     """Where a label stands: its baseline, and the end of it that is at the mark."""
 
     x: float
@@ -60,12 +60,12 @@ class Tradeoff:
 
     measure: str
     unit: str
-    marks: tuple[Mark, ...]
+    marks: tuple[TradeoffMark, ...]
     across: tuple[tuple[float, str], ...]
     up: tuple[tuple[float, str], ...]
 
 
-def tradeoff(found: Sequence[Told], measure: str, unit: str) -> Tradeoff | None:
+def tradeoff(found: Sequence[CombinationValues], measure: str, unit: str) -> Tradeoff | None:
     """The picture of one measure against the time; None where fewer than two combinations have both."""
     known = [each for each in found if TIME in each.medians and measure in each.medians]
     if len(known) < 2:
@@ -86,26 +86,26 @@ def tradeoff(found: Sequence[Told], measure: str, unit: str) -> Tradeoff | None:
         (first, last), (low, high) = each.ranges[TIME], each.ranges[measure]
         time, burden = each.medians[TIME], each.medians[measure]
         title = f"{each.label}: {time:.1f} s, {measure} {burden:.3g} {unit}".rstrip()
-        marks.append(Mark(across_x, up_y, x(first), x(last), y(low), y(high), each.label, title, text))
+        marks.append(TradeoffMark(across_x, up_y, x(first), x(last), y(low), y(high), each.label, title, text))
     across, up = tuple((x(t), f"{t:g}") for t in times), tuple((y(t), f"{t:g}") for t in burdens)
     return Tradeoff(measure, unit, tuple(marks), across, up)
 
 
-def places(labels: Sequence[str], marks: Sequence[tuple[float, float]]) -> list[Place]:
+def places(labels: Sequence[str], marks: Sequence[tuple[float, float]]) -> list[LabelPlace]:
     """A place for the label of each mark, over none of those before: just above it, else under it, else further off."""
-    found: list[Place] = []
+    found: list[LabelPlace] = []
     taken: list[tuple[float, float, float]] = []
     for label, (x, y) in zip(labels, marks, strict=True):
         left = x + ASIDE + CHARACTER * len(label) > WIDTH
         anchor: Literal["start", "end"] = "end" if left else "start"
         lines = (step for n in itertools.count() for step in (-n, n + 1))
-        tried = (Place(x - ASIDE if left else x + ASIDE, y - 8 + LINE * line, anchor) for line in lines)
+        tried = (LabelPlace(x - ASIDE if left else x + ASIDE, y - 8 + LINE * line, anchor) for line in lines)
         found.append(next(place for place in tried if not any(_over(_box(place, label), box) for box in taken)))
         taken.append(_box(found[-1], label))
     return found
 
 
-def _box(place: Place, label: str) -> tuple[float, float, float]:
+def _box(place: LabelPlace, label: str) -> tuple[float, float, float]:
     """From where to where a label reaches, and its baseline."""
     width = CHARACTER * len(label)
     return (place.x - width, place.x, place.y) if place.anchor == "end" else (place.x, place.x + width, place.y)

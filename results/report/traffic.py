@@ -15,7 +15,7 @@ KIND_WORDS = {"produce": "Produce", "consume": "Fetch"}
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class PhaseRates:
     """Rates of one host and direction under one quota; `phase` is empty when the move had but one."""
 
     rates: HostRates
@@ -23,18 +23,18 @@ class End:
     phase: str
 
 
-def ends(measures: MoveMeasures, move: Move) -> list[End]:
+def ends(measures: MoveMeasures, move: Move) -> list[PhaseRates]:
     """All ends in all phases; of measures without phases those of the whole move."""
     several = len(measures.phases) > 1
     found = [
-        End(rates, phase.quota_bytes_per_s, f"phase {number}" if several else "")
+        PhaseRates(rates, phase.quota_bytes_per_s, f"phase {number}" if several else "")
         for number, phase in enumerate(measures.phases, 1)
         for rates in phase.rates
     ]
-    return found or [End(rates, move.quota_bytes_per_s, "") for rates in measures.rates]
+    return found or [PhaseRates(rates, move.quota_bytes_per_s, "") for rates in measures.rates]
 
 
-def binding(measures: MoveMeasures, move: Move) -> list[End]:
+def binding(measures: MoveMeasures, move: Move) -> list[PhaseRates]:
     """The ends whose quota is expected to bind; all of them without a model."""
     return [
         end

@@ -31,7 +31,7 @@ BESIDE = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Prior:
     """What is known of each series' noise beside its runs; all arrays have one entry a series.
 
     `memory` is the correlation of neighbouring runs (0 to 1); `variance` is what the store's series make likely, in
@@ -43,23 +43,23 @@ class Ground:
     weight: Floats
 
     @classmethod
-    def blank(cls, count: int, memory: float = 0.0) -> "Ground":
+    def blank(cls, count: int, memory: float = 0.0) -> "Prior":
         """Nothing known but the memory."""
         return cls(np.full(count, memory), np.ones(count), np.zeros(count))
 
-    def take(self, index: Ints) -> "Ground":
+    def take(self, index: Ints) -> "Prior":
         """Those series, in that order."""
-        return Ground(self.memory[index], self.variance[index], self.weight[index])
+        return Prior(self.memory[index], self.variance[index], self.weight[index])
 
 
 class Calculator(Protocol):
     """Scores standardised runs `x` (a column a series, newest last)."""
 
-    def scores(self, x: Floats, ground: Ground, back: int = 0) -> Floats:
+    def scores(self, x: Floats, ground: Prior, back: int = 0) -> Floats:
         """How clearly each series changed, as seen `back` nights ago; 0 is not at all. Any scale that grows will do."""
         ...
 
-    def places(self, x: Floats, ground: Ground, fine: bool = True) -> Ints:
+    def places(self, x: Floats, ground: Prior, fine: bool = True) -> Ints:
         """How many of the newest runs each series has since the change that is likeliest; roughly when not `fine`."""
         ...
 
@@ -100,7 +100,7 @@ def to_normal(t2: Floats, dof: Floats) -> Floats:
 class StepScan:
     """The calculator described above."""
 
-    def scores(self, x: Floats, ground: Ground, back: int = 0) -> Floats:
+    def scores(self, x: Floats, ground: Prior, back: int = 0) -> Floats:
         """The largest deviate over all tried lengths."""
         seen = x[: len(x) - back]
         best = np.zeros(x.shape[1], x.dtype)
@@ -108,7 +108,7 @@ class StepScan:
             np.maximum(best, t2, out=best)
         return to_normal(best, ground.weight + (len(seen) - 2))
 
-    def places(self, x: Floats, ground: Ground, fine: bool = True) -> Ints:
+    def places(self, x: Floats, ground: Prior, fine: bool = True) -> Ints:
         """Roughly: the length with the largest deviate. Finely: the likeliest one, its neighbours counted in.
 
         Of a small step a single length is rarely likely by itself; `BESIDE` is what being wrong by one run is worth.
@@ -143,7 +143,7 @@ def running(x: Floats) -> Floats:
     return sums
 
 
-def deviates(x: Floats, ground: Ground) -> Iterator[tuple[int, Floats, Floats]]:
+def deviates(x: Floats, ground: Prior) -> Iterator[tuple[int, Floats, Floats]]:
     """For each length that is tried: (length, squared deviate of each series, spread of its runs then)."""
     n = len(x)
     runs = x[::-1]

@@ -5,7 +5,7 @@
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
@@ -14,13 +14,69 @@ from typing import Any, Literal, overload
 import numpy as np
 import numpy.typing as npt
 
-from results.series.block import Block, Floats, Ints
+from results.series.block import MOST_RUNS, Block, Floats, Ints
 from results.series.calculator import FEWEST_RUNS
-from results.series.decision import Kind, Rule
+from results.series.decision import ChangeRule, Kind, LevelChange, baseline_runs, continued_drift
 from results.series.judge import Better, Judge, direction
-from results.series.learned import learning
 from results.series.noise import Noise
-from results.series.replay import Found, replay
+from results.series.noise_estimation import learned_as_it_grows
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedChange:
+    """A change, reported in that night (a row) for that series (a column)."""
+
+    night: int
+    series: int
+    change: LevelChange
+
+
+def replay(
+    values: Floats,
+    noise: Callable[[int, Block], Noise],
+    judge: Judge | None = None,
+    family: int | None = None,
+    first: int = 0,
+    each: int = 1,
+) -> Iterator[list[ReplayedChange]]:
+    """For each night (row of `values`, a column a series, NaN where there was no run) what is reported; a single
+    series, lists, and None are for `changes`. Where a night has several runs of a series, `each` rows are one: it is
+    judged once, after its last run.
+
+    `noise` is asked each night on which any series is long enough, with what all series have shown up to it. `family`
+    is that of `Judge.night`. Nights before `first` are not judged. A drift that goes on is reported once.
+    """
+    judge = judge or Judge()
+    series = values.shape[1]
+    window = np.full((MOST_RUNS, series), np.nan)
+    counts, seen = np.zeros(series, np.int64), np.zeros(series, np.int64)
+    newest: dict[int, tuple[LevelChange, int]] = {}
+    for night, row in enumerate(values):
+        ran = np.flatnonzero(np.isfinite(row))
+        window[:-1, ran] = window[1:, ran]
+        window[-1, ran] = row[ran]
+        counts[ran] = np.minimum(counts[ran] + 1, MOST_RUNS)
+        seen[ran] += 1
+        found: list[ReplayedChange] = []
+        tonight = ran[counts[ran] >= FEWEST_RUNS]
+        if len(tonight) and night >= first and (night + 1) % each == 0:
+            known = noise(night // each, Block(window, counts))
+            for look in judge.look(Block(window[:, tonight], counts[tonight]), known, family):
+                for i, change in judge.changes(look).items():
+                    at, memory = int(tonight[look.members[i]]), float(look.ground.memory[i])
+                    begun = int(seen[at]) - change.runs
+                    longer = None
+                    if at in newest:
+                        earlier, first_bad = newest[at]
+                        runs = window[-min(int(seen[at]), MOST_RUNS) :, at]
+                        longer = continued_drift(earlier, runs, int(seen[at]) - first_bad, change, memory)
+                        begun = begun if longer is None else first_bad
+                    if longer is None:
+                        found.append(ReplayedChange(night, at, change))
+                    newest[at] = (longer or change, begun)
+                    counts[at] = baseline_runs(longer or change)
+        yield found
+
 
 Values = Sequence[float | None] | npt.NDArray[Any]
 """The runs of one series, oldest first: a list, a tuple, a 1-D array. None, NaN or infinite: a run without a value."""
@@ -80,7 +136,7 @@ def changes(
     *,
     better: Better | Mapping[str, Better] | None = None,
     seed: int = 1,
-    rule: Rule | None = None,
+    rule: ChangeRule | None = None,
     noise: Noise | None = None,
 ) -> dict[str, SeriesChanges]: ...
 
@@ -91,7 +147,7 @@ def changes(
     *,
     better: Better | None = None,
     seed: int = 1,
-    rule: Rule | None = None,
+    rule: ChangeRule | None = None,
     noise: Noise | None = None,
 ) -> SeriesChanges: ...
 
@@ -101,12 +157,12 @@ def changes(
     *,
     better: Better | Mapping[str, Better] | None = None,
     seed: int = 1,
-    rule: Rule | None = None,
+    rule: ChangeRule | None = None,
     noise: Noise | None = None,
 ) -> SeriesChanges | dict[str, SeriesChanges]:
     """Every change of a history, judged run by run as though that had been done each night.
 
-    `values` is one series, or several by name; these are one family (`Rule.night` is for all of them together), and a
+    `values` is one series, or several by name; these are one family (`ChangeRule.night` is for all together), and a
     position is the same night in each. `better` says which way is better, of all or by name. `noise` is what was
     learned of a store before (`learn`); without it the history's own is learned as it grows: some tenths of a second of
     CPU for every 20 runs, more often among the first 60. Time and memory grow with the history's length; the same seed
@@ -126,7 +182,7 @@ def _several(
     values: Mapping[str, Values],
     better: Better | Mapping[str, Better] | None,
     seed: int,
-    rule: Rule | None,
+    rule: ChangeRule | None,
     noise: Noise | None,
 ) -> dict[str, SeriesChanges]:
     names = list(values)
@@ -135,7 +191,7 @@ def _several(
         raise ValueError(f"seed {seed}: expected 0 or more")
     columns = [_numbers(name, values[name]) for name in names]
     there = [np.flatnonzero(np.isfinite(column)) for column in columns]
-    judge = Judge(rule or Rule())
+    judge = Judge(rule or ChangeRule())
     found: list[list[ChangePoint]] = [[] for _ in names]
     for night in replay(_matrix(names, columns), _teacher(noise, seed, judge.rule.night), judge):
         for each in night:
@@ -145,12 +201,12 @@ def _several(
 
 def _teacher(noise: Noise | None, seed: int, share: float) -> Callable[[int, Block], Noise]:
     if noise is None:
-        return learning(seed, share)
+        return learned_as_it_grows(seed, share)
     known = noise
     return lambda _night, _block: known
 
 
-def _point(found: Found, there: Ints, better: Better | None) -> ChangePoint:
+def _point(found: ReplayedChange, there: Ints, better: Better | None) -> ChangePoint:
     """`there` are the positions of the series' values; a change counts those, from the newest of its night back."""
     change = found.change
     first = int(np.searchsorted(there, found.night, side="right")) - change.runs

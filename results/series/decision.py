@@ -1,21 +1,20 @@
-"""Whether a clear score is a change to report, and which kind: step or drift. Pure, and replaceable."""
+"""Whether a clear score is a change to report, its kind (step or drift), and what later runs make of it. Pure."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
 
-from results.series.block import Floats
-from results.series.calculator import FEWEST_AFTER, of_mean
-from results.series.standard import standardise
+from results.series.block import SMALLEST, Floats, standardise
+from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS, of_mean
 
 Kind = Literal["step", "drift", "unclear"]
 """Unclear: it changed, but the first runs of a step and of a drift look alike. See `settled`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ChangeRule:
     """What counts. Fractions: 0.05 is 5 %.
 
     `night` is the share of nights, at most, in which anything is reported of all series together although nothing
@@ -34,7 +33,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LevelChange:
     """A change: `runs` are the newest runs, from the first bad one on; levels in the series' own unit.
 
     `low` to `high` is the 95 % interval of `after` − `before`. `chance` is how many series would be expected to show
@@ -63,7 +62,7 @@ class Change:
 class Decision(Protocol):
     """Looks at a series whose chance is small enough."""
 
-    def decide(self, runs: Floats, since: int, memory: float, chance: float, rule: Rule) -> Change | None:
+    def decide(self, runs: Floats, since: int, memory: float, chance: float, rule: ChangeRule) -> LevelChange | None:
         """The change in `runs` (oldest first), the `since` newest of which are after it; None when it is none."""
         ...
 
@@ -81,7 +80,7 @@ class StepOrDrift:
     """A change needs most runs of both its sides on their own side of the middle, and an interval that does not hold 0;
     a drift fits better than any step."""
 
-    def decide(self, runs: Floats, since: int, memory: float, chance: float, rule: Rule) -> Change | None:
+    def decide(self, runs: Floats, since: int, memory: float, chance: float, rule: ChangeRule) -> LevelChange | None:
         """See `Decision`."""
         old, new = runs[:-since], runs[-since:]
         before, after = float(np.median(old)), float(np.median(new))
@@ -93,10 +92,10 @@ class StepOrDrift:
         if begun is not None:
             level, end, error = begun.level, begun.end, begun.error
             half = TWO_SIDED * error
-            found = Change("drift", begun.runs, level, end, end - level - half, end - level + half, chance)
+            found = LevelChange("drift", begun.runs, level, end, end - level - half, end - level + half, chance)
         else:
             half = half_width(old, new, memory)
-            found = Change(kind, since, before, after, after - before - half, after - before + half, chance)
+            found = LevelChange(kind, since, before, after, after - before - half, after - before + half, chance)
         # Of three or four runs nobody knows how far they scatter; of more their own interval does.
         return None if since >= FEWEST_KNOWN and found.low <= 0 <= found.high else found
 
@@ -134,16 +133,15 @@ def half_width(old: Floats, new: Floats, memory: float) -> float:
 
 
 def student(dof: float) -> float:
-    """The 97.5 % point of Student's t, for 2 degrees of freedom and more within 1 % (Cornish and Fisher)."""
-    z = TWO_SIDED
-    g1, g2 = (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    g3 = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    g4 = (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160
-    return z + g1 / dof + g2 / dof**2 + g3 / dof**3 + g4 / dof**4
+    """Return the 97.5 % point of Student's t."""
+    # SciPy takes half a second to import, and few commands decide about a change.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(dof, 0.975))
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class _Drift:
     """Level until `runs` runs ago, then steadily to `end`; `error` is the standard error of their difference."""
 
     runs: int
@@ -152,7 +150,7 @@ class Drift:
     error: float
 
 
-def kinds(runs: Floats, since: int, memory: float) -> tuple[Kind, Drift | None]:
+def kinds(runs: Floats, since: int, memory: float) -> tuple[Kind, _Drift | None]:
     """Which explains the series better: the best step near `since`, or a drift (given if it is one)."""
     standard = standardise(runs[:, None])
     x, n = standard.x[:, 0], len(runs)
@@ -166,7 +164,7 @@ def kinds(runs: Floats, since: int, memory: float) -> tuple[Kind, Drift | None]:
     if likelier < MARGIN:
         return ("step" if likelier <= -MARGIN else "unclear"), None
     scale, centre = float(standard.scale[0]), float(standard.centre[0])
-    return "drift", Drift(longest, centre + scale * level, centre + scale * (level + rise), scale * error)
+    return "drift", _Drift(longest, centre + scale * level, centre + scale * (level + rise), scale * error)
 
 
 TINY = 1e-9
@@ -199,3 +197,77 @@ def fitted(x: Floats, shape: Floats, memory: float) -> tuple[float, float, float
     rest = fresh - whole @ found
     left = float(rest @ rest)
     return left, float(found[0]), float(found[1]), math.sqrt(max(left * inverse[1, 1], 0.0) / (len(x) - 2))
+
+
+LONGEST = 30
+"""After so many runs nobody asks any more of which kind a change is: a drift may long have ended."""
+NEAR = 2
+"""To so many runs it is known where a change begins."""
+MORE = 2.0
+"""Two steps have a height and a place more than a drift: so much better they fit by that alone (Akaike)."""
+
+
+def with_kind(change: LevelChange, runs: Floats, since: int, memory: float) -> LevelChange:
+    """The change with its kind, if that can be told by now; as it was while it cannot, and once it is known."""
+    if change.kind != "unclear" or since > LONGEST or not FEWEST_AFTER <= since <= len(runs) - FEWEST_RUNS:
+        return change
+    return replace(change, kind=settled(runs[:-since], runs[-since:], memory))
+
+
+def continued_drift(
+    earlier: LevelChange, runs: Floats, since: int, change: LevelChange, memory: float
+) -> LevelChange | None:
+    """The `earlier` change as it stands by now, where `change` is only more of it: a drift goes on. None: it is new.
+
+    Both have the same direction, and one drift that begins with the earlier change, or before it, explains all runs
+    better than a step for each does. One that began before these runs (`since` is the number of all, or more) goes on
+    only if it is known to be a drift.
+    """
+    n = len(runs)
+    if (change.after > change.before) != (earlier.after > earlier.before) or n < SLOPE + FEWEST_AFTER:
+        return None
+    if n - since < FEWEST_AFTER and earlier.kind != "drift":
+        return None
+    first, second = n - min(since, n), n - change.runs
+    x, base, scale = _in_parts(runs, sorted(cut for cut in (first, second) if cut >= FEWEST_AFTER))
+    if scale == 0:
+        return None
+    # Where a drift began is no place at which a step is to be looked for.
+    steps = _two_steps(x, first, second if change.kind != "drift" else None, memory)
+    _, (left, level, rise, error) = ramp(x, memory, max(SLOPE, min(since - NEAR, n - 1)))
+    if n / 2 * math.log(max(steps, TINY) / max(left, TINY)) + MORE < MARGIN:
+        return None
+    end, half = base + scale * (level + rise), TWO_SIDED * scale * error
+    by, chance = end - earlier.before, min(earlier.chance, change.chance)
+    return LevelChange("drift", n - first, earlier.before, end, by - half, by + half, chance)
+
+
+def _in_parts(runs: Floats, cuts: list[int]) -> tuple[Floats, float, float]:
+    """(x, base, scale) of runs = base + scale × x, outliers held in against the part between cuts they lie in.
+
+    The scale is 0 where the parts are constant. (Held in against all runs, the newest of a drift would be outliers.)
+    """
+    level = np.concatenate([np.full(len(part), np.median(part)) for part in np.split(runs, cuts)])
+    rest = standardise((runs - level)[:, None])
+    base, scale = float(level[0]), float(rest.scale[0])
+    if scale <= SMALLEST * float(np.max(np.abs(level))):
+        return runs, base, 0.0
+    return (level - base + float(rest.centre[0])) / scale + rest.x[:, 0], base, scale
+
+
+def _two_steps(x: Floats, first: int, second: int | None, memory: float) -> float:
+    """What is left over by a step near `first` and one near `second` (None: anywhere after it), where they fit best; by
+    the second alone where there is no room before the first."""
+    n = len(x)
+    at = np.arange(n)
+    places = range(FEWEST_AFTER, n - FEWEST_AFTER + 1)
+    later = [one for one in places if second is None or abs(one - second) <= NEAR]
+    pairs = [(one, other) for one in places for other in later if abs(one - first) <= NEAR <= other - one - 1]
+    shapes = [np.column_stack([at >= one, at >= other]) for one, other in pairs]
+    shapes = shapes or [(at >= other)[:, None] for other in later or places]
+    return min(fitted(x, shape.astype(np.float64), memory)[0] for shape in shapes)
+
+
+def baseline_runs(change: LevelChange) -> int:
+    """How many of the newest runs are the new baseline: those after a step; a drift has not settled yet."""
+    return 1 if change.kind == "drift" else change.runs

@@ -11,13 +11,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from results.series.block import MOST_RUNS, present
-from results.series.decision import Change
-from results.series.judge import Judgement
-from results.series.replay import kept
+from results.series.decision import LevelChange, baseline_runs
+from results.series.judge import SeriesJudgement
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SeriesRun:
     """A run of a series: `at` orders runs (a UTC time, ISO 8601), `value` is None when it has none."""
 
     at: str
@@ -26,7 +25,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Acknowledged:
+class Acknowledgement:
     """Someone has seen the change, and says why it is as it is."""
 
     reason: str
@@ -35,34 +34,36 @@ class Acknowledged:
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ReportedChange:
     """A change with its runs, by id: the first bad one, the last good one before it, the newest when it was found."""
 
-    change: Change
+    change: LevelChange
     first_bad: str
     last_good: str
     found: str
-    acknowledged: Acknowledged | None = None
+    acknowledged: Acknowledgement | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """`baseline` is the time (`Run.at`) of the first run that counts; empty: all do."""
+    """`baseline` is the time (`SeriesRun.at`) of the first run that counts; empty: all do."""
 
     baseline: str = ""
-    reported: tuple[Reported, ...] = ()
+    reported: tuple[ReportedChange, ...] = ()
 
     @property
-    def open(self) -> tuple[Reported, ...]:
+    def open(self) -> tuple[ReportedChange, ...]:
         """What nobody has acknowledged."""
         return tuple(reported for reported in self.reported if reported.acknowledged is None)
 
-    def window(self, runs: Sequence[Run]) -> list[Run]:
+    def window(self, runs: Sequence[SeriesRun]) -> list[SeriesRun]:
         """Of all runs, oldest first, those that are judged: with a value, since the baseline began, the newest ones."""
         since = [run for run in runs if run.at >= self.baseline]
         return [since[i] for i in present([run.value for run in since])[-MOST_RUNS:]]
 
-    def advance(self, judged: Sequence[Run], judgement: Judgement) -> "tuple[History, Reported | None]":
+    def advance(
+        self, judged: Sequence[SeriesRun], judgement: SeriesJudgement
+    ) -> "tuple[History, ReportedChange | None]":
         """After a night: `judged` are the runs of `window` that the judgement is about. Tells what is new, if anything.
 
         Judging the same night again reports nothing again.
@@ -72,10 +73,10 @@ class History:
             return self, None
         if len(judged) <= change.runs:
             raise ValueError(f"a change {change.runs} runs ago, in {len(judged)} runs: not the runs that were judged")
-        new = Reported(change, judged[-change.runs].id, judged[-change.runs - 1].id, judged[-1].id)
-        return History(judged[-kept(change)].at, (*self.reported, new)), new
+        new = ReportedChange(change, judged[-change.runs].id, judged[-change.runs - 1].id, judged[-1].id)
+        return History(judged[-baseline_runs(change)].at, (*self.reported, new)), new
 
-    def acknowledge(self, first_bad: str, by: Acknowledged) -> "History":
+    def acknowledge(self, first_bad: str, by: Acknowledgement) -> "History":
         """The change that begins with that run is acknowledged.
 
         Raises ValueError without a reason, and when no open change begins there.
@@ -105,7 +106,9 @@ class History:
         for one in found["reported"]:
             by = one["acknowledged"]
             rest = {key: one[key] for key in ("first_bad", "last_good", "found")}
-            reported.append(Reported(Change(**one["change"]), **rest, acknowledged=Acknowledged(**by) if by else None))
+            reported.append(
+                ReportedChange(LevelChange(**one["change"]), **rest, acknowledged=Acknowledgement(**by) if by else None)
+            )
         return cls(found["baseline"], tuple(reported))
 
 

@@ -2,16 +2,32 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
 from results.series.block import Block, Floats, Ints
-from results.series.calculator import FEWEST_RUNS, Calculator, Ground, StepScan, of_mean
-from results.series.decision import Change, Decision, Rule, StepOrDrift
-from results.series.noise import Noise, ground_of
-from results.series.shuffle import FEW_SERIES, prepare
-from results.series.significance import Shuffled, Significance
+from results.series.calculator import FEWEST_RUNS, Calculator, Prior, StepScan, of_mean
+from results.series.decision import ChangeRule, Decision, LevelChange, StepOrDrift
+from results.series.noise import Noise, prior_of
+from results.series.noise_estimation import FEW_SERIES, prepare
+
+
+class Significance(Protocol):
+    """From scores to chances."""
+
+    def chances(self, scores: Floats, noise: Noise) -> Floats:
+        """The chance that one series, in one night in which nothing happens, first reaches that score; for each."""
+        ...
+
+
+class Shuffled:
+    """As often as the store's own series do when their runs are shuffled."""
+
+    def chances(self, scores: Floats, noise: Noise) -> Floats:
+        """See `Significance`."""
+        return noise.tail.chance(scores)
+
 
 Better = Literal["lower", "higher", "unknown"]
 """Which way is better. Where that is unknown, every change is told as one for the worse: somebody has to look."""
@@ -21,41 +37,42 @@ RUNS_TO_FIND = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """What may be said of one series tonight.
+class SeriesJudgement:
+    """The judgement of one series in one night.
 
-    `runs` were judged (fewer than `FEWEST_RUNS`: nothing was); `chance` is an adjusted p, see `Change`; `detectable` is
-    the step, as a fraction of the level, that is found within 10 runs as often as not (None without a level).
+    `runs` were judged; with fewer than `FEWEST_RUNS` nothing was. `chance` is an adjusted p (see `LevelChange`).
+    `detectable` is the step, as a fraction of the level, that is found within 10 runs in half of all cases. It is None
+    without a level.
     """
 
     runs: int
     score: float = 0.0
     chance: float = 1.0
     detectable: float | None = None
-    change: Change | None = None
+    change: LevelChange | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Judge:
     """The three parts, each replaceable, and the rule."""
 
-    rule: Rule = field(default_factory=Rule)
+    rule: ChangeRule = field(default_factory=ChangeRule)
     calculator: Calculator = field(default_factory=StepScan)
     significance: Significance = field(default_factory=Shuffled)
     decision: Decision = field(default_factory=StepOrDrift)
 
-    def night(self, block: Block, noise: Noise, family: int | None = None) -> list[Judgement]:
+    def night(self, block: Block, noise: Noise, family: int | None = None) -> list[SeriesJudgement]:
         """A judgement for each series of the block.
 
         `family` is how many series are judged tonight, when the block is only a part of them; a family smaller than
         `FEW_SERIES` counts as that many.
         """
-        found = [Judgement(int(count)) for count in block.counts]
+        found = [SeriesJudgement(int(count)) for count in block.counts]
         for look in self.look(block, noise, family):
             changes = self.changes(look)
             for i, at in enumerate(look.members):
                 level = look.detectable[i]
-                found[int(at)] = Judgement(
+                found[int(at)] = SeriesJudgement(
                     len(look.values),
                     float(look.scores[i]),
                     float(look.chances[i]),
@@ -64,7 +81,7 @@ class Judge:
                 )
         return found
 
-    def look(self, block: Block, noise: Noise, family: int | None = None) -> "Iterator[Look]":
+    def look(self, block: Block, noise: Noise, family: int | None = None) -> "Iterator[Scores]":
         """The scores of the block, length by length; see `night`."""
         tonight = int(np.sum(block.counts >= FEWEST_RUNS)) if family is None else family
         tonight = max(tonight, FEW_SERIES)
@@ -72,13 +89,13 @@ class Judge:
         for members, values in block.groups(FEWEST_RUNS):
             group = prepare(values, self.calculator)
             memory = noise.memory.likely(group.memory, group.runs)
-            ground = ground_of(group.standard, memory, group.variance, noise.spread)
+            ground = prior_of(group.standard, memory, group.variance, noise.spread)
             scores = self.calculator.scores(group.standard.x, ground)
             chances = np.minimum(tonight * self.significance.chances(scores, noise), 1.0)
             detectable = _detectable(values, group.standard.scale, group.variance, memory, limit)
-            yield Look(members, values, group.standard.x, ground, scores, chances, detectable)
+            yield Scores(members, values, group.standard.x, ground, scores, chances, detectable)
 
-    def changes(self, look: "Look") -> dict[int, Change]:
+    def changes(self, look: "Scores") -> dict[int, LevelChange]:
         """What is to be reported of it: place in `look.members` → change."""
         clear = np.flatnonzero(look.chances <= self.rule.night)
         if len(clear) == 0:
@@ -94,13 +111,13 @@ class Judge:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Scores:
     """The scores of series of one length; `x` are their standardised `values`, the rest has one entry a series."""
 
     members: Ints
     values: Floats
     x: Floats
-    ground: Ground
+    ground: Prior
     scores: Floats
     chances: Floats
     detectable: Floats
@@ -114,14 +131,14 @@ def _detectable(values: Floats, scale: Floats, variance: Floats, memory: Floats,
     return np.asarray(np.divide(limit * error, level, out=np.full(len(level), np.nan), where=level > 0))
 
 
-def direction(change: Change, better: Better) -> Verdict:
+def direction(change: LevelChange, better: Better) -> Verdict:
     """For the worse, or for the better."""
     if better == "unknown":
         return "REGRESSED"
     return "REGRESSED" if (change.after > change.before) == (better == "lower") else "IMPROVED"
 
 
-def verdict(judgement: Judgement, better: Better, rule: Rule) -> Verdict:
+def verdict(judgement: SeriesJudgement, better: Better, rule: ChangeRule) -> Verdict:
     """One word. NOISY: nothing was found, and a step of `rule.noisy` would not have been."""
     change = judgement.change
     if judgement.runs < FEWEST_RUNS:

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from results.render import document, table
 from results.series.calculator import FEWEST_RUNS
 from results.series.changes import ChangePoint, SeriesChanges
 from results.series.changes import changes as changes_of
 from results.series.columns import Columns, ColumnsError, read
-from testbed.cli.show import document, table
 from testbed.errors import UsageError
 
 NOTHING = "\N{EN DASH}"
@@ -29,7 +29,7 @@ HEADER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class HistoryChanges:
     """A file, what is in it, and what was found."""
 
     file: Path
@@ -46,7 +46,7 @@ def changes(args: argparse.Namespace) -> int:
     found = []
     for file, columns in read_in:
         print(f"{file}: {len(columns.labels)} runs, {len(columns.series)} series", file=sys.stderr, flush=True)
-        found.append(Told(file, columns, changes_of(columns.series, better=args.better, seed=args.seed)))
+        found.append(HistoryChanges(file, columns, changes_of(columns.series, better=args.better, seed=args.seed)))
     if args.json:
         print(document({"seed": args.seed, "better": args.better, "files": [as_json(each) for each in found]}))
     else:
@@ -63,7 +63,7 @@ def _read(file: Path, args: argparse.Namespace) -> Columns:
         raise UsageError(str(error)) from error
 
 
-def as_text(told: Told) -> str:
+def as_text(told: HistoryChanges) -> str:
     """A line a change, what was done with the file, a summary."""
     labels = told.columns.labels
     rows = [_row(name, each, labels) for name, one in told.series.items() for each in one.changes]
@@ -96,7 +96,7 @@ def _interval(each: ChangePoint) -> str:
     return "{:+.1%} to {:+.1%}".format(*each.interval)
 
 
-def as_json(told: Told) -> dict[str, Any]:
+def as_json(told: HistoryChanges) -> dict[str, Any]:
     """The same as one object; runs are told by index, from 0 in the order that was judged, and by label."""
     labels = told.columns.labels
 

@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from results.compare.judgement import EXIT
 from results.contract.maintenance import locked
 from results.contract.store import Store, StoreError
-from results.nights import state, told
+from results.nights import render, state
 from results.nights.night import Night, night
-from results.nights.scenarios import EXIT, TONIGHT, Scenario, scenarios, worst
-from results.series.history import Acknowledged
-from testbed.cli.show import document, require_writable, write
+from results.nights.scenarios import TONIGHT, ScenarioResult, scenarios, worst
+from results.render import document
+from results.series.history import Acknowledgement
+from testbed.cli.output import require_writable, write
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import reports_dir
 from testbed.suggestions import did_you_mean
@@ -57,14 +59,14 @@ def judge(store: Store, args: argparse.Namespace) -> int:
 
 def _night(
     store: Store, args: argparse.Namespace, page: Path | None, made: "NightRuns | None" = None
-) -> tuple[Night, list[Scenario]]:
+) -> tuple[Night, list[ScenarioResult]]:
     """Judge the store; write the page, if one is wanted. Of a night that was `made` only its own scenarios are told."""
     # A night that was interrupted may have been gone on with days later; and a store has others' runs, too.
     now = datetime.now(UTC)
     took = now - made.campaign.begun if made is not None else TONIGHT
     wait = PATIENCE if made is not None else timedelta()
     with spark_of(args) as spark:
-        done = night(spark, store, also_disturbed=args.also_disturbed, wait=wait, now=now)
+        done = night(spark, store, include_noisy=args.include_noisy, wait=wait, now=now)
         wanted = getattr(args, "experiment", None) or ()
         if strange := sorted(set(wanted) - set(_had(done))):
             unknown = f"--experiment {strange[0]}: the store has no run of it{did_you_mean(strange[0], _had(done))}"
@@ -80,10 +82,10 @@ def _night(
             tonight=max(TONIGHT, took),
         )
         if page is not None:
-            from results.nights.points import points
+            from results.nights.recent_values import recent_values
             from results.report.nights import render_nights
 
-            drawn = points(spark, store, found, also_disturbed=args.also_disturbed, now=now)
+            drawn = recent_values(spark, store, found, include_noisy=args.include_noisy, now=now)
             write(page, render_nights(store.location, done, found, drawn, _links(page)))
     return done, found
 
@@ -123,17 +125,17 @@ def _links(page: Path) -> Callable[[str], str | None]:
     return link
 
 
-def tell(store: Store, done: Night, found: list[Scenario], args: argparse.Namespace) -> None:
+def tell(store: Store, done: Night, found: list[ScenarioResult], args: argparse.Namespace) -> None:
     """What was found, in the form that was asked for."""
     if args.junit:
-        write(args.junit, told.junit(found, done.problems))
+        write(args.junit, render.junit(found, done.problems))
     if args.json:
-        print(document(told.as_json(store.location, found, done.problems, done.ingested)))
+        print(document(render.as_json(store.location, found, done.problems, done.ingested)))
         return
     if args.markdown:
-        print(told.markdown(found, done.problems), end="")
+        print(render.markdown(found, done.problems), end="")
         return
-    for line in told.lines(found):
+    for line in render.lines(found):
         print(line)
     for problem in done.problems:
         print(f"problem: {problem}")
@@ -145,7 +147,7 @@ def tell(store: Store, done: Night, found: list[Scenario], args: argparse.Namesp
 def ack(store: Store, args: argparse.Namespace) -> int:
     """Acknowledge changes."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    by = Acknowledged(args.reason, args.by or getpass.getuser(), now)
+    by = Acknowledgement(args.reason, args.by or getpass.getuser(), now)
     try:
         with locked(store):
             before = state.load(store)

@@ -3,11 +3,11 @@
 import argparse
 import sys
 
-from results.compare.qualification import Qualification
-from results.compare.qualified import EXIT, as_json, as_junit, headline, lines, markdown
+from results.compare.judgement import EXIT
+from results.compare.qualification import Qualification, as_json, as_junit, headline, lines, markdown
+from results.render import document
+from testbed.cli.output import write as write_file
 from testbed.cli.series import or_else, store_for
-from testbed.cli.show import document
-from testbed.cli.show import write as write_file
 from testbed.experiments.reports import reports_dir
 from testbed.runner.campaign import Campaign
 from testbed.runner.qualification import SUITES, QualificationScope, new_qualification, write

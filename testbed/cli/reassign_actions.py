@@ -6,9 +6,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from results.render import document
 from testbed.cli import reassign_report as report
 from testbed.cli.cluster import admin_of
-from testbed.cli.show import document
 from testbed.errors import UsageError
 from testbed.kafka.admin import Admin
 from testbed.kafka.capabilities import Capability, require_of_running

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from testbed.cli.show import table
+from results.render import table
 from testbed.kafka.types import Reassignment, TopicPartition
 from testbed.reassignment.batching.job import Job, JobControl
 from testbed.reassignment.batching.step import BatchLimits

@@ -6,10 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from results.compare import Finding, Rule
-from results.compare.told import COLUMNS, JUnitCase, cell, junit, line, markdown_table
+from results.compare import ComparisonResult, ComparisonRule
+from results.compare.judgement import EXIT
+from results.compare.render import COLUMNS, comparison_row
+from results.render import NOTHING, JUnitCase, document, escaped, junit, markdown_table, percent, table
 from results.report.sweep import growth
-from testbed.cli.show import document, table
 from testbed.errors import UsageError
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, VariantRow
 from testbed.runner.named_comparisons import DOOR
@@ -18,7 +19,6 @@ from testbed.runner.run import CampaignResult, store_of
 from testbed.runner.variant import differing
 
 T = TypeVar("T")
-EXIT = {"OK": 0, "IMPROVED": 0, "REGRESSED": 1, "NOISY": 2, "ENV-CHANGED": 2, "NO-DATA": 2}
 
 
 def findings_table(outcome: CampaignOutcome) -> str:
@@ -28,8 +28,8 @@ def findings_table(outcome: CampaignOutcome) -> str:
         effect, comparison = finding.effect, finding.comparison
         change = interval = p = ""
         if effect is not None:
-            change = _change(effect.ratio)
-            interval = f"{_change(effect.low)} to {_change(effect.high)}"
+            change = percent(effect.ratio)
+            interval = f"{percent(effect.low)} to {percent(effect.high)}"
             p = f"{effect.p:.3g}"
         rows.append((finding.verdict, comparison.candidate, comparison.measure.name, change, interval, p, finding.why))
     rows += [
@@ -41,7 +41,7 @@ def findings_table(outcome: CampaignOutcome) -> str:
 
 def against(result: CampaignResult) -> str:
     """How the variants stand against the first one; with too few runs of each that there is nothing to say."""
-    first, repeats, need = result.campaign.variants[0].label, result.campaign.repeats, Rule().fewest_pairs
+    first, repeats, need = result.campaign.variants[0].label, result.campaign.repeats, ComparisonRule().fewest_pairs
     if not result.outcome.findings:
         return ""
     if repeats < need:
@@ -77,7 +77,7 @@ def variants_table(result: CampaignResult) -> str:
 
 def _median(row: VariantRow, name: str) -> str:
     if name not in row.medians:
-        return "–"
+        return NOTHING
     low, high = row.ranges[name]
     told = f"{row.medians[name]:.4g}"
     return told if low == high else f"{told} ({low:.4g} to {high:.4g})"
@@ -127,35 +127,36 @@ def as_json(result: CampaignResult, verdict: str, report: Path | None = None) ->
 def as_markdown(result: CampaignResult) -> str:
     """Tables for a pull request's comment: every comparison, then the criteria that fail more often."""
     series, outcome = result.campaign, result.outcome
-    told = [f"### {outcome.verdict}: {cell(series.variants[0].experiment)}, against {cell(series.variants[0].label)}"]
-    measured = [line(finding, finding.comparison.candidate) for finding in outcome.findings]
+    first = series.variants[0]
+    told = [f"### {outcome.verdict}: {escaped(first.experiment)}, against {escaped(first.label)}"]
+    measured = [comparison_row(finding, finding.comparison.candidate) for finding in outcome.findings]
     told += ["", *markdown_table(("", "variant", *COLUMNS[2:]), [each.cells for each in measured])]
     if outcome.broken:
         rows = [
             (each.verdict, each.candidate, each.criterion, f"{each.p:.3g}", _broken(each)) for each in outcome.broken
         ]
         told += ["", *markdown_table(("", "variant", "criterion", "p", "why"), rows)]
-    told += [f"\n**Not run:** {cell(problem)}" for problem in result.problems]
+    told += [f"\n**Not run:** {escaped(problem)}" for problem in result.problems]
     ended = "" if result.complete else "**not complete**: "
-    return "\n".join([*told, "", f"{ended}{cell(ending(result))}"]) + "\n"
+    return "\n".join([*told, "", f"{ended}{escaped(ending(result))}"]) + "\n"
 
 
 def as_junit(result: CampaignResult) -> str:
     """A case for each comparison, for each criterion that fails more often, and how it ended: an error where runs are
     missing and nothing can be said for it, not where what there is suffices."""
     name = result.campaign.variants[0].experiment
-    told = [(finding, line(finding, finding.comparison.candidate)) for finding in result.outcome.findings]
+    told = [(finding, comparison_row(finding, finding.comparison.candidate)) for finding in result.outcome.findings]
     cases = [
-        JUnitCase(f"{each.scenario}: {each.measure}", name, finding.verdict, str(each), str(each))
+        JUnitCase.of_verdict(f"{each.scenario}: {each.measure}", name, finding.verdict, str(each), str(each))
         for finding, each in told
     ]
     cases += [
-        JUnitCase(f"{each.candidate}: {each.criterion}", name, each.verdict, _broken(each))
+        JUnitCase.of_verdict(f"{each.candidate}: {each.criterion}", name, each.verdict, _broken(each), _broken(each))
         for each in result.outcome.broken
     ]
     told_all = result.complete or EXIT[result.outcome.verdict] == 0
     notes = "\n".join([*result.problems, ending(result)])
-    cases += [JUnitCase("how it ended", name, "OK", notes, notes)] if told_all else []
+    cases += [JUnitCase("how it ended", name, output=notes)] if told_all else []
     return junit(f"compare {name}", cases, () if told_all else (*result.problems, ending(result)))
 
 
@@ -203,11 +204,7 @@ def refuse_with_resume(args: argparse.Namespace, names: Sequence[str], whole: st
         )
 
 
-def _change(ratio: float) -> str:
-    return f"{(ratio - 1) * 100:+.1f} %"
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: ComparisonResult) -> dict[str, Any]:
     comparison, effect = finding.comparison, finding.effect
     return {
         "baseline": comparison.baseline,

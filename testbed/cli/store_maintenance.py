@@ -78,13 +78,13 @@ def compact_(store: Store, grace: timedelta, target_bytes: int) -> int:
 
 def retain_(store: Store, args: argparse.Namespace) -> int:
     """Drop runs by number and age, never one that a baseline rests on."""
-    younger = None if args.younger is None else parse_age("--younger", args.younger)
+    younger = None if args.max_age is None else parse_age("--max-age", args.max_age)
     if unknown := sorted(set(args.keep) - set(store.runs())):
         raise UsageError(f"--keep: {store.location} has no run {', '.join(unknown)}")
     try:
         rule = RetentionRule(args.newest, younger)
     except ValueError as error:
-        raise UsageError(f"{error}: --newest, --younger") from error
+        raise UsageError(f"{error}: --newest, --max-age") from error
     grace = parse_age("--grace", args.grace)
     try:
         done = retain(store, rule, keep=args.keep, grace=grace, dry_run=args.dry_run)

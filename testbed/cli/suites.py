@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 
-from testbed.cli.show import document, table
+from results.render import document, table
 from testbed.runner.suite import SuiteResult
 from testbed.suites.suite import suites
 

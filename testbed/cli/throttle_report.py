@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from testbed.cli.show import table
+from results.render import table
 from testbed.reassignment.auto_raise import MonitorNote, ThrottleRaise
 from testbed.reassignment.estimate import BrokerEstimate, ThrottleEstimate
 from testbed.reassignment.monitor import MonitorReading

@@ -6,7 +6,7 @@ from typing import Any
 
 from results.contract.schema import Finding
 from results.criteria.judgement import skipped_lines
-from testbed.cli.show import document
+from results.render import document
 from testbed.experiments.reports import RunFigure
 from testbed.experiments.runner import RunResult
 

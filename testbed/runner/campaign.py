@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from results.compare import Measure, Rule, find_measure, measures
+from results.compare import ComparisonRule, Measure, find_measure, measures
 from results.contract.store import Store, StoreError
 from testbed.errors import UsageError
 from testbed.experiments.reports import default_store
@@ -137,7 +137,7 @@ def new_campaign(
     *,
     store: str | None = None,
     measure_names: Sequence[str] = (),
-    threshold: float = Rule().threshold,
+    threshold: float = ComparisonRule().threshold,
     groups: Sequence[VariantGroup] = (),
 ) -> Campaign:
     """A campaign that can be run: everything looked up once. Raises `UsageError` for what cannot."""
@@ -152,7 +152,7 @@ def new_campaign(
         for name in names:
             if not (find_measure(name).compared or told):
                 raise ValueError(f"{name} says nothing of better or worse, `testbed sweep` tells it: leave it out")
-        Rule(threshold=threshold)
+        ComparisonRule(threshold=threshold)
         location = Store.open(store or default_store()).location
     except (ValueError, StoreError) as error:
         raise UsageError(str(error)) from error
@@ -178,8 +178,8 @@ def require_tellable(campaign: Campaign) -> None:
         )
 
 
-def fewest_pairs_to_tell(comparisons: int, rule: Rule | None = None) -> int:
+def fewest_pairs_to_tell(comparisons: int, rule: ComparisonRule | None = None) -> int:
     """How many pairs are needed so that the clearest possible regression is beyond luck among so many comparisons."""
-    rule = rule or Rule()
+    rule = rule or ComparisonRule()
     # When all n pairs agree, luck has a chance of 2⁻ⁿ.
     return max(rule.fewest_pairs, math.ceil(math.log2(max(comparisons, 1) / rule.family)))

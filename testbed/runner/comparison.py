@@ -5,8 +5,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from results.compare import Comparison, Finding, Pair, Rule, Tally, Verdict, find_measure, judge_all, moved, worst
-from results.compare.tally import ANY
+from results.compare import (
+    ComparisonResult,
+    ComparisonRule,
+    CriterionTally,
+    Pair,
+    PairedComparison,
+    Verdict,
+    find_measure,
+    judge_all,
+    moved,
+    worst,
+)
+from results.compare.judgement import ANY
 from results.contract.verdict import Verdict as RunVerdict
 from testbed.runner.campaign import Campaign, default_measures
 from testbed.runner.journal import CampaignState, CanaryReading, SlotRun
@@ -16,7 +27,7 @@ ENOUGH_PAIRS = 8
 """An interval is not asked whether it is narrow enough before: with fewer pairs it may be so by luck."""
 
 
-def narrow_enough(findings: Sequence[Finding], threshold: float) -> str | None:
+def narrow_enough(findings: Sequence[ComparisonResult], threshold: float) -> str | None:
     """Why no more pairs are needed: every interval is at most its measure's threshold wide, after `ENOUGH_PAIRS` pairs.
 
     Only widths are looked at, never on which side of anything an interval lies: stopping says nothing of the effect.
@@ -70,7 +81,7 @@ class CampaignOutcome:
     """Everything a campaign says so far."""
 
     rows: tuple[VariantRow, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[ComparisonResult, ...]
     broken: tuple[CriterionRegression, ...]
 
     @property
@@ -91,20 +102,24 @@ def outcome(campaign: Campaign, state: CampaignState) -> CampaignOutcome:
     return CampaignOutcome(_rows(campaign, state), *_judged(campaign, state))
 
 
-def findings(campaign: Campaign, state: CampaignState) -> tuple[Finding, ...]:
+def findings(campaign: Campaign, state: CampaignState) -> tuple[ComparisonResult, ...]:
     """Each candidate against its baseline in each measure, judged as one family with the criteria."""
     return _judged(campaign, state)[0]
 
 
-def _judged(campaign: Campaign, state: CampaignState) -> tuple[tuple[Finding, ...], tuple[CriterionRegression, ...]]:
+def _judged(
+    campaign: Campaign, state: CampaignState
+) -> tuple[tuple[ComparisonResult, ...], tuple[CriterionRegression, ...]]:
     runs = by_block(campaign, state)
     beside = [pair for part in campaign.parts for pair in part.pairs]
     comparisons = [
-        Comparison(baseline, candidate, find_measure(name), pairs(runs, baseline, candidate, name, state.canaries))
+        PairedComparison(
+            baseline, candidate, find_measure(name), pairs(runs, baseline, candidate, name, state.canaries)
+        )
         for baseline, candidate in beside
         for name in _had(campaign, runs, (baseline, candidate))
     ]
-    rule = Rule(threshold=campaign.threshold)
+    rule = ComparisonRule(threshold=campaign.threshold)
     counted = [tally for pair in beside for tally in tallies(runs, *pair, state.canaries)]
     # What so few discordant pairs cannot tell is no test at all, whichever side they are on: it costs the others none.
     tested = [tally for tally in counted if tally.tellable(rule.family)]
@@ -163,7 +178,7 @@ def pairs(
 
 def tallies(
     blocks: Sequence[Mapping[str, SlotRun]], baseline: str, candidate: str, canaries: Sequence[CanaryReading]
-) -> tuple[Tally, ...]:
+) -> tuple[CriterionTally, ...]:
     """How often each criterion failed on one side alone, of unmoved pairs in which both runs were judged on it."""
     found: dict[str, list[tuple[bool, bool]]] = {}
     at_all: list[tuple[bool, bool]] = []
@@ -177,7 +192,7 @@ def tallies(
     if sum(any(map(any, pairs)) for pairs in found.values()) > 1:
         found[ANY] = at_all
     return tuple(
-        Tally(baseline, candidate, name, len(pairs), pairs.count((False, True)), pairs.count((True, False)))
+        CriterionTally(baseline, candidate, name, len(pairs), pairs.count((False, True)), pairs.count((True, False)))
         for name, pairs in found.items()
     )
 

@@ -35,7 +35,7 @@ class NamedComparison:
 _BATCHING = (
     "move-seconds",
     "in-flight",
-    "nic-peak",
+    "nic-max-1s",
     "nic-mean",
     "copied",
     "produce-p99-before",
@@ -48,8 +48,8 @@ _BATCHING = (
 _STORED = (
     "move-seconds",
     "formula-seconds",
-    "of-formula",
-    "between-brokers",
+    "time-vs-log-size",
+    "inter-broker-bytes",
     "produce-p99-before",
     "produce-p99",
     "longest-ack",

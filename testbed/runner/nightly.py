@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from results.contract.store import Store
 from results.nights import state as states
-from results.nights.state import State
+from results.nights.state import SeriesState
 from results.nights.values import scenario_id
-from results.series.decision import Rule
+from results.series.decision import ChangeRule
 from testbed.errors import UsageError
 from testbed.runner.campaign import NIGHTLY, Campaign, lasting, new_campaign
 from testbed.runner.comparison import not_made
@@ -24,7 +24,7 @@ from testbed.suites.suite import Case, find_suite
 SUITE, PROFILE = "kip73", "ci"
 _ONCE_MORE = re.compile(r", [0-9]+$")
 MORE = 3
-"""So often a scenario is run in a night when a change of `Rule.noisy` would be missed otherwise."""
+"""So often a scenario is run in a night when a change of `ChangeRule.noisy` would be missed otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,9 @@ def variants(
     return [*once, *again]
 
 
-def needed(known: Iterable[State], more: int = MORE, noisy: float = Rule().noisy) -> Callable[[Resolved], int]:
+def needed(
+    known: Iterable[SeriesState], more: int = MORE, noisy: float = ChangeRule().noisy
+) -> Callable[[Resolved], int]:
     """How often a scenario is run: `more` times when in any of its series a change of `noisy` would be missed."""
     wild = {each.scenario for each in known if (each.said.detectable or 0.0) > noisy}
 

@@ -10,24 +10,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from results.compare import Finding, Rule
+from results.compare import ComparisonResult, ComparisonRule
 from results.compare.judgement import Verdict, worst_of
 from results.compare.qualification import (
     CERTAIN,
-    Cell,
     Kind,
     Qualification,
-    Row,
-    Said,
+    QualificationVerdict,
+    ScenarioQualification,
+    VersionResult,
+    as_junit,
     doubtful,
     judge_cells,
     never_kept,
 )
-from results.compare.qualified import as_junit
-from results.compare.told import line
+from results.compare.render import comparison_row
 from results.contract import durable
 from results.contract.store import Store, StoreError
-from results.report.qualification import Ground, render_qualification
+from results.report.qualification import QualificationEnvironment, render_qualification
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import reports_dir
 from testbed.runner.campaign import QUALIFY, Campaign, VariantGroup, new_campaign, require_tellable
@@ -149,7 +149,7 @@ def kind_of(part: VariantGroup) -> Kind:
 
 def cells_of(
     campaign: Campaign, state: CampaignState, part: VariantGroup, first: int, blocks: Sequence[Mapping[str, SlotRun]]
-) -> list[Cell]:
+) -> list[VersionResult]:
     """What each version did in a scenario so far; `first` is the group's first block, `blocks` are the campaign's."""
     return [
         cell(each, [runs[each] for runs in blocks[first : first + part.repeats] if each in runs], _why(campaign, state))
@@ -157,7 +157,7 @@ def cells_of(
     ]
 
 
-def cell(variant: str, ran: Sequence[SlotRun], why: Mapping[str, str]) -> Cell:
+def cell(variant: str, ran: Sequence[SlotRun], why: Mapping[str, str]) -> VersionResult:
     """The runs of one variant. A run that could not be judged says nothing of any criterion."""
     verdicts = [each.done.verdict for each in ran]
     counts: dict[str, tuple[int, int]] = {}
@@ -167,7 +167,7 @@ def cell(variant: str, ran: Sequence[SlotRun], why: Mapping[str, str]) -> Cell:
         for name in (*each.done.failed, *each.done.kept):
             bad, of = counts.get(name, (0, 0))
             counts[name] = (bad + (name in each.done.failed), of + 1)
-    return Cell(
+    return VersionResult(
         version_of(variant),
         {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
         tuple(each.done.run_id for each in ran),
@@ -227,7 +227,7 @@ def new_qualification(
     *,
     store: str | None = None,
     measures: Sequence[str] = (),
-    threshold: float = Rule().threshold,
+    threshold: float = ComparisonRule().threshold,
 ) -> Campaign:
     """A qualification that can be run. Raises `UsageError` for what cannot."""
     variants, groups = plan(candidate, baselines, scope)
@@ -292,7 +292,9 @@ def versions(campaign: Campaign) -> tuple[str, tuple[str, ...]]:
     return candidate, tuple(each for each in every if each != candidate)
 
 
-def _row(campaign: Campaign, part: VariantGroup, cells: Sequence[Cell], outcome: CampaignOutcome) -> Row:
+def _row(
+    campaign: Campaign, part: VariantGroup, cells: Sequence[VersionResult], outcome: CampaignOutcome
+) -> ScenarioQualification:
     variant = campaign.variant(part.labels[-1])
     topology = resolve(variant).topology.name
     findings = tuple(
@@ -301,10 +303,12 @@ def _row(campaign: Campaign, part: VariantGroup, cells: Sequence[Cell], outcome:
     said = judge_cells(cells[-1], cells[:-1])
     if part.pairs:
         said = _judge_pairs(cells, findings, [each for each in outcome.broken if each.candidate == part.labels[-1]])
-    return Row(part.name, variant.experiment, topology, kind_of(part), said, tuple(cells), findings)
+    return ScenarioQualification(part.name, variant.experiment, topology, kind_of(part), said, tuple(cells), findings)
 
 
-def _judge_pairs(cells: Sequence[Cell], findings: Sequence[Finding], broken: Sequence[CriterionRegression]) -> Said:
+def _judge_pairs(
+    cells: Sequence[VersionResult], findings: Sequence[ComparisonResult], broken: Sequence[CriterionRegression]
+) -> QualificationVerdict:
     """What the pairs of a scenario say: measures, criteria that fail more often, and those that always fail."""
     reasons: list[str] = []
     notes: list[str] = []
@@ -313,7 +317,7 @@ def _judge_pairs(cells: Sequence[Cell], findings: Sequence[Finding], broken: Seq
         if each.verdict == "OK":
             continue
         against = f" against {version_of(each.comparison.baseline)}" if len(cells) > 2 else ""
-        words.setdefault(each.verdict, []).append(f"{each.verdict}{against}, {line(each, '')}")
+        words.setdefault(each.verdict, []).append(f"{each.verdict}{against}, {comparison_row(each, '')}")
     for one in broken:
         told = f"of {one.of} pairs judged on it, it failed in {one.runs} for the candidate alone, in {one.reverse} for "
         words.setdefault(one.verdict, []).append(
@@ -330,7 +334,7 @@ def _judge_pairs(cells: Sequence[Cell], findings: Sequence[Finding], broken: Seq
     failing = ", ".join(f"{name} in {bad} of {of}" for name, (bad, of) in cells[-1].failing.items())
     if failing and not broken and not always:
         notes.append(f"failed in some runs, not more often than with the baseline: {failing}")
-    return Said(worst_of(verdicts), tuple(reasons), tuple(notes))
+    return QualificationVerdict(worst_of(verdicts), tuple(reasons), tuple(notes))
 
 
 def command(campaign: Campaign) -> str:
@@ -371,7 +375,7 @@ def write(found: Qualification, folder: Path) -> tuple[Path, Path]:
     return page, junit
 
 
-def ground(found: Qualification) -> Ground | None:
+def ground(found: Qualification) -> QualificationEnvironment | None:
     """What the newest run was made on; None when there is none."""
     ids = sorted(run_id for row in found.rows for each in row.cells for run_id in each.ids)
     if not ids:
@@ -381,7 +385,7 @@ def ground(found: Qualification) -> Ground | None:
         oldest = Store.open(found.store).manifest(ids[0])
     except StoreError as error:
         raise TestbedError(f"a run of {found.id} cannot be read: {error}") from error
-    return Ground(oldest.started, run.ended, run.machine, run.versions)
+    return QualificationEnvironment(oldest.started, run.ended, run.machine, run.versions)
 
 
 def _write(path: Path, text: str) -> None:

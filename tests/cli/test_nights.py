@@ -10,16 +10,16 @@ import pytest
 from results.contract.store import Store
 from results.nights import state
 from results.nights.night import Night
-from results.nights.state import Said, State
-from results.series.decision import Change
-from results.series.history import History, Reported
+from results.nights.state import SeriesState, SeriesVerdict
+from results.series.decision import LevelChange
+from results.series.history import History, ReportedChange
 from results.spark import session
 from results.spark.session import SparkMissing
 from testbed.cli import nights
 from testbed.cli.main import main
 from tests.nights.made import BEGIN, about_of
 
-REPORTED = Reported(Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.01), "bad", "good", "new")
+REPORTED = ReportedChange(LevelChange("step", 3, 100.0, 120.0, 15.0, 25.0, 0.01), "bad", "good", "new")
 
 
 @pytest.fixture
@@ -31,13 +31,17 @@ def judged(monkeypatch):
     def give(verdict, problems=()):
         reported = REPORTED if verdict in ("REGRESSED", "IMPROVED") else None
         history = History("", (REPORTED,)) if reported else History()
-        own = State(
-            "s1", "move", "seconds", history=history, said=Said(verdict, runs=40, reported=reported, told=BEGIN)
+        own = SeriesState(
+            "s1",
+            "move",
+            "seconds",
+            history=history,
+            said=SeriesVerdict(verdict, runs=40, reported=reported, told=BEGIN),
         )
 
-        def night(_spark, _store, *, also_disturbed, wait, now):
+        def night(_spark, _store, *, include_noisy, wait, now):
             assert wait == timedelta(0)  # who asks by hand can ask again
-            asked.append(also_disturbed)
+            asked.append(include_noisy)
             assert now.tzinfo is not None
             return Night((about_of(),), {"s1": own}, problems, 1)
 
@@ -75,7 +79,7 @@ def test_forms(judged, tmp_path, capsys):
     assert main(["results", "judge", "--markdown", "--store", str(tmp_path)]) == 1
     assert capsys.readouterr().out.startswith("### REGRESSED")
     assert judged.asked == [False, False]
-    assert main(["results", "judge", "--also-disturbed", "--store", str(tmp_path)]) == 1
+    assert main(["results", "judge", "--include-noisy", "--store", str(tmp_path)]) == 1
     assert judged.asked[-1] is True
     capsys.readouterr()
     assert main(["results", "judge", "--experiment", "nothing", "--store", str(tmp_path)]) == 2
@@ -114,7 +118,7 @@ def test_what_could_not_be_read_is_no_ok(judged, tmp_path):
 
 def test_ack_needs_a_reason_and_a_change(tmp_path, capsys):
     store = Store.open(tmp_path)
-    state.save(store, [State("s1", "move", "seconds", history=History("b", (REPORTED,)))])
+    state.save(store, [SeriesState("s1", "move", "seconds", history=History("b", (REPORTED,)))])
     where = ["--store", str(tmp_path)]
     assert main(["results", "ack", "s1", "--reason", " ", *where]) == 64
     assert main(["results", "ack", "s2", "--reason", "known", *where]) == 64

@@ -8,7 +8,7 @@ import pytest
 
 from results.contract.store import RunData, Store
 from results.contract.verdict import overall
-from results.nights import parts
+from results.nights import values_table
 from results.nights.retention import RetentionRule, retain
 from testbed.cli.main import main
 from tests.results.many import damage, filled, some_runs
@@ -177,7 +177,7 @@ def test_a_damaged_file_is_named_with_what_to_do_and_without_a_traceback(several
     told = capsys.readouterr().err
     assert told.startswith("testbed results: ") and told.count("\n") == 1
     assert str(path) in told
-    assert "`testbed results verify --set-aside`" in told
+    assert "`testbed results verify --quarantine`" in told
 
 
 def test_a_run_that_goes_before_it_is_shown_is_no_damage(several, capsys, monkeypatch):
@@ -197,7 +197,7 @@ def test_verify_names_damage_and_sets_it_aside(several, capsys, packed):
     path = damage(store, bad)
     assert main(["results", "verify", "--store", uri]) == 1
     assert f"{bad}: run {bad}: {path}" in capsys.readouterr().out
-    assert main(["results", "verify", "--store", uri, "--set-aside"]) == 1
+    assert main(["results", "verify", "--store", uri, "--quarantine"]) == 1
     assert main(["results", "verify", "--store", uri]) == 0
     assert f"{bad}: was set aside" in capsys.readouterr().out
     assert len(store.runs()) == 4
@@ -209,7 +209,7 @@ def test_a_run_that_is_dropped_while_it_is_listed_or_verified_is_not_damaged(sev
     gone = retain(store, RetentionRule(newest=1), grace=timedelta(0)).gone
     monkeypatch.setattr(Store, "runs", lambda _store: listed)
     assert main(["results", "list", "--store", uri]) == 0
-    assert main(["results", "verify", "--set-aside", "--store", uri]) == 0
+    assert main(["results", "verify", "--quarantine", "--store", uri]) == 0
     assert store.catalogue.index().aside == {}
     out = str(store.files.root.parent / "a.tar")
     assert main(["results", "export", "--to", out, "--store", uri, *listed]) == 1
@@ -222,9 +222,9 @@ def test_values_that_are_put_together_while_they_are_verified_are_not_damaged(se
     store, uri = several
     for run in range(3):
         generate.history(store, Spec(5, 3, begin=run, end=run + 1))
-    listed = parts.paths(store)
-    parts.merge(store, most=2)
-    monkeypatch.setattr(parts, "paths", lambda _store: listed)
+    listed = values_table.paths(store)
+    values_table.merge(store, most=2)
+    monkeypatch.setattr(values_table, "paths", lambda _store: listed)
     assert main(["results", "verify", "--store", uri]) == 0
     assert "every file is as it was committed" in capsys.readouterr().out
 
@@ -235,7 +235,7 @@ def test_the_runs_of_a_pack_whose_file_is_cut_are_set_aside(several, capsys):
     runs = store.runs()
     path = next(store.files.root.glob("packs/*/samples.parquet"))
     path.write_bytes(path.read_bytes()[:-1])
-    assert main(["results", "verify", "--store", uri, "--set-aside"]) == 1
+    assert main(["results", "verify", "--store", uri, "--quarantine"]) == 1
     told = capsys.readouterr().out
     assert all(f"{run_id}: run {run_id}: {path}: " in told for run_id in runs)
     assert main(["results", "verify", "--store", uri]) == 0

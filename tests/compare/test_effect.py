@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from results.compare import paired_effect
-from results.compare.effect import log_ratios, p_above, p_below, walsh_averages
-from results.compare.signed_rank import confidence, cumulative, cut, tail
+from results.compare.effect import confidence, cumulative, cut, log_ratios, p_above, p_below, tail, walsh_averages
 
 values = st.floats(0.1, 10.0)
 pairs = st.lists(st.tuples(values, values), min_size=1, max_size=15)

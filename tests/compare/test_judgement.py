@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from results.compare import Comparison, Pair, Rule, find_measure, judge, moved, worst
-from results.compare.drift import usual_change
+from results.compare import ComparisonRule, Pair, PairedComparison, find_measure, judge, moved, worst
+from results.compare.canaries import usual_change
 from results.compare.judgement import adjusted
 
 TIME, RATE = find_measure("move-seconds"), find_measure("steady-mean")
@@ -12,7 +12,7 @@ TIME, RATE = find_measure("move-seconds"), find_measure("steady-mean")
 def comparison(ratio, spread=0.004, count=8, measure=TIME, moved=lambda n: ""):
     """Pairs whose ratios lie evenly around `ratio`."""
     steps = [(2 * n - count + 1) / (count - 1) for n in range(count)]
-    return Comparison(
+    return PairedComparison(
         "a", "b", measure, tuple(Pair(50.0, 50.0 * ratio * (1 + spread * s), moved(n)) for n, s in enumerate(steps))
     )
 
@@ -60,13 +60,13 @@ def test_too_few_pairs_are_no_data_and_say_how_many():
 
 def test_values_that_are_missing_or_not_positive_make_no_pair():
     pairs = [Pair(50.0, None), Pair(None, 50.0), Pair(0.0, 50.0), Pair(50.0, math.nan), *comparison(1.0).pairs[:4]]
-    [finding] = judge([Comparison("a", "b", TIME, tuple(pairs))])
+    [finding] = judge([PairedComparison("a", "b", TIME, tuple(pairs))])
     assert finding.why == "4 pairs, at least 5 are needed; 4 of 8 have no value on one side"
 
 
 def test_a_machine_that_keeps_runs_from_having_values_changed():
     pairs = [*comparison(1.0).pairs[:3], *(Pair(50.0, None, moved="cpu") for _ in range(7))]
-    [finding] = judge([Comparison("a", "b", TIME, tuple(pairs))])
+    [finding] = judge([PairedComparison("a", "b", TIME, tuple(pairs))])
     assert (finding.verdict, finding.why) == ("ENV-CHANGED", "the machine changed in 7 of 10 pairs: cpu")
 
 
@@ -107,14 +107,14 @@ def test_the_worst_finding_is_the_verdict():
 
 
 def test_a_threshold_of_ones_own():
-    [finding] = judge([comparison(1.05)], Rule(threshold=0.10))
+    [finding] = judge([comparison(1.05)], ComparisonRule(threshold=0.10))
     assert (finding.verdict, finding.why) == ("OK", "not worse by 10 % or more")
 
 
 @pytest.mark.parametrize("wrong", [{"threshold": 3.0}, {"threshold": 0.0}, {"fewest_pairs": 4}])
 def test_a_rule_that_cannot_be_meant_is_refused(wrong):
     with pytest.raises(ValueError):
-        Rule(**wrong)
+        ComparisonRule(**wrong)
 
 
 class TestCanaries:

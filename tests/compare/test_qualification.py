@@ -6,11 +6,22 @@ from dataclasses import replace
 
 import pytest
 
-from results.compare import Comparison, Pair, find_measure, judge
-from results.compare.judgement import adjusted
-from results.compare.qualification import Cell, Qualification, Row, Said, doubtful, judge_cells, never_kept
-from results.compare.qualified import EXIT, as_json, as_junit, lines, markdown
-from results.compare.told import line
+from results.compare import Pair, PairedComparison, find_measure, judge
+from results.compare.judgement import EXIT, adjusted
+from results.compare.qualification import (
+    Qualification,
+    QualificationVerdict,
+    ScenarioQualification,
+    VersionResult,
+    as_json,
+    as_junit,
+    doubtful,
+    judge_cells,
+    lines,
+    markdown,
+    never_kept,
+)
+from results.compare.render import comparison_row
 from results.report.qualification import render_qualification
 
 
@@ -21,7 +32,7 @@ def cell(version, *runs, criterion="records-intact"):
     judged = [letter for letter in runs if letter != "i"]
     counts = {criterion: (judged.count("f"), len(judged))} if judged else {}
     ids = tuple(f"{version}-{number}" for number in range(len(runs)))
-    return Cell(version, {word: verdicts.count(word) for word in verdicts}, ids, counts)
+    return VersionResult(version, {word: verdicts.count(word) for word in verdicts}, ids, counts)
 
 
 @pytest.mark.parametrize(
@@ -58,22 +69,22 @@ def test_what_fails_every_time_and_otherwise_each_time_has_regressed():
     ids, runs = ("n0", "n1", "n2"), {"fail": 3}
     hosts = {f"rate-bound {host}": (1, 3) for host in ("b1", "b2", "b3")}
     kept = dict.fromkeys(hosts, (0, 3))
-    new, old = Cell("new", runs, ids, hosts), Cell("old", {"pass": 3}, ids, kept)
+    new, old = VersionResult("new", runs, ids, hosts), VersionResult("old", {"pass": 3}, ids, kept)
     said = judge_cells(new, [old])
     assert said.verdict == "REGRESSED"
     assert said.reasons == ("one criterion or another failed in 3 of 3 runs; old in 0 of 3",)
-    once = Cell("new", {"fail": 1, "pass": 2}, ids, {"a": (1, 3), "b": (1, 3)})
+    once = VersionResult("new", {"fail": 1, "pass": 2}, ids, {"a": (1, 3), "b": (1, 3)})
     assert judge_cells(once, [old]).verdict == "OK"
 
 
 def test_why_it_was_not_run_is_the_reason():
-    assert judge_cells(Cell("new", {}, (), {}, "it could not be run: no disk"), []).reasons == (
+    assert judge_cells(VersionResult("new", {}, (), {}, "it could not be run: no disk"), []).reasons == (
         "it could not be run: no disk",
     )
 
 
 def test_a_run_that_fails_for_no_criterion_is_no_pass():
-    odd = Cell("new", {"fail": 1}, ("r",), {})
+    odd = VersionResult("new", {"fail": 1}, ("r",), {})
     assert judge_cells(odd, [cell("old", "p")]).verdict == "NOISY"
 
 
@@ -110,11 +121,11 @@ def test_adjusted_chances_reject_what_holms_procedure_rejects():
 
 def finding(factor, measure="move-seconds"):
     pairs = tuple(Pair(50.0, 50.0 * factor * (1 + 0.002 * (n - 4.5))) for n in range(10))
-    return judge([Comparison("kip73/x, 4.2.1", "kip73/x, 4.3.1", find_measure(measure), pairs)])[0]
+    return judge([PairedComparison("kip73/x, 4.2.1", "kip73/x, 4.3.1", find_measure(measure), pairs)])[0]
 
 
 def row(name, said, *cells, findings=(), kind="once"):
-    return Row(name, "kip73-two-node", "two-brokers", kind, said, cells, findings)
+    return ScenarioQualification(name, "kip73-two-node", "two-brokers", kind, said, cells, findings)
 
 
 def made(*rows, complete=True, problems=()):
@@ -133,17 +144,17 @@ def made(*rows, complete=True, problems=()):
     )
 
 
-FINE = row("kip73/a", Said("OK"), cell("4.2.1", "p"), cell("4.3.1", "p"))
+FINE = row("kip73/a", QualificationVerdict("OK"), cell("4.2.1", "p"), cell("4.3.1", "p"))
 BROKEN = row(
     "kip73/b",
-    Said("REGRESSED", ("records-intact failed in 3 of 3 runs; 4.2.1 in 0 of 3",)),
+    QualificationVerdict("REGRESSED", ("records-intact failed in 3 of 3 runs; 4.2.1 in 0 of 3",)),
     cell("4.2.1", *"ppp"),
     cell("4.3.1", *"fff"),
 )
-OPEN = row("kip73/c", Said("NO-DATA", ("it was not run",)), cell("4.2.1"), cell("4.3.1"))
+OPEN = row("kip73/c", QualificationVerdict("NO-DATA", ("it was not run",)), cell("4.2.1"), cell("4.3.1"))
 SLOWER = row(
     "kip73/x",
-    Said("REGRESSED", ("REGRESSED, move-seconds: slower",)),
+    QualificationVerdict("REGRESSED", ("REGRESSED, move-seconds: slower",)),
     cell("4.2.1", *"p" * 10),
     cell("4.3.1", *"p" * 10),
     findings=(finding(1.1),),
@@ -170,7 +181,7 @@ def test_the_worst_wins_and_what_is_not_complete_is_no_pass(found, verdict, code
 
 
 def test_a_comparison_in_words_has_before_after_interval_adjusted_p_and_pairs():
-    told = line(finding(1.1), "kip73/x")
+    told = comparison_row(finding(1.1), "kip73/x")
     assert told.verdict == "REGRESSED"
     assert (told.before, told.after) == ("50 s", "55 s")
     assert told.change == "+10.0 %"
@@ -178,7 +189,7 @@ def test_a_comparison_in_words_has_before_after_interval_adjusted_p_and_pairs():
     assert float(told.p) <= 0.05
     low, high = told.interval.split(" to ")
     assert float(low.split()[0]) < 10 < float(high.split()[0])
-    nothing = line(replace(finding(1.1), effect=None, adjusted=None), "x")
+    nothing = comparison_row(replace(finding(1.1), effect=None, adjusted=None), "x")
     assert nothing.change == nothing.p == "\N{EN DASH}"
 
 

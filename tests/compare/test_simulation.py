@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from results.compare import Comparison, Pair, Rule, find_measure, judge, worst
+from results.compare import ComparisonRule, Pair, PairedComparison, find_measure, judge, worst
 from results.compare.effect import paired_effect
 from testbed.runner.comparison import narrow_enough
 from testbed.runner.schedule import schedule
@@ -48,7 +48,7 @@ def pairs(differences, ratio=1.0):
 
 
 def comparison(differences, ratio=1.0):
-    return Comparison("a", "b", TIME, tuple(Pair(*pair) for pair in pairs(differences, ratio)))
+    return PairedComparison("a", "b", TIME, tuple(Pair(*pair) for pair in pairs(differences, ratio)))
 
 
 def called(rng, shape, n, sigma, ratio, measures):
@@ -110,7 +110,7 @@ def test_a_null_of_runs_that_drift_and_are_alike_in_time_is_not_called_a_regress
             memory = 0.6 * memory + 0.02 * rng.normal()
             runs[slot.block, slot.variant] = 50.0 * math.exp(0.01 * slot.index + memory)
         found = [Pair(runs[block, "A"], runs[block, "B"]) for block in range(n)]
-        [finding] = judge([Comparison("A", "B", TIME, tuple(found))])
+        [finding] = judge([PairedComparison("A", "B", TIME, tuple(found))])
         hits += finding.verdict == "REGRESSED"
         covered += finding.effect.low <= 1 <= finding.effect.high
     print(f"drifting null n={n}: REGRESSED {hits / TRIALS:.4f}, coverage {covered / TRIALS:.3f}")
@@ -154,7 +154,7 @@ def test_the_detectable_effect_is_found_in_about_80_percent(n):
 def test_ending_a_series_early_keeps_the_promise(shape, sigma):
     """The interval at the end of a series that ends as soon as it is narrow enough, at 20 pairs at the latest."""
     rng = np.random.default_rng(73)
-    hits, ends, rule = 0, [], Rule()
+    hits, ends, rule = 0, [], ComparisonRule()
     for _ in range(TRIALS):
         d = sigma * SHAPES[shape](rng, 20)
         judged = partial(judge, rule=rule)

@@ -2,11 +2,9 @@
 
 import pytest
 
-from results.contract.aliases import criterion_name
+from results.contract.aliases import criterion_name, measure_name
 from tests.golden.verdicts import example, expected, judged, recorded
 
-RENAMED: dict[str, str] = {}
-"""Measures: name when the judgements were recorded, name now. Criteria have `results.contract.aliases`."""
 RELATIVE = 1e-9
 
 
@@ -27,7 +25,7 @@ def differences(before, now):
         yield f"criteria: {[c for c in old if c not in new]} before, {[c for c in new if c not in old]} now"
     else:
         yield from (f"{b} before, {n} now" for b, n in zip(old, new, strict=True) if not all(map(same, b, n)))
-    values = {RENAMED.get(name, name): value for name, value in before["values"].items()}
+    values = {measure_name(name): value for name, value in before["values"].items()}
     for name in sorted(values.keys() | now["values"].keys()):
         if not same(values.get(name), now["values"].get(name)):
             yield f"{name}: {values.get(name)} before, {now['values'].get(name)} now"

@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from results.nights.advance import DAY_US, Runs
+from results.nights.incremental import DAY_US, SeriesRuns
 from results.series.block import Block
-from results.series.learned import Learned
-from results.series.shuffle import learn
+from results.series.noise_estimation import LearnedNoise, learn
 from tests.nights.made import BEGIN, about_of
 from tools.simulation import store
 
@@ -13,7 +12,7 @@ from tools.simulation import store
 def learned():
     """What a store of 100 calm series of ± 3 % teaches."""
     values = store(np.random.default_rng(1), "gaussian", 60, 100, 0.03)
-    return Learned(0, 60.0, learn(Block.of(values.T.tolist()), 1, 0.04))
+    return LearnedNoise(0, 60.0, learn(Block.of(values.T.tolist()), 1, 0.04))
 
 
 @pytest.fixture
@@ -23,7 +22,7 @@ def runs_of():
     def make(values):
         nights, series = values.shape
         at = np.tile(BEGIN + np.arange(nights) * DAY_US, series)
-        return Runs(np.arange(series + 1) * nights, at, np.asarray(values, float).T.ravel())
+        return SeriesRuns(np.arange(series + 1) * nights, at, np.asarray(values, float).T.ravel())
 
     return make
 

@@ -1,6 +1,6 @@
 """What the tests of nights are made of."""
 
-from results.nights.night import About
+from results.nights.night import SeriesInfo
 from tools.generate import START
 
 BEGIN = round(START.timestamp()) * 1_000_000
@@ -27,4 +27,4 @@ def about_of(series="s1", **other):
         "commit": None,
         "verdict": "pass",
     }
-    return About(**{**usual, **other})
+    return SeriesInfo(**{**usual, **other})

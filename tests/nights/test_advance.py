@@ -3,13 +3,22 @@
 import numpy as np
 import pytest
 
-from results.nights.advance import DAY_US, LOOKS, Runs, advance, night_of
-from results.nights.learning import LEARN_FROM, lessons, taught, usual
+from results.nights.incremental import (
+    DAY_US,
+    LEARN_FROM,
+    LOOKS,
+    SeriesRuns,
+    judge_runs,
+    lessons,
+    night_of,
+    noise_by_night,
+    usual,
+)
 from results.nights.state import NEVER
 from results.series.block import Block
+from results.series.changes import replay
 from results.series.judge import Judge
-from results.series.learned import Learned, again, due
-from results.series.replay import replay
+from results.series.noise_estimation import LearnedNoise, due, learned_for
 from tests.nights.made import BEGIN
 from tools.simulation import store
 
@@ -34,7 +43,7 @@ def edges(series, since=NEVER):
 def test_one_run_a_night_is_what_replay_finds(values, runs_of, learned):
     nights = replay(values, lambda _night, _block: learned.noise)
     wanted = [(each.series, each.night, each.change) for night in nights for each in night]
-    came = advance(runs_of(values), *edges(SERIES), lambda _night, _block: learned.noise)
+    came = judge_runs(runs_of(values), *edges(SERIES), lambda _night, _block: learned.noise)
     first = int(night_of(np.array([BEGIN]))[0])
     assert sorted((f.series, f.night - first, f.change) for f in came.found) == sorted(wanted)
     assert {series for series, _, _ in wanted} == {3, 9}
@@ -47,12 +56,12 @@ def test_one_run_a_night_is_what_replay_finds(values, runs_of, learned):
 def test_going_on_from_where_it_was_judged_is_the_same_as_all_at_once(values, runs_of, learned, stop):
     noise = lambda _night, _block: learned.noise  # noqa: E731
     runs = runs_of(values)
-    whole = advance(runs, *edges(SERIES), noise, family=SERIES)
-    early = advance(runs_of(values[:stop]), *edges(SERIES), noise, family=SERIES)
+    whole = judge_runs(runs, *edges(SERIES), noise, family=SERIES)
+    early = judge_runs(runs_of(values[:stop]), *edges(SERIES), noise, family=SERIES)
     baseline = np.full(SERIES, NEVER)
     for found in early.found:
         baseline[found.series] = BEGIN + (found.baseline - found.series * stop) * DAY_US
-    late = advance(runs, baseline, np.full(SERIES, BEGIN + (stop - 1) * DAY_US), noise, family=SERIES)
+    late = judge_runs(runs, baseline, np.full(SERIES, BEGIN + (stop - 1) * DAY_US), noise, family=SERIES)
     key = lambda found: (found.series, found.night, found.change)  # noqa: E731
     assert sorted(map(key, early.found + late.found)) == sorted(map(key, whole.found))
     assert late.judgements == whole.judgements
@@ -65,8 +74,8 @@ def test_runs_of_one_night_are_looked_at_once(learned):
     made[44:] *= 1.3
     at = BEGIN + np.repeat(np.arange(12), 4) * DAY_US + np.tile(np.arange(4), 12) * 60_000_000
     asked = []
-    came = advance(
-        Runs(np.array([0, 48]), at, made), *edges(1), lambda night, _block: asked.append(night) or learned.noise
+    came = judge_runs(
+        SeriesRuns(np.array([0, 48]), at, made), *edges(1), lambda night, _block: asked.append(night) or learned.noise
     )
     assert len(asked) == 10  # the first two nights have fewer than ten runs
     assert [(found.newest, found.first_bad) for found in came.found] == [(47, 44)]
@@ -78,8 +87,8 @@ def test_a_history_begun_in_one_go_is_looked_at_as_nights_of_three_runs(learned)
     made[15:, 0] *= 1.3
     at = BEGIN + np.tile(np.arange(40), 2) * 60_000_000
     asked = []
-    runs = Runs(np.array([0, 40, 80]), at, made.T.ravel().copy())
-    came = advance(runs, *edges(2), lambda night, _block: asked.append(night) or learned.noise)
+    runs = SeriesRuns(np.array([0, 40, 80]), at, made.T.ravel().copy())
+    came = judge_runs(runs, *edges(2), lambda night, _block: asked.append(night) or learned.noise)
     (night,) = {int(night) for night in asked}
     assert asked == [night + look / LOOKS for look in range(3, 14)]  # the first three looks have fewer than ten runs
     assert [(found.series, found.first_bad, int(found.night)) for found in came.found] == [(0, 15, night)]
@@ -91,21 +100,21 @@ def test_nine_runs_are_a_night_and_ten_a_history(learned):
         at = BEGIN + np.concatenate([np.arange(20) * DAY_US, 30 * DAY_US + np.arange(runs)])
         asked = []
         noise = lambda night, _block: asked.append(int(night)) or learned.noise  # noqa: B023, E731
-        advance(Runs(np.array([0, 20 + runs]), at, np.ones(20 + runs)), *edges(1), noise)
+        judge_runs(SeriesRuns(np.array([0, 20 + runs]), at, np.ones(20 + runs)), *edges(1), noise)
         assert asked.count(asked[-1]) == looks
 
 
 def test_what_a_history_teaches_is_known_look_by_look(values, runs_of):
     """Else its first runs would be judged by what only the later ones showed."""
     at = BEGIN + np.tile(np.arange(40), 10) * 60_000_000
-    runs = Runs(np.arange(11) * 40, at, values[:40, :10].T.ravel().copy())
+    runs = SeriesRuns(np.arange(11) * 40, at, values[:40, :10].T.ravel().copy())
     found = lessons(runs, *edges(10), None, 1, Judge(), 10)
     assert [each.length for each in found] == [12, 15, 18, 21, 24, 27, 33, 39]
-    assert [taught(found)(each.night, None) for each in found] == [each.noise for each in found]
+    assert [noise_by_night(found)(each.night, None) for each in found] == [each.noise for each in found]
 
 
 def test_without_new_runs_nothing_is_judged(values, runs_of, learned):
-    came = advance(runs_of(values), *edges(SERIES, BEGIN + NIGHTS * DAY_US), lambda _night, _block: learned.noise)
+    came = judge_runs(runs_of(values), *edges(SERIES, BEGIN + NIGHTS * DAY_US), lambda _night, _block: learned.noise)
     assert came.found == []
     assert set(came.judgements) == {None}
 
@@ -119,7 +128,7 @@ def test_lessons_are_learned_as_a_store_grows_and_now_and_then_after(values, run
     found = lessons(runs_of(values[:20, :10]), *edges(10), None, 1, Judge(), 10)
     lengths = [each.length for each in found]
     assert lengths == [10, 12, 14, 16, 18]
-    teacher = taught(found)
+    teacher = noise_by_night(found)
     assert teacher(found[0].night - 5, None) is found[0].noise
     assert teacher(found[3].night, None) is found[3].noise
     assert teacher(found[3].night + 10_000, None) is found[-1].noise
@@ -137,13 +146,13 @@ def test_how_many_runs_a_night_a_series_usually_has():
     at = BEGIN + np.array([hour for each in hours for hour in each]) * DAY_US // 24
     values = np.ones(len(at))
     values[-3:-1] = np.nan
-    assert usual(Runs(starts, at, values)).tolist() == [1, 3, 2, 1, 1]
-    assert usual(Runs(np.zeros(3, np.int64), at[:0], values[:0])).tolist() == [1, 1]
+    assert usual(SeriesRuns(starts, at, values)).tolist() == [1, 3, 2, 1, 1]
+    assert usual(SeriesRuns(np.zeros(3, np.int64), at[:0], values[:0])).tolist() == [1, 1]
 
 
 def test_what_was_learned_lately_stays(learned):
     block = Block.of([[1.0] * 60] * 3)
-    assert again(learned, 5, block, 1, 0.04) is learned
+    assert learned_for(learned, 5, block, 1, 0.04) is learned
     assert due(learned, 20, 60.0)
     assert due(learned, 1, 68.0)
     assert not due(learned, 19, 67.0)
@@ -152,8 +161,8 @@ def test_what_was_learned_lately_stays(learned):
 
 def test_nothing_learned_is_an_error_where_noise_is_asked_for():
     with pytest.raises(ValueError, match="nothing was learned"):
-        taught([])(1, None)
+        noise_by_night([])(1, None)
 
 
 def test_what_was_learned_goes_into_a_line_and_back(learned):
-    assert Learned.from_json(learned.to_json()) == learned
+    assert LearnedNoise.from_json(learned.to_json()) == learned

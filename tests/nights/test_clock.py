@@ -5,17 +5,17 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from results.nights import clock
-from results.nights.advance import DAY_US, night_of
-from results.nights.judging import iso, micros
-from results.nights.state import NEVER, Said, State
-from results.series.decision import Change
-from results.series.history import History, Reported
+from results.nights import future_runs
+from results.nights.bucket import iso, micros
+from results.nights.incremental import DAY_US, night_of
+from results.nights.state import NEVER, SeriesState, SeriesVerdict
+from results.series.decision import LevelChange
+from results.series.history import History, ReportedChange
 
 NOW = datetime(2024, 3, 1, 5, tzinfo=UTC)
 HOUR = 3_600_000_000
 AT = micros(NOW.isoformat())
-REPORTED = Reported(Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.01), "bad", "good", "new")
+REPORTED = ReportedChange(LevelChange("step", 3, 100.0, 120.0, 15.0, 25.0, 0.01), "bad", "good", "new")
 
 
 def states_of(*states):
@@ -23,41 +23,43 @@ def states_of(*states):
 
 
 def test_a_series_that_was_judged_up_to_a_run_dated_ahead_goes_on_with_tonights():
-    frozen = State("a", judged=AT + 400 * DAY_US, since=AT - 60 * DAY_US)
-    (state,) = clock.up_to(states_of(frozen), NOW).values()
+    frozen = SeriesState("a", judged=AT + 400 * DAY_US, since=AT - 60 * DAY_US)
+    (state,) = future_runs.up_to(states_of(frozen), NOW).values()
     assert state == replace(frozen, judged=AT - 36 * HOUR)
 
 
 def test_what_was_told_then_is_not_told_for_ever_and_a_baseline_begins():
     ahead = AT + 400 * DAY_US
-    said = Said("REGRESSED", reported=REPORTED, told=ahead)
-    frozen = State("a", judged=ahead, history=History(iso(ahead), (REPORTED,)), said=said)
-    (state,) = clock.up_to(states_of(frozen), NOW).values()
+    said = SeriesVerdict("REGRESSED", reported=REPORTED, told=ahead)
+    frozen = SeriesState("a", judged=ahead, history=History(iso(ahead), (REPORTED,)), said=said)
+    (state,) = future_runs.up_to(states_of(frozen), NOW).values()
     assert state.said == replace(said, told=AT - 36 * HOUR)
     assert state.history == History(iso(AT - 36 * HOUR), (REPORTED,))
 
 
 def test_clocks_that_differ_by_little_change_nothing():
-    said = Said("REGRESSED", reported=REPORTED, told=AT + 11 * HOUR)
-    near = State("a", judged=AT + 11 * HOUR, history=History(iso(AT + 11 * HOUR), (REPORTED,)), said=said)
-    states = states_of(near, State("b", judged=NEVER), State("c", judged=AT - DAY_US))
-    assert clock.up_to(states, NOW) == states
-    assert clock.up_to(states_of(State("a", judged=AT + 400 * DAY_US)), None)["a"].judged == AT + 400 * DAY_US
+    said = SeriesVerdict("REGRESSED", reported=REPORTED, told=AT + 11 * HOUR)
+    near = SeriesState("a", judged=AT + 11 * HOUR, history=History(iso(AT + 11 * HOUR), (REPORTED,)), said=said)
+    states = states_of(near, SeriesState("b", judged=NEVER), SeriesState("c", judged=AT - DAY_US))
+    assert future_runs.up_to(states, NOW) == states
+    assert (
+        future_runs.up_to(states_of(SeriesState("a", judged=AT + 400 * DAY_US)), None)["a"].judged == AT + 400 * DAY_US
+    )
 
 
 def test_what_was_learned_on_a_night_to_come_is_of_this_night(learned):
     tonight = int(night_of(np.array([AT]))[0])
-    assert clock.learned_by(replace(learned, night=tonight + 300), NOW) == replace(learned, night=tonight)
-    assert clock.learned_by(replace(learned, night=tonight - 3), NOW) == replace(learned, night=tonight - 3)
-    assert clock.learned_by(replace(learned, night=tonight + 300), None) == replace(learned, night=tonight + 300)
-    assert clock.learned_by(None, NOW) is None
+    assert future_runs.learned_by(replace(learned, night=tonight + 300), NOW) == replace(learned, night=tonight)
+    assert future_runs.learned_by(replace(learned, night=tonight - 3), NOW) == replace(learned, night=tonight - 3)
+    assert future_runs.learned_by(replace(learned, night=tonight + 300), None) == replace(learned, night=tonight + 300)
+    assert future_runs.learned_by(None, NOW) is None
 
 
 def test_runs_that_are_left_out_are_named():
-    assert clock.ahead(0, None, None, NOW) == ()
+    assert future_runs.ahead(0, None, None, NOW) == ()
     later = micros((NOW + timedelta(days=400)).isoformat())
-    (one,) = clock.ahead(1, "run-x", later, NOW)
+    (one,) = future_runs.ahead(1, "run-x", later, NOW)
     assert one.startswith("run run-x is dated ahead of this machine's clock, 2025-04-05T05:00:00.000000Z where it is ")
-    (three,) = clock.ahead(3, "run-x", later, NOW)
+    (three,) = future_runs.ahead(3, "run-x", later, NOW)
     assert three.startswith("3 runs, run-x the first of them, are dated ahead")
-    assert clock.latest(NOW) == AT + 12 * HOUR
+    assert future_runs.latest(NOW) == AT + 12 * HOUR

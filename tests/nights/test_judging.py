@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from results.nights.advance import DAY_US
-from results.nights.judging import BAD, LIMITS, iso, judge_bucket, learn_from, micros, moved
-from results.nights.state import NEVER, State
-from results.series.history import Acknowledged
+from results.nights.bucket import BAD, LIMITS, iso, judge_bucket, learn_from, micros, moved
+from results.nights.incremental import DAY_US
+from results.nights.state import NEVER, SeriesState
+from results.series.history import Acknowledgement
 from results.series.judge import Judge
 from tests.nights.made import BEGIN
 
@@ -139,7 +139,7 @@ def test_what_was_acknowledged_does_not_grow(learned):
     values = 100 * shape * (1 + 0.01 * np.random.default_rng(1).standard_normal(85))
     states = night_by_night(values[:50], learned, 42)
     (one,) = states[-1].history.reported
-    by = Acknowledged("a slower disk", "ann", "2026-11-22T00:00:00+00:00")
+    by = Acknowledgement("a slower disk", "ann", "2026-11-22T00:00:00+00:00")
     known = replace(states[-1], history=states[-1].history.acknowledge(one.first_bad, by))
     later = judged(table(rows("a", values)), learned, [known])["a"]
     assert later.history.reported[0] == known.history.reported[0]
@@ -299,4 +299,4 @@ def test_a_worse_machine_explains_what_got_worse_and_a_better_one_what_got_bette
 def test_times_are_read_as_they_were_written():
     assert micros(iso(BEGIN + 7)) == BEGIN + 7
     assert len(iso(BEGIN)) == len(iso(BEGIN + 1))
-    assert State("x") == State.from_json(State("x").to_json())
+    assert SeriesState("x") == SeriesState.from_json(SeriesState("x").to_json())

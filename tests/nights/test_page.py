@@ -5,17 +5,19 @@ import json
 import pytest
 
 from results.nights.night import Night
-from results.nights.points import Points
+from results.nights.recent_values import RecentValues
 from results.nights.scenarios import scenarios
-from results.nights.state import Said, State
-from results.report.nights import answer, levels, render_nights, told
-from results.series.decision import Change
-from results.series.history import Acknowledged, History, Reported
+from results.nights.state import SeriesState, SeriesVerdict
+from results.report.nights import answer, change_row, levels, render_nights
+from results.series.decision import LevelChange
+from results.series.history import Acknowledgement, History, ReportedChange
 from tests.nights.made import BEGIN
 from tests.results.test_results_report import Page
 
-OLD = Reported(Change("step", 9, 90.0, 100.0, 5.0, 15.0, 0.02), "r1", "r0", "r3", Acknowledged("known", "ann", "then"))
-NEW = Reported(Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.0123), "r3", "r2", "r5")
+OLD = ReportedChange(
+    LevelChange("step", 9, 90.0, 100.0, 5.0, 15.0, 0.02), "r1", "r0", "r3", Acknowledgement("known", "ann", "then")
+)
+NEW = ReportedChange(LevelChange("step", 3, 100.0, 120.0, 15.0, 25.0, 0.0123), "r3", "r2", "r5")
 EVIL = "</script><b onload=x>"
 
 
@@ -24,22 +26,26 @@ def night(about):
     pairs = [
         (
             about("aaa", scenario="x", parameters=json.dumps({"quota": EVIL})),
-            State("aaa", history=History("", (OLD, NEW)), said=Said("REGRESSED", runs=40, reported=NEW, told=BEGIN)),
+            SeriesState(
+                "aaa",
+                history=History("", (OLD, NEW)),
+                said=SeriesVerdict("REGRESSED", runs=40, reported=NEW, told=BEGIN),
+            ),
         ),
         (
             about("bbb", scenario="x", parameters=json.dumps({"quota": EVIL}), metric="rate", better="higher"),
-            State("bbb", said=Said("OK", runs=40)),
+            SeriesState("bbb", said=SeriesVerdict("OK", runs=40)),
         ),
-        (about("ccc", scenario="y", metric="cpu"), State("ccc", said=Said("NO-DATA", runs=3))),
+        (about("ccc", scenario="y", metric="cpu"), SeriesState("ccc", said=SeriesVerdict("NO-DATA", runs=3))),
     ]
     return Night(tuple(a for a, _ in pairs), {s.series: s for _, s in pairs}, (f"run {EVIL}",), 5)
 
 
 POINTS = {
-    "aaa": Points(
+    "aaa": RecentValues(
         tuple(f"r{i}" for i in range(6)), ("4.2",) * 3 + ("4.3",) * 3, (90.0, 101.0, None, 120.1, 120.2, 120.3)
     ),
-    "bbb": Points(("r4", "r5"), ("4.3", "4.3"), (1 / 3, 2.0)),
+    "bbb": RecentValues(("r4", "r5"), ("4.3", "4.3"), (1 / 3, 2.0)),
 }
 
 
@@ -62,11 +68,11 @@ def test_tonight_is_told_worst_first(night):
 
 @pytest.mark.parametrize(("better", "word"), [("unknown", "Regressed"), ("higher", "Regressed"), ("lower", "Improved")])
 def test_a_change_of_which_nobody_knows_the_direction_is_for_the_worse(about, better, word):
-    fall = Reported(Change("step", 3, 100.0, 50.0, -55.0, -45.0, 0.0123), "r3", "r2", "r5")
+    fall = ReportedChange(LevelChange("step", 3, 100.0, 50.0, -55.0, -45.0, 0.0123), "r3", "r2", "r5")
     verdict = {"Regressed": "REGRESSED", "Improved": "IMPROVED"}[word]
-    said = Said(verdict, runs=40, reported=fall, told=BEGIN)
-    own = Night((about("aaa", better=better),), {"aaa": State("aaa", history=History("", (fall,)), said=said)})
-    (change,) = [told(each, line, line.tonight, {}.get) for each in scenarios(own) for line in each.lines]
+    said = SeriesVerdict(verdict, runs=40, reported=fall, told=BEGIN)
+    own = Night((about("aaa", better=better),), {"aaa": SeriesState("aaa", history=History("", (fall,)), said=said)})
+    (change,) = [change_row(each, line, line.tonight, {}.get) for each in scenarios(own) for line in each.lines]
     assert (change.word, "direction unknown" in change.why) == (word, better == "unknown")
     _, data, _ = page(own)
     (drawn,) = data["scenarios"][0]["series"][0]["changes"]

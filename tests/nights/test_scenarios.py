@@ -7,17 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from results.nights import told
+from results.compare.judgement import EXIT
+from results.nights import render
 from results.nights.night import Night
-from results.nights.scenarios import EXIT, scenarios, worst
-from results.nights.state import Said, State
-from results.series.decision import Change
-from results.series.history import Acknowledged, History, Reported
+from results.nights.scenarios import scenarios, worst
+from results.nights.state import SeriesState, SeriesVerdict
+from results.series.decision import LevelChange
+from results.series.history import Acknowledgement, History, ReportedChange
 from tests.nights.made import BEGIN
 
 HOUR = 3_600_000_000
-CHANGE = Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.0123)
-REPORTED = Reported(CHANGE, "run-bad", "run-good", "run-new")
+CHANGE = LevelChange("step", 3, 100.0, 120.0, 15.0, 25.0, 0.0123)
+REPORTED = ReportedChange(CHANGE, "run-bad", "run-good", "run-new")
 
 
 def night(*pairs, problems=()):
@@ -25,12 +26,15 @@ def night(*pairs, problems=()):
 
 
 def said(verdict, why="", **other):
-    return State("s", said=Said(verdict, why, **{"runs": 40, **other}))
+    return SeriesState("s", said=SeriesVerdict(verdict, why, **{"runs": 40, **other}))
 
 
 def regressed(told_at=BEGIN, **other):
-    return State(
-        "s", history=History("", (REPORTED,)), said=Said("REGRESSED", runs=40, reported=REPORTED, told=told_at), **other
+    return SeriesState(
+        "s",
+        history=History("", (REPORTED,)),
+        said=SeriesVerdict("REGRESSED", runs=40, reported=REPORTED, told=told_at),
+        **other,
     )
 
 
@@ -63,8 +67,8 @@ def test_codes():
 def test_a_night_with_problems_is_at_best_no_data(about):
     fine, bad = scenarios(night((about("a"), said("OK")))), scenarios(night((about("a"), regressed())))
     assert (worst(fine), worst(fine, ["x"]), worst(bad, ["x"])) == ("OK", "NO-DATA", "REGRESSED")
-    assert told.as_json("", fine, ["x"], 0)["verdict"] == "NO-DATA"
-    assert told.markdown(fine, ["x"]).startswith("### NO-DATA\n")
+    assert render.as_json("", fine, ["x"], 0)["verdict"] == "NO-DATA"
+    assert render.markdown(fine, ["x"]).startswith("### NO-DATA\n")
 
 
 def test_what_is_known_not_to_have_been_run_is_no_data_however_new_its_newest_run(about):
@@ -125,7 +129,7 @@ def test_a_new_environment_is_named(about):
 
 
 def test_a_machine_that_kept_tonights_run_from_a_verdict_is_named(about):
-    disturbed = about(newest_value=BEGIN - 24 * HOUR, verdict="inconclusive", disturbed=True)
+    disturbed = about(newest_value=BEGIN - 24 * HOUR, verdict="inconclusive", noisy=True)
     verdict, why = only(scenarios(night((disturbed, said("OK")))))
     assert (verdict, why.startswith("only other work on the machine kept tonight's run 2024")) == ("ENV-CHANGED", True)
 
@@ -168,14 +172,14 @@ def test_a_change_is_told_once_and_not_after_it_is_acknowledged(about):
         [mine] = [each for each in scenarios(night((last, state), (other, said("OK")))) if each.experiment == "move"]
         assert mine.verdict == word
     assert mine.why == "not measured since its change was told"
-    known = replace(REPORTED, acknowledged=Acknowledged("it is as it is", "me", "2024-01-01"))
+    known = replace(REPORTED, acknowledged=Acknowledgement("it is as it is", "me", "2024-01-01"))
     state = replace(regressed(), history=History("", (known,)))
     assert only(scenarios(night((about(), state)))) == (
         "NO-DATA",
         "not measured since its change was told",
     )
     for told_at in (BEGIN, BEGIN - 24 * HOUR):  # a third repeat that says nothing hides nothing
-        disturbed = about(newest_value=BEGIN - HOUR, verdict="inconclusive", disturbed=True)
+        disturbed = about(newest_value=BEGIN - HOUR, verdict="inconclusive", noisy=True)
         word = "REGRESSED" if told_at == BEGIN else "ENV-CHANGED"
         assert only(scenarios(night((disturbed, regressed(told_at)))))[0] == word
 
@@ -238,21 +242,21 @@ def full(about):
 
 def test_lines_tell_the_change_and_what_is_open(full, about):
     found, _ = full
-    told_lines = told.lines(found)
+    told_lines = render.lines(found)
     assert told_lines[0].startswith("REGRESSED    move quota=a|b <x>")
     assert told_lines[1].strip() == (
         "seconds [aaa]: 100 → 120 s (+20.0%, +15.0% to +25.0%), p 0.012, 40 runs; first bad run-bad, last good run-good"
     )
     assert not any("not acknowledged" in line for line in told_lines)
-    later = State("s", history=History("", (REPORTED,)), said=Said("OK", runs=12))
-    told_lines = told.lines(scenarios(night((about("aaa"), later))))
+    later = SeriesState("s", history=History("", (REPORTED,)), said=SeriesVerdict("OK", runs=12))
+    told_lines = render.lines(scenarios(night((about("aaa"), later))))
     assert told_lines[0].startswith("OK ")
     assert "reported before, since run-bad, and is not acknowledged" in told_lines[1]
 
 
 def test_json_has_effect_interval_and_runs(full):
     found, problems = full
-    document = json.loads(json.dumps(told.as_json("/store", found, problems, 7)))
+    document = json.loads(json.dumps(render.as_json("/store", found, problems, 7)))
     assert (document["verdict"], document["ingested"], document["problems"]) == ("REGRESSED", 7, list(problems))
     series = document["scenarios"][0]["series"][0]
     assert series["effect"] == pytest.approx(0.2)
@@ -263,7 +267,7 @@ def test_json_has_effect_interval_and_runs(full):
 
 def test_markdown_cells_hold_what_they_are_given(full):
     found, problems = full
-    text = told.markdown(found, problems)
+    text = render.markdown(found, problems)
     assert text.startswith("### REGRESSED\n")
     assert "move quota=a\\|b &lt;x&gt;" in text
     rows = [line.replace("\\|", "") for line in text.splitlines() if line.startswith("|")]
@@ -275,7 +279,7 @@ def test_markdown_cells_hold_what_they_are_given(full):
 
 def test_junit_fails_on_a_regression_and_errs_on_what_cannot_be_said(full):
     found, problems = full
-    root = ET.fromstring(told.junit(found, problems).encode())
+    root = ET.fromstring(render.junit(found, problems).encode())
     assert {name: root.get(name) for name in ("tests", "failures", "errors", "skipped")} == {
         "tests": "3",
         "failures": "1",

@@ -8,27 +8,27 @@ from results.contract.files import LocalFiles
 from results.contract.store import Store, StoreError
 from results.nights import state
 from results.nights.retention import protected_runs
-from results.nights.state import Said, State
-from results.series.decision import Change
-from results.series.history import Acknowledged, History, Reported
+from results.nights.state import SeriesState, SeriesVerdict
+from results.series.decision import LevelChange
+from results.series.history import Acknowledgement, History, ReportedChange
 from testbed.cli.main import main
 
-CHANGE = Change("step", 3, 100.0, 120.0, 15.0, 25.0, 0.001)
-BY = Acknowledged("a slower disk is bought", "ann", "2026-11-22T00:00:00+00:00")
+CHANGE = LevelChange("step", 3, 100.0, 120.0, 15.0, 25.0, 0.001)
+BY = Acknowledgement("a slower disk is bought", "ann", "2026-11-22T00:00:00+00:00")
 
 
 def reported(first_bad):
-    return Reported(CHANGE, first_bad, f"before-{first_bad}", f"found-{first_bad}")
+    return ReportedChange(CHANGE, first_bad, f"before-{first_bad}", f"found-{first_bad}")
 
 
 @pytest.fixture
 def states():
     one = History("2026-01-01T00:00:00.000000Z", (reported("r1"), reported("r2")))
-    first = State(
-        "aaaaaaaaaaaa", "move", "seconds", 5, 3, one, Said("REGRESSED", reported=one.reported[1]), {"r1": "x"}
+    first = SeriesState(
+        "aaaaaaaaaaaa", "move", "seconds", 5, 3, one, SeriesVerdict("REGRESSED", reported=one.reported[1]), {"r1": "x"}
     )
-    second = State("bbbbbbbbbbbb", "move", "cpu", history=History("", (reported("r2"),)))
-    return {each.series: each for each in (first, second, State("cccccccccccc", "other", "cpu"))}
+    second = SeriesState("bbbbbbbbbbbb", "move", "cpu", history=History("", (reported("r2"),)))
+    return {each.series: each for each in (first, second, SeriesState("cccccccccccc", "other", "cpu"))}
 
 
 def test_states_come_back_as_they_were(tmp_path, states):

@@ -9,10 +9,9 @@ import pytest
 
 from results.contract.canaries import canaries, put_canaries
 from results.contract.store import RunData, Store, StoreError
-from results.nights import parts
+from results.nights import values_table
 from results.nights.ingest import rows_of
-from results.nights.summary import summarise, summary_table
-from results.nights.values import SUMMED, VALUES, Value, environment_of, rows
+from results.nights.values import SUMMED, VALUES, Value, environment_of, rows, summarise, summary_table
 from results.series.judge import Judge
 from tests.results.judged import commit_judged
 from tests.results.relocated import Told, relocated
@@ -63,7 +62,7 @@ def test_a_move_without_a_throttle_is_followed_by_its_own_measures(tmp_path):
     run_id, _ = commit_judged(store, *relocated("reloc0", "s3-reassign", Told()))
     found = by_metric(rows_of(store, run_id, canaries(store, run_id)))
     assert found["move-seconds"]["value"] == pytest.approx(13.2, abs=0.2)
-    assert {"of-formula", "between-brokers", "longest-ack", "failed-criteria"} <= found.keys()
+    assert {"time-vs-log-size", "inter-broker-bytes", "longest-ack", "failed-criteria"} <= found.keys()
     assert not [metric for metric in found if metric.endswith(" p99")]  # nothing of what was merely sampled
 
 
@@ -100,7 +99,7 @@ def test_what_is_inconclusive_has_no_values_but_canaries(data):
 def test_a_run_that_only_the_machine_disturbed_has_values_that_say_so(data):
     run = replace(data.manifest, verdict="inconclusive")
     values = [Value("seconds", "s", "lower", 1.0), Value("canary.cpu", "s", "canary", 2.0)]
-    found = by_metric(rows(run, 0, values, disturbed=True))
+    found = by_metric(rows(run, 0, values, noisy=True))
     assert (found["seconds"]["value"], found["seconds"]["disturbed"]) == (1.0, True)
     assert found["canary.cpu"]["disturbed"] is False
     assert by_metric(rows(data.manifest, 0, values))["seconds"]["disturbed"] is False
@@ -152,33 +151,33 @@ def test_the_same_part_twice_is_one(tmp_path):
     store = Store.open(tmp_path)
     generate.history(store, history())
     generate.history(store, history())
-    (path,) = parts.paths(store)
-    assert parts.read(store, path).num_rows == 3 * 12
+    (path,) = values_table.paths(store)
+    assert values_table.read(store, path).num_rows == 3 * 12
 
 
 def test_small_parts_are_put_together_and_hold_the_same(tmp_path):
     store = Store.open(tmp_path)
     for run in range(5):
         generate.history(store, history(runs=5, begin=run, end=run + 1))
-    before = pa.concat_tables([parts.read(store, path) for path in parts.paths(store)])
-    parts.merge(store, most=5)
-    assert len(parts.paths(store)) == 5
-    parts.merge(store, most=4)
-    (path,) = parts.paths(store)
+    before = pa.concat_tables([values_table.read(store, path) for path in values_table.paths(store)])
+    values_table.merge(store, most=5)
+    assert len(values_table.paths(store)) == 5
+    values_table.merge(store, most=4)
+    (path,) = values_table.paths(store)
     key = [("series", "ascending"), ("at", "ascending")]
-    assert parts.read(store, path).sort_by(key).equals(before.sort_by(key))
+    assert values_table.read(store, path).sort_by(key).equals(before.sort_by(key))
 
 
 def test_what_a_killed_merge_left_twice_is_there_once_after_the_next(tmp_path):
     store = Store.open(tmp_path)
     for run in range(5):
         generate.history(store, history(runs=5, begin=run, end=run + 1))
-    before = pa.concat_tables([parts.read(store, path) for path in parts.paths(store)])
-    parts.write(store, before)  # and here it was killed
-    parts.merge(store, most=4)
-    (path,) = parts.paths(store)
+    before = pa.concat_tables([values_table.read(store, path) for path in values_table.paths(store)])
+    values_table.write(store, before)  # and here it was killed
+    values_table.merge(store, most=4)
+    (path,) = values_table.paths(store)
     key = [("series", "ascending"), ("at", "ascending")]
-    assert parts.read(store, path).sort_by(key).equals(before.sort_by(key))
+    assert values_table.read(store, path).sort_by(key).equals(before.sort_by(key))
 
 
 @pytest.mark.parametrize(
@@ -188,17 +187,17 @@ def test_a_damaged_part_is_set_aside_and_named(tmp_path, damage):
     store = Store.open(tmp_path)
     for run in range(2):
         generate.history(store, history(runs=2, begin=run, end=run + 1))
-    bad, good = parts.paths(store)
+    bad, good = values_table.paths(store)
     path = store.files.root / bad
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(StoreError, match="is damaged"):
-        parts.read(store, bad)
-    known, problems = parts.readable(store)
+        values_table.read(store, bad)
+    known, problems = values_table.readable(store)
     assert known == [good]
     assert len(problems) == 1
     assert bad in problems[0]
     assert store.files.exists(f"aside/{bad}")
-    assert parts.readable(store) == ([good], [])
+    assert values_table.readable(store) == ([good], [])
 
 
 def test_a_summary_is_what_numpy_says():

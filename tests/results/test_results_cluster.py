@@ -15,8 +15,7 @@ import pytest
 from results.contract.store import Store
 from results.nights.state import load, save
 from results.series.block import Block
-from results.series.learned import Learned
-from results.series.shuffle import learn
+from results.series.noise_estimation import LearnedNoise, learn
 from tests.results.many import filled, some_runs
 from tests.results.synthetic import synthetic_run
 from tools import generate
@@ -84,7 +83,7 @@ def master(tmp_path_factory):
 def test_a_cluster_judges_as_one_process_does(master, tmp_path):
     stores = [tmp_path / "cluster", tmp_path / "local"]
     values = simulate.store(np.random.default_rng(1), "gaussian", 60, 100, 0.03)
-    noise = Learned(1 << 20, 60.0, learn(Block.of(values.T.tolist()), 1, 0.04))
+    noise = LearnedNoise(1 << 20, 60.0, learn(Block.of(values.T.tolist()), 1, 0.04))
     for root in stores:
         store = filled(Store.open(root), some_runs(synthetic_run().data(), 3))
         generate.history(store, SPEC)

@@ -6,8 +6,7 @@ import pytest
 
 from results.compare import values_of
 from results.criteria import judge
-from results.report.formula import formula_picture
-from results.report.growth import growths
+from results.report.log_size import formula_picture, growths
 from results.report.sweep import Combination, SweepPage, render_sweep
 from tests.results.relocated import PAYLOAD, TIERED, Told, relocated
 
@@ -87,12 +86,12 @@ def test_the_measures_that_are_compared():
     manifest, samples, events = relocated(told=TIERED)
     found = values_of(manifest, judge(manifest, samples, events).measures)
     assert found["formula-seconds"] == pytest.approx(300e6 / PAYLOAD)
-    assert found["of-formula"] == pytest.approx(TIERED.seconds / (300e6 / PAYLOAD))
-    assert found["between-brokers"] == pytest.approx(TIERED.copied / 1e6, rel=0.01)
+    assert found["time-vs-log-size"] == pytest.approx(TIERED.seconds / (300e6 / PAYLOAD))
+    assert found["inter-broker-bytes"] == pytest.approx(TIERED.copied / 1e6, rel=0.01)
     assert found["longest-ack"] == 900.0
     assert found["store-requests"] >= 20
     unknown = values_of(*_judged(Told(counted=False, done=False)))
-    assert not {"store-requests", "of-formula"} & set(unknown)
+    assert not {"store-requests", "time-vs-log-size"} & set(unknown)
 
 
 def _judged(told):

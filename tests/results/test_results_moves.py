@@ -430,7 +430,7 @@ def test_the_report_allows_what_the_judgement_does_and_has_one_error_of_kip73():
     bound = bound_of(move, "b2", "receive") + worst.worst_window.in_sync_bytes
     allowed_share = f"{bound / move.window_s / move.quota_bytes_per_s * 100:.1f} %"
     assert f"where the bound allows {allowed_share}" in _figures(measures, move)
-    told = values_of(run.manifest, measures)["bound-11s"]
+    told = values_of(run.manifest, measures)["quota-bound-11s"]
     assert told > max(bound_of(move, h, d) for h, d in (("b1", "transmit"), ("b2", "receive"))) / 110e6
     plain = replace(move, model_seconds=None)
     (time,) = [f for f in figures(run.manifest, measures, plain) if f.label == "Time to move"]

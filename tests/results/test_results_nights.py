@@ -10,19 +10,18 @@ from pyspark.errors import PySparkException
 
 from results.contract.maintenance import set_aside
 from results.contract.store import Store, StoreError
-from results.nights import parts, state
-from results.nights.advance import night_of
+from results.nights import state, values_table
+from results.nights.incremental import night_of
 from results.nights.ingest import ingest
-from results.nights.night import look, night
-from results.nights.points import points
+from results.nights.night import judged, night
+from results.nights.recent_values import recent_values
 from results.nights.scenarios import scenarios, worst
 from results.nights.values import VALUES
 from results.report.nights import render_nights
 from results.series.block import Block
-from results.series.history import Acknowledged
+from results.series.history import Acknowledgement
 from results.series.judge import Judge
-from results.series.learned import Learned
-from results.series.shuffle import learn
+from results.series.noise_estimation import LearnedNoise, learn
 from tests.results.many import filled, some_runs
 from tests.results.synthetic import synthetic_run
 from tests.results.test_results_report import Page
@@ -47,7 +46,7 @@ SPEC = Spec(20, NEWEST + 2, CHANGES)
 def learned():
     values = simulate.store(np.random.default_rng(1), "gaussian", 60, 100, 0.03)
     newest = night_of(np.array([round(generate.when(0, NEWEST).timestamp()) * 1_000_000]))
-    return Learned(int(newest[0]), 60.0, learn(Block.of(values.T.tolist()), 1, 0.04))
+    return LearnedNoise(int(newest[0]), 60.0, learn(Block.of(values.T.tolist()), 1, 0.04))
 
 
 def test_a_store_is_judged_night_after_night(spark, tmp_path, learned):
@@ -75,7 +74,7 @@ def test_a_store_is_judged_night_after_night(spark, tmp_path, learned):
     (early,) = [one for line in found["generated case=0"].lines for one in line.open]
     assert early.first_bad in [generate.id_of(0, run) for run in (19, 20, 21)]
 
-    by = Acknowledged("known", "me", "now")
+    by = Acknowledgement("known", "me", "now")
     after, _ = state.acknowledge(state.load(store), [late.about.series], by)
     state.save(store, after.values())
     generate.history(store, replace(SPEC, begin=NEWEST + 1, end=NEWEST + 2))
@@ -86,7 +85,7 @@ def test_a_store_is_judged_night_after_night(spark, tmp_path, learned):
     assert own.open == ()
     assert own.changes[0].acknowledged == by
 
-    page = Page(render_nights("here", last, every, points(spark, store, every, 10)))
+    page = Page(render_nights("here", last, every, recent_values(spark, store, every, 10)))
     document = json.loads(next(text for attributes, text in page.scripts if attributes.get("id") == "nights"))
     assert len(document["scenarios"]) == 4
     assert all(len(each["ids"]) == 10 for each in document["scenarios"])
@@ -110,7 +109,7 @@ def test_only_new_runs_are_read_and_a_damaged_one_hides_no_other(spark, tmp_path
     again = ingest(spark, store)
     assert (again.runs, again.problems) == (1, ())
     assert (again := ingest(spark, store)).runs == 0
-    known = [parts.read(store, each) for each in parts.paths(store)]
+    known = [values_table.read(store, each) for each in values_table.paths(store)]
     assert sorted(run for table in known for run in set(table["run_id"].to_pylist())) == [bad, *good]
 
 
@@ -129,10 +128,10 @@ def test_a_store_of_which_every_run_was_set_aside_has_no_series_and_keeps_what_w
 def test_a_run_that_is_in_two_parts_is_one(spark, tmp_path):
     store = Store.open(tmp_path)
     generate.history(store, Spec(5, 6))
-    (path,) = parts.paths(store)
-    parts.write(store, parts.read(store, path).slice(10, 20))  # a merge was killed between its two steps
-    assert len(parts.paths(store)) == 2
-    found = look(spark, store, parts.paths(store), {}, None, Judge())
+    (path,) = values_table.paths(store)
+    values_table.write(store, values_table.read(store, path).slice(10, 20))  # a merge was killed between its two steps
+    assert len(values_table.paths(store)) == 2
+    found = judged(spark, store, values_table.paths(store), {}, None, Judge())
     assert {each.runs for each in found.about} == {6}
     assert {line.verdict for each in scenarios(found) for line in each.lines} <= {"NO-DATA"}
 
@@ -140,16 +139,16 @@ def test_a_run_that_is_in_two_parts_is_one(spark, tmp_path):
 def test_what_the_machine_disturbed_counts_for_who_asks(spark, tmp_path):
     store = Store.open(tmp_path)
     generate.history(store, Spec(5, 12))
-    (path,) = parts.paths(store)
-    whole = parts.read(store, path)
+    (path,) = values_table.paths(store)
+    whole = values_table.read(store, path)
     every_other = pa.array([int(run[:8]) % 2 == 0 for run in whole["run_id"].to_pylist()])
     store.files.discard(path)
-    parts.write(store, whole.set_column(whole.schema.get_field_index("disturbed"), "disturbed", every_other))
+    values_table.write(store, whole.set_column(whole.schema.get_field_index("disturbed"), "disturbed", every_other))
     runs = {}
     for asked in (False, True):
-        found = look(spark, store, parts.paths(store), {}, None, Judge(), also_disturbed=asked)
+        found = judged(spark, store, values_table.paths(store), {}, None, Judge(), include_noisy=asked)
         (runs[asked],) = {each.runs for each in found.about}
-        drawn = points(spark, store, scenarios(found), also_disturbed=asked)
+        drawn = recent_values(spark, store, scenarios(found), include_noisy=asked)
         assert {sum(value is not None for value in each.values) for each in drawn.values()} <= {runs[asked]}
     assert runs == {False: 6, True: 12}
 
@@ -158,36 +157,36 @@ def test_parts_that_are_put_together_while_a_page_is_drawn_are_looked_up_again(s
     store = Store.open(tmp_path)
     for run in range(12):
         generate.history(store, Spec(5, 12, begin=run, end=run + 1))
-    found = scenarios(look(spark, store, parts.paths(store), {}, None, Judge()))
-    before = points(spark, store, found)
+    found = scenarios(judged(spark, store, values_table.paths(store), {}, None, Judge()))
+    before = recent_values(spark, store, found)
     assert {len(each.ids) for each in before.values()} == {12}
-    whole = parts.whole
+    whole = values_table.whole
 
     def merged_meanwhile(_store):
         known = whole(store)
-        parts.merge(store, most=1)
+        values_table.merge(store, most=1)
         return known
 
-    monkeypatch.setattr(parts, "whole", merged_meanwhile)
-    assert len(parts.paths(store)) == 12
-    assert points(spark, store, found) == before
-    assert len(parts.paths(store)) == 1
-    monkeypatch.setattr(parts, "whole", lambda _store: ["values/gone.parquet"])
+    monkeypatch.setattr(values_table, "whole", merged_meanwhile)
+    assert len(values_table.paths(store)) == 12
+    assert recent_values(spark, store, found) == before
+    assert len(values_table.paths(store)) == 1
+    monkeypatch.setattr(values_table, "whole", lambda _store: ["values/gone.parquet"])
     with pytest.raises(PySparkException):  # nothing was put together: it is an error as any
-        points(spark, store, found)
+        recent_values(spark, store, found)
 
 
 def test_numbers_without_rules_of_earlier_versions_have_no_direction(spark, tmp_path):
     store = Store.open(tmp_path)
     generate.history(store, Spec(5, 12))
-    (path,) = parts.paths(store)
-    kept = parts.read(store, path).to_pylist()
+    (path,) = values_table.paths(store)
+    kept = values_table.read(store, path).to_pylist()
     for row in kept:
         if row["metric"] in ("latency", "rate"):
             row |= {"metric": f"{row['metric']} p99", "unit": "" if row["metric"] == "latency" else "s"}
     store.files.discard(path)
-    parts.write(store, pa.Table.from_pylist(kept, schema=VALUES))
-    found = look(spark, store, parts.paths(store), {}, None, Judge())
+    values_table.write(store, pa.Table.from_pylist(kept, schema=VALUES))
+    found = judged(spark, store, values_table.paths(store), {}, None, Judge())
     better = {each.metric: each.better for each in found.about}
     assert (better["latency p99"], better["rate p99"], better["seconds"]) == ("unknown", "lower", "lower")
 
@@ -195,10 +194,10 @@ def test_numbers_without_rules_of_earlier_versions_have_no_direction(spark, tmp_
 def test_runs_dated_ahead_are_left_out_and_stop_nothing(spark, tmp_path, learned):
     store = Store.open(tmp_path)
     generate.history(store, Spec(5, 40))
-    known, now = parts.paths(store), generate.when(0, 30)
-    frozen = look(spark, store, known, {}, learned, Judge())
+    known, now = values_table.paths(store), generate.when(0, 30)
+    frozen = judged(spark, store, known, {}, learned, Judge())
     assert frozen.problems == ()
-    found = look(spark, store, known, frozen.states, replace(learned, night=1_000_000), Judge(), now=now)
+    found = judged(spark, store, known, frozen.states, replace(learned, night=1_000_000), Judge(), now=now)
     assert {each.runs for each in found.about if each.better != "canary"} == {31}
     (line,) = found.problems
     assert line.startswith(f"9 runs, {generate.id_of(0, 31)} the first of them, are dated ahead")
@@ -206,10 +205,10 @@ def test_runs_dated_ahead_are_left_out_and_stop_nothing(spark, tmp_path, learned
     assert {state.judged for state in found.states.values()} == {tonight}
     assert {state.said.runs for state in found.states.values() if state.said.runs} == {31}
     assert found.learned.night == int(night_of(np.array([round(now.timestamp()) * 1_000_000]))[0])
-    early = look(spark, store, known, {}, learned, Judge(), now=generate.START.replace(year=2020))
+    early = judged(spark, store, known, {}, learned, Judge(), now=generate.START.replace(year=2020))
     assert (early.about, early.states, len(early.problems)) == ((), {}, 1)
     every = scenarios(found)
-    assert {len(each.ids) for each in points(spark, store, every, now=now).values()} == {31}
+    assert {len(each.ids) for each in recent_values(spark, store, every, now=now).values()} == {31}
 
 
 def test_a_night_waits_for_nobody_and_writes_nothing_under_another_lock(spark, tmp_path):

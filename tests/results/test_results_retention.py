@@ -8,12 +8,12 @@ import pytest
 from results.contract.maintenance import compact, set_aside
 from results.contract.store import NoRunError, Store, StoreError
 from results.nights.retention import RetentionRule, leaving, retain
-from results.series.decision import Change
-from results.series.history import History, Reported
+from results.series.decision import LevelChange
+from results.series.history import History, ReportedChange
 from tests.results.many import START, contents, damage, filled, some_runs
 
 NOW = timedelta(0)
-CHANGE = Change("step", 3, 10.0, 9.0, -1.2, -0.8, 0.001)
+CHANGE = LevelChange("step", 3, 10.0, 9.0, -1.2, -0.8, 0.001)
 TODAY = START + timedelta(days=40)
 
 
@@ -81,7 +81,7 @@ def test_a_dry_run_changes_nothing(store, tmp_path):
 
 def test_what_a_reported_change_names_stays(store):
     runs = [r for r in store.runs() if "two-node" in r]
-    kept = History(reported=(Reported(CHANGE, runs[4], runs[3], runs[6]),))
+    kept = History(reported=(ReportedChange(CHANGE, runs[4], runs[3], runs[6]),))
     store.files.put("histories/rates.json", f"{History().to_json()}\n{kept.to_json()}\n".encode())
     done = retain(store, RetentionRule(newest=1), keep=[runs[0]], grace=NOW)
     assert done.protected == [runs[0], runs[3], runs[4], runs[6]]

@@ -13,7 +13,7 @@ def combination(rate, fetch, observed=0.98, **others):
     medians = {"move-seconds": 60.0} if observed is None else {"move-seconds": 60.0, "steady-mean": observed}
     ranges = {name: (value, value) for name, value in medians.items()}
     if observed is not None:
-        medians |= {"lowest-11s": observed - 0.02, "highest-11s": observed + 0.02, "bound-11s": 1.3}
+        medians |= {"lowest-11s": observed - 0.02, "highest-11s": observed + 0.02, "quota-bound-11s": 1.3}
         ranges |= {name: (medians[name] - 0.01, medians[name] + 0.01) for name in medians if name != "move-seconds"}
     return Combination(f"rate={rate} fetch={fetch}", (rate, fetch), others or {"pass": 2}, medians, ranges)
 
@@ -25,7 +25,7 @@ def sweep(*combinations, **others):
         "profile": "ci",
         "axes": ("rate", "fetch"),
         "combinations": combinations,
-        "measures": ("move-seconds", "steady-mean", "highest-11s", "lowest-11s", "bound-11s"),
+        "measures": ("move-seconds", "steady-mean", "highest-11s", "lowest-11s", "quota-bound-11s"),
         "units": {"move-seconds": "s"},
         "ended": "all runs are made",
         "complete": True,

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from results.compare import Rule, measures
-from results.compare.drift import LIMITS
+from results.compare import ComparisonRule, measures
+from results.compare.canaries import LIMITS
+from results.compare.effect import confidence, cut
 from results.compare.judgement import WORST_FIRST
-from results.compare.signed_rank import confidence, cut
 from testbed.cli.main import main
 from testbed.runner.canary import CPU_BLOCKS, CPU_ROUNDS
 from testbed.runner.comparison import ENOUGH_PAIRS
@@ -38,7 +38,12 @@ def test_canaries_measures_and_verdicts_are_all_there():
         assert f"| {verdict} |" in PAGE
     assert f"sha256 over {CPU_BLOCKS} MiB on one core, median of {CPU_ROUNDS} rounds" in PAGE
     assert f"from {ENOUGH_PAIRS} pairs on" in PAGE
-    assert (MOST_KEPT, Rule().threshold, Rule().family, Rule().fewest_pairs) == (4, 0.03, 0.05, 5)
+    assert (MOST_KEPT, ComparisonRule().threshold, ComparisonRule().family, ComparisonRule().fewest_pairs) == (
+        4,
+        0.03,
+        0.05,
+        5,
+    )
 
 
 def test_the_confidences_are_those_of_the_code():

@@ -239,7 +239,7 @@ def test_every_run_is_confirmed_before_anything_is_told(doors):
         (["sweep", "--resume", f"{ID}-sweep-0a1b2c"], "there is no campaign"),
         (["sweep", "kip73-two-node", "--kafka", "3.9.2,"], "--set kafka=3.9.2,"),
         (["sweep", "kip73-two-node", "--json", "--markdown"], "only one of them"),
-        ([*COMPARE, "--measure", "bound-11s"], "bound-11s says nothing of better or worse"),
+        ([*COMPARE, "--measure", "quota-bound-11s"], "quota-bound-11s says nothing of better or worse"),
         (["compare"], "what is compared?"),
         (["compare", "--kafka", "4.3.1"], "nothing to compare it with"),
         (["compare", "--kafka", "4.3.1", "--kafka", "4.3.1"], "there twice"),

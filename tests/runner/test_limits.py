@@ -1,6 +1,6 @@
 import pytest
 
-from results.compare import Comparison, Pair, judge
+from results.compare import Pair, PairedComparison, judge
 from results.compare.measures import find_measure
 from testbed.errors import UsageError
 from testbed.runner.campaign import fewest_pairs_to_tell
@@ -21,7 +21,7 @@ def test_what_is_no_budget_is_refused(text):
 
 def findings(count, spread):
     pairs = tuple(Pair(10.0, 10.0 * (1 + spread * (-1) ** n)) for n in range(count))
-    return judge([Comparison("a", "b", find_measure("move-seconds"), pairs)])
+    return judge([PairedComparison("a", "b", find_measure("move-seconds"), pairs)])
 
 
 def test_narrow_intervals_end_a_series_after_some_pairs_and_wide_ones_never():

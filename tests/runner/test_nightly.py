@@ -8,7 +8,7 @@ import pytest
 from results.contract.canaries import canaries
 from results.contract.store import Store
 from results.nights.night import Night
-from results.nights.state import Said, State
+from results.nights.state import SeriesState, SeriesVerdict
 from results.nights.values import scenario_id
 from testbed.cli import nights
 from testbed.cli.main import main
@@ -31,9 +31,9 @@ def test_each_case_is_a_variant_and_noisy_ones_are_run_more_often():
     wanted = resolve(plain[1])
     wild = scenario_id(wanted.experiment.name, {**wanted.settings, "topology": wanted.topology.name})
     known = [
-        State("a", scenario=wild, said=Said("NOISY", detectable=0.4)),
-        State("b", scenario="other", said=Said("OK", detectable=0.1)),
-        State("c", scenario="young"),
+        SeriesState("a", scenario=wild, said=SeriesVerdict("NOISY", detectable=0.4)),
+        SeriesState("b", scenario="other", said=SeriesVerdict("OK", detectable=0.1)),
+        SeriesState("c", scenario="young"),
     ]
     repeated = nightly.variants(cases, "ci", "4.3.1", nightly.needed(known))
     name = plain[1].label

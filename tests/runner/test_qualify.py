@@ -287,7 +287,7 @@ def test_another_door_does_not_go_on_with_it(doors, capsys):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["qualify"], "what is qualified?"),
+        (["qualify"], "name the release: --kafka CANDIDATE"),
         (["qualify", "--kafka", NEW], "--against is missing"),
         (["qualify", "--kafka", NEW, "--against", NEW], "a release is not held against itself"),
         (["qualify", "--kafka", "4.3", "--against", OLD], "did you mean 4.3.0?"),

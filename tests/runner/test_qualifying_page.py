@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from results.compare.judgement import WORST_FIRST
+from results.compare.judgement import EXIT, WORST_FIRST
 from results.compare.qualification import CERTAIN, ENOUGH
-from results.compare.qualified import EXIT
 from testbed.cli.command import Parser
 from testbed.cli.commands.qualify import COMMAND
 from testbed.runner.qualification import PAIRED, SUITES, QualificationScope, kind_of, plan
@@ -32,5 +31,5 @@ def test_numbers_and_verdicts():
         assert row.endswith(f"| {EXIT[verdict]} |")
     assert all(f"`{suite}`" in PAGE for suite in SUITES)
     kinds = [kind_of(group) for group in plan("4.3.1", ["4.2.1"], QualificationScope())[1]]
-    assert f"there are {kinds.count('once')} scenarios once" in PAGE
+    assert f"there are {kinds.count('once')} scenarios × 2 runs" in PAGE
     assert (kinds.count("upgrade"), kinds.count("paired")) == (1, 3)

@@ -3,7 +3,7 @@ import pytest
 
 from results.series.block import Block
 from results.series.judge import Judge
-from results.series.shuffle import learn
+from results.series.noise_estimation import learn
 from tools.simulation import store
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from results.series import learned, replay, shuffle
-from results.series.changes import ChangePoint, SeriesChanges, changes
-from results.series.decision import Rule
+from results.series import noise_estimation
+from results.series.changes import ChangePoint, SeriesChanges, changes, replay
+from results.series.decision import ChangeRule
 from testbed.cli.main import main
 from tools.simulation import store
 
@@ -24,8 +24,8 @@ def stepped(calm, at, factor):
 @pytest.fixture
 def few_shuffles(monkeypatch):
     """Learning in some milliseconds, roughly: for what is learned as a history grows."""
-    monkeypatch.setattr(shuffle, "FEWEST_SHUFFLED", 3000)
-    monkeypatch.setattr(shuffle, "EVENTS", 1)
+    monkeypatch.setattr(noise_estimation, "FEWEST_SHUFFLED", 3000)
+    monkeypatch.setattr(noise_estimation, "EVENTS", 1)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_step_is_found_where_it_is_and_told_for_better_or_worse(noise, calm, f
     assert one.effect == pytest.approx(factor - 1, abs=0.04)
     assert one.difference[0] < one.after - one.before < one.difference[1]
     assert one.interval == pytest.approx([each / one.before for each in one.difference])
-    assert one.p <= Rule().night
+    assert one.p <= ChangeRule().night
 
 
 def test_the_whole_history_is_judged_and_not_only_its_newest_runs(noise, calm):
@@ -139,7 +139,7 @@ def test_it_finds_what_replay_finds_of_the_same_matrix(noise):
     values[40:, 9] *= 0.85
     values[25:, 5] *= np.linspace(1, 1.6, 35)
     found = changes({str(at): values[:, at] for at in range(12)}, noise=noise)
-    wanted = [each for night in replay.replay(values, lambda _night, _block: noise) for each in night]
+    wanted = [each for night in replay(values, lambda _night, _block: noise) for each in night]
     assert {each.series for each in wanted} >= {3, 5, 9}
     assert sorted(
         (int(name), one.reported, one.first_bad, one.after) for name, each in found.items() for one in each.changes
@@ -148,7 +148,7 @@ def test_it_finds_what_replay_finds_of_the_same_matrix(noise):
 
 def test_what_counts_can_be_another_rule(noise, calm):
     values = stepped(calm, 40, 1.2)
-    assert changes(values, rule=Rule(least=0.5), noise=noise).changes == ()
+    assert changes(values, rule=ChangeRule(least=0.5), noise=noise).changes == ()
 
 
 def test_the_noise_is_learned_as_the_history_grows_and_the_seed_decides(few_shuffles, calm):
@@ -163,7 +163,7 @@ def test_the_noise_is_learned_as_the_history_grows_and_the_seed_decides(few_shuf
 def test_series_that_have_not_begun_make_no_night_one_of_learning(monkeypatch, noise, calm):
     """It takes some tenths of a second each time, and the median of all three is 0 runs on every night."""
     asked = []
-    monkeypatch.setattr(learned, "learn", lambda block, seed, night, each: asked.append(seed) or noise)
+    monkeypatch.setattr(noise_estimation, "learn", lambda block, seed, night, each: asked.append(seed) or noise)
     changes(calm)
     alone = len(asked)
     changes({"one": calm, "two": [None] * 60, "three": [None] * 60})

@@ -1,15 +1,16 @@
 import pytest
 
 from results.series.block import Block
-from results.series.history import Acknowledged, History, Run
+from results.series.history import Acknowledgement, History, SeriesRun
 from results.series.judge import Judge
 
-BY = Acknowledged("the fetch size was halved on purpose", "lead", "2026-11-21T23:00:00Z")
+BY = Acknowledgement("the fetch size was halved on purpose", "lead", "2026-11-21T23:00:00Z")
 
 
 def runs_of(values):
     return [
-        Run(f"2026-{1 + i // 28:02}-{1 + i % 28:02}T02:00:00Z", f"run-{i}", value) for i, value in enumerate(values)
+        SeriesRun(f"2026-{1 + i // 28:02}-{1 + i % 28:02}T02:00:00Z", f"run-{i}", value)
+        for i, value in enumerate(values)
     ]
 
 
@@ -67,7 +68,7 @@ def test_a_step_and_back_are_reported_each(noise, calm):
 def test_acknowledging_needs_a_reason_and_an_open_change(noise, stepped):
     history, _ = nights(noise, stepped)
     with pytest.raises(ValueError, match="no reason"):
-        history.acknowledge("run-40", Acknowledged("  ", "lead", "2026-11-21T23:00:00Z"))
+        history.acknowledge("run-40", Acknowledgement("  ", "lead", "2026-11-21T23:00:00Z"))
     with pytest.raises(ValueError, match="no open change begins with run run-7; open ones begin with: run-40"):
         history.acknowledge("run-7", BY)
     done = history.acknowledge("run-40", BY)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from results.series.block import MOST_RUNS, Block, present
 from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS
-from results.series.decision import FEWEST_KNOWN, Rule, StepOrDrift, settled
+from results.series.changes import replay
+from results.series.decision import FEWEST_KNOWN, ChangeRule, StepOrDrift, settled
 from results.series.judge import Judge, verdict
-from results.series.replay import replay
 
 NOTHING = (None, math.nan, math.inf)
 
@@ -24,7 +24,7 @@ def stepped(calm, at, factor):
 def test_a_series_in_which_nothing_happens_has_no_change(judged, calm):
     found = judged(calm)
     assert (found.runs, found.change) == (60, None)
-    assert verdict(found, "lower", Rule()) == "OK"
+    assert verdict(found, "lower", ChangeRule()) == "OK"
 
 
 @pytest.mark.parametrize(("factor", "runs"), [(1.10, 4), (0.90, 4), (1.5, FEWEST_AFTER), (1.06, 12)])
@@ -34,7 +34,7 @@ def test_a_step_near_the_end_is_found_with_its_first_bad_run(judged, calm, facto
     assert abs(change.runs - runs) <= 1
     assert change.effect == pytest.approx(factor - 1, abs=0.035)
     assert change.low < change.after - change.before < change.high
-    assert change.chance <= Rule().night
+    assert change.chance <= ChangeRule().night
 
 
 def test_two_runs_are_no_change_yet_however_far_off(judged, calm):
@@ -129,7 +129,7 @@ def test_runs_that_only_scatter_more_are_no_change():
     old = (100 + 3 * np.random.default_rng(4).standard_normal(50)).tolist()
     wild = [80.0, 119.0, 84.0, 117.0, 109.0, 121.0, 82.0, 116.0]
     near = [108.0, 119.0, 110.0, 117.0, 109.0, 121.0, 111.0, 116.0]
-    decide = lambda new: StepOrDrift().decide(np.array([*old, *new]), len(new), 0.0, 0.001, Rule())  # noqa: E731
+    decide = lambda new: StepOrDrift().decide(np.array([*old, *new]), len(new), 0.0, 0.001, ChangeRule())  # noqa: E731
     assert decide(wild) is None
     change = decide(near)
     assert change is not None and change.low > 0
@@ -150,7 +150,7 @@ def test_too_few_runs_are_no_data(judged):
     for values in ([], [1.0], [1.0, 2.0], [1.0, 50.0] * 4, [math.nan] * 60):
         found = judged(values)
         assert (found.change, found.detectable) == (None, None)
-        assert verdict(found, "lower", Rule()) == "NO-DATA"
+        assert verdict(found, "lower", ChangeRule()) == "NO-DATA"
 
 
 def test_a_level_of_zero_has_no_relative_effect(judged):
@@ -167,18 +167,18 @@ def test_a_change_too_small_to_matter_is_not_told(judged):
     values = (100 * (1 + 0.0005 * np.random.default_rng(2).standard_normal(60))).tolist()
     values[50:] = [value * 1.005 for value in values[50:]]
     assert judged(values).change is None
-    assert judged(values, rule=Rule(least=0.002)).change is not None
+    assert judged(values, rule=ChangeRule(least=0.002)).change is not None
 
 
 def test_verdicts(judged, calm):
     worse = judged(stepped(calm, 50, 1.2))
-    assert verdict(worse, "lower", Rule()) == "REGRESSED"
-    assert verdict(worse, "higher", Rule()) == "IMPROVED"
-    assert verdict(worse, "unknown", Rule()) == "REGRESSED"
-    assert verdict(judged(stepped(calm, 50, 0.8)), "unknown", Rule()) == "REGRESSED"
-    assert verdict(judged(calm), "unknown", Rule()) == "OK"
+    assert verdict(worse, "lower", ChangeRule()) == "REGRESSED"
+    assert verdict(worse, "higher", ChangeRule()) == "IMPROVED"
+    assert verdict(worse, "unknown", ChangeRule()) == "REGRESSED"
+    assert verdict(judged(stepped(calm, 50, 0.8)), "unknown", ChangeRule()) == "REGRESSED"
+    assert verdict(judged(calm), "unknown", ChangeRule()) == "OK"
     wild = judged((100 * (1 + 0.4 * np.random.default_rng(8).standard_normal(60))).tolist())
-    assert verdict(wild, "lower", Rule()) == "NOISY"
+    assert verdict(wild, "lower", ChangeRule()) == "NOISY"
     assert wild.detectable > 0.25
 
 

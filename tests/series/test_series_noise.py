@@ -5,13 +5,22 @@ import math
 import numpy as np
 import pytest
 
-from results.series.block import Block
-from results.series.calculator import Ground, StepScan, lengths, of_mean, to_normal
+from results.series.block import CLIP, Block, standardise
+from results.series.calculator import Prior, StepScan, lengths, of_mean, to_normal
 from results.series.judge import Judge
-from results.series.memory import BIAS_ALWAYS, BIAS_EACH, Memory, memories, pooled
-from results.series.noise import NORMAL, Noise, Spread, Tail, at_least_normal
-from results.series.shuffle import learn, prepare
-from results.series.standard import CLIP, standardise
+from results.series.noise import (
+    BIAS_ALWAYS,
+    BIAS_EACH,
+    NORMAL,
+    Autocorrelation,
+    Noise,
+    Spread,
+    Tail,
+    at_least_normal,
+    autocorrelations,
+    pooled,
+)
+from results.series.noise_estimation import learn, prepare
 from tools.simulation import store
 
 
@@ -46,7 +55,7 @@ def test_a_store_of_several_memories_keeps_them_apart():
 
 
 def test_with_few_series_little_is_taken_for_known():
-    assert pooled(np.zeros(0), np.zeros(0, np.int64)) == Memory()
+    assert pooled(np.zeros(0), np.zeros(0, np.int64)) == Autocorrelation()
     one = pooled(np.array([0.0]), np.array([60]))
     assert one.mean > 0.1
 
@@ -58,7 +67,7 @@ def test_memories_is_the_plain_formula():
     after, before = (np.sum(x * part, axis=0) / np.sum(part, axis=0) for part in (newest, ~newest))
     rest = x - np.where(newest, after, before)
     raw = np.sum(rest[1:] * rest[:-1], axis=0) / np.sum(rest * rest, axis=0)
-    assert memories(x, places) == pytest.approx((raw + BIAS_ALWAYS / 30) / (1 - BIAS_EACH / 30))
+    assert autocorrelations(x, places) == pytest.approx((raw + BIAS_ALWAYS / 30) / (1 - BIAS_EACH / 30))
 
 
 def test_the_variance_of_a_mean_that_remembers():
@@ -178,6 +187,6 @@ def test_standardised_series_have_their_outliers_held_in():
 
 def test_a_calculator_sees_a_night_as_it_was(noise):
     x = np.random.default_rng(1).standard_normal((40, 7))
-    ground = Ground.blank(7, 0.2)
+    ground = Prior.blank(7, 0.2)
     assert StepScan().scores(x, ground, 3) == pytest.approx(StepScan().scores(x[:-3], ground))
     assert Tail((0.1,), -1.0, -0.5).chance(np.array([3.0]))[0] == pytest.approx(np.exp(-5.5))

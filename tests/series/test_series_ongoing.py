@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from results.series.decision import Change
-from results.series.ongoing import LONGEST, asked_again, gone_on
-from results.series.replay import replay
+from results.series.changes import replay
+from results.series.decision import LONGEST, LevelChange, continued_drift, with_kind
 
 RUNS, BEGIN = 60, 30
 
@@ -23,55 +22,57 @@ def steps(*at, size=0.07):
 
 
 def change_of(kind="unclear", runs=6, before=100.0, after=107.0):
-    return Change(kind, runs, before, after, after - before - 2, after - before + 2, 0.02)
+    return LevelChange(kind, runs, before, after, after - before - 2, after - before + 2, 0.02)
 
 
 def test_a_drift_that_goes_on_is_more_of_the_change_that_was_reported():
     earlier, new = change_of(runs=8), change_of(before=107.0, after=114.0)
-    longer = gone_on(earlier, noisy(drifting()), 22, new, 0.0)
+    longer = continued_drift(earlier, noisy(drifting()), 22, new, 0.0)
     assert longer is not None
     assert (longer.kind, longer.runs, longer.before, longer.chance) == ("drift", 22, 100.0, 0.02)
     assert longer.after == pytest.approx(114.5, abs=1.5)
     assert longer.low < longer.after - longer.before < longer.high
-    falling = gone_on(change_of(after=93.0), noisy(drifting(-0.005)), 22, change_of(before=93.0, after=86.0), 0.0)
+    falling = continued_drift(
+        change_of(after=93.0), noisy(drifting(-0.005)), 22, change_of(before=93.0, after=86.0), 0.0
+    )
     assert falling is not None and falling.after == pytest.approx(85.5, abs=1.5)
 
 
 def test_an_outlier_hides_no_drift_that_goes_on():
     values = noisy(drifting())
     values[[12, 50]] *= 50
-    longer = gone_on(change_of(), values, 22, change_of(before=107.0, after=114.0), 0.0)
+    longer = continued_drift(change_of(), values, 22, change_of(before=107.0, after=114.0), 0.0)
     assert longer is not None and longer.after == pytest.approx(114.5, abs=1.5)
 
 
 @pytest.mark.parametrize("kind", ["step", "unclear", "drift"])
 def test_two_steps_are_two_changes(kind):
-    assert gone_on(change_of(kind), noisy(steps(38, 54)), 22, change_of(before=107.0, after=114.0), 0.0) is None
-    assert gone_on(change_of(kind), steps(38, 54), 22, change_of(before=107.0, after=114.0), 0.0) is None
+    assert continued_drift(change_of(kind), noisy(steps(38, 54)), 22, change_of(before=107.0, after=114.0), 0.0) is None
+    assert continued_drift(change_of(kind), steps(38, 54), 22, change_of(before=107.0, after=114.0), 0.0) is None
 
 
 def test_a_way_back_is_a_change_of_its_own():
     values = noisy(drifting() - 0.14 * (np.arange(RUNS) >= 54))
-    assert gone_on(change_of(), values, 22, change_of(before=112.0, after=101.0), 0.0) is None
+    assert continued_drift(change_of(), values, 22, change_of(before=112.0, after=101.0), 0.0) is None
 
 
 @pytest.mark.parametrize(("kind", "goes_on"), [("drift", True), ("unclear", False), ("step", False)])
 def test_what_began_before_all_runs_at_hand_goes_on_only_as_a_drift(kind, goes_on):
     values = noisy(1 + 0.005 * np.arange(RUNS))
     for since in (RUNS, RUNS + 40):
-        longer = gone_on(change_of(kind), values, since, change_of(before=115.0, after=129.0), 0.0)
+        longer = continued_drift(change_of(kind), values, since, change_of(before=115.0, after=129.0), 0.0)
         assert (longer is not None) is goes_on
     step = noisy(steps(54))
-    assert gone_on(change_of("drift"), step, RUNS, change_of(before=107.0, after=114.0), 0.0) is None
+    assert continued_drift(change_of("drift"), step, RUNS, change_of(before=107.0, after=114.0), 0.0) is None
 
 
 def test_the_kind_is_asked_until_it_is_known():
     step, drift = noisy(steps(38)), noisy(drifting())
-    assert asked_again(change_of(), step, 22, 0.0).kind == "step"
-    assert asked_again(change_of(), drift, 22, 0.0).kind == "drift"
-    assert asked_again(change_of("step"), drift, 22, 0.0).kind == "step"
-    assert asked_again(change_of(), step[30:], 22, 0.0).kind == "unclear"  # too few runs before it
-    assert asked_again(change_of(), noisy(steps(25)), LONGEST + 5, 0.0).kind == "unclear"  # too long ago
+    assert with_kind(change_of(), step, 22, 0.0).kind == "step"
+    assert with_kind(change_of(), drift, 22, 0.0).kind == "drift"
+    assert with_kind(change_of("step"), drift, 22, 0.0).kind == "step"
+    assert with_kind(change_of(), step[30:], 22, 0.0).kind == "unclear"  # too few runs before it
+    assert with_kind(change_of(), noisy(steps(25)), LONGEST + 5, 0.0).kind == "unclear"  # too long ago
 
 
 def reports(noise, shape, seed):

@@ -31,8 +31,9 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from results.compare.judgement import EXIT
     from testbed.cli import series as told
-    from testbed.cli.show import TimedProgress, require_writable, write
+    from testbed.cli.output import TimedProgress, require_writable, write
     from testbed.errors import UsageError
     from testbed.runner.campaign import new_campaign, require_tellable
     from testbed.runner.execution import parse_budget
@@ -83,7 +84,7 @@ def _run(args: argparse.Namespace) -> int:
         print(f"{told.variants_table(result)}\n\nagainst {result.campaign.variants[0].label}:")
         print(f"{told.findings_table(result.outcome)}\n\n{told.problem_lines(result)}", end="")
         print(f"{verdict}  {result.campaign.id}: {told.ending(result)}")
-    return told.EXIT[verdict]
+    return EXIT[verdict]
 
 
 COMMAND = Command("compare", "compare variants in interleaved pairs: better, worse, or cannot tell", _configure, _run)

@@ -10,7 +10,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.show import table
+    from results.render import table
     from testbed.experiments.experiment import experiments, find_experiment
     from testbed.runner.named_comparisons import named_comparisons
 

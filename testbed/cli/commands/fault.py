@@ -52,7 +52,7 @@ def _add(args: argparse.Namespace) -> None:
 
 
 def _list(args: argparse.Namespace) -> None:
-    from testbed.cli.show import document, table
+    from results.render import document, table
     from testbed.faults import as_text
     from testbed.faults.journal import FaultJournal
     from testbed.provision.state import load
@@ -80,7 +80,7 @@ def _clear(args: argparse.Namespace) -> None:
 
 
 def _kinds(args: argparse.Namespace) -> None:
-    from testbed.cli.show import document
+    from results.render import document
     from testbed.faults import kinds
     from testbed.faults.parse import parameters, usage
 

@@ -10,7 +10,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.show import document, table
+    from results.render import document, table
     from testbed.provision.containers import Engine
     from testbed.provision.resources import overview
 

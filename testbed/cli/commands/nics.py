@@ -17,7 +17,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from testbed.cli.show import document, table
+    from results.render import document, table
     from testbed.provision.testbed import Testbed
     from testbed.units import format_bit_rate, format_byte_rate
 

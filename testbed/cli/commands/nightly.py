@@ -44,7 +44,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from results.contract.store import StoreError
     from testbed.cli.nights import tell_night
-    from testbed.cli.show import TimedProgress, require_writable
+    from testbed.cli.output import TimedProgress, require_writable
     from testbed.errors import TestbedError
     from testbed.runner.execution import parse_budget
     from testbed.runner.nightly import NightRequest, new_night, require_same, run_night

@@ -50,9 +50,9 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
+    from testbed.cli.output import TimedProgress, require_writable
     from testbed.cli.qualifying import asked_for, tell
     from testbed.cli.series import refuse_with_resume
-    from testbed.cli.show import TimedProgress, require_writable
     from testbed.errors import UsageError
     from testbed.runner.execution import parse_budget
     from testbed.runner.qualification import qualify

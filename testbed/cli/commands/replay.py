@@ -55,7 +55,7 @@ def _run(args: argparse.Namespace) -> int:
         chosen = [file.variant(args.variant)] if args.variant else [file.broken, file.fixed]
         print("\n\n".join(describe(incident, args.seed) for incident in chosen))
         return 0
-    from testbed.cli.show import TimedProgress
+    from testbed.cli.output import TimedProgress
     from testbed.cli.verdicts import EXIT
     from testbed.incidents.replay import ReplayRequest, replay
 
@@ -129,7 +129,7 @@ def _as_text(result: "ReplayResult") -> str:
 def _as_json(result: "ReplayResult") -> str:
     from dataclasses import asdict
 
-    from testbed.cli.show import document
+    from results.render import document
 
     return document(asdict(result) | {"report": str(result.report), "matches_expectation": result.deviation is None})
 

@@ -16,7 +16,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     report = actions.add_parser("report", help="write a run's report again, by the rules of today")
     verify = actions.add_parser("verify", help="check every file against its digest; exit code 1 when one differs")
     verify.add_argument(
-        "--set-aside", action="store_true", help="move damaged runs out of the way, to the aside folder"
+        "--quarantine", action="store_true", help="move damaged runs out of the way, to the aside folder"
     )
     export = actions.add_parser("export", help="write one archive of runs: those named, or all that fit the options")
     export.add_argument("run", nargs="*", metavar="RUN", help="a run's id")
@@ -30,7 +30,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     retain = actions.add_parser("retain", help="drop old runs, but none that a baseline rests on")
     retain.add_argument("--newest", metavar="N", type=int, help="keep the newest N of each experiment")
     retain.add_argument(
-        "--younger", metavar="AGE", help="keep what is younger, as 90d; with --newest, either is enough"
+        "--max-age", metavar="AGE", help="keep what is younger, as 90d; with --newest, either is enough"
     )
     retain.add_argument(
         "--keep", metavar="RUN", action="append", default=[], help="keep this one, too (may be repeated)"
@@ -57,7 +57,7 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
     judge.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit's XML there, too")
     judge.add_argument("--report", metavar="FILE", type=Path, help="write the history as an HTML page there, too")
     judge.add_argument(
-        "--also-disturbed", action="store_true", help="count runs that only other work on the machine made inconclusive"
+        "--include-noisy", action="store_true", help="count runs that only other work on the machine made inconclusive"
     )
     judge.epilog = "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED or NO-DATA; 1 goes before 2"
     ack = actions.add_parser("ack", help="a change is known: say why; it is the new baseline")
@@ -111,21 +111,21 @@ def _run(args: argparse.Namespace) -> int:
     except NoRunError as error:
         raise TestbedError(str(error)) from error
     except StoreError as error:
-        aside = "`testbed results verify --set-aside` moves what is damaged out of the way"
+        aside = "`testbed results verify --quarantine` moves what is damaged out of the way"
         raise TestbedError(f"{error}; {aside}") from error
 
 
 def _run_runs(args: argparse.Namespace) -> int:
-    from testbed.cli import store_maintenance, stored
+    from testbed.cli import runs, store_maintenance
     from testbed.errors import UsageError
     from testbed.units import UnitError, parse_size
 
-    store = stored.open_store(args.store)
+    store = runs.open_store(args.store)
     match args.action:
         case "list":
-            return stored.list_runs(store, Choice.of(args), as_json=args.json)
+            return runs.list_runs(store, Choice.of(args), as_json=args.json)
         case "verify":
-            return stored.verify(store, args.run, aside=args.set_aside)
+            return runs.verify(store, args.run, aside=args.quarantine)
         case "export":
             choice = Choice.of(args)
             if args.run and choice != Choice():
@@ -141,16 +141,16 @@ def _run_runs(args: argparse.Namespace) -> int:
             return store_maintenance.compact_(store, parse_age("--grace", args.grace), target)
         case "retain":
             return store_maintenance.retain_(store, args)
-    run_id = stored.pick(store, args.run)
+    run_id = runs.pick(store, args.run)
     if args.action == "show":
-        return stored.show(store, run_id, as_json=args.json)
-    return stored.report(store, run_id)
+        return runs.show(store, run_id, as_json=args.json)
+    return runs.report(store, run_id)
 
 
 def _run_nights(args: argparse.Namespace) -> int:
-    from testbed.cli import nights, stored
+    from testbed.cli import nights, runs
 
-    store = stored.open_store(args.store)
+    store = runs.open_store(args.store)
     return nights.ack(store, args) if args.action == "ack" else nights.judge(store, args)
 
 

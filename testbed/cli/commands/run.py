@@ -23,7 +23,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.show import TimedProgress
+    from testbed.cli.output import TimedProgress
     from testbed.cli.verdicts import EXIT, as_json, as_text
     from testbed.experiments.runner import RunRequest, run
     from testbed.runner.named_comparisons import named_comparisons

@@ -11,7 +11,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.show import document, table
+    from results.render import document, table
     from testbed.errors import TestbedError
     from testbed.faults import Faults
     from testbed.provision.status import rates_in_words, remarks, rows, status

@@ -24,7 +24,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.show import TimedProgress
+    from testbed.cli.output import TimedProgress
     from testbed.cli.suites import as_json, as_text, suites_table
     from testbed.runner.case import EXIT
     from testbed.runner.suite import SuiteRequest, run_suite

@@ -32,6 +32,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from results.report.sweep import as_markdown
     from testbed.cli.comparing import exit_code
+    from testbed.cli.output import TimedProgress
     from testbed.cli.series import (
         against,
         as_json,
@@ -42,7 +43,6 @@ def _run(args: argparse.Namespace) -> int:
         store_for,
         variants_table,
     )
-    from testbed.cli.show import TimedProgress
     from testbed.errors import UsageError
     from testbed.runner.campaign import new_campaign
     from testbed.runner.execution import parse_budget

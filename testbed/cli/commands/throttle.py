@@ -52,7 +52,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _estimate(args: argparse.Namespace) -> int:
-    from testbed.cli.show import document
+    from results.render import document
     from testbed.cli.throttle_report import estimate_document, estimate_text
     from testbed.kafka.capabilities import Capability, require_of_running
     from testbed.reassignment.estimate import InfeasibleError, observe
@@ -132,7 +132,7 @@ def _watch(args: argparse.Namespace) -> int:
 
 
 def _status(args: argparse.Namespace) -> int:
-    from testbed.cli.show import document
+    from results.render import document
     from testbed.cli.throttle_report import state_document, state_text
     from testbed.throttle.journal import JournalFolder
     from testbed.throttle.status import read_status
@@ -144,7 +144,7 @@ def _status(args: argparse.Namespace) -> int:
 
 
 def _clear(args: argparse.Namespace) -> int:
-    from testbed.cli.show import document
+    from results.render import document
     from testbed.throttle.journal import JournalFolder
     from testbed.throttle.status import clear, read_status
 

@@ -12,7 +12,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from testbed.cli.show import TimedProgress
+    from testbed.cli.output import TimedProgress
     from testbed.provision.testbed import Testbed
     from testbed.software.source import parse_source
     from testbed.topology.find import find

@@ -16,7 +16,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from testbed.cli.show import TimedProgress, document, table
+    from results.render import document, table
+    from testbed.cli.output import TimedProgress
     from testbed.provision.testbed import Testbed
     from testbed.provision.upgrade import rolling_upgrade
 

@@ -7,10 +7,10 @@ from results.contract.manifest import Manifest
 from results.contract.store import NoRunError, Store, StoreError
 from results.criteria import judge
 from results.criteria.judgement import changes, skipped, skipped_lines
-from results.nights import parts, state
+from results.nights import state, values_table
 from results.nights.retention import protected_runs
+from results.render import document, table
 from testbed.cli.run_selection import Choice
-from testbed.cli.show import document, table
 from testbed.cli.verdicts import criteria_document, criterion_lines
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import default_store, write_report
@@ -130,9 +130,9 @@ def _damaged_files(store: Store) -> list[str]:
     """Return what is wrong with the index, the parts of the values table, and the histories. A part that is gone was
     merged with others meanwhile."""
     problems = [problem] if (problem := store.catalogue.problem()) else []
-    for path in parts.paths(store):
+    for path in values_table.paths(store):
         try:
-            parts.read(store, path)
+            values_table.read(store, path)
         except FileNotFoundError:
             continue
         except StoreError as error:

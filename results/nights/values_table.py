@@ -70,7 +70,7 @@ def readable(store: Store) -> tuple[list[str], list[str]]:
         if _whole(path, store.files.read(path)):
             good.append(path)
         else:
-            problems.append(set_aside(store, path))
+            problems.append(quarantine(store, path))
     return good, problems
 
 
@@ -84,7 +84,7 @@ def _whole(path: str, data: bytes) -> bool:
     return hashlib.sha256(data).hexdigest()[:20] == PurePosixPath(path).stem
 
 
-def set_aside(store: Store, path: str) -> str:
+def quarantine(store: Store, path: str) -> str:
     """Move a damaged part to `aside/`; returns a line that tells."""
     target = f"aside/{path}"
     store.files.put(target, store.files.read(path))

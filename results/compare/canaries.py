@@ -25,7 +25,7 @@ ENOUGH_CHANGES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class CanaryChange:
     """A canary that moved: its lowest and highest reading around the pair, and the change that was allowed."""
 
     canary: str
@@ -49,7 +49,7 @@ def usual_change(values: Sequence[float]) -> float | None:
     return float(1.4826 * np.median(changes)) if len(changes) >= ENOUGH_CHANGES else None
 
 
-def moved(around: Sequence[Reading], series: Sequence[Reading]) -> tuple[Moved, ...]:
+def moved(around: Sequence[Reading], series: Sequence[Reading]) -> tuple[CanaryChange, ...]:
     """Which canaries moved among the readings `around` a pair; `series` is all readings, in order of time.
 
     A canary moved when its highest reading exceeds its lowest by more than its limit; one that jitters by itself is
@@ -64,5 +64,5 @@ def moved(around: Sequence[Reading], series: Sequence[Reading]) -> tuple[Moved, 
         limit = LIMITS.get(canary, OTHER_LIMIT)
         allowed = min(max(limit, math.expm1(NOISES * usual)), MOST_LIMITS * limit)
         if low <= 0 or high / low - 1 > allowed:
-            found.append(Moved(canary, low, high, allowed))
+            found.append(CanaryChange(canary, low, high, allowed))
     return tuple(found)

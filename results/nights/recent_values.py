@@ -12,17 +12,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from results.contract.store import Store
-from results.nights import parts
+from results.nights import values_table
 from results.nights.ingest import table
-from results.nights.night import BUCKET, due_by, fast, standing
-from results.nights.scenarios import Scenario
+from results.nights.night import BUCKET, counted_rows, due_by, fast
+from results.nights.scenarios import ScenarioResult
 
 NEWEST = 120
 _POINT = "series string, ids array<string>, kafka array<string>, values array<double>"
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
+class RecentValues:
     """A series' newest runs, oldest first: ids, Kafka's versions, and values (None where a run has none)."""
 
     ids: tuple[str, ...]
@@ -30,41 +30,41 @@ class Points:
     values: tuple[float | None, ...]
 
 
-def points(
+def recent_values(
     spark: SparkSession,
     store: Store,
-    found: Sequence[Scenario],
+    found: Sequence[ScenarioResult],
     newest: int = NEWEST,
     *,
-    also_disturbed: bool = False,
+    include_noisy: bool = False,
     now: datetime | None = None,
-) -> dict[str, Points]:
-    """Series → its newest runs, for every series of these scenarios; `also_disturbed` and `now` as for `night`."""
+) -> dict[str, RecentValues]:
+    """Series → its newest runs, for every series of these scenarios; `include_noisy` and `now` as for `night`."""
     wanted = [line.about.series for each in found for line in each.lines]
-    there = parts.paths(store)
+    there = values_table.paths(store)
     try:
-        return _drawn(spark, store, wanted, newest, also_disturbed=also_disturbed, now=now)
+        return _drawn(spark, store, wanted, newest, include_noisy=include_noisy, now=now)
     except (FileNotFoundError, PySparkException, Py4JError):
         # Nothing is locked here: somebody else who judges may have put parts together.
-        if parts.paths(store) == there:
+        if values_table.paths(store) == there:
             raise
-        return _drawn(spark, store, wanted, newest, also_disturbed=also_disturbed, now=now)
+        return _drawn(spark, store, wanted, newest, include_noisy=include_noisy, now=now)
 
 
 def _drawn(
-    spark: SparkSession, store: Store, wanted: list[str], newest: int, *, also_disturbed: bool, now: datetime | None
-) -> dict[str, Points]:
-    known = parts.whole(store) if wanted else []
+    spark: SparkSession, store: Store, wanted: list[str], newest: int, *, include_noisy: bool, now: datetime | None
+) -> dict[str, RecentValues]:
+    known = values_table.whole(store) if wanted else []
     if not known:
         return {}
     with table(spark, store, known) as values, fast(spark):
         names = spark.createDataFrame([(name,) for name in wanted], "series string")
-        shown = due_by(standing(store, values, also_disturbed=also_disturbed), now)
+        shown = due_by(counted_rows(store, values, include_noisy=include_noisy), now)
         rows = shown.join(f.broadcast(names), "series").select("series", "at", "run_id", "kafka", "value")
         buckets = max(spark.sparkContext.defaultParallelism, -(-len(wanted) // BUCKET))
         grouped = rows.groupBy(f.expr(f"pmod(xxhash64(series), {buckets})"))
         collected = grouped.applyInArrow(_newest(newest), _POINT).collect()
-    return {row.series: Points(tuple(row.ids), tuple(row.kafka), tuple(row["values"])) for row in collected}
+    return {row.series: RecentValues(tuple(row.ids), tuple(row.kafka), tuple(row["values"])) for row in collected}
 
 
 def _newest(count: int) -> Callable[[pa.Table], pa.Table]:

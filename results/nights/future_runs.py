@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from results.nights.advance import night_of
-from results.nights.judging import iso, micros
-from results.nights.state import State
-from results.series.learned import Learned
+from results.nights.bucket import iso, micros
+from results.nights.incremental import night_of
+from results.nights.state import SeriesState
+from results.series.noise_estimation import LearnedNoise
 
 AHEAD = timedelta(hours=12)
 """Two machines' clocks may differ; by more than that a run is dated wrongly. It is less than a night: what comes due is
@@ -26,12 +26,12 @@ def latest(now: datetime) -> int:
     return micros((now + AHEAD).isoformat())
 
 
-def up_to(states: Mapping[str, State], now: datetime | None) -> Mapping[str, State]:
+def up_to(states: Mapping[str, SeriesState], now: datetime | None) -> Mapping[str, SeriesState]:
     """The states of series that were judged up to a run dated ahead, set back so that tonight's are new to them."""
     return states if now is None else {name: _up_to(state, now) for name, state in states.items()}
 
 
-def _up_to(state: State, now: datetime) -> State:
+def _up_to(state: SeriesState, now: datetime) -> SeriesState:
     edge, tonight = latest(now), micros((now - BACK).isoformat())
     if state.judged > edge:
         state = replace(state, judged=tonight)
@@ -42,7 +42,7 @@ def _up_to(state: State, now: datetime) -> State:
     return state
 
 
-def learned_by(learned: Learned | None, now: datetime | None) -> Learned | None:
+def learned_by(learned: LearnedNoise | None, now: datetime | None) -> LearnedNoise | None:
     """What was learned, on no later night than this one: or it would not be learned again for as long."""
     if learned is None or now is None:
         return learned

@@ -1,12 +1,9 @@
-"""Output on a terminal: progress on standard error, results on standard output."""
+"""Output of commands: progress on standard error, and files that are written whole."""
 
-import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from results.contract import durable
 from testbed.errors import UsageError
@@ -20,22 +17,13 @@ class TimedProgress:
         self._quiet = quiet
 
     def __call__(self, text: str) -> None:
-        """Tell one step."""
+        """Print one step."""
         if not self._quiet:
             print(f"{time.monotonic() - self._begun:6.1f} s  {text}", file=sys.stderr, flush=True)
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Columns as wide as they need to be; the last one is not padded."""
-    lines = [[str(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-    )
-
-
 def require_writable(*paths: Path | None) -> None:
-    """Raises `UsageError` for a file that could not be written, before hours are spent on what stands in it."""
+    """Raises `UsageError` for a file that could not be written, before hours are spent on its content."""
     for path in paths:
         if path is None:
             continue
@@ -50,11 +38,6 @@ def require_writable(*paths: Path | None) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """A file, whole or not at all."""
+    """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     durable.write(path, text)
-
-
-def document(value: Any) -> str:
-    """One JSON document."""
-    return json.dumps(value, indent=2, sort_keys=False)

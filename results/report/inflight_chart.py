@@ -12,7 +12,7 @@ WIDTH, HEIGHT, LEFT, TOP, BELOW = 960.0, 120.0, 64.0, 10.0, 22.0
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class StepLine:
     """One line of steps in its own picture: `points` as SVG has them; ticks are (place, label)."""
 
     title: str
@@ -22,7 +22,7 @@ class Steps:
     summary: str
 
 
-def flights(measures: MoveMeasures, run: RunSeries) -> tuple[Steps, ...]:
+def flights(measures: MoveMeasures, run: RunSeries) -> tuple[StepLine, ...]:
     """Both lines, of a move whose steps were watched; none of any other: at once there is nothing to see."""
     listed = run.gauge("move.listed", DRIVER)
     if measures.started_us is None or not len(listed):
@@ -43,7 +43,7 @@ def flights(measures: MoveMeasures, run: RunSeries) -> tuple[Steps, ...]:
     )
 
 
-def _steps(title: str, t: Micros, value: Floats, begin: int, end: int, word: str) -> Steps:
+def _steps(title: str, t: Micros, value: Floats, begin: int, end: int, word: str) -> StepLine:
     inside = (t >= begin) & (t <= end)
     t, value = t[inside], value[inside]
     most = max(1.0, float(np.max(value)))
@@ -64,4 +64,4 @@ def _steps(title: str, t: Micros, value: Floats, begin: int, end: int, word: str
     across = tuple(
         (x(begin + round(part * (end - begin))), f"{part * seconds:.0f} s") for part in (0.0, 0.25, 0.5, 0.75)
     )
-    return Steps(title, " ".join(points), ((y(0), "0"), (y(most), f"{most:g}")), across, f"{word} {bound:g}")
+    return StepLine(title, " ".join(points), ((y(0), "0"), (y(most), f"{most:g}")), across, f"{word} {bound:g}")

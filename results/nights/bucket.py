@@ -10,14 +10,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from results.compare.judgement import rank
-from results.nights.advance import Advanced, Found, Grown, Open, Runs, advance, night_of
-from results.nights.learning import lessons, taught
-from results.nights.state import NEVER, Said, State
+from results.nights.incremental import (
+    ChangeUpdate,
+    DetectedChange,
+    JudgedRuns,
+    OpenChange,
+    SeriesRuns,
+    judge_runs,
+    lessons,
+    night_of,
+    noise_by_night,
+)
+from results.nights.state import NEVER, SeriesState, SeriesVerdict
 from results.series.block import MOST_RUNS, Floats, Ints
-from results.series.decision import Change
-from results.series.history import History, Reported
+from results.series.decision import LevelChange
+from results.series.history import History, ReportedChange
 from results.series.judge import Better, Judge, direction, verdict
-from results.series.learned import Learned
+from results.series.noise_estimation import LearnedNoise
 
 BEFORE = 30
 """So many of a canary's readings before a change are compared with those since."""
@@ -55,7 +64,7 @@ class Bucket:
     places: list[str]
     metrics: list[str]
     better: list[str]
-    runs: Runs
+    runs: SeriesRuns
     ids: pa.Array
 
     @classmethod
@@ -78,7 +87,7 @@ class Bucket:
         names, places, metrics, better = (
             head.column(name).to_pylist() for name in ("series", "place", "metric", "better")
         )
-        runs = Runs(starts, at[kept], values[kept])
+        runs = SeriesRuns(starts, at[kept], values[kept])
         return cls(names, places, metrics, better, runs, ids.take(pa.array(kept)))
 
     def only(self, wanted: Sequence[int]) -> "Bucket":
@@ -86,7 +95,7 @@ class Bucket:
         spans = [np.arange(self.runs.starts[i], self.runs.starts[i + 1]) for i in wanted]
         rows = np.concatenate(spans) if spans else np.zeros(0, np.int64)
         starts = np.concatenate([[0], np.cumsum([len(span) for span in spans])]).astype(np.int64)
-        runs = Runs(starts, self.runs.at[rows], self.runs.values[rows])
+        runs = SeriesRuns(starts, self.runs.at[rows], self.runs.values[rows])
         names, places, metrics, better = (
             [words[i] for i in wanted] for words in (self.names, self.places, self.metrics, self.better)
         )
@@ -99,15 +108,15 @@ class Bucket:
 
 
 def judge_bucket(
-    table: pa.Table, states: Mapping[str, str], known: Sequence[Learned], judge: Judge, family: int
-) -> list[State]:
+    table: pa.Table, states: Mapping[str, str], known: Sequence[LearnedNoise], judge: Judge, family: int
+) -> list[SeriesState]:
     """What is to be remembered, and what was said, of each series of the table."""
     bucket = Bucket.of(table)
     before = [_state(bucket, i, states) for i in range(len(bucket.names))]
     judged = [i for i, better in enumerate(bucket.better) if better != "canary"]
     own, own_before = bucket.only(judged), [before[i] for i in judged]
     edges, open_ones = _edges(own_before), _newest(own, own_before)
-    came = advance(own.runs, *edges, taught(list(known)), judge, family, open_ones)
+    came = judge_runs(own.runs, *edges, noise_by_night(list(known)), judge, family, open_ones)
     after = {i: replace(_canary(bucket, i), history=before[i].history) for i in range(len(before)) if i not in judged}
     canaries: dict[str, list[int]] = {}
     for i in after:
@@ -121,26 +130,26 @@ def judge_bucket(
 
 
 def learn_from(
-    table: pa.Table, states: Mapping[str, str], known: Learned | None, judge: Judge, family: int, seed: int
-) -> list[Learned]:
+    table: pa.Table, states: Mapping[str, str], known: LearnedNoise | None, judge: Judge, family: int, seed: int
+) -> list[LearnedNoise]:
     """What the series of the table teach, night by night."""
     bucket = Bucket.of(table)
     before = [_state(bucket, i, states) for i in range(len(bucket.names))]
     return lessons(bucket.runs, *_edges(before), known, seed, judge, family)
 
 
-def _state(bucket: Bucket, i: int, states: Mapping[str, str]) -> State:
+def _state(bucket: Bucket, i: int, states: Mapping[str, str]) -> SeriesState:
     text = states.get(bucket.names[i])
-    return State.from_json(text) if text else State(bucket.names[i], metric=bucket.metrics[i])
+    return SeriesState.from_json(text) if text else SeriesState(bucket.names[i], metric=bucket.metrics[i])
 
 
-def _edges(states: Sequence[State]) -> tuple[Ints, Ints]:
+def _edges(states: Sequence[SeriesState]) -> tuple[Ints, Ints]:
     """Where each series' baseline begins, and up to where it was judged."""
     baseline = [micros(s.history.baseline) if s.history.baseline else NEVER for s in states]
     return np.array(baseline, np.int64), np.array([s.judged for s in states], np.int64)
 
 
-def _newest(own: Bucket, states: Sequence[State]) -> dict[int, Open]:
+def _newest(own: Bucket, states: Sequence[SeriesState]) -> dict[int, OpenChange]:
     """The newest change of each series, where nobody has acknowledged it; a drift may have begun before these runs."""
     found = {}
     for at, state in enumerate(states):
@@ -150,27 +159,35 @@ def _newest(own: Bucket, states: Sequence[State]) -> dict[int, Open]:
         begin, end = int(own.runs.starts[at]), int(own.runs.starts[at + 1])
         ids = own.ids.slice(begin, end - begin).to_pylist()
         if newest.first_bad in ids:
-            found[at] = Open(newest.change, begin + ids.index(newest.first_bad))
+            found[at] = OpenChange(newest.change, begin + ids.index(newest.first_bad))
         elif newest.change.kind == "drift":
-            found[at] = Open(newest.change, begin)
+            found[at] = OpenChange(newest.change, begin)
     return found
 
 
-def _canary(bucket: Bucket, i: int) -> State:
+def _canary(bucket: Bucket, i: int) -> SeriesState:
     at, _ = bucket.of_series(i)
     since = int(at[-min(len(at), MOST_RUNS)])
-    return State(bucket.names[i], metric=bucket.metrics[i], judged=int(at[-1]), since=since, said=Said("OK"))
+    return SeriesState(
+        bucket.names[i], metric=bucket.metrics[i], judged=int(at[-1]), since=since, said=SeriesVerdict("OK")
+    )
 
 
 def _judged(
-    own: Bucket, at: int, before: State, came: Advanced, causes: Mapping[Found, str], better: Better, judge: Judge
-) -> State:
+    own: Bucket,
+    at: int,
+    before: SeriesState,
+    came: JudgedRuns,
+    causes: Mapping[DetectedChange, str],
+    better: Better,
+    judge: Judge,
+) -> SeriesState:
     """The state of one series after its newest night."""
     grown = [each for each in came.grown if each.series == at]
     history, told, new = _history(own, before.history, list(causes), grown), dict(before.causes), []
     for (found, why), reported in zip(causes.items(), history.reported[len(before.history.reported) :], strict=True):
         word = "ENV-CHANGED" if why else direction(found.change, better)
-        new.append(Said(word, why or unknown(found.change, better), reported=reported))
+        new.append(SeriesVerdict(word, why or unknown(found.change, better), reported=reported))
         if why:
             told[reported.first_bad] = why
     times, values = own.of_series(at)
@@ -186,7 +203,11 @@ def _judged(
     if before.judged == NEVER:
         tonight = int(night_of(times[finite[-1:]])[0])
         new = [said for said, found in zip(new, causes, strict=True) if int(found.night) == tonight]
-    said = min(reversed(new), key=lambda said: rank(said.verdict), default=Said(verdict(judgement, better, judge.rule)))
+    said = min(
+        reversed(new),
+        key=lambda said: rank(said.verdict),
+        default=SeriesVerdict(verdict(judgement, better, judge.rule)),
+    )
     said = replace(
         said,
         runs=judgement.runs,
@@ -198,12 +219,12 @@ def _judged(
     return replace(before, history=history, causes=told, since=since, judged=judged, said=said)
 
 
-def _history(own: Bucket, before: History, found: Sequence[Found], grown: Sequence[Grown]) -> History:
+def _history(own: Bucket, before: History, found: Sequence[DetectedChange], grown: Sequence[ChangeUpdate]) -> History:
     """What was reported of a series, with what was found, and what became of it, since."""
     reported = list(before.reported)
     for each in found:
         ids = (own.ids[row].as_py() for row in (each.first_bad, each.last_good, each.newest))
-        reported.append(Reported(each.change, *ids))
+        reported.append(ReportedChange(each.change, *ids))
     for one in grown:
         place = len(before.reported) - 1 + one.report
         reported[place] = replace(reported[place], change=one.change)
@@ -211,7 +232,7 @@ def _history(own: Bucket, before: History, found: Sequence[Found], grown: Sequen
     return History(iso(int(own.runs.at[max(begins)])) if begins else before.baseline, tuple(reported))
 
 
-def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: Found, better: Better) -> str:
+def cause(bucket: Bucket, canaries: Sequence[int], own: Bucket, found: DetectedChange, better: Better) -> str:
     """What of the machine changed with it, in words; empty when nothing did that canaries tell."""
     first, last = int(own.runs.at[found.first_bad]), int(own.runs.at[found.newest])
     worse = None if better == "unknown" else direction(found.change, better) == "REGRESSED"
@@ -252,7 +273,7 @@ def better_of(word: str) -> Better:
     return "lower" if word == "lower" else "higher" if word == "higher" else "unknown"
 
 
-def unknown(change: Change, better: Better) -> str:
+def unknown(change: LevelChange, better: Better) -> str:
     """That nobody knows whether the change is for the worse, in words; empty where that is known."""
     went = "up" if change.after > change.before else "down"
     return f"direction unknown: it went {went}, and nothing says which way is better" if better == "unknown" else ""

@@ -1,9 +1,11 @@
 """Series of runs, judged night after night from where they were judged last. Pure, and many series at once.
 
-What `results/series/replay.py` does for a matrix with a row a night, this does for runs as they come: several in one
+What `results/series/changes.py` does for a matrix with a row a night, this does for runs as they come: several in one
 night, none in others, each series from its own beginning.
 """
 
+import itertools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -11,11 +13,10 @@ import numpy as np
 
 from results.series.block import MOST_RUNS, Block, Bools, Floats, Ints
 from results.series.calculator import FEWEST_RUNS
-from results.series.decision import Change
-from results.series.judge import Judge, Judgement
+from results.series.decision import LevelChange, baseline_runs, continued_drift, with_kind
+from results.series.judge import Judge, SeriesJudgement
 from results.series.noise import Noise
-from results.series.ongoing import asked_again, gone_on
-from results.series.replay import kept
+from results.series.noise_estimation import LearnedNoise, learned_for
 
 DAY_US = 86_400_000_000
 HISTORY = 10
@@ -35,7 +36,7 @@ def night_of(at: Ints) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class SeriesRuns:
     """Runs of many series, one series after the other, oldest first: those of series i from `starts[i]` to
     `starts[i + 1]`. `at` is in microseconds; `values` are NaN where a run has none."""
 
@@ -55,12 +56,12 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class DetectedChange:
     """A change reported on `night`; the others are rows of the runs. The new baseline begins at `baseline`."""
 
     series: int
     night: float
-    change: Change
+    change: LevelChange
     first_bad: int
     last_good: int
     newest: int
@@ -68,44 +69,44 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenChange:
     """The newest change that was reported of a series, which nobody has acknowledged; `first_bad` is a row."""
 
-    change: Change
+    change: LevelChange
     first_bad: int
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class ChangeUpdate:
     """What became of a change of a series: of the one that was open before (`report` 0), or of the first, second, …
     that was found. Its kind is known by now, or it is a drift that went on; then the baseline begins anew, at a row."""
 
     series: int
     report: int
-    change: Change
+    change: LevelChange
     baseline: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Advanced:
+class JudgedRuns:
     """What became of each series: everything found, what became of it, the judgement of its newest night (None: no new
     run), the row of the oldest run that is still needed (-1: none)."""
 
-    found: list[Found]
-    grown: list[Grown]
-    judgements: list[Judgement | None]
+    found: list[DetectedChange]
+    grown: list[ChangeUpdate]
+    judgements: list[SeriesJudgement | None]
     oldest: Ints
 
 
-def advance(
-    runs: Runs,
+def judge_runs(
+    runs: SeriesRuns,
     baseline: Ints,
     judged: Ints,
     noise: Teacher,
     judge: Judge | None = None,
     family: int | None = None,
-    newest: Mapping[int, Open] | None = None,
-) -> Advanced:
+    newest: Mapping[int, OpenChange] | None = None,
+) -> JudgedRuns:
     """Judge every night after `judged` (a time for each series), from runs since `baseline` (the same).
 
     `family` is that of `Judge.night`; `noise` is asked once for each look at which any series is long enough: one a
@@ -114,14 +115,14 @@ def advance(
     """
     judge = judge or Judge()
     windows = _Windows(runs, baseline, judged)
-    told = _Told(windows, newest or {})
-    last: list[Judgement | None] = [None] * runs.series
+    told = _Reports(windows, newest or {})
+    last: list[SeriesJudgement | None] = [None] * runs.series
     for night, layers in _nights(runs, windows.owner, windows.new):
         for layer in layers:
             windows.add(layer)
         ran = np.unique(np.concatenate([windows.owner[layer] for layer in layers]))
         for at in ran:
-            last[at] = Judgement(int(windows.counts[at]))
+            last[at] = SeriesJudgement(int(windows.counts[at]))
         tonight = ran[windows.counts[ran] >= FEWEST_RUNS]
         if not len(tonight):
             continue
@@ -130,20 +131,20 @@ def advance(
             changes = judge.changes(look)
             for i, member in enumerate(look.members):
                 at, level = int(tonight[member]), float(look.detectable[i])
-                last[at] = Judgement(
+                last[at] = SeriesJudgement(
                     len(look.values),
                     float(look.scores[i]),
                     float(look.chances[i]),
                     level if np.isfinite(level) else None,
                     told.new(at, night, changes.get(i), float(look.ground.memory[i])),
                 )
-    return Advanced(told.found, told.grown, last, windows.oldest())
+    return JudgedRuns(told.found, told.grown, last, windows.oldest())
 
 
 class _Windows:
     """The newest runs of every series, those before its baseline included; `counts` says how many are since then."""
 
-    def __init__(self, runs: Runs, baseline: Ints, judged: Ints) -> None:
+    def __init__(self, runs: SeriesRuns, baseline: Ints, judged: Ints) -> None:
         self.owner = runs.owner
         finite = np.isfinite(runs.values)
         since = finite & (runs.at >= baseline[self.owner])
@@ -182,17 +183,17 @@ class _Windows:
         return np.where(there.any(axis=0), first, -1)
 
 
-class _Told:
+class _Reports:
     """What was found, night by night, and what became of it."""
 
-    def __init__(self, windows: _Windows, newest: Mapping[int, Open]) -> None:
-        self.found: list[Found] = []
-        self.grown: list[Grown] = []
+    def __init__(self, windows: _Windows, newest: Mapping[int, OpenChange]) -> None:
+        self.found: list[DetectedChange] = []
+        self.grown: list[ChangeUpdate] = []
         self._windows = windows
         self._newest = dict(newest)
         self._count = np.zeros(len(windows.counts), np.int64)
 
-    def new(self, at: int, night: float, change: Change | None, memory: float) -> Change | None:
+    def new(self, at: int, night: float, change: LevelChange | None, memory: float) -> LevelChange | None:
         """Of a change that was found in a series tonight, or of None, what is to be reported."""
         earlier = self._newest.get(at)
         if change is None:
@@ -202,29 +203,29 @@ class _Told:
         values, rows = self._windows.of(at)
         if earlier is not None:
             since = int(np.sum(rows >= earlier.first_bad))
-            longer = gone_on(earlier.change, values, since, change, memory)
+            longer = continued_drift(earlier.change, values, since, change, memory)
             if longer is not None:
-                begin = kept(longer)
-                self._grow(at, Open(longer, earlier.first_bad), int(rows[-begin]))
+                begin = baseline_runs(longer)
+                self._grow(at, OpenChange(longer, earlier.first_bad), int(rows[-begin]))
                 self._windows.counts[at] = begin
                 return None
-        begin, first_bad = kept(change), int(rows[-change.runs])
+        begin, first_bad = baseline_runs(change), int(rows[-change.runs])
         last_good = int(rows[-change.runs - 1])
-        self.found.append(Found(at, night, change, first_bad, last_good, int(rows[-1]), int(rows[-begin])))
-        self._newest[at] = Open(change, first_bad)
+        self.found.append(DetectedChange(at, night, change, first_bad, last_good, int(rows[-1]), int(rows[-begin])))
+        self._newest[at] = OpenChange(change, first_bad)
         self._count[at] += 1
         self._windows.counts[at] = begin
         return change
 
-    def _ask_again(self, at: int, earlier: Open, memory: float) -> None:
+    def _ask_again(self, at: int, earlier: OpenChange, memory: float) -> None:
         values, rows = self._windows.of(at)
-        now = asked_again(earlier.change, values, int(np.sum(rows >= earlier.first_bad)), memory)
+        now = with_kind(earlier.change, values, int(np.sum(rows >= earlier.first_bad)), memory)
         if now.kind != earlier.change.kind:
-            self._grow(at, Open(now, earlier.first_bad))
+            self._grow(at, OpenChange(now, earlier.first_bad))
 
-    def _grow(self, at: int, now: Open, baseline: int | None = None) -> None:
+    def _grow(self, at: int, now: OpenChange, baseline: int | None = None) -> None:
         self._newest[at] = now
-        self.grown.append(Grown(at, int(self._count[at]), now.change, baseline))
+        self.grown.append(ChangeUpdate(at, int(self._count[at]), now.change, baseline))
 
 
 def of_a_night(owner: Ints, night: Ints) -> tuple[Ints, Ints]:
@@ -233,7 +234,7 @@ def of_a_night(owner: Ints, night: Ints) -> tuple[Ints, Ints]:
     return begins, np.diff(np.append(begins, len(owner)))
 
 
-def _nights(runs: Runs, owner: Ints, new: Bools) -> list[tuple[float, list[Ints]]]:
+def _nights(runs: SeriesRuns, owner: Ints, new: Bools) -> list[tuple[float, list[Ints]]]:
     """For each look the new runs, in layers: each has one run a series at most, the earlier ones first."""
     index = np.flatnonzero(new)
     if not len(index):
@@ -253,3 +254,46 @@ def _nights(runs: Runs, owner: Ints, new: Bools) -> list[tuple[float, list[Ints]
             found.append((at, []))
         found[-1][1].append(part)
     return found
+
+
+LEARN_FROM = 1000
+"""So many series at most tell what all are like."""
+
+
+def usual(runs: SeriesRuns) -> Ints:
+    """How many runs each series has a night, `MOST` at most: half of the nights on which it has any have no more."""
+    there = np.isfinite(runs.values)
+    owner = runs.owner[there]
+    begins, counts = of_a_night(owner, night_of(runs.at[there]))
+    bounds = np.searchsorted(owner[begins], np.arange(runs.series + 1))
+    found = [counts[a:b] for a, b in itertools.pairwise(bounds)]
+    return np.array([min(math.ceil(np.median(each)), MOST) if len(each) else 1 for each in found], np.int64)
+
+
+def lessons(
+    runs: SeriesRuns, baseline: Ints, judged: Ints, known: LearnedNoise | None, seed: int, judge: Judge, family: int
+) -> list[LearnedNoise]:
+    """What was learned over the nights after `judged`, `known` first: from some series, for all."""
+    found = [known] if known is not None else []
+    each = usual(runs)
+
+    def teacher(night: float, block: Block) -> Noise:
+        now = learned_for(found[-1] if found else None, night, block, seed, judge.rule.night, each)
+        if not found or now is not found[-1]:
+            found.append(now)
+        return now.noise
+
+    judge_runs(runs, baseline, judged, teacher, judge, family)
+    return found
+
+
+def noise_by_night(lessons: list[LearnedNoise]) -> Teacher:
+    """The noise of each night, as it was known then; before anything was, what was learned first."""
+    nights = np.array([each.night for each in lessons])
+
+    def teacher(night: float, _block: Block) -> Noise:
+        if not lessons:
+            raise ValueError("nothing was learned: no series is long enough")
+        return lessons[max(0, int(np.searchsorted(nights, night, side="right")) - 1)].noise
+
+    return teacher

@@ -1,23 +1,37 @@
-"""How high scores get by luck: learned from the store's own runs, shuffled. Pure: the seed is given.
+"""The noise of a store: learned from its own series by shuffling their runs, and learned again as they grow. Pure.
 
-A series in which nothing happens is as likely in any other order (once the memory is taken out, and put back after the
-shuffle). So scores of shuffled series are what luck does, whatever the noise is like: nothing is assumed of its tails.
-All series get the same order of nights, so that what they have in common stays in common.
+A series in which nothing happens is as likely in any other order, once its autocorrelation is removed and, after the
+shuffle, added again. The scores of shuffled series are therefore those of chance, whatever the noise is like. All
+series get the same order of nights, so that what they have in common stays in common. The seed is an argument.
 """
 
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from results.series.block import Block, Floats, Ints
-from results.series.calculator import FEWEST_RUNS, Calculator, Ground, StepScan
-from results.series.memory import GRID, SPLIT_WITH, Memory, memories, pooled
-from results.series.noise import NORMAL, START, Noise, Spread, Tail, at_least_normal, ground_of, relative, score_grid
-from results.series.standard import Standard, standardise
+from results.series.block import Block, Floats, Ints, Standard, standardise
+from results.series.calculator import FEWEST_RUNS, Calculator, Prior, StepScan
+from results.series.noise import (
+    GRID,
+    NORMAL,
+    SPLIT_WITH,
+    START,
+    Autocorrelation,
+    Noise,
+    Spread,
+    Tail,
+    at_least_normal,
+    autocorrelations,
+    pooled,
+    prior_of,
+    relative,
+    score_grid,
+)
 
 NIGHTS = 3
 """The first night of a change is one that is beyond, after so many less one that were not."""
@@ -55,10 +69,10 @@ def prepare(values: Floats, calculator: Calculator) -> Prepared:
     """Looks at series of one length, each by itself."""
     standard = standardise(values)
     x = standard.x
-    split = calculator.places(x, Ground.blank(x.shape[1], SPLIT_WITH), fine=False)
+    split = calculator.places(x, Prior.blank(x.shape[1], SPLIT_WITH), fine=False)
     rest = x - steps(x, split)
     variance = np.sum(rest * rest, axis=0) / (len(x) - 2)
-    return Prepared(standard, split, variance, memories(x, split))
+    return Prepared(standard, split, variance, autocorrelations(x, split))
 
 
 def steps(x: Floats, split: npt.NDArray[np.int64]) -> Floats:
@@ -92,7 +106,7 @@ def learn(
     rng = np.random.default_rng(seed)
     low, high = [], []
     for group, (apart, _) in zip(groups, parts, strict=True):
-        ground = ground_of(group.standard, memory.likely(group.memory, group.runs), group.variance, spread)
+        ground = prior_of(group.standard, memory.likely(group.memory, group.runs), group.variance, spread)
         for before, tonight in _scores(group, ground, memory, math.ceil(shuffled / count), scan, rng, apart):
             crossed = (tonight > before) & (tonight > START)
             low.append(before[crossed])
@@ -110,7 +124,13 @@ def _alike(block: Block, each: Ints | None) -> Iterator[tuple[int, Floats]]:
 
 
 def _scores(
-    group: Prepared, ground: Ground, memory: Memory, share: int, scan: Calculator, rng: np.random.Generator, apart: int
+    group: Prepared,
+    ground: Prior,
+    memory: Autocorrelation,
+    share: int,
+    scan: Calculator,
+    rng: np.random.Generator,
+    apart: int,
 ) -> "list[tuple[Floats, Floats]]":
     """(the highest score of the nights before, tonight's) of each series, shuffled `share` times.
 
@@ -125,8 +145,8 @@ def _scores(
     drawn = _drawn(memory.chances(group.memory, n))
     known = memory.certain(n)
     at_once = max(1, min(share, WIDE // count))
-    ground = Ground(_fast(ground.memory), _fast(ground.variance), _fast(ground.weight))
-    tiled: dict[int, Ground] = {}
+    ground = Prior(_fast(ground.memory), _fast(ground.variance), _fast(ground.weight))
+    tiled: dict[int, Prior] = {}
     found = []
     while share > 0:
         times = min(at_once, share)
@@ -144,8 +164,8 @@ def _scores(
             for row in range(1, n):
                 mixed[row] += coupling * mixed[row - 1]
         if not known:
-            split = scan.places(mixed, Ground.blank(times * count, SPLIT_WITH), fine=False)
-            wide = replace(wide, memory=_fast(memory.likely(memories(mixed, split), n)))
+            split = scan.places(mixed, Prior.blank(times * count, SPLIT_WITH), fine=False)
+            wide = replace(wide, memory=_fast(memory.likely(autocorrelations(mixed, split), n)))
         tonight = scan.scores(mixed, wide)
         before = np.zeros_like(tonight)
         for back in range(1, min(NIGHTS, (n - FEWEST_RUNS) // apart + 1)):
@@ -208,3 +228,76 @@ def _tail(low: Floats, high: Floats, total: int) -> Tail:
     curve = np.exp(at + by * scores[last] ** 2)
     chances = [*(counts[:last] / total), curve]
     return at_least_normal(Tail(tuple(float(chance) for chance in chances), float(at), float(by)))
+
+
+AGAIN = 20
+"""The noise is learned anew after so many nights, …"""
+GROWN = 1.12
+"""… and when the series have become so many times as long: in a young store that is nearly every night."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedNoise:
+    """The noise, as it was learned on a night (a number) from series of so many runs (their median).
+
+    Where a night is looked at several times, the later looks are fractions of it.
+    """
+
+    night: float
+    length: float
+    noise: Noise
+
+    def to_json(self) -> str:
+        """One line."""
+        return json.dumps({"night": self.night, "length": self.length, "noise": json.loads(self.noise.to_json())})
+
+    @classmethod
+    def from_json(cls, text: str) -> "LearnedNoise":
+        """Reads it back. Raises ValueError, KeyError or TypeError for what is none."""
+        found = json.loads(text)
+        return cls(found["night"], found["length"], Noise.from_json(json.dumps(found["noise"])))
+
+
+def typical_length(block: Block) -> float:
+    """The median of the series that are learned from: where most have not begun, all would be as short each night."""
+    begun = block.counts[block.counts >= FEWEST_RUNS]
+    return float(np.median(begun)) if len(begun) else 0.0
+
+
+def due(known: LearnedNoise | None, night: float, length: float) -> bool:
+    """Whether it is time to learn again: after `AGAIN` nights, or when series of that `length` have grown enough."""
+    return known is None or night - known.night >= AGAIN or _grown(known, length)
+
+
+def _grown(known: LearnedNoise, length: float) -> bool:
+    return length >= GROWN * known.length
+
+
+def learned_for(
+    known: LearnedNoise | None, night: float, block: Block, seed: int, share: float, each: Ints | None = None
+) -> LearnedNoise:
+    """What is known on that night; the same as before when it is not time yet. `share` is `Rule.night`, `each` that of
+    `learn`.
+    """
+    length = typical_length(block)
+    if known is not None and not due(known, night, length):
+        return known
+    noise = learn(block, seed + int(night), share, each=each)
+    if known is not None:
+        noise = noise.stricter(known.noise, share) if _grown(known, length) else noise.after(known.noise)
+    return LearnedNoise(night, length, noise)
+
+
+def learned_as_it_grows(seed: int, rule_night: float, each: int = 1) -> Callable[[int, Block], Noise]:
+    """What `replay` asks for its noise: learns from what is there on the first night, anew after `AGAIN` nights and as
+    the series grow, and gives the same in between. `rule_night` is `Rule.night`; a series has `each` runs a night; each
+    call begins a history of its own.
+    """
+    known: LearnedNoise | None = None
+
+    def known_by(night: int, block: Block) -> Noise:
+        nonlocal known
+        known = learned_for(known, night, block, seed, rule_night, np.full(len(block.counts), each))
+        return known.noise
+
+    return known_by

@@ -1,0 +1,65 @@
+"""A comparison as a row: for a terminal's table, a comment, a page. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from results.compare.judgement import ComparisonResult, Verdict
+from results.render import NOTHING, percent
+
+COLUMNS = ("", "scenario", "measure", "before", "after", "change", "95 %", "adjusted p", "pairs", "why")
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRow:
+    """One comparison as text; before and after are medians over the pairs in which both sides have a value."""
+
+    verdict: Verdict
+    scenario: str
+    measure: str
+    before: str
+    after: str
+    change: str
+    interval: str
+    p: str
+    pairs: str
+    why: str
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """As COLUMNS has them."""
+        told = (self.scenario, self.measure, self.before, self.after, self.change, self.interval, self.p, self.pairs)
+        return (self.verdict, *told, self.why)
+
+    def __str__(self) -> str:
+        if self.change == NOTHING:
+            return f"{self.measure}: {self.why}"
+        figures = f"{self.before} \N{RIGHTWARDS ARROW} {self.after} ({self.change}, {self.interval})"
+        return f"{self.measure}: {figures}, adjusted p {self.p}, {self.pairs} pairs: {self.why}"
+
+
+def comparison_row(finding: ComparisonResult, scenario: str) -> ComparisonRow:
+    """Return the row of a comparison."""
+    comparison, effect = finding.comparison, finding.effect
+    values = [(pair.baseline, pair.candidate) for pair in comparison.pairs]
+    both = [(old, new) for old, new in values if old is not None and new is not None]
+    unit = f" {comparison.measure.unit}" if comparison.measure.unit else ""
+    before, after = (_median([pair[side] for pair in both]) for side in (0, 1))
+    return ComparisonRow(
+        finding.verdict,
+        scenario,
+        comparison.measure.name,
+        NOTHING if before is None else f"{before:.4g}{unit}",
+        NOTHING if after is None else f"{after:.4g}{unit}",
+        NOTHING if effect is None else percent(effect.ratio),
+        NOTHING if effect is None else f"{percent(effect.low)} to {percent(effect.high)}",
+        NOTHING if finding.adjusted is None else f"{finding.adjusted:.2g}",
+        str(len(both) if effect is None else effect.pairs),
+        finding.why,
+    )
+
+
+def _median(values: Sequence[float]) -> float | None:
+    ordered, half = sorted(values), len(values) // 2
+    if not ordered:
+        return None
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2

@@ -1,0 +1,168 @@
+"""A night as text for a terminal, JSON, Markdown and JUnit. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from results.nights.bucket import iso
+from results.nights.scenarios import ScenarioResult, SeriesResult, worst
+from results.render import NOTHING, Code, JUnitCase, escaped, markdown_table
+from results.render import junit as junit_document
+
+
+def lines(found: Sequence[ScenarioResult]) -> list[str]:
+    """A line a scenario; below it one for each of its series that is neither OK nor without data, and for each change
+    that nobody has acknowledged."""
+    width = max((len(each.name) for each in found), default=0)
+    told = []
+    for each in found:
+        told.append(f"{each.verdict:<11}  {each.name:<{width}}  {summary(each)}".rstrip())
+        for line in each.lines:
+            if line.tonight is not None:
+                told.append(f"{'':13}{line.about.metric} [{line.about.series}]: {change_words(line)}")
+        told += [f"{'':13}{words}" for line in each.lines for words in open_words(line)]
+    return told
+
+
+def summary(each: ScenarioResult) -> str:
+    """A scenario in one line: how many series, or which of them and why."""
+    if each.verdict == "OK":
+        return f"{len(each.lines)} series, Kafka {each.kafka}"
+    metrics = [line.about.metric for line in each.lines if line.verdict == each.verdict]
+    shown = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
+    return ": ".join(part for part in (shown, each.why) if part)
+
+
+def change_words(line: SeriesResult) -> str:
+    """Before, after, interval, adjusted p, runs, first bad and last good run."""
+    reported = line.tonight
+    if reported is None:
+        return ""
+    change = reported.change
+    effect = f" ({change.effect:+.1%}, {interval(line)})" if change.effect is not None else ""
+    return (
+        f"{change.before:.4g} → {change.after:.4g} {line.about.unit}{effect}, p {change.chance:.2g}, "
+        f"{line.said.runs} runs; first bad {reported.first_bad}, last good {reported.last_good}"
+    )
+
+
+def interval(line: SeriesResult) -> str:
+    """The effect's 95 % interval."""
+    span = line.tonight.change.interval if line.tonight is not None else None
+    return NOTHING if span is None else f"{span[0]:+.1%} to {span[1]:+.1%}"
+
+
+def open_words(line: SeriesResult) -> list[str]:
+    """A line for each earlier change that waits to be acknowledged."""
+    newest = line.tonight
+    return [
+        f"{line.about.metric} [{line.about.series}] was reported before, since {one.first_bad}, and is not "
+        f"acknowledged: testbed results ack {line.about.series} --reason …"
+        for one in line.open
+        if newest is None or one.first_bad != newest.first_bad
+    ]
+
+
+def as_json(store: str, found: Sequence[ScenarioResult], problems: Sequence[str], ingested: int) -> dict[str, Any]:
+    """One document."""
+    return {
+        "store": store,
+        "verdict": worst(found, problems),
+        "newest": iso(max(each.newest for each in found)) if found else None,
+        "ingested": ingested,
+        "scenarios": [_scenario(each) for each in found],
+        "problems": list(problems),
+    }
+
+
+def _scenario(each: ScenarioResult) -> dict[str, Any]:
+    return {
+        "scenario": each.id,
+        "name": each.name,
+        "experiment": each.experiment,
+        "parameters": dict(each.parameters),
+        "environment": dict(each.environment),
+        "kafka": each.kafka,
+        "run": each.run_id,
+        "newest": iso(each.newest),
+        "verdict": each.verdict,
+        "why": each.why,
+        "series": [_series(line) for line in each.lines],
+    }
+
+
+def _series(line: SeriesResult) -> dict[str, Any]:
+    reported = line.tonight
+    change = reported.change if reported is not None else None
+    return {
+        "series": line.about.series,
+        "metric": line.about.metric,
+        "unit": line.about.unit,
+        "better": line.about.better,
+        "verdict": line.verdict,
+        "why": line.why,
+        "runs": line.said.runs,
+        "all_runs": line.about.runs,
+        "chance": line.said.chance,
+        "detectable": line.said.detectable,
+        "kind": change and change.kind,
+        "before": change and change.before,
+        "after": change and change.after,
+        "effect": change and change.effect,
+        "interval": list(change.interval) if change and change.interval else None,
+        "p": change and change.chance,
+        "first_bad": reported and reported.first_bad,
+        "last_good": reported and reported.last_good,
+        "open": [asdict(one) for one in line.open],
+    }
+
+
+def markdown(found: Sequence[ScenarioResult], problems: Sequence[str]) -> str:
+    """Return tables for a pull request's comment: the scenarios, then every change of tonight."""
+    scenarios = [
+        (each.verdict, each.name, each.kafka, str(len(each.lines)), "" if each.verdict == "OK" else summary(each))
+        for each in found
+    ]
+    text = [f"### {worst(found, problems)}", ""]
+    text += markdown_table(("verdict", "scenario", "Kafka", "series", "why"), scenarios)
+    changes = [_change_row(each, line) for each in found for line in each.lines if line.tonight is not None]
+    if changes:
+        text += ["", *markdown_table(CHANGE_COLUMNS, changes)]
+    text += [f"\n**Problem:** {escaped(problem)}" for problem in problems]
+    return "\n".join(text) + "\n"
+
+
+CHANGE_COLUMNS = (
+    *("", "scenario", "metric", "before", "after", "change"),
+    *("95 %", "adjusted p", "runs", "first bad", "last good"),
+)
+
+
+def _change_row(each: ScenarioResult, line: SeriesResult) -> tuple[str, ...]:
+    reported = line.tonight
+    assert reported is not None
+    change = reported.change
+    return (
+        line.verdict,
+        each.name,
+        line.about.metric,
+        f"{change.before:.4g} {line.about.unit}",
+        f"{change.after:.4g}",
+        NOTHING if change.effect is None else f"{change.effect:+.1%}",
+        interval(line),
+        f"{change.chance:.2g}",
+        str(line.said.runs),
+        Code(reported.first_bad),
+        Code(reported.last_good),
+    )
+
+
+def junit(found: Sequence[ScenarioResult], problems: Sequence[str]) -> str:
+    """Return JUnit's XML with a case for each scenario."""
+    return junit_document("night", [_case(each) for each in found], problems)
+
+
+def _case(each: ScenarioResult) -> JUnitCase:
+    detail = "\n".join(f"{line.about.metric}: {line.verdict} {change_words(line) or line.why}" for line in each.lines)
+    output = f"{each.verdict} run {each.run_id} Kafka {each.kafka}"
+    return JUnitCase.of_verdict(each.name, each.experiment, each.verdict, summary(each), detail, output)
