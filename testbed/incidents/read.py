@@ -26,7 +26,7 @@ from testbed.incidents.model import (
     entries_of,
     variant_of,
 )
-from testbed.incidents.triggers import MoveProgress
+from testbed.incidents.triggers import MoveShare
 from testbed.kafka.capabilities import LacksCapability, of_software, require
 from testbed.suggestions import choices, did_you_mean
 from testbed.topology.find import find as find_topology
@@ -270,7 +270,7 @@ def _times(path: Path, entry: EntryForm, lasts_s: float) -> Iterator[Violation]:
 
 def _moved(path: Path, entry: EntryForm, entries: list[PlacedEntry]) -> Iterator[Violation]:
     trigger = entry.trigger
-    if not isinstance(trigger, MoveProgress):
+    if not isinstance(trigger, MoveShare):
         return
     moved = {
         topic

@@ -149,7 +149,7 @@ def _share(value: Any) -> float:
     return 1.0 if value == "done" else parse_percent(value)
 
 
-class MoveProgress(Shorthand):
+class MoveShare(Shorthand):
     """As soon as this share of a move's bytes has arrived; of every move requested so far unless a topic is given."""
 
     shorthand = "share"
@@ -176,7 +176,7 @@ class MoveProgress(Shorthand):
         return f"after move{of} {'done' if self.share >= 1 else f'{self.share * 100:g}%'}"
 
 
-Trigger = AtTime | SignalCondition | MoveProgress
+Trigger = AtTime | SignalCondition | MoveShare
 SIGNALS: Mapping[str, type[SignalCondition]] = {each.signal: each for each in SignalCondition.__subclasses__()}
 """The signals of the cluster by their key in a file."""
 
@@ -188,7 +188,7 @@ class TriggerForm(OneKey, Shorthand):
     shorthand = "time"
 
     time: Annotated[Duration | None, Field(description="Time after the start.")] = None
-    move_progress: Annotated[MoveProgress | None, Field(description="A share of a move's bytes, or `done`.")] = None
+    move_progress: Annotated[MoveShare | None, Field(description="A share of a move's bytes, or `done`.")] = None
     isr: Annotated[IsrCondition | None, Field(description="The smallest number of in-sync replicas.")] = None
     under_replicated: Annotated[
         UnderReplicatedCondition | None, Field(description="Partitions with replicas out of sync.")

@@ -14,7 +14,7 @@ from testbed.objectstore.server import CREDENTIALS_FILE as CREDENTIALS
 from testbed.objectstore.server import endpoints
 from testbed.objectstore.store import AUTOMQ_DATA, AUTOMQ_OPS, REGION, TIERED
 from testbed.software.rsm import CLASS_PROPERTY, TARGET, RemoteStorageManager
-from testbed.topology.host import Host as DeclaredHost
+from testbed.topology.host import DeclaredHost
 from testbed.topology.links import NicUse
 from testbed.topology.model import Topology
 

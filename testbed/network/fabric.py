@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from testbed.network.addresses import AddressPlan
 from testbed.network.shape import Shape, frames_line, offload_command, sends_frames, tc_lines_for
-from testbed.topology.host import Host
+from testbed.topology.host import DeclaredHost
 from testbed.topology.model import Topology
 
 CORE = "core"
@@ -152,7 +152,7 @@ def wire(
     return Wiring(Script(tuple(ip), tuple(commands), tuple(tc)), hosts, machine)
 
 
-def _host_script(host: Host, plan: AddressPlan, shaped: Sequence[Shaped]) -> Script:
+def _host_script(host: DeclaredHost, plan: AddressPlan, shaped: Sequence[Shaped]) -> Script:
     ip = []
     for index, nic in enumerate(host.nics):
         ip += [

@@ -16,7 +16,7 @@ from testbed.hosts import CommandFailed, CommandResult, Shell
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import CORE, port
 from testbed.network.shape import FRAME_BYTES, payload_bytes_per_s
-from testbed.topology.host import Host
+from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Link
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
@@ -112,7 +112,7 @@ def transfers(topology: Topology) -> tuple[Transfer, ...]:
     return tuple(found)
 
 
-def _ring(hosts: Sequence[Host], number: int) -> list[Transfer]:
+def _ring(hosts: Sequence[DeclaredHost], number: int) -> list[Transfer]:
     found: list[Transfer] = []
     for index, source in enumerate(hosts):
         target = hosts[(index + 1) % len(hosts)]
@@ -244,7 +244,7 @@ def carried(
     return _transfer(ends[0], ends[1], FlowSettings(MEASURE_S))
 
 
-def host_place(host: Host, nic: int, plan: AddressPlan, hosts: Mapping[str, Shell]) -> FlowEnd:
+def host_place(host: DeclaredHost, nic: int, plan: AddressPlan, hosts: Mapping[str, Shell]) -> FlowEnd:
     """A host's NIC of this number."""
     return FlowEnd(hosts[host.name], str(plan.data_ip(host.name, nic)), host.nics[nic].name)
 
@@ -358,7 +358,7 @@ class UplinkFlow:
     `at` is the switch's end of its link, `nic` its number on the host, `rate_bps` what it carries.
     """
 
-    host: Host
+    host: DeclaredHost
     nic: int
     at: str
     rate_bps: int

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from results.contract.manifest import NicMeasurement
 from results.contract.schema import Sample
-from testbed.hosts import Host as Reached
+from testbed.hosts import Host
 from testbed.kafka.node import DATA_DIR
 from testbed.kafka.types import AdminApi
 from testbed.network.measure import LinkRate
@@ -19,23 +19,23 @@ from testbed.throttle.configs import (
     RATES,
     missing_entries,
 )
-from testbed.topology.host import Host
+from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Nic, NicUse
 from testbed.topology.model import Topology
 
 
-def sampled_nic(host: Host) -> Nic:
+def sampled_nic(host: DeclaredHost) -> Nic:
     """The NIC whose bytes are those of copied replicas: the one for data, unless another is for replication."""
     return host.nic_for(NicUse.REPLICATION)[1]
 
 
-def sampled_bps(host: Host) -> tuple[int, int]:
+def sampled_bps(host: DeclaredHost) -> tuple[int, int]:
     """The declared rates of the NIC that is sampled: (sent, received), bits/s."""
     nic = sampled_nic(host)
     return nic.tx_bps, nic.rx_bps
 
 
-def watch_brokers(recorder: Recorder, topology: Topology, hosts: Mapping[str, Reached], topics: Sequence[str]) -> None:
+def watch_brokers(recorder: Recorder, topology: Topology, hosts: Mapping[str, Host], topics: Sequence[str]) -> None:
     """Start the agent on every broker: the NIC that carries replicas, the logs of `topics`, Kafka's metrics."""
     for broker in topology.brokers:
         recorder.watch_host(
@@ -65,7 +65,7 @@ def nic_measurements(topology: Topology, rates: Iterable[LinkRate]) -> tuple[Nic
     )
 
 
-def watch_stores(recorder: Recorder, topology: Topology, hosts: Mapping[str, Reached]) -> None:
+def watch_stores(recorder: Recorder, topology: Topology, hosts: Mapping[str, Host]) -> None:
     """Start the agent on every host of the object store; on none, where the topology has none."""
     for store in topology.objectstores:
         recorder.watch_host(

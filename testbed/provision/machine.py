@@ -18,7 +18,7 @@ from testbed.errors import TestbedError
 from testbed.network.kernel import try_kind
 from testbed.provision import state as states
 from testbed.provision.containers import Engine, Labels
-from testbed.topology.host import Host
+from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Disk, Link
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
@@ -119,7 +119,7 @@ def cpu_limit(pid: int) -> float | None:
     return read_cpu_limit(Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8"), CGROUPS)
 
 
-def require_cpus(hosts: Iterable[Host], pids: Mapping[str, int]) -> None:
+def require_cpus(hosts: Iterable[DeclaredHost], pids: Mapping[str, int]) -> None:
     """Raises `TestbedError` when the kernel does not hold a host to the CPUs that the topology gives it."""
     for host in hosts:
         if host.cpus is not None and (found := cpu_limit(pids[host.name])) != host.cpus:
@@ -127,7 +127,7 @@ def require_cpus(hosts: Iterable[Host], pids: Mapping[str, int]) -> None:
 
 
 @contextmanager
-def without_cpu_limits(engine: Engine, testbed: str, hosts: Iterable[Host]) -> Iterator[None]:
+def without_cpu_limits(engine: Engine, testbed: str, hosts: Iterable[DeclaredHost]) -> Iterator[None]:
     """For the block, hosts whose CPUs the topology limits have all of the machine's; then as many as just before."""
     names = {host.name for host in hosts if host.cpus is not None}
     containers = [found.id for found in engine.containers(testbed) if found.host in names] if names else []

@@ -18,7 +18,7 @@ from testbed.provision.state import KeyPair
 from testbed.software.automq import VARIABLE
 from testbed.software.format import meta_properties, new_id
 from testbed.software.rsm import OWN_CLASS, SOURCES, RemoteStorageManager
-from testbed.topology.host import Host, RemoteStorage, Role
+from testbed.topology.host import DeclaredHost, RemoteStorage, Role
 from testbed.topology.links import Disk, Link
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
@@ -86,7 +86,7 @@ def fabric_spec(image: str, labels: Labels) -> ContainerSpec:
 
 
 def host_spec(
-    host: Host,
+    host: DeclaredHost,
     topology: Topology,
     plan: AddressPlan,
     identity: ClusterIdentity,
@@ -145,7 +145,7 @@ def host_spec(
     )
 
 
-def _store_files(host: Host, credentials: Credentials | None) -> dict[str, bytes]:
+def _store_files(host: DeclaredHost, credentials: Credentials | None) -> dict[str, bytes]:
     """What a host that serves the object store, or may use it, is given of the credentials; private."""
     if credentials is None or not host.role.stores_data:
         return {}
@@ -190,7 +190,7 @@ def _disk(disk: Disk) -> str:
     return f"ext4 of {format_size(disk.size_bytes)}{fast}"
 
 
-def _kafka(host: Host, topology: Topology) -> str:
+def _kafka(host: DeclaredHost, topology: Topology) -> str:
     """Which Kafka it runs, in words."""
     if topology.automq is None or not host.role.runs_kafka:
         return host.kafka_version or "-"

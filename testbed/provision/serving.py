@@ -18,7 +18,7 @@ from testbed.kafka.node import BALANCER, CONTROLLER_PORT, ONE_REPLICA, server_pr
 from testbed.objectstore.store import AUTOMQ_DATA, AUTOMQ_OPS
 from testbed.owner import Owner
 from testbed.provision import state as states
-from testbed.topology.host import Host
+from testbed.topology.host import DeclaredHost
 from testbed.wait import wait_for
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def reconfigure(testbed: "Testbed", overlay: Mapping[str, str], progress: "Progr
     states.save(testbed.state)
 
 
-def configure(testbed: "Testbed", host: Host) -> None:
+def configure(testbed: "Testbed", host: DeclaredHost) -> None:
     """Give a node the properties that its release, the topology and the overlay make; in force from its next start."""
     able = testbed.software.kafka(testbed.state.kafka[host.name]).capabilities
     state, wanted = testbed.state, testbed.topology.remote_storage
@@ -127,7 +127,7 @@ def _nodes(testbed: "Testbed") -> list[str]:
     return [host.name for host in testbed.topology.hosts if host.node_id is not None]
 
 
-def _broker_silence(admin: Admin, host: Host, unfenced: Collection[int]) -> str:
+def _broker_silence(admin: Admin, host: DeclaredHost, unfenced: Collection[int]) -> str:
     assert host.node_id is not None
     if host.node_id not in unfenced:
         return "not registered, or fenced"

@@ -11,7 +11,7 @@ from testbed.network.apply import FABRIC, BrokenLink, broken_links, shaping_diff
 from testbed.provision.liveness import why_not_whole
 from testbed.provision.state import ssh_hosts
 from testbed.provision.testbed import Testbed
-from testbed.topology.host import Host, Role
+from testbed.topology.host import DeclaredHost, Role
 from testbed.topology.links import Link
 from testbed.units import format_bit_rate
 
@@ -90,7 +90,7 @@ def _ask_hosts(testbed: Testbed, running: Collection[str]) -> tuple[dict[str, in
     kafka: dict[str, int | None] = {}
     silent: dict[str, str] = {}
 
-    def ask(host: Host) -> None:
+    def ask(host: DeclaredHost) -> None:
         if host.name not in running:
             silent[host.name] = "its container does not run"
             return
@@ -141,7 +141,7 @@ def _rates(link: Link) -> dict[str, int]:
     return {"transmit_bps": link.tx_bps, "receive_bps": link.rx_bps}
 
 
-def _host(testbed: Testbed, host: Host, seen: ClusterObservation) -> dict[str, Any]:
+def _host(testbed: Testbed, host: DeclaredHost, seen: ClusterObservation) -> dict[str, Any]:
     serves = host.role is not Role.CLIENT and host.name not in seen.silent
     return {
         "name": host.name,

@@ -18,7 +18,7 @@ from testbed.provision.software import KafkaSoftware
 from testbed.provision.testbed import Testbed
 from testbed.software.format import METADATA
 from testbed.software.jvm import home
-from testbed.topology.host import Host
+from testbed.topology.host import DeclaredHost
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
 
@@ -97,12 +97,12 @@ def rolling_upgrade(
             return UpgradeResult(tuple(steps), admin.features())
 
 
-def next_host(waiting: Sequence[Host], active_controller: int | None) -> Host:
+def next_host(waiting: Sequence[DeclaredHost], active_controller: int | None) -> DeclaredHost:
     """Which of the waiting hosts comes next: brokers, then controllers, the active one last."""
     return min(waiting, key=lambda host: (host.is_controller, host.node_id == active_controller))
 
 
-def quorum_without(topology: Topology, host: Host) -> bool:
+def quorum_without(topology: Topology, host: DeclaredHost) -> bool:
     """Whether the other controllers are a majority without this host."""
     others = [controller for controller in topology.controllers if controller.name != host.name]
     return 2 * len(others) > len(topology.controllers)
@@ -142,7 +142,7 @@ def finalize_features(bootstrap: Sequence[str], features: Mapping[str, int]) -> 
         )
 
 
-def _wanted(testbed: Testbed, hosts: Sequence[str] | None) -> list[Host]:
+def _wanted(testbed: Testbed, hosts: Sequence[str] | None) -> list[DeclaredHost]:
     kafka = [host for host in testbed.topology.hosts if host.name in testbed.state.kafka]
     if hosts is None:
         return kafka
@@ -181,7 +181,7 @@ def _check(testbed: Testbed, target: KafkaSoftware, hosts: Sequence[str], finali
             )
 
 
-def _start(testbed: Testbed, host: Host, target: KafkaSoftware) -> None:
+def _start(testbed: Testbed, host: DeclaredHost, target: KafkaSoftware) -> None:
     # Recorded before the start: whatever happens now, it is the new one that would be started again.
     testbed.state = replace(testbed.state, kafka={**testbed.state.kafka, host.name: target.version})
     states.save(testbed.state)
@@ -189,7 +189,7 @@ def _start(testbed: Testbed, host: Host, target: KafkaSoftware) -> None:
     testbed.node(host.name).start()
 
 
-def _upgrade(testbed: Testbed, host: Host, target: KafkaSoftware, timeout_s: float) -> NodeUpgrade:
+def _upgrade(testbed: Testbed, host: DeclaredHost, target: KafkaSoftware, timeout_s: float) -> NodeUpgrade:
     begun = time.monotonic()
     before = testbed.state.kafka[host.name]
     testbed.node(host.name).stop(timeout_s=STOP_TIMEOUT_S)
@@ -207,7 +207,9 @@ def _upgrade(testbed: Testbed, host: Host, target: KafkaSoftware, timeout_s: flo
     return NodeUpgrade(host.name, before, target.version, time.monotonic() - begun)
 
 
-def _wait_whole(testbed: Testbed, timeout_s: float, when: str, *, back: Host | None = None, beyond: int = -1) -> Health:
+def _wait_whole(
+    testbed: Testbed, timeout_s: float, when: str, *, back: DeclaredHost | None = None, beyond: int = -1
+) -> Health:
     """Wait until every node serves and nothing is under-replicated.
 
     `back` has just been restarted: it must have followed the metadata log beyond offset `beyond`, which that had

@@ -26,7 +26,7 @@ from testbed.probes.machine import fingerprint
 from testbed.provision.machine import without_cpu_limits
 from testbed.provision.testbed import Testbed
 from testbed.runner.journal import CampaignState, SlotRun
-from testbed.topology.host import Host as TopologyHost
+from testbed.topology.host import DeclaredHost
 from testbed.topology.links import NicUse
 
 PORT = 5210
@@ -169,7 +169,7 @@ def fsync_s(testbed: Testbed) -> float:
         raise TestbedError(f"{host.name}: the fsync canary said {told!r}") from error
 
 
-def ends(testbed: Testbed) -> tuple[TopologyHost, TopologyHost]:
+def ends(testbed: Testbed) -> tuple[DeclaredHost, DeclaredHost]:
     """Between which hosts the network is looked at: two brokers, of one rack if there are such."""
     first, *others = testbed.topology.brokers
     if not others:
@@ -177,7 +177,7 @@ def ends(testbed: Testbed) -> tuple[TopologyHost, TopologyHost]:
     return first, next((host for host in others if host.rack == first.rack), others[0])
 
 
-def ideal_bytes_per_s(source: TopologyHost, target: TopologyHost) -> float:
+def ideal_bytes_per_s(source: DeclaredHost, target: DeclaredHost) -> float:
     """The payload that the slower end declares to carry, of the NICs that replicas are copied on."""
     sends, receives = source.nic_for(NicUse.REPLICATION)[1].tx_bps, target.nic_for(NicUse.REPLICATION)[1].rx_bps
     rates = [rate for rate in (sends, receives) if rate]

@@ -2,14 +2,14 @@
 
 from testbed.topology.file_form import json_schema
 from testbed.topology.find import load, load_document, loads
-from testbed.topology.host import AutomqSource, Host, RemoteStorage, Role
+from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
 from testbed.topology.links import Disk, Impairment, Link, Nic, NicUse, default_burst_bytes
 from testbed.topology.model import Topology, TopologyError
 
 __all__ = [
     "AutomqSource",
+    "DeclaredHost",
     "Disk",
-    "Host",
     "Impairment",
     "Link",
     "Nic",

@@ -53,7 +53,7 @@ class AutomqSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class DeclaredHost:
     """One host. `node_id` is None and `properties` empty exactly for clients and object stores.
 
     `kafka_version` is None for those, and for all hosts where the software is not Apache Kafka.

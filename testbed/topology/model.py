@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from testbed.document import FormError, Problem, field_name
-from testbed.topology.host import AutomqSource, Host, RemoteStorage, Role
+from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
 from testbed.topology.links import Link
 from testbed.topology.rules import violations
 from testbed.units import format_bit_rate, format_byte_rate, format_share, format_size
@@ -30,7 +30,7 @@ class Topology:
     """
 
     name: str
-    hosts: tuple[Host, ...]
+    hosts: tuple[DeclaredHost, ...]
     racks: tuple[str, ...] = ("r1",)
     description: str = ""
     source: str | None = field(default=None, compare=False)
@@ -47,26 +47,26 @@ class Topology:
             raise TopologyError(Problem(file, None, None, field_name(each.path), each.message) for each in found)
 
     @property
-    def brokers(self) -> tuple[Host, ...]:
+    def brokers(self) -> tuple[DeclaredHost, ...]:
         """Hosts that hold partitions, in the file's order."""
         return tuple(host for host in self.hosts if host.is_broker)
 
     @property
-    def controllers(self) -> tuple[Host, ...]:
+    def controllers(self) -> tuple[DeclaredHost, ...]:
         """Hosts that vote in the metadata quorum, in the file's order."""
         return tuple(host for host in self.hosts if host.is_controller)
 
     @property
-    def clients(self) -> tuple[Host, ...]:
+    def clients(self) -> tuple[DeclaredHost, ...]:
         """Hosts for load, in the file's order."""
         return tuple(host for host in self.hosts if host.role is Role.CLIENT)
 
     @property
-    def objectstores(self) -> tuple[Host, ...]:
+    def objectstores(self) -> tuple[DeclaredHost, ...]:
         """Hosts that run a server of the object store, in the file's order."""
         return tuple(host for host in self.hosts if host.role is Role.OBJECTSTORE)
 
-    def host(self, name: str) -> Host:
+    def host(self, name: str) -> DeclaredHost:
         """The host of this name; KeyError names the hosts there are."""
         for host in self.hosts:
             if host.name == name:
@@ -120,7 +120,7 @@ def _given(**fields: str | None) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _host_document(host: Host) -> dict[str, Any]:
+def _host_document(host: DeclaredHost) -> dict[str, Any]:
     document: dict[str, Any] = {"role": host.role.value, "rack": host.rack}
     if host.more_nics:
         document["nics"] = {nic.name: {**_link_document(nic), "use": nic.use.value} for nic in host.nics}

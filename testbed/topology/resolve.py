@@ -11,7 +11,7 @@ from testbed.document import Document, Path, Violation
 from testbed.suggestions import choices
 from testbed.topology import links, rules
 from testbed.topology.file_form import AutomqForm, DiskForm, HostForm, KafkaForm, NicForm, TopologyForm, UplinkForm
-from testbed.topology.host import AutomqSource, Host, RemoteStorage, Role
+from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
 from testbed.topology.links import Disk, Impairment, Link, Nic, NicUse, Side, default_burst_bytes
 from testbed.topology.model import Topology
 
@@ -48,7 +48,7 @@ class _Resolution:
         self._folder = folder
         self._ids = _node_ids(form)
 
-    def host(self, name: str) -> Host | None:
+    def host(self, name: str) -> DeclaredHost | None:
         """Return one host; None where a value is missing."""
         form, host = self._form, self._form.hosts[name]
         kafka = self._kafka_levels(host) if host.role.runs_kafka else []
@@ -64,7 +64,7 @@ class _Resolution:
         rack, nics, disk = self._rack(name, host), self._nics(name, levels), self._disk(name, host, levels)
         if rack is None or not nics:
             return None
-        return Host(
+        return DeclaredHost(
             name=name,
             role=host.role,
             rack=rack,

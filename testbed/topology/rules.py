@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from testbed.document import Path, Violation
 from testbed.suggestions import choices, did_you_mean, show
-from testbed.topology.host import AutomqSource, Host, RemoteStorage, Role
+from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
 from testbed.topology.links import Link, NicUse, disk_problems, link_problems
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
@@ -167,7 +167,7 @@ def property_value_problem(value: object) -> str | None:
 def violations(
     name: str,
     racks: tuple[str, ...],
-    hosts: tuple[Host, ...],
+    hosts: tuple[DeclaredHost, ...],
     uplinks: Mapping[str, Link],
     remote_storage: RemoteStorage | None = None,
     automq: AutomqSource | None = None,
@@ -216,7 +216,7 @@ def unknown_rack(found: object, racks: tuple[str, ...]) -> str:
 
 
 def _storage_problems(
-    hosts: tuple[Host, ...], remote_storage: RemoteStorage | None, automq: AutomqSource | None
+    hosts: tuple[DeclaredHost, ...], remote_storage: RemoteStorage | None, automq: AutomqSource | None
 ) -> Iterator[Violation]:
     """What lies on an object store needs one, and comes from one place."""
     if not any(host.role is Role.OBJECTSTORE for host in hosts):
@@ -231,7 +231,7 @@ def _storage_problems(
         yield Violation(("software", "automq"), BOTH_SOURCES)
 
 
-def _host_problems(host: Host, racks: tuple[str, ...], automq: AutomqSource | None) -> Iterator[Violation]:
+def _host_problems(host: DeclaredHost, racks: tuple[str, ...], automq: AutomqSource | None) -> Iterator[Violation]:
     at = ("hosts", host.name)
     found: list[Violation] = []
     _add(found, at, name_problem(host.name, HOST_NAME, "host"))
@@ -261,7 +261,7 @@ def _host_problems(host: Host, racks: tuple[str, ...], automq: AutomqSource | No
     return iter(found)
 
 
-def _nic_problems(host: Host, at: Path) -> Iterator[Violation]:
+def _nic_problems(host: DeclaredHost, at: Path) -> Iterator[Violation]:
     several = len(host.nics) > 1
     if len(host.nics) > MAX_NICS:
         yield Violation((*at, "nics"), f"{len(host.nics)} NICs; allowed: {MAX_NICS} at most")
@@ -282,7 +282,7 @@ def _nic_problems(host: Host, at: Path) -> Iterator[Violation]:
             yield Violation((*here, "use"), f"{same[0]} is for {nic.use.value} already; allowed: one NIC for each use")
 
 
-def _nics_that_do_not_meet(hosts: tuple[Host, ...]) -> Iterator[Violation]:
+def _nics_that_do_not_meet(hosts: tuple[DeclaredHost, ...]) -> Iterator[Violation]:
     """NICs of one number stand in one network: brokers that copy from each other must do so on the same one."""
     if any(len(host.nics) > 1 for host in hosts) and len(hosts) > MAX_HOSTS_OF_SEVERAL_NICS:
         message = f"{len(hosts)} hosts, and some have several NICs; allowed: {MAX_HOSTS_OF_SEVERAL_NICS} at most then"
@@ -299,7 +299,7 @@ def _nics_that_do_not_meet(hosts: tuple[Host, ...]) -> Iterator[Violation]:
             yield Violation(("hosts", host.name, "nics"), message)
 
 
-def _repeated_node_ids(hosts: tuple[Host, ...]) -> Iterator[Violation]:
+def _repeated_node_ids(hosts: tuple[DeclaredHost, ...]) -> Iterator[Violation]:
     first: dict[int, str] = {}
     for host in hosts:
         if host.node_id is None:

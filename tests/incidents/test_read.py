@@ -11,7 +11,7 @@ from testbed.document import FormError
 from testbed.errors import UsageError
 from testbed.incidents.actions import ACTIONS, InjectFault
 from testbed.incidents.read import find, load, loads, ready_incidents
-from testbed.incidents.triggers import SIGNALS, AtTime, IsrCondition, MoveProgress
+from testbed.incidents.triggers import SIGNALS, AtTime, IsrCondition, MoveShare
 from tests.incidents.files import SMALL, small
 
 
@@ -74,7 +74,7 @@ def test_triggers():
     assert [e.trigger for e in entries[:4]] == [
         AtTime(2.0),
         AtTime(3.0),
-        MoveProgress(share="50%"),
+        MoveShare(share="50%"),
         IsrCondition(topic="clicks", below=2),
     ]
 

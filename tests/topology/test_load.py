@@ -9,8 +9,8 @@ import pytest
 
 from testbed.topology import (
     AutomqSource,
+    DeclaredHost,
     Disk,
-    Host,
     Impairment,
     Link,
     Nic,
@@ -281,7 +281,10 @@ def test_a_model_cannot_be_changed() -> None:
 
 def test_the_same_in_python() -> None:
     nic = Nic.symmetric(400_000_000)
-    hosts = (Host("b1", Role.BOTH, "r1", nic, 1, "4.3.1"), Host("b2", Role.BROKER, "r1", nic, 2, "4.3.1"))
+    hosts = (
+        DeclaredHost("b1", Role.BOTH, "r1", nic, 1, "4.3.1"),
+        DeclaredHost("b2", Role.BROKER, "r1", nic, 2, "4.3.1"),
+    )
     built = Topology("two-brokers", hosts)
     read = load(READY[-1].with_name("two-brokers.yaml"))
     assert built.hosts == read.hosts and built.racks == read.racks

@@ -9,8 +9,8 @@ import pytest
 from testbed.errors import UsageError
 from testbed.topology import (
     AutomqSource,
+    DeclaredHost,
     Disk,
-    Host,
     Impairment,
     Link,
     Nic,
@@ -269,8 +269,8 @@ def test_a_document_has_fields_but_no_lines() -> None:
 def test_python_is_held_to_the_same_rules() -> None:
     nic = Nic.symmetric(400_000_000)
     hosts = (
-        Host("b1", Role.BROKER, "r9", Nic(0, 10**12, 0, 0), 1, "4.3", {"node.id": "3"}),
-        Host("b1", Role.CLIENT, "r1", nic, 1, "4.3.1"),
+        DeclaredHost("b1", Role.BROKER, "r9", Nic(0, 10**12, 0, 0), 1, "4.3", {"node.id": "3"}),
+        DeclaredHost("b1", Role.CLIENT, "r1", nic, 1, "4.3.1"),
     )
     with pytest.raises(TopologyError) as refused:
         Topology("T", hosts)
@@ -307,8 +307,8 @@ def test_a_cluster_of_automq_names_no_kafka_anywhere() -> None:
 def test_python_is_held_to_the_same_rules_for_object_stores() -> None:
     nic = Nic.symmetric(400_000_000)
     hosts = (
-        Host("b1", Role.BOTH, "r1", nic, 1, "4.3.1"),
-        Host("s1", Role.OBJECTSTORE, "r1", nic, 2, "4.3.1", disk=Disk(10**9)),
+        DeclaredHost("b1", Role.BOTH, "r1", nic, 1, "4.3.1"),
+        DeclaredHost("s1", Role.OBJECTSTORE, "r1", nic, 2, "4.3.1", disk=Disk(10**9)),
     )
     with pytest.raises(TopologyError) as refused:
         Topology("t", hosts, automq=AutomqSource("a", "b"), remote_storage=RemoteStorage())
@@ -335,8 +335,8 @@ def test_python_is_held_to_the_same_rules_for_links_and_disks() -> None:
     bad = Impairment(delay_us=1, jitter_us=2, loss_ppm=600_000)
     nic, second = Nic.symmetric(400_000_000), Nic(10**9, 10**9, 20_000, 20_000, "data0", use=NicUse.REPLICATION)
     hosts = (
-        Host("b1", Role.BOTH, "r1", nic, 1, "4.3.1", more_nics=(second,), disk=Disk(1, 1)),
-        Host("l1", Role.CLIENT, "r1", nic, disk=Disk(10**9)),
+        DeclaredHost("b1", Role.BOTH, "r1", nic, 1, "4.3.1", more_nics=(second,), disk=Disk(1, 1)),
+        DeclaredHost("l1", Role.CLIENT, "r1", nic, disk=Disk(10**9)),
     )
     with pytest.raises(TopologyError) as refused:
         Topology("t", hosts, uplinks={"r9": Link(0, 10**9, 20_000, 20_000, rx_impairment=bad)})
