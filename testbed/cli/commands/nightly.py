@@ -34,7 +34,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="JSON on standard output")
     parser.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")
     parser.add_argument(
-        "--also-disturbed", action="store_true", help="count runs that only other work on the machine made inconclusive"
+        "--include-noisy", action="store_true", help="count runs that only other work on the machine made inconclusive"
     )
     parser.epilog = (
         "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED, NO-DATA, or a case that was not run"
