@@ -58,7 +58,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.runner.qualification import qualify
 
     if not args.kafka and not args.resume:
-        raise UsageError("what is qualified? --kafka CANDIDATE --against BASELINE…")
+        raise UsageError("name the release: --kafka CANDIDATE --against BASELINE…")
     if args.resume and not args.kafka:
         refuse_with_resume(args, OF_A_NEW_ONE, "--kafka and --against")
     budget_s = parse_budget(args.budget)
