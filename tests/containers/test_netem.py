@@ -25,7 +25,7 @@ from testbed.network.shape import (
 from testbed.topology import Impairment
 from tests.containers.guest import Guest
 
-pytestmark = [pytest.mark.containers, pytest.mark.shared]
+pytestmark = pytest.mark.containers
 
 MBIT = 1_000_000
 PEER = "10.9.0.2"
