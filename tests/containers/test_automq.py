@@ -16,7 +16,7 @@ from testbed.workload.preload import audit
 from tests.containers.conftest import cli
 from tests.fakes.automq import fake_automq
 
-pytestmark = [pytest.mark.containers, pytest.mark.shared]
+pytestmark = pytest.mark.containers
 NAME = "ci-automq"
 TOPIC = "orders-v2"
 
