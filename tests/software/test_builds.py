@@ -160,7 +160,9 @@ def test_a_truncated_tarball_is_said_to_be_one(tmp_path: Path, kept: float) -> N
     (folder / "libs" / "kafka-raft-4.3.1.jar").write_bytes(os.urandom(300_000))
     whole = packed(folder, tmp_path / "whole.tgz").read_bytes()
     (tmp_path / "kafka.tgz").write_bytes(whole[: int(len(whole) * kept)])
-    with pytest.raises(SoftwareError, match="truncated or damaged .*: get it again, and compare it with the release's .sha512"):
+    with pytest.raises(
+        SoftwareError, match="truncated or damaged .*: get it again, and compare it with the release's .sha512"
+    ):
         kafka_release(str(tmp_path / "kafka.tgz"))
     assert not list((tmp_path / "cache" / "testbed").glob("kafka*/[0-9a-f]*"))
 
