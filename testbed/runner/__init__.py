@@ -1,4 +1,5 @@
-"""The one runner: variants × repeats, interleaved, with canaries around every run, resumable after a kill.
+"""The runner of campaigns. It runs variants × repeats, interleaved, with canaries around every run.
 
-Sweeps, comparisons, suites and the nightly are doors to it. What it found is judged by `results.compare`.
+A campaign is resumable after a kill. Sweeps, comparisons, suites and the nightly use this runner. `results.compare`
+judges the runs.
 """

@@ -1,4 +1,4 @@
-"""Campaigns: variants × repeats that one command runs, and what makes them the same campaign again."""
+"""Campaigns: the variants × repeats that one command runs, and the digests that identify a campaign on resume."""
 
 import math
 import secrets
@@ -16,21 +16,22 @@ from testbed.runner.schedule import Slot, grouped
 from testbed.runner.variant import Variant, check_labels, resolve
 
 NIGHTLY = "nightly"
-"""The door whose variants are scenarios, each compared with its own past."""
+"""The command whose variants are scenarios. Each scenario is compared with its own past."""
 QUALIFY = "qualify"
-"""The door whose groups are scenarios, each run with every version."""
+"""The command whose groups are scenarios. Each scenario is run with every version."""
 TOLD_UNFINISHED = (NIGHTLY, QUALIFY)
-"""Where several runs in a row could not be made, what was made is told all the same, and what was not, and why."""
+"""Commands that report their runs, and the missing runs with the reason, although several runs in a row failed."""
 
 
 COMPARING = ("compare", "qualify")
-"""Doors that say what is better or worse."""
+"""Commands that report a better or worse candidate."""
 
 
 def default_measures(door: str, variants: Sequence[Variant]) -> tuple[str, ...]:
-    """All that are not only asked for; of a door that compares, those that are compared.
+    """Return the names of the measures of a campaign without `--measure`.
 
-    Variants that differ in their Kafka alone move the same: what tells of different amounts is left out.
+    A comparing command takes compared measures only. If the variants differ in their Kafka alone, they move the same
+    data, and measures of the amount moved are left out.
     """
     told = door not in COMPARING
     alike = door == "qualify" or len({(each.experiment, each.settings, each.topology) for each in variants}) == 1
@@ -43,9 +44,9 @@ def _wanted(measure: Measure, *, alike: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class VariantGroup:
-    """Variants that are run beside each other, in blocks of their own; `pairs` are (baseline, candidate) each.
+    """Variants that are run in the same blocks; each of `pairs` is (baseline, candidate).
 
-    What is in no pair is run, and compared with nothing.
+    A variant in no pair is run, but not compared.
     """
 
     name: str
@@ -55,43 +56,43 @@ class VariantGroup:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "VariantGroup":
-        """The inverse of `dataclasses.asdict`, after JSON."""
+        """Return the group of a document, which `dataclasses.asdict` and JSON made."""
         pairs = tuple((baseline, candidate) for baseline, candidate in document["pairs"])
         return cls(document["name"], tuple(document["labels"]), document["repeats"], pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """Variants × repeats. Unless there are groups, the first variant is the baseline the others are compared with."""
+    """Variants × repeats. Without groups, the first variant is the baseline of all others."""
 
     id: str
     door: str
-    """The command it was started by."""
+    """The command that started the campaign."""
     variants: tuple[Variant, ...]
     repeats: int
     seed: int
     store: str
     measures: tuple[str, ...]
     threshold: float
-    """A change of more than this fraction counts."""
+    """The smallest change that counts, as a fraction."""
     grounds: tuple[str, ...]
-    """The digest of each variant's topology, Kafka versions included, as it was when the campaign began."""
+    """The digest of each variant's topology, Kafka versions included, at the beginning of the campaign."""
     groups: tuple[VariantGroup, ...] = ()
-    """One after the other; none: all variants are one."""
+    """The groups, in the order of their runs; empty when all variants are one group."""
 
     @property
     def parts(self) -> tuple[VariantGroup, ...]:
-        """Its groups, in order."""
+        """Return the groups, in order."""
         labels = tuple(variant.label for variant in self.variants)
         return self.groups or (VariantGroup("", labels, self.repeats, tuple((labels[0], each) for each in labels[1:])),)
 
     @property
     def slots(self) -> tuple[Slot, ...]:
-        """Every run to be made, in order."""
+        """Return every run to be made, in order."""
         return grouped([(part.labels, part.repeats) for part in self.parts], self.seed)
 
     def part_of(self, slot: Slot) -> tuple[VariantGroup, int]:
-        """The group a slot belongs to, and the number of its first block."""
+        """Return the group of a slot, and the number of the group's first block."""
         first = 0
         for part in self.parts:
             if slot.block < first + part.repeats:
@@ -100,16 +101,16 @@ class Campaign:
         raise ValueError(f"slot {slot.index} is in block {slot.block}; there are {first}")
 
     def variant(self, label: str) -> Variant:
-        """The variant of this label."""
+        """Return the variant with this label."""
         return next(variant for variant in self.variants if variant.label == label)
 
     def document(self) -> dict[str, Any]:
-        """As JSON has it; `from_document` inverts it."""
+        """Return the campaign as JSON values; `from_document` inverts it."""
         return asdict(self)
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Campaign":
-        """A campaign from its document. Raises KeyError or TypeError for what is none."""
+        """Return the campaign of a document. Raise KeyError or TypeError when the document is no campaign."""
         variants = tuple(Variant.from_document(each) for each in document["variants"])
         groups = tuple(VariantGroup.from_document(each) for each in document.get("groups", ()))
         plain = {name: tuple(document[name]) for name in ("measures", "grounds")}
@@ -117,11 +118,11 @@ class Campaign:
 
     @property
     def begun(self) -> datetime:
-        """When the campaign was begun."""
+        """Return the time at which the campaign began."""
         return datetime.strptime(f"{self.id.split('-')[0]}+0000", "%Y%m%dT%H%M%SZ%z")
 
     def differences(self, other: "Campaign") -> list[str]:
-        """What another campaign asks for otherwise, the id apart; empty when both mean the same runs."""
+        """Return the fields in which another campaign differs, the id excepted; empty when both ask for the same runs."""
         return [
             f"{name}: {getattr(self, name)} there, {getattr(other, name)} here"
             for name in ("door", "variants", "repeats", "seed", "store", "measures", "threshold", "grounds", "groups")
@@ -140,7 +141,7 @@ def new_campaign(
     threshold: float = ComparisonRule().threshold,
     groups: Sequence[VariantGroup] = (),
 ) -> Campaign:
-    """A campaign that can be run: everything looked up once. Raises `UsageError` for what cannot."""
+    """Return a campaign whose variants are resolved and checked. Raise `UsageError` when it cannot be run."""
     check_labels(variants)
     variants = [replace(each, topology=lasting(each.topology), kafka=lasting(each.kafka)) for each in variants]
     grounds = tuple(resolve(variant).ground for variant in variants)
@@ -161,12 +162,14 @@ def new_campaign(
 
 
 def lasting(text: str | None) -> str | None:
-    """What is named, so that it is the same file or folder when the campaign is resumed from somewhere else."""
+    """Return the absolute path of a file or folder, so that a resume from another folder finds it; other text
+    unchanged.
+    """
     return str(Path(text).absolute()) if text is not None and Path(text).exists() else text
 
 
 def require_tellable(campaign: Campaign) -> None:
-    """Raises `UsageError` when so few pairs could not be told from luck in so many comparisons."""
+    """Raise `UsageError` when too few pairs are asked for to tell a regression from chance in so many comparisons."""
     paired = [part for part in campaign.parts if part.pairs]
     comparisons = sum(len(part.pairs) for part in paired) * len(campaign.measures)
     fewest = fewest_pairs_to_tell(comparisons)
@@ -179,7 +182,7 @@ def require_tellable(campaign: Campaign) -> None:
 
 
 def fewest_pairs_to_tell(comparisons: int, rule: ComparisonRule | None = None) -> int:
-    """How many pairs are needed so that the clearest possible regression is beyond luck among so many comparisons."""
+    """Return the number of pairs with which the clearest regression is significant among so many comparisons."""
     rule = rule or ComparisonRule()
-    # When all n pairs agree, luck has a chance of 2⁻ⁿ.
+    # When all n pairs agree, the probability of that by chance is 2⁻ⁿ.
     return max(rule.fewest_pairs, math.ceil(math.log2(max(comparisons, 1) / rule.family)))

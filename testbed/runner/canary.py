@@ -1,6 +1,6 @@
-"""Canaries: measure the machine without Kafka (CPU, memory, fsync, network), and keep the readings with each run.
+"""Canaries measure the machine without Kafka (CPU, memory, fsync, network). The store keeps the readings with each run.
 
-They are read while every Kafka is stopped, so that no idle broker is part of them. `results` judges what they mean.
+Every Kafka is stopped while a canary runs, so that no idle broker affects it. `results` judges the readings.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ from testbed.topology.links import NicUse
 
 PORT = 5210
 
-# Runs on a host as it is, with that host's python3.
+# Runs on an unprepared host, with the host's python3.
 _RECEIVE = """
 import json, socket, sys, time
 server = socket.create_server((sys.argv[1], int(sys.argv[2])))
@@ -63,19 +63,21 @@ connection.close()
 
 @dataclass(frozen=True, slots=True)
 class ByteTransfer:
-    """What the receiver counted after the first bytes had come, and for how long."""
+    """Bytes and seconds that the receiver counted after its first read."""
 
     bytes: int
     seconds: float
 
     @property
     def bytes_per_s(self) -> float:
-        """The payload's rate."""
+        """Return the rate of the payload, in bytes per second."""
         return self.bytes / self.seconds
 
 
 def transfer(source: Host, target: Host, address: str, *, at_most_bytes: int, at_most_s: float) -> ByteTransfer:
-    """Send zeros from `source` to `target` at `address` until either limit. Raises `TestbedError` when it failed."""
+    """Send zeros from `source` to `target` at `address` until either limit. Raise `TestbedError` when the transfer
+    fails.
+    """
     with _receiver(target, address) as lines:
         words = ["python3", "-c", _SEND, address, str(PORT), str(at_most_bytes), f"{at_most_s:g}"]
         source.run(words, timeout_s=at_most_s + 30)
@@ -91,7 +93,7 @@ def transfer(source: Host, target: Host, address: str, *, at_most_bytes: int, at
 
 @contextmanager
 def _receiver(target: Host, address: str) -> Iterator[Iterator[str]]:
-    """A receiver that listens, and what it says from then on. It ends by itself, 10 s after the last byte."""
+    """Start a receiver and yield its further output lines. The receiver ends 10 s after the last byte."""
     process = target.spawn(["python3", "-c", _RECEIVE, address, str(PORT)])
     try:
         lines = process.lines()
@@ -107,14 +109,14 @@ CPU_ROUNDS, CPU_BLOCKS = 15, 96
 MIB, GIB = 1 << 20, 1 << 30
 MEMORY_BYTES = 2 * GIB
 MEMORY_PART = 4
-"""At most this part of what is available is written."""
+"""The divisor of the available memory: at most a quarter is written."""
 MEMORY_S = 5.0
 NIC_S = 1.0
 TRANSFER_S = 1.0
-"""So many seconds' worth of the declared rate is transferred."""
+"""The amount of one transfer, in seconds at the declared rate."""
 UNSHAPED_BYTES_PER_S = 200_000_000
 
-# Runs on a host as it is. At most a second: a slow disk shall not make the look a long one.
+# Runs on an unprepared host. It takes at most 1 s, so that a slow disk does not prolong the canary.
 _FSYNC = """
 import json, os, sys, time
 path, block, times = sys.argv[1], bytes(4096), []
@@ -132,7 +134,7 @@ print(json.dumps(sorted(times)[len(times) // 2]))
 
 
 def cpu_s() -> float:
-    """Seconds that a fixed piece of work takes on one core: the median of several rounds."""
+    """Return the seconds that a fixed piece of work takes on one core: the median of several rounds."""
     block = bytes(range(256)) * 4096
     rounds = []
     for _ in range(CPU_ROUNDS):
@@ -144,10 +146,10 @@ def cpu_s() -> float:
 
 
 def memory_s() -> float:
-    """Seconds in which a GiB of memory is written that nobody used: page cache and heaps are made of it.
+    """Return the seconds that it takes to write 1 GiB of unused memory. Page cache and JVMs use such memory.
 
-    A hypervisor that has to provide it first takes ten times as long as one that left it there, and may do either: on
-    its NIC's rate a follower then waits between two fetches, while everything else stays as fast as it was.
+    If the hypervisor has to provide the memory first, writing takes ten times as long. A follower at its NIC's rate
+    then waits between two fetches, while all other readings stay the same.
     """
     free = available_memory_bytes(Path("/proc/meminfo").read_text(encoding="ascii"))
     blocks, block = max(1, min(MEMORY_BYTES, free // MEMORY_PART) // MIB), b"\1" * MIB
@@ -159,9 +161,9 @@ def memory_s() -> float:
 
 
 def fsync_s(testbed: Testbed) -> float:
-    """Seconds of one fsync after 4 KiB, where the first broker keeps its data: the median of up to 100."""
+    """Return the seconds of one fsync after 4 KiB in the first broker's data directory: the median of up to 100."""
     host = testbed.hosts[testbed.topology.brokers[0].name]
-    # Appending, as a log does.
+    # The file is appended to, as a log is.
     told = host.run(["python3", "-c", _FSYNC, f"{DATA_DIR}/.canary"]).stdout
     try:
         return float(json.loads(told))
@@ -170,7 +172,7 @@ def fsync_s(testbed: Testbed) -> float:
 
 
 def ends(testbed: Testbed) -> tuple[DeclaredHost, DeclaredHost]:
-    """Between which hosts the network is looked at: two brokers, of one rack if there are such."""
+    """Return the two hosts whose connection is measured: two brokers, of one rack if possible."""
     first, *others = testbed.topology.brokers
     if not others:
         raise TestbedError(f"{testbed.name} has one broker only: there is no network to look at")
@@ -178,19 +180,19 @@ def ends(testbed: Testbed) -> tuple[DeclaredHost, DeclaredHost]:
 
 
 def ideal_bytes_per_s(source: DeclaredHost, target: DeclaredHost) -> float:
-    """The payload that the slower end declares to carry, of the NICs that replicas are copied on."""
+    """Return the payload rate, in bytes per second, that the slower replication NIC of the two hosts declares."""
     sends, receives = source.nic_for(NicUse.REPLICATION)[1].tx_bps, target.nic_for(NicUse.REPLICATION)[1].rx_bps
     rates = [rate for rate in (sends, receives) if rate]
     return payload_bytes_per_s(min(rates)) if rates else float(UNSHAPED_BYTES_PER_S)
 
 
 def network(testbed: Testbed) -> tuple[float, float]:
-    """(nic, transfer): a second of sending one way as a share of the declared rate, and a fixed number of bytes the
-    other way as a multiple of the time they should take.
+    """Return (nic, transfer). `nic` is the rate of 1 s of sending one way, as a share of the declared rate. `transfer`
+    is the time of a fixed number of bytes the other way, as a multiple of the expected time.
     """
     first, second = ends(testbed)
     hosts = testbed.hosts
-    # The address alone says which NIC is used.
+    # The address alone decides which NIC is used.
     at_first, at_second = (str(testbed.plan.data_ip(h.name, h.nic_for(NicUse.REPLICATION)[0])) for h in (first, second))
     back, there = ideal_bytes_per_s(second, first), ideal_bytes_per_s(first, second)
     nic = transfer(hosts[second.name], hosts[first.name], at_first, at_most_bytes=10**12, at_most_s=NIC_S)
@@ -200,14 +202,14 @@ def network(testbed: Testbed) -> tuple[float, float]:
 
 
 def look(testbed: Testbed) -> dict[str, float]:
-    """All canaries, one after the other, some 6 s. Raises `TestbedError` when one could not be read."""
-    # A host may have few CPUs by its topology: that is the variant's, and nothing of the machine.
+    """Return the readings of all canaries, run one after the other in about 6 s. Raise `TestbedError` when one fails."""
+    # A topology may limit a host's CPUs; that is a property of the variant, and not of the machine.
     with without_cpu_limits(testbed.engine, testbed.name, testbed.topology.hosts):
         return _look(testbed)
 
 
 def _look(testbed: Testbed) -> dict[str, float]:
-    os.sync()  # what the last run wrote is not to be paid for by the canary
+    os.sync()  # the canary must not wait for writes of the last run
     cpu, memory, fsync = cpu_s(), memory_s(), fsync_s(testbed)
     nic, fixed = network(testbed)
     return {"cpu": cpu, "memory": memory, "fsync": fsync, "nic": nic, "transfer": fixed}
@@ -220,26 +222,26 @@ def available_memory_bytes(meminfo: str) -> int:
 
 
 NIC_LOWEST, NIC_HIGHEST = 0.90, 1.10
-"""Wider than what a run judges by: a canary of a second is coarser than a run's own measurement."""
+"""Wider than the limits that a run is judged by: a canary of 1 s is less precise than a run's own measurement."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentClass:
-    """What the class is made of, and its short name."""
+    """The fields of an environment class, and its short name."""
 
     fields: Mapping[str, Any]
 
     @property
     def key(self) -> str:
-        """The same for all environments whose fields are the same."""
+        """Return the short name, which is the same for all environments with the same fields."""
         text = json.dumps(dict(self.fields), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def classify(machine: Mapping[str, Any], engine: str, storage_driver: str, image: str, nic: float) -> EnvironmentClass:
-    """The class of these; `nic` is the canary's share of the declared rate. Pure.
+    """Return the class of an environment; `nic` is the canary's share of the declared rate. Pure.
 
-    Kafka and the topology are no part of it: they are what variants differ in.
+    Kafka and the topology are no fields of it, because variants differ in them.
     """
     network = "as declared" if NIC_LOWEST <= nic <= NIC_HIGHEST else "off its rate"
     return EnvironmentClass(
@@ -248,7 +250,7 @@ def classify(machine: Mapping[str, Any], engine: str, storage_driver: str, image
 
 
 def environment(testbed: Testbed, nic: float) -> EnvironmentClass:
-    """The class of environment that `testbed` stands in now."""
+    """Return the current environment class of `testbed`."""
     engine = testbed.engine.info()
     return classify(
         fingerprint(), str(engine["ServerVersion"]), str(engine["Driver"]), testbed.state.digests["image"], nic
@@ -256,7 +258,7 @@ def environment(testbed: Testbed, nic: float) -> EnvironmentClass:
 
 
 def keep_canaries(store: Store, run_id: str, read: Mapping[str, float], progress: Callable[[str], None]) -> None:
-    """Put it beside the run. A store that does not take it is told of, and ends nothing: the run is what counts."""
+    """Store the readings with the run. If the store fails, report it as progress and go on: the run itself is kept."""
     try:
         put_canaries(store, run_id, read)
     except (OSError, StoreError) as error:
@@ -264,15 +266,16 @@ def keep_canaries(store: Store, run_id: str, read: Mapping[str, float], progress
 
 
 def discard_canaries(store: Store, run_id: str) -> None:
-    """Take away what was kept for a run that did not come to be; what cannot be taken away harms nobody."""
+    """Remove the readings of a run that failed. Readings that cannot be removed are harmless."""
     with contextlib.suppress(OSError, StoreError):
         if run_id not in store.runs():
             store.files.discard(path_of(run_id))
 
 
 def keep_readings(store: Store, state: CampaignState, progress: Callable[[str], None]) -> None:
-    """Put beside each run what was read before and after it, where that is not there: after an interruption more is
-    known than there was."""
+    """Store with each run the readings before and after it, unless they are stored. A resumed campaign has more
+    readings than an interrupted one.
+    """
     try:
         kept = {ran.done.run_id: canary_bytes(store, ran.done.run_id) for ran in state.ran.values()}
     except (OSError, StoreError) as error:
@@ -285,11 +288,11 @@ def keep_readings(store: Store, state: CampaignState, progress: Callable[[str], 
 
 
 def around(ran: SlotRun) -> Mapping[str, float]:
-    """Each canary's median over the readings before and after a run. Pure."""
+    """Return each canary's median over the readings before and after a run. Pure."""
     return medians([each.reading for each in (*ran.before, *ran.after)])
 
 
 def medians(readings: Sequence[Mapping[str, float]]) -> Mapping[str, float]:
-    """Each canary's median over some readings. Pure."""
+    """Return each canary's median over some readings. Pure."""
     names = sorted({name for reading in readings for name in reading})
     return {name: statistics.median([reading[name] for reading in readings if name in reading]) for name in names}

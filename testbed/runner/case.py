@@ -1,4 +1,4 @@
-"""A case of a suite: run once on a testbed that is ready for it, and what became of it."""
+"""A case of a suite: its run on a testbed that is ready for it, and its outcome."""
 
 import json
 import secrets
@@ -28,14 +28,14 @@ from testbed.suites.suite import Case
 
 FILE = "outcome.json"
 Ending = Literal["pass", "fail", "inconclusive", "not done"]
-"""A verdict, or that there is none: the case raised, was stopped, or never began. Not done is as bad as a fail."""
+"""A verdict, or `not done`: the case raised, was stopped, or never began. `not done` counts as much as `fail`."""
 WORST: Sequence[Ending] = ("not done", "fail", "inconclusive", "pass")
 EXIT: dict[Ending, int] = {"pass": 0, "fail": 1, "not done": 1, "inconclusive": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class CaseOutcome:
-    """One case that was run. `run_id` is None without a run in the store; `why` is empty for a pass."""
+    """The outcome of one case. `run_id` is None without a run in the store; `why` is empty for a pass."""
 
     case: str
     experiment: str
@@ -45,23 +45,23 @@ class CaseOutcome:
     why: str
     seconds: float
     evidence: str | None = None
-    """The folder with what is left of it: logs, samples, report."""
+    """The folder with the logs, samples and report of the case."""
     disturbed: tuple[str, ...] = ()
-    """The runs before it that only the machine made inconclusive, each with why."""
+    """The earlier runs of the case that were inconclusive because of the machine alone, each with the reason."""
 
     @property
     def ending(self) -> Ending:
-        """The verdict, or that there is none."""
+        """Return the verdict, or `not done`."""
         return self.verdict or "not done"
 
     def write(self, folder: Path) -> None:
-        """Leave it in `folder`, whole."""
+        """Write the outcome into `folder`, atomically."""
         folder.mkdir(parents=True, exist_ok=True)
         durable.write(folder / FILE, json.dumps(asdict(self), indent=1) + "\n")
 
     @staticmethod
     def read(path: Path) -> "CaseOutcome":
-        """The inverse of `write`, from the file. Raises `TestbedError` for one that is damaged."""
+        """Return the outcome that `write` wrote. Raise `TestbedError` when the file is damaged."""
         try:
             return decode(CaseOutcome, json.loads(path.read_text(encoding="utf-8")), str(path))
         except (ValueError, DocumentError) as error:
@@ -69,7 +69,7 @@ class CaseOutcome:
 
 
 def gather(root: Path) -> dict[str, CaseOutcome]:
-    """Every outcome under `root` by its case; of a case that ran twice, the worse one counts."""
+    """Return every outcome under `root` by its case; of a case that ran twice, the worse outcome."""
     found: dict[str, CaseOutcome] = {}
     for path in sorted(root.rglob(FILE)):
         outcome = CaseOutcome.read(path)
@@ -80,7 +80,7 @@ def gather(root: Path) -> dict[str, CaseOutcome]:
 
 
 def worst(endings: Sequence[Ending]) -> Ending:
-    """The ending of the whole: not done and fail before inconclusive; nothing run is not done."""
+    """Return the ending of all cases: `not done` and `fail` before `inconclusive`; `not done` when no case ran."""
     return min(endings, key=WORST.index, default="not done")
 
 
@@ -90,7 +90,7 @@ MOST_TOLD = 3
 
 
 class CaseRun:
-    """One case being run; what became of it is left in `folder`, whatever happens."""
+    """A running case. It writes its outcome into `folder` in every event."""
 
     def __init__(self, case: Case, profile: str, kafka: str | None, folder: Path, before: tuple[str, ...] = ()) -> None:
         self.case = case
@@ -100,16 +100,16 @@ class CaseRun:
         self._begun = time.monotonic()
         self._recorder = Recorder()
         self.testbed: Testbed | None = None
-        """Where it runs, as soon as that is known: its logs are evidence."""
+        """The testbed of the case, as soon as it is known; its logs are evidence."""
         self.disturbed = False
-        """Whether it came to no more than that the machine was not fit to judge on."""
+        """Whether the case is inconclusive because of the machine alone."""
         self._before = before
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """The time in which the case may raise: its time limit, its evidence, its outcome.
+        """Enclose the time in which the case may raise: bound its time, keep its evidence, write its outcome.
 
-        Raises what the block raises, or `TimeLimitError`.
+        Raise the block's exception, or `TimeLimitError`.
         """
         evidence = self.folder / EVIDENCE
         try:
@@ -121,7 +121,7 @@ class CaseRun:
             raise
 
     def run(self, testbed: Testbed, store: Store, progress: Progress) -> CaseOutcome:
-        """Run the experiment to its verdict, commit it, write its report. Raises `TestbedError`."""
+        """Run the experiment to its verdict, commit the run and write its report. Raise `TestbedError` when that fails."""
         self.testbed = testbed
         experiment = self.resolved.experiment
         run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
@@ -160,7 +160,7 @@ class CaseRun:
 
 
 def _why(judgement: Judgement) -> str:
-    """What made the verdict, in a few words: causes, and not what could not be judged because of them."""
+    """Return the reason of the verdict in a few words: the causes, without the criteria that they left unjudged."""
     wrong = [c for c in judgement.criteria if c.verdict == judgement.verdict != "pass"]
     causes = [c for c in wrong if not c.why.startswith("not judged")] or wrong
     told = [f"{' '.join(filter(None, (c.name, c.host, c.direction)))}: {c.why}" for c in causes[:MOST_TOLD]]

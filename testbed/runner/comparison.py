@@ -1,4 +1,4 @@
-"""Judge a campaign: from its journal to findings. Pure."""
+"""The judgement of a campaign: findings from its journal. Pure."""
 
 import statistics
 from collections import Counter
@@ -24,13 +24,16 @@ from testbed.runner.journal import CampaignState, CanaryReading, SlotRun
 from testbed.runner.variant import UPGRADE
 
 ENOUGH_PAIRS = 8
-"""An interval is not asked whether it is narrow enough before: with fewer pairs it may be so by luck."""
+"""The fewest pairs before the width of an interval may end a campaign. With fewer pairs an interval may be narrow by
+chance.
+"""
 
 
 def narrow_enough(findings: Sequence[ComparisonResult], threshold: float) -> str | None:
-    """Why no more pairs are needed: every interval is at most its measure's threshold wide, after `ENOUGH_PAIRS` pairs.
+    """Return why no more pairs are needed, or None. Every interval must be at most its measure's threshold wide, after
+    `ENOUGH_PAIRS` pairs.
 
-    Only widths are looked at, never on which side of anything an interval lies: stopping says nothing of the effect.
+    Only the width decides, and not the position of an interval, so that stopping does not bias the effect.
     """
     if not findings:
         return None
@@ -45,25 +48,26 @@ def narrow_enough(findings: Sequence[ComparisonResult], threshold: float) -> str
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
-    """One variant: its runs' verdicts, and each measure's median and range over the runs that could be judged."""
+    """One variant: its runs' verdicts, and each measure's median and range over the judged runs."""
 
     variant: str
     runs: Mapping[RunVerdict, int]
     medians: Mapping[str, float]
     ranges: Mapping[str, tuple[float, float]]
-    """The lowest and the highest value of each measure over the same runs."""
+    """The lowest and the highest value of each measure over the judged runs."""
     ids: tuple[str, ...]
-    """Of all its runs, in order."""
+    """The ids of all its runs, in order."""
     not_passed: tuple[str, ...]
-    """For each run that did not pass: its id, its verdict and the criteria that failed, in words."""
+    """The id, the verdict and the failed criteria, in words, of each run that did not pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class CriterionRegression:
-    """A criterion that fails more often for the candidate: REGRESSED where luck does not explain it, else NOISY.
+    """A criterion that fails more often for the candidate: REGRESSED if that is significant, else NOISY.
 
-    Of `of` unmoved pairs in which both runs were judged on it, it failed in `runs` for the candidate alone and in
-    `reverse` for the baseline alone. `p` is the chance of that, or more, by luck.
+    `of` counts the unmoved pairs in which both runs were judged on the criterion. It failed in `runs` of them for the
+    candidate alone, and in `reverse` for the baseline alone. `p` is the probability of such a result, or a worse one,
+    by chance.
     """
 
     candidate: str
@@ -78,7 +82,7 @@ class CriterionRegression:
 
 @dataclass(frozen=True, slots=True)
 class CampaignOutcome:
-    """Everything a campaign says so far."""
+    """The findings of a campaign so far."""
 
     rows: tuple[VariantRow, ...]
     findings: tuple[ComparisonResult, ...]
@@ -86,11 +90,11 @@ class CampaignOutcome:
 
     @property
     def verdict(self) -> Verdict:
-        """Of all candidates together against the baseline."""
+        """Return the verdict of all candidates together against the baseline."""
         return worst(self.findings, [each.verdict for each in self.broken])
 
     def verdict_of(self, candidate: str) -> Verdict:
-        """Of one candidate against the baseline."""
+        """Return the verdict of one candidate against the baseline."""
         return worst(
             [finding for finding in self.findings if finding.comparison.candidate == candidate],
             [each.verdict for each in self.broken if each.candidate == candidate],
@@ -98,12 +102,12 @@ class CampaignOutcome:
 
 
 def outcome(campaign: Campaign, state: CampaignState) -> CampaignOutcome:
-    """Everything the journal says; may be asked at any time."""
+    """Return the outcome of a campaign from its journal's state; the campaign may be incomplete."""
     return CampaignOutcome(_rows(campaign, state), *_judged(campaign, state))
 
 
 def findings(campaign: Campaign, state: CampaignState) -> tuple[ComparisonResult, ...]:
-    """Each candidate against its baseline in each measure, judged as one family with the criteria."""
+    """Return each candidate's comparison with its baseline in each measure, judged as one family with the criteria."""
     return _judged(campaign, state)[0]
 
 
@@ -121,7 +125,7 @@ def _judged(
     ]
     rule = ComparisonRule(threshold=campaign.threshold)
     counted = [tally for pair in beside for tally in tallies(runs, *pair, state.canaries)]
-    # What so few discordant pairs cannot tell is no test at all, whichever side they are on: it costs the others none.
+    # Too few discordant pairs, on whichever side, are no test: such a criterion does not weaken the other tests.
     tested = [tally for tally in counted if tally.tellable(rule.family)]
     found, worse = judge_all(comparisons, [tally.p_worse for tally in tested], rule)
     verdicts = [(tally, tally.verdict(rejected)) for tally, rejected in zip(tested, worse, strict=True)]
@@ -135,8 +139,9 @@ def _judged(
 
 
 def _had(campaign: Campaign, runs: Sequence[Mapping[str, SlotRun]], labels: Sequence[str]) -> Sequence[str]:
-    """The measures that two variants are compared by. Where none were named, not those that no run of either has (a
-    move without a throttle has no rate of one), unless they have none at all."""
+    """Return the measures by which two variants are compared. If the user named none, omit measures that no run of
+    either variant has, unless that omits all. For example, a move without a throttle has no throttled rate.
+    """
     wanted = [name for name in campaign.measures if find_measure(name).compared]
     if campaign.measures != default_measures(campaign.door, campaign.variants):
         return wanted
@@ -145,7 +150,7 @@ def _had(campaign: Campaign, runs: Sequence[Mapping[str, SlotRun]], labels: Sequ
 
 
 def by_block(campaign: Campaign, state: CampaignState) -> tuple[Mapping[str, SlotRun], ...]:
-    """For each block its runs by variant, those that are made."""
+    """Return for each block its finished runs by variant."""
     blocks: list[dict[str, SlotRun]] = [{} for _ in range(sum(part.repeats for part in campaign.parts))]
     for slot in campaign.slots:
         if slot.index in state.ran:
@@ -160,9 +165,9 @@ def pairs(
     measure: str,
     canaries: Sequence[CanaryReading],
 ) -> tuple[Pair, ...]:
-    """The runs of two variants, block by block, in one measure; blocks in which one of them was not made have none.
+    """Return the pairs of two variants in one measure, block by block. A block without both runs has no pair.
 
-    A run that is inconclusive was made on ground that was not as declared: its values are not used.
+    The values of an inconclusive run are not used, because its environment was not as declared.
     """
     standing = find_measure(measure).standing
 
@@ -179,7 +184,9 @@ def pairs(
 def tallies(
     blocks: Sequence[Mapping[str, SlotRun]], baseline: str, candidate: str, canaries: Sequence[CanaryReading]
 ) -> tuple[CriterionTally, ...]:
-    """How often each criterion failed on one side alone, of unmoved pairs in which both runs were judged on it."""
+    """Return how often each criterion failed on one side alone, over the unmoved pairs in which both runs were judged
+    on it.
+    """
     found: dict[str, list[tuple[bool, bool]]] = {}
     at_all: list[tuple[bool, bool]] = []
     for first, second, changed in _side_by_side(blocks, baseline, candidate, canaries):
@@ -200,7 +207,7 @@ def tallies(
 def _side_by_side(
     blocks: Sequence[Mapping[str, SlotRun]], baseline: str, candidate: str, canaries: Sequence[CanaryReading]
 ) -> list[tuple[SlotRun, SlotRun, str]]:
-    """The two runs of each block that has both, and what else changed between them; empty when nothing did."""
+    """Return the two runs of each block that has both, and the other changes between them; empty text without any."""
     readings = [canary.reading for canary in canaries]
     found = []
     for runs in blocks:
@@ -220,7 +227,7 @@ def _around(*runs: SlotRun) -> list[CanaryReading]:
 
 
 def _differences(first: SlotRun, second: SlotRun) -> list[str]:
-    """What beside the canaries' readings sets two runs apart that should differ in their variant alone."""
+    """Return the differences of two runs other than their variant and the canaries' readings."""
     found = []
     classes = sorted({canary.environment for canary in _around(first, second)})
     if len(classes) > 1:
@@ -260,8 +267,9 @@ def _in_words(ran: SlotRun) -> str:
 
 
 def not_made(campaign: Campaign, state: CampaignState, otherwise: str | None = None) -> tuple[str, ...]:
-    """Variants of which a run could not be made, and why, the last time; with `otherwise` also those that were not
-    tried, for that reason."""
+    """Return the variants with a failed run, and the reason of its last failure. With `otherwise`, also return the
+    variants that were not tried, for that reason.
+    """
     last = {failure.slot: failure.why for failure in state.failures}
     missing = Counter(
         (slot.variant, why)
@@ -274,10 +282,10 @@ def not_made(campaign: Campaign, state: CampaignState, otherwise: str | None = N
 
 
 def mixed_software(campaign: Campaign, state: CampaignState) -> list[str]:
-    """Variants whose runs did not all have the same Kafka, byte for byte: a folder was built anew between them.
+    """Return the variants whose runs did not all have the same Kafka, byte for byte, as after a rebuild of a folder.
 
-    Of upgrades only those that went through count: one that was taken back, or that the move did not wait for, ends
-    with what was there before it.
+    Of upgrades only completed ones count. A reverted upgrade, or one that the move did not wait for, ends with the old
+    Kafka.
     """
     found = []
     for variant in campaign.variants:

@@ -1,4 +1,4 @@
-"""ducktape as a process of its own: start it, follow its output, end it, and clean up after it."""
+"""ducktape as a separate process: start it, follow its output, end it, and clean up after it."""
 
 import json
 import os
@@ -20,32 +20,32 @@ from testbed.runner.executor import GRACE_S
 from testbed.suites.suite import CASES_VARIABLE, PROFILE_VARIABLE, Case, Suite
 
 SUITE_VARIABLE = "TESTBED_SUITE_PROCESS"
-"""The process number of the `testbed suite` that ducktape works for."""
+"""The environment variable with the process number of the `testbed suite` that started ducktape."""
 MARK = "testbed: "
 
 
 def tell(text: str) -> None:
-    """Say one step; a text of several lines becomes one."""
+    """Print one step; several lines of text become one."""
     print(f"{MARK}{' '.join(text.split())}", flush=True)
 
 
 def told(line: str) -> str | None:
-    """The text of a line that `tell` printed; None for any other line."""
+    """Return the text of a line that `tell` printed, or None for any other line."""
     return line[len(MARK) :].rstrip("\n") if line.startswith(MARK) else None
 
 
 Progress = Callable[[str], None]
 ROOT = Path(__file__).parents[2]
 SPARE_S = 60.0
-"""What ducktape takes beside its tests."""
+"""Seconds that ducktape takes in addition to its tests."""
 BRING_UP_S = 180.0
 INTERRUPTED_S = 90.0
-"""What an interrupted test may take to put everything back."""
+"""Seconds that an interrupted test may take to restore its changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class DucktapeSession:
-    """One invocation of ducktape, for the cases of one profile; everything it writes goes into `folder`."""
+    """One invocation of ducktape, for the cases of one profile; all its files are in `folder`."""
 
     suite: Suite
     profile: str
@@ -54,20 +54,24 @@ class DucktapeSession:
     store: str
     folder: Path
     again: int = 0
-    """How often a case is run again that only the machine made inconclusive."""
+    """How many times an inconclusive case is repeated, if only the machine made it inconclusive."""
 
     @property
     def hang_s(self) -> float:
-        """After how long without a word of its test ducktape gives up; our own limit comes first."""
+        """Return the seconds without output of a test after which ducktape gives up. The case's own time limit ends
+        first.
+        """
         return max(case.limit_s for case in self.cases) + GRACE_S + SPARE_S
 
     @property
     def longest_s(self) -> float:
-        """When it must be over, whatever happens."""
+        """Return the seconds after which ducktape is killed."""
         return (1 + self.again) * sum(case.limit_s + GRACE_S + BRING_UP_S for case in self.cases) + SPARE_S
 
     def command(self) -> list[str]:
-        """ducktape's command line. The user's own settings are left out: a retry until it passes may be among them."""
+        """Return ducktape's command line. It ignores the user's own ducktape settings, which may retry a test until it
+        passes.
+        """
         return [
             *(sys.executable, "-P", "-m", "ducktape", str(ROOT / "ducktests" / self.suite.tests)),
             *("--cluster", "ducktests.cluster.TestbedCluster", "--cluster-file", str(self.folder / "cluster.json")),
@@ -76,7 +80,7 @@ class DucktapeSession:
         ]
 
     def environment(self) -> dict[str, str]:
-        """What the tests are made for, and for whom ducktape works."""
+        """Return the environment variables of ducktape: the profile, the cases, and the process number of the suite."""
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
         return {
             **os.environ,
@@ -88,9 +92,9 @@ class DucktapeSession:
 
 
 def run(session: DucktapeSession, progress: Progress) -> None:
-    """Run ducktape to its end, whatever that is: what became of each case is in the folder.
+    """Run ducktape to its end, failed or not. The folder then has the outcome of each case.
 
-    What it says goes into `ducktape.log`. On Ctrl-C the test under way is interrupted, and what it had is put back.
+    ducktape's output goes into `ducktape.log`. Ctrl-C interrupts the running test, which then restores its changes.
     """
     session.folder.mkdir(parents=True, exist_ok=True)
     options = {"kafka": session.kafka, "store": session.store, "again": session.again}
@@ -104,7 +108,7 @@ def run(session: DucktapeSession, progress: Progress) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        # A group of its own, so that Ctrl-C comes to it once, and from here.
+        # ducktape has its own process group, so that this process alone forwards Ctrl-C to it, once.
         process_group=0,
     )
     over = threading.Timer(session.longest_s, _signal_group, [process, signal.SIGKILL])
@@ -123,7 +127,9 @@ def run(session: DucktapeSession, progress: Progress) -> None:
 
 
 def statuses(folder: Path) -> dict[str, tuple[bool, str]]:
-    """What ducktape reports of each case: whether its test passed, and its summary. Raises `TestbedError`."""
+    """Return ducktape's report of each case: whether its test passed, and its summary. Raise `TestbedError` when it is
+    damaged.
+    """
     found: dict[str, tuple[bool, str]] = {}
     for path in sorted((folder / "ducktape").glob("*/report.json")):
         try:
@@ -149,7 +155,7 @@ def _listen(process: "subprocess.Popen[str]", log: Path, progress: Progress) -> 
 
 
 def _interrupt(process: "subprocess.Popen[str]") -> None:
-    """End ducktape and its tests: SIGINT, as SIGTERM makes it kill its tests and then wait for them without end."""
+    """End ducktape and its tests by SIGINT. After SIGTERM ducktape kills its tests and then waits for them forever."""
     _signal_group(process, signal.SIGINT)
     try:
         process.communicate(timeout=INTERRUPTED_S)
@@ -164,7 +170,7 @@ def _signal_group(process: "subprocess.Popen[str]", number: signal.Signals) -> N
 
 
 def _remove_left(pid: int, progress: Progress) -> None:
-    """Remove the testbeds of a ducktape that was ended before it could."""
+    """Remove the testbeds that an ended ducktape left."""
     engine = Engine()
     try:
         for name in garbage(engine):
