@@ -122,7 +122,9 @@ class Campaign:
         return datetime.strptime(f"{self.id.split('-')[0]}+0000", "%Y%m%dT%H%M%SZ%z")
 
     def differences(self, other: "Campaign") -> list[str]:
-        """Return the fields in which another campaign differs, the id excepted; empty when both ask for the same runs."""
+        """Return the fields in which another campaign differs, the id excepted; empty when both ask for the
+        same runs.
+        """
         return [
             f"{name}: {getattr(self, name)} there, {getattr(other, name)} here"
             for name in ("door", "variants", "repeats", "seed", "store", "measures", "threshold", "grounds", "groups")

@@ -75,8 +75,9 @@ class ByteTransfer:
 
 
 def transfer(source: Host, target: Host, address: str, *, at_most_bytes: int, at_most_s: float) -> ByteTransfer:
-    """Send zeros from `source` to `target` at `address` until either limit. Raise `TestbedError` when the transfer
-    fails.
+    """Send zeros from `source` to `target` at `address` until either limit.
+
+    Raise `TestbedError` when the transfer fails.
     """
     with _receiver(target, address) as lines:
         words = ["python3", "-c", _SEND, address, str(PORT), str(at_most_bytes), f"{at_most_s:g}"]
@@ -187,8 +188,10 @@ def ideal_bytes_per_s(source: DeclaredHost, target: DeclaredHost) -> float:
 
 
 def network(testbed: Testbed) -> tuple[float, float]:
-    """Return (nic, transfer). `nic` is the rate of 1 s of sending one way, as a share of the declared rate. `transfer`
-    is the time of a fixed number of bytes the other way, as a multiple of the expected time.
+    """Return (nic, transfer).
+
+    `nic` is the rate of 1 s of sending one way, as a share of the declared rate. `transfer` is the time of a fixed
+    number of bytes the other way, as a multiple of the expected time.
     """
     first, second = ends(testbed)
     hosts = testbed.hosts
@@ -202,7 +205,10 @@ def network(testbed: Testbed) -> tuple[float, float]:
 
 
 def look(testbed: Testbed) -> dict[str, float]:
-    """Return the readings of all canaries, run one after the other in about 6 s. Raise `TestbedError` when one fails."""
+    """Return the readings of all canaries, run one after the other in about 6 s.
+
+    Raise `TestbedError` when one fails.
+    """
     # A topology may limit a host's CPUs; that is a property of the variant, and not of the machine.
     with without_cpu_limits(testbed.engine, testbed.name, testbed.topology.hosts):
         return _look(testbed)
@@ -273,8 +279,9 @@ def discard_canaries(store: Store, run_id: str) -> None:
 
 
 def keep_readings(store: Store, state: CampaignState, progress: Callable[[str], None]) -> None:
-    """Store with each run the readings before and after it, unless they are stored. A resumed campaign has more
-    readings than an interrupted one.
+    """Store with each run the readings before and after it, unless they are stored.
+
+    A resumed campaign has more readings than an interrupted one.
     """
     try:
         kept = {ran.done.run_id: canary_bytes(store, ran.done.run_id) for ran in state.ran.values()}

@@ -28,7 +28,7 @@ from testbed.suites.suite import Case
 
 FILE = "outcome.json"
 Ending = Literal["pass", "fail", "inconclusive", "not done"]
-"""A verdict, or `not done`: the case raised, was stopped, or never began. `not done` counts as much as `fail`."""
+"""A verdict, or `not done`: the case raised, was stopped, or never began. `not done` ranks with `fail`."""
 WORST: Sequence[Ending] = ("not done", "fail", "inconclusive", "pass")
 EXIT: dict[Ending, int] = {"pass": 0, "fail": 1, "not done": 1, "inconclusive": 2}
 
@@ -90,7 +90,7 @@ MOST_TOLD = 3
 
 
 class CaseRun:
-    """A running case. It writes its outcome into `folder` in every event."""
+    """A running case. It writes its outcome into `folder`, however it ends."""
 
     def __init__(self, case: Case, profile: str, kafka: str | None, folder: Path, before: tuple[str, ...] = ()) -> None:
         self.case = case
@@ -121,7 +121,10 @@ class CaseRun:
             raise
 
     def run(self, testbed: Testbed, store: Store, progress: Progress) -> CaseOutcome:
-        """Run the experiment to its verdict, commit the run and write its report. Raise `TestbedError` when that fails."""
+        """Run the experiment to its verdict, commit the run and write its report.
+
+        Raise `TestbedError` when that fails.
+        """
         self.testbed = testbed
         experiment = self.resolved.experiment
         run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))

@@ -24,8 +24,9 @@ from testbed.runner.journal import CampaignState, CanaryReading, SlotRun
 from testbed.runner.variant import UPGRADE
 
 ENOUGH_PAIRS = 8
-"""The fewest pairs before the width of an interval may end a campaign. With fewer pairs an interval may be narrow by
-chance.
+"""The fewest pairs before the width of an interval may end a campaign.
+
+With fewer pairs an interval may be narrow by chance.
 """
 
 
@@ -139,8 +140,10 @@ def _judged(
 
 
 def _had(campaign: Campaign, runs: Sequence[Mapping[str, SlotRun]], labels: Sequence[str]) -> Sequence[str]:
-    """Return the measures by which two variants are compared. If the user named none, omit measures that no run of
-    either variant has, unless that omits all. For example, a move without a throttle has no throttled rate.
+    """Return the measures by which two variants are compared.
+
+    If the user named none, omit measures that no run of either variant has, unless that omits all. For example, a move
+    without a throttle has no throttled rate.
     """
     wanted = [name for name in campaign.measures if find_measure(name).compared]
     if campaign.measures != default_measures(campaign.door, campaign.variants):
@@ -267,8 +270,9 @@ def _in_words(ran: SlotRun) -> str:
 
 
 def not_made(campaign: Campaign, state: CampaignState, otherwise: str | None = None) -> tuple[str, ...]:
-    """Return the variants with a failed run, and the reason of its last failure. With `otherwise`, also return the
-    variants that were not tried, for that reason.
+    """Return the variants with a failed run, and the reason of its last failure.
+
+    With `otherwise`, also return the variants that were not tried, for that reason.
     """
     last = {failure.slot: failure.why for failure in state.failures}
     missing = Counter(

@@ -1,4 +1,7 @@
-"""Go through a campaign's slots within its budget. The journal has every run at once: a kill loses one run at most."""
+"""The execution of a campaign's slots within its time budget.
+
+The journal records every run at once, so that a kill loses at most one run.
+"""
 
 import re
 import time
@@ -25,8 +28,10 @@ from testbed.units import UnitError, parse_duration
 
 
 def parse_budget(text: str | None) -> float | None:
-    """Seconds of `30m`, `2h`, `90s`, …; a bare `m` is minutes here. None is none; empty text is not: it is a variable
-    that somebody forgot to set. Raises `UsageError`."""
+    """Return the seconds of `30m`, `2h`, `90s`, …; a bare `m` is minutes here.
+
+    Return None for None. Raise `UsageError` for any other text, also for empty text, which an unset variable gives.
+    """
     if text is None:
         return None
     try:
@@ -39,7 +44,7 @@ def parse_budget(text: str | None) -> float | None:
 
 
 def durations(campaign: Campaign, state: CampaignState) -> Mapping[str, float]:
-    """Variant → how long its longest slot took so far, canary included."""
+    """Return for each variant the seconds of its longest slot so far, canary included."""
     labels = {slot.index: slot.variant for slot in campaign.slots}
     found: dict[str, float] = {}
     for index, ran in state.ran.items():
@@ -50,16 +55,19 @@ def durations(campaign: Campaign, state: CampaignState) -> Mapping[str, float]:
 
 
 def needed_s(slots: Sequence[Slot], seen: Mapping[str, float]) -> float:
-    """How long these slots will take: as long as each variant's longest; one not seen yet as the longest of all."""
+    """Return the seconds that the slots will take.
+
+    A slot takes as long as its variant's longest, and without one as the longest of all.
+    """
     unseen = max(seen.values(), default=0.0)
     return sum(seen.get(slot.variant, unseen) for slot in slots)
 
 
 def out_of_time(slot: Slot, campaign: Campaign, state: CampaignState, left_s: float) -> str | None:
-    """Why `slot` is not begun: what is open of its block would not be done in `left_s`; None when it would.
+    """Return why `slot` must not begin, or None when the open slots of its block fit into `left_s` seconds.
 
-    A pair that is not finished says nothing, so a block is begun only when all of it fits. The runs of a night are
-    not compared with each other: there it is the slot alone.
+    An unfinished pair is useless, so a block begins only when all of it fits. The runs of a night are not compared with
+    each other, so there only the slot itself counts.
     """
     rest = [each for each in campaign.slots if each.block == slot.block and each.index not in state.ran]
     if campaign.door == NIGHTLY:
@@ -72,12 +80,15 @@ def out_of_time(slot: Slot, campaign: Campaign, state: CampaignState, left_s: fl
 
 Progress = Callable[[str], None]
 FAILURES_IN_A_ROW = 3
-"""So many failures one after the other end the campaign. So many of one variant, or of one Kafka, end that alone."""
+"""So many failures in a row end the campaign.
+
+So many of one variant, or of one Kafka, end that variant or Kafka alone.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRun:
-    """One run that is in the store: see `RunDone`, of which this is what the executor knows."""
+    """One run in the store: the fields of `RunDone` that the executor knows."""
 
     verdict: Verdict
     values: Mapping[str, float]
@@ -88,26 +99,26 @@ class MeasuredRun:
 
 
 class Executor(Protocol):
-    """What makes the runs; a fake one in tests."""
+    """The interface that makes the runs; tests use a fake one."""
 
     def new_run_id(self, variant: Variant) -> str:
-        """An id for a run that is about to be made."""
+        """Return an id for a run that is about to be made."""
 
     def canary(self, variant: Variant) -> CanaryReading:
-        """Get a testbed ready for `variant`, with no Kafka running anywhere, and look at the machine."""
+        """Prepare a testbed for `variant`, on which no Kafka runs, and return the readings of the canaries."""
 
     def run(self, variant: Variant, run_id: str) -> MeasuredRun:
-        """Make the run on that testbed and commit it to the store under this id."""
+        """Make the run on that testbed, commit it to the store under this id, and return it."""
 
     def committed(self, run_id: str) -> MeasuredRun | None:
-        """The run of an interrupted slot, when it is in the store all the same."""
+        """Return the run of an interrupted slot if the store has it, else None."""
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignLimits:
-    """What ends a campaign early. `enough` is asked after each block and says why it is enough, or None.
+    """Conditions that end a campaign early. After each block, `enough` returns the reason to end, or None.
 
-    `needless` is asked before each slot: one that nobody needs is not made, and is not left for `--resume` either.
+    `needless` is called before each slot. A needless run is made neither now nor by `--resume`.
     """
 
     budget_s: float | None = None
@@ -118,23 +129,23 @@ class CampaignLimits:
 
 @dataclass(frozen=True, slots=True)
 class CampaignEnd:
-    """Why the campaign ended; `complete` when nothing more is needed: `--resume` would make no run."""
+    """Why the campaign ended; `complete` when `--resume` would make no run."""
 
     why: str
     complete: bool
 
 
 def execute(journal: CampaignJournal, executor: Executor, limits: CampaignLimits, progress: Progress) -> CampaignEnd:
-    """Make every run that the journal does not have yet.
+    """Make every run that the journal lacks, and return why the campaign ended.
 
-    Raises `TestbedError` when several runs in a row could not be made; what is done stays done. A run that could not
-    be made before an interruption, either, is not counted: it would end every `--resume` where the last one ended.
+    Raise `TestbedError` when several runs in a row failed; finished runs are kept. A slot that failed before an
+    interruption is not counted, because otherwise it would end every `--resume` at the same place.
     """
     return _Execution(journal, executor, limits, progress).go()
 
 
 class _Execution:
-    """One going through; everything that lasts is in the journal."""
+    """One execution of a campaign; all its lasting state is in the journal."""
 
     def __init__(
         self, journal: CampaignJournal, executor: Executor, limits: CampaignLimits, progress: Progress
@@ -144,9 +155,9 @@ class _Execution:
         self.began = limits.clock()
         self.last = self.campaign.variants[0]
         self.failures: list[str] = []
-        """Why the last runs could not be made; empty again after one that was."""
+        """The reasons of the failures since the last run that succeeded."""
         self.failures_of: Counter[str] = Counter()
-        """How often each variant, and each Kafka, has failed in this command since its last run."""
+        """The failures of each variant, and of each Kafka, in this command since its last successful run."""
         self.failed_before = {failure.slot for failure in self.state.failures}
 
     @property
@@ -157,7 +168,7 @@ class _Execution:
         self._adopt()
         tried: set[int] = set()
         ended, before = self._pass(tried), -1
-        # What a run came to may make another one needed that was passed over.
+        # The result of a run may make an earlier, skipped slot necessary.
         while ended is None and len(tried) > before:
             before = len(tried)
             ended = self._pass(tried)
@@ -169,7 +180,7 @@ class _Execution:
         return CampaignEnd(f"{left} runs could not be made" if left else "all runs are made", left == 0)
 
     def _pass(self, tried: set[int]) -> CampaignEnd | None:
-        """Make what is needed and was not tried yet; returns why the campaign ends before its last slot, if it does."""
+        """Make each needed run that was not tried; return why the campaign ends before its last slot, or None."""
         for slot in self.campaign.slots:
             state = self.state
             if slot.index in tried or slot.index in state.ran or self.limits.needless(slot, state):
@@ -194,7 +205,7 @@ class _Execution:
         return None
 
     def _slot(self, slot: Slot, variant: Variant) -> str | None:
-        """Make one run, or journal why it could not be made; returns why no more are needed, if that is so."""
+        """Make one run, or journal the reason of its failure; return why no more runs are needed, or None."""
         began = self.limits.clock()
         self.progress(f"slot {slot.index + 1} of {len(self.campaign.slots)}: {variant.label}")
         try:
@@ -221,7 +232,7 @@ class _Execution:
         return None
 
     def _given_up(self, slot: Slot) -> bool:
-        """Return whether the slot's variant has failed too often, or every variant that it is compared with has."""
+        """Return whether the slot's variant, or every variant that it is compared with, has failed too often."""
         part, _first = self.campaign.part_of(slot)
         partners = {label for pair in part.pairs if slot.variant in pair for label in pair} - {slot.variant}
         return self._fails(slot.variant) or (bool(partners) and all(map(self._fails, partners)))
@@ -230,12 +241,12 @@ class _Execution:
         return any(self.failures_of[each] >= FAILURES_IN_A_ROW for each in self._causes(label))
 
     def _causes(self, label: str) -> list[str]:
-        """Return what a failure of a variant counts for: the variant, and the Kafka that it names."""
+        """Return the names that a variant's failure is counted for: the variant, and the Kafka that it names."""
         kafka = self.campaign.variant(label).kafka
         return [label] if kafka is None else [label, f"kafka={kafka}"]
 
     def _known(self, slot: Slot) -> str | None:
-        """Why no more blocks are needed; asked between blocks only."""
+        """Return why no more blocks are needed, or None. Within a block, return None."""
         state = self.state
         if any(each.block == slot.block and each.index in state.ran for each in self.campaign.slots):
             return None
@@ -248,7 +259,7 @@ class _Execution:
         return out_of_time(slot, self.campaign, self.state, left_s)
 
     def _adopt(self) -> None:
-        """Take over the runs that were committed when a kill came before the journal knew."""
+        """Adopt the runs that were committed before a kill, but are not in the journal."""
         for begun in self.state.unfinished:
             measured = self.executor.committed(begun.run_id)
             if measured is not None:
@@ -256,7 +267,7 @@ class _Execution:
                 self.journal.append(_done(begun.slot, begun.run_id, measured, 0.0))
 
     def _close(self, variant: Variant) -> None:
-        """A last look at the machine, unless there is one after every run."""
+        """Run the canaries once more, unless a canary follows every run."""
         if self.state.closed:
             return
         try:

@@ -1,4 +1,4 @@
-"""Make one run of a campaign on a testbed: its time limit, its evidence, and what the journal keeps of it."""
+"""One run of a campaign on a testbed: its time limit, its evidence, and its entry in the journal."""
 
 import faulthandler
 import secrets
@@ -32,21 +32,20 @@ from testbed.runner.testbed_pool import TestbedPool
 from testbed.runner.variant import Resolved, Variant, resolve
 
 GRACE_S = 120.0
-"""What putting everything back may take after the limit, before the process is ended."""
+"""Seconds that the cleanup may take after the time limit, before the process is ended."""
 STACKS = "stacks.txt"
 
 
 class TimeLimitError(TestbedError):
-    """A case was not done in time, and was stopped."""
+    """A case did not finish within its time limit and was stopped."""
 
 
 @contextmanager
 def time_limit(seconds: float, what: str, evidence: Path, *, grace_s: float = GRACE_S) -> Iterator[None]:
-    """Stop the block after `seconds`, as Ctrl-C would: what cleans up after Ctrl-C cleans up after this.
+    """Stop the block after `seconds`, as Ctrl-C would, so that the same cleanup runs. Main thread only.
 
-    At the limit the stacks of all threads are written into `evidence`. A block that does not even then come to its
-    end within `grace_s` hangs for good: the stacks are written once more, and the process ends. Raises
-    `TimeLimitError`. Main thread only.
+    At the limit, write the stacks of all threads into `evidence`. If the block hangs for another `grace_s` seconds,
+    write the stacks again and end the process. Raise `TimeLimitError` when the limit is reached.
     """
     assert threading.current_thread() is threading.main_thread()
     evidence.mkdir(parents=True, exist_ok=True)
@@ -56,21 +55,21 @@ def time_limit(seconds: float, what: str, evidence: Path, *, grace_s: float = GR
         nonlocal expired
         expired = True
         faulthandler.dump_traceback(stacks, all_threads=True)
-        # Not an exception of its own: this one is held back where something must not be left half done.
+        # SIGINT, and no separate exception, because critical sections hold SIGINT back.
         signal.raise_signal(signal.SIGINT)
 
     path = evidence / STACKS
     with path.open("w") as stacks:
-        # What a shell starts in the background ignores Ctrl-C.
+        # A process that a shell starts in the background ignores Ctrl-C.
         interrupts = signal.signal(signal.SIGINT, signal.default_int_handler)
         before = signal.signal(signal.SIGALRM, expire)
-        # A thread of C code: it ends the process even when no Python runs any more.
+        # A C thread ends the process even when no Python code runs any more.
         faulthandler.dump_traceback_later(seconds + grace_s, exit=True, file=stacks)
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
             yield
         except BaseException as error:
-            # Whatever the interruption became on its way out.
+            # The interruption may have become any exception on its way out.
             if expired:
                 ended = "" if isinstance(error, KeyboardInterrupt) else f"; it ended with {error!r}"
                 raise TimeLimitError(_late(what, seconds, path) + ended) from error
@@ -95,7 +94,7 @@ _LOG_TIMEOUT_S = 20.0
 def keep_evidence(folder: Path, recorder: Recorder, testbed: Testbed | None) -> None:
     """Write samples, events, and the log of each host's server, with a JVM's stacks in it, into `folder`.
 
-    Never raises for what cannot be had: that is said in `missing.txt`.
+    A log that cannot be read raises nothing; `missing.txt` names it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     pq.write_table(samples_table(recorder.samples()), folder / "samples.parquet", compression="zstd")
@@ -118,7 +117,7 @@ def keep_evidence(folder: Path, recorder: Recorder, testbed: Testbed | None) -> 
 
 
 def _stacks(node: Daemon) -> None:
-    """Have the JVM write the stacks of its threads into its log; one that does not run has none."""
+    """Make the JVM write the stacks of its threads into its log. Do nothing when it does not run."""
     if node.pid() is not None:
         node.signal("QUIT")
 
@@ -135,9 +134,9 @@ def bounded(
     testbed: Callable[[], Testbed | None],
     kept_for: type[BaseException] = TestbedError,
 ) -> Iterator[None]:
-    """Bound the time of the block, and keep evidence in a folder when it raises `kept_for`.
+    """Bound the time of the block, and keep evidence in a folder when the block raises `kept_for`.
 
-    Raises what the block raises, or `TimeLimitError`.
+    Raise the block's exception, or `TimeLimitError`.
     """
     evidence.mkdir(parents=True, exist_ok=True)
     try:
@@ -152,9 +151,9 @@ def bounded(
 
 
 class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
-    """Makes the runs of one campaign; leaves no testbed behind."""
+    """The executor of one campaign on testbeds; it removes its testbeds at the end."""
 
-    __test__ = False  # the name starts with "Test": pytest must not take it for one
+    __test__ = False  # pytest must not collect this class, although its name starts with "Test"
 
     def __init__(self, campaign: Campaign, store: Store, progress: Progress) -> None:
         self._resolved: Mapping[str, Resolved] = {each.label: resolve(each) for each in campaign.variants}
@@ -165,7 +164,7 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
         self._read: Mapping[str, float] = {}
         """The newest reading of the canaries."""
         self._last: str | None = None
-        """The run that was made since."""
+        """The id of the run that was made since that reading."""
 
     def __exit__(self, *_error: object) -> None:
         self._grounds.close()
@@ -189,7 +188,7 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
         """See `Executor.run`."""
         wanted = self._resolved[variant.label]
         testbed = self._grounds.start(wanted)
-        # Before the run is in the store: who judges it at once finds what is known of the machine by then.
+        # Stored before the run, so that a judgement of the run always has these readings.
         keep_canaries(self._store, run_id, self._read, self._progress)
         recorder = Recorder()
         try:
@@ -205,7 +204,7 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
                     recorder=recorder,
                 )
         except BaseException:
-            # In whatever state the run left it, the next one shall not begin there.
+            # The run left the testbed in an unknown state; the next run must not use it.
             self._grounds.drop(wanted.ground)
             discard_canaries(self._store, run_id)
             raise
@@ -221,7 +220,7 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
 
 
 def measured(run: Manifest, judgement: Judgement) -> MeasuredRun:
-    """What the journal keeps of a run. Pure."""
+    """Return the values of a run that the journal keeps. Pure."""
     verdicts: dict[str, set[str]] = {}
     for each in judgement.criteria:
         verdicts.setdefault(_where(each.name, each.host, each.direction), set()).add(each.verdict)

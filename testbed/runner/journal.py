@@ -1,8 +1,7 @@
-"""A campaign on disk: one line of JSON for each thing that happened, and what all of them amount to.
+"""A campaign's journal on disk: one line of JSON for each event, and the campaign's state that follows from them.
 
-Each line is on disk for good before the next thing begins. A lock of the kernel, which ends with the process, keeps
-other commands from the file. A line that a kill cut short is the last one and is dropped; damage anywhere else is an
-error.
+Each line is synced to disk before the next event begins. A kernel lock, which ends with the process, keeps other
+commands from the file. If a kill truncates the last line, it is dropped; damage anywhere else is an error.
 """
 
 import contextlib
@@ -23,7 +22,7 @@ from testbed.runner.campaign import Campaign
 
 @dataclass(frozen=True, slots=True)
 class CanaryReading:
-    """A look at the machine between two runs; `environment` names the class of machine, network and software."""
+    """The canaries' readings between two runs; `environment` names the class of machine, network and software."""
 
     reading: Mapping[str, float]
     environment: str
@@ -32,7 +31,7 @@ class CanaryReading:
 
 @dataclass(frozen=True, slots=True)
 class RunBegun:
-    """A slot's run is about to be made, under this id."""
+    """The run of a slot is about to be made, under this id."""
 
     slot: int
     run_id: str
@@ -40,9 +39,10 @@ class RunBegun:
 
 @dataclass(frozen=True, slots=True)
 class RunDone:
-    """A slot's run is in the store. `failed` names the criteria that did not hold, `kept` those that did; what could
-    not be judged is in neither. `software` is Kafka's digest. A run that is `sound` was measured although it is
-    inconclusive.
+    """The run of a slot is in the store.
+
+    `failed` names the failed criteria, `kept` the passed ones; an unjudged criterion is in neither. `software` is
+    Kafka's digest. A `sound` run has valid measures although it is inconclusive.
     """
 
     slot: int
@@ -58,7 +58,7 @@ class RunDone:
 
 @dataclass(frozen=True, slots=True)
 class RunFailed:
-    """A slot's run could not be made; it is tried again when the campaign is resumed."""
+    """The run of a slot failed; a resumed campaign tries it again."""
 
     slot: int
     why: str
@@ -67,7 +67,7 @@ class RunFailed:
 
 @dataclass(frozen=True, slots=True)
 class RunsConfirmed:
-    """Spark came to the same judgement for these runs, from the store."""
+    """Spark's judgement of these runs, from the store, is the same."""
 
     run_ids: tuple[str, ...]
 
@@ -85,12 +85,12 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def encode(entry: JournalEntry) -> dict[str, Any]:
-    """An entry as one JSON object."""
+    """Return an entry as one JSON object."""
     return {"entry": _NAMES[type(entry)], **asdict(entry)}
 
 
 def decode(document: Mapping[str, Any]) -> JournalEntry:
-    """The inverse of `encode`, after JSON. Raises KeyError or TypeError for what is no entry."""
+    """Return the entry of an object that `encode` and JSON made. Raise KeyError or TypeError when it is no entry."""
     kind = _KINDS[document["entry"]]
     fields: dict[str, Any] = {name: value for name, value in document.items() if name != "entry"}
     return kind(**{name: _plain(value) for name, value in fields.items()})
@@ -102,7 +102,7 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SlotRun:
-    """A finished slot with the canaries around it; an empty tuple where none was read."""
+    """A finished slot with the canaries before and after it; an empty tuple without a reading."""
 
     done: RunDone
     before: tuple[CanaryReading, ...]
@@ -111,22 +111,22 @@ class SlotRun:
 
 @dataclass(frozen=True, slots=True)
 class CampaignState:
-    """Everything a journal says."""
+    """The state of a campaign, from its journal."""
 
     ran: Mapping[int, SlotRun]
     """Slot index → its run."""
     unfinished: tuple[RunBegun, ...]
-    """RunBegun and not ended: interrupted by a kill; the run may be in the store all the same."""
+    """The runs that a kill interrupted; such a run may be in the store."""
     failures: tuple[RunFailed, ...]
     canaries: tuple[CanaryReading, ...]
-    """All, in order of time."""
+    """All canaries, in order of time."""
     confirmed: frozenset[str]
     closed: bool
     """Whether every run has a canary after it."""
 
 
 def campaign_state(entries: Sequence[JournalEntry]) -> CampaignState:
-    """What a journal's entries amount to."""
+    """Return the state that follows from a journal's entries."""
     ran: dict[int, SlotRun] = {}
     begun: dict[int, RunBegun] = {}
     opening: dict[int, tuple[CanaryReading, ...]] = {}
@@ -168,17 +168,17 @@ _ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[a-z]{1,16}-[0-9a-f]{6}")
 
 
 def folder() -> Path:
-    """Where journals lie."""
+    """Return the folder of all journals."""
     return state_dir() / "runner"
 
 
 def known() -> list[str]:
-    """The ids of all campaign, oldest first."""
+    """Return the ids of all campaigns, oldest first."""
     return sorted(path.stem for path in folder().glob("*.jsonl") if _ID.fullmatch(path.stem))
 
 
 class CampaignJournal:
-    """One open, locked journal. Make one with `created` or `opened`."""
+    """One open, locked journal; `created` and `opened` return it."""
 
     def __init__(self, path: Path, file: FileIO, campaign: Campaign, entries: list[JournalEntry]) -> None:
         self.path = path
@@ -188,18 +188,21 @@ class CampaignJournal:
 
     @property
     def entries(self) -> tuple[JournalEntry, ...]:
-        """Everything that has happened, in order."""
+        """Return all entries, in order of time."""
         return tuple(self._entries)
 
     def append(self, entry: JournalEntry) -> None:
-        """Write an entry; on return it survives a crash of the machine. Raises `TestbedError` when it cannot be."""
+        """Write an entry; on return it survives a crash of the machine.
+
+        Raise `TestbedError` when the file cannot be written.
+        """
         _write(self._file, encode(entry), self.path)
         self._entries.append(entry)
 
 
 @contextlib.contextmanager
 def created(campaign: Campaign) -> Iterator[CampaignJournal]:
-    """A new journal, for the `with` block. Raises `TestbedError` when there is one of that id."""
+    """Create a journal and yield it for the `with` block. Raise `TestbedError` when there is one with this id."""
     if not _ID.fullmatch(campaign.id):
         raise ValueError(f"campaign id {campaign.id!r}: expected one like 20261121T200000Z-sweep-0a1b2c")
     durable.make_folder(folder(), 0o700)
@@ -217,10 +220,10 @@ def created(campaign: Campaign) -> Iterator[CampaignJournal]:
 
 @contextlib.contextmanager
 def opened(campaign_id: str) -> Iterator[CampaignJournal]:
-    """The journal of a campaign, for the `with` block.
+    """Open the journal of a campaign and yield it for the `with` block.
 
-    Raises `UsageError` when there is no such campaign, `TestbedError` when another command works on it, or the
-    journal is damaged.
+    Raise `UsageError` when there is no such campaign. Raise `TestbedError` when another command uses it, or the journal
+    is damaged.
     """
     path = folder() / f"{campaign_id}.jsonl"
     if not _ID.fullmatch(campaign_id) or not path.is_file():
@@ -229,14 +232,14 @@ def opened(campaign_id: str) -> Iterator[CampaignJournal]:
         _lock(file, campaign_id)
         lines, whole = _whole_lines(file.readall())
         campaign, entries = _parse(lines, path)
-        # What a kill left of a line must not become the beginning of the next one.
+        # The next entry must not continue a line that a kill truncated.
         file.truncate(whole)
         file.seek(whole)
         yield CampaignJournal(path, file, campaign, entries)
 
 
 def _whole_lines(content: bytes) -> tuple[list[bytes], int]:
-    """The lines that were written to their end, and how many bytes they are."""
+    """Return the complete lines, and their total number of bytes."""
     whole = content.rfind(b"\n") + 1
     return content[:whole].splitlines(), whole
 

@@ -1,4 +1,4 @@
-"""Comparisons that have a name: an experiment with axes, interleaved, under the same load."""
+"""Named comparisons: an experiment with axes, whose variants are interleaved under the same load."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,25 +6,25 @@ from dataclasses import dataclass
 from testbed.runner.variant import Variant, product
 
 DOOR = "run"
-"""What begins them: `testbed run NAME`."""
+"""The command that begins them: `testbed run NAME`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedComparison:
-    """Every value of each axis with each of the others, `repeats` times; the first of all is the baseline."""
+    """A named comparison: every combination of the axes' values, `repeats` times. The first variant is the baseline."""
 
     name: str
     summary: str
     experiment: str
     axes: tuple[str, ...]
-    """`NAME=VALUE,…` each, as `testbed sweep --set` takes them."""
+    """Axes in the form `NAME=VALUE,…`, as `testbed sweep --set` accepts them."""
     measures: tuple[str, ...]
     repeats: int
 
     def variants(self, given: Sequence[str], profile: str, kafka: str | None, topology: str | None) -> list[Variant]:
-        """All of them; what is `given` is of every variant, and of an axis it replaces the values.
+        """Return all variants. The settings in `given` apply to every variant, and replace the values of an axis.
 
-        Raises `UsageError`.
+        Raise `UsageError` when a setting is wrong.
         """
         own = {word.partition("=")[0]: word for word in self.axes}
         own |= {word.partition("=")[0]: word for word in given}
@@ -57,7 +57,7 @@ _STORED = (
 )
 _SCALED = (*_STORED, "p99-back")
 _STORAGE = "storage=disk,tiered"
-"""On the same brokers; AutoMQ is another software, and another topology: `--set storage=automq --topology …`."""
+"""Both run on the same brokers. AutoMQ is other software on another topology: `--set storage=automq --topology …`."""
 _ALL = (
     NamedComparison(
         "batching-compare",
@@ -111,5 +111,5 @@ _ALL = (
 
 
 def named_comparisons() -> Mapping[str, NamedComparison]:
-    """All, by name."""
+    """Return all comparisons, by name."""
     return {each.name: each for each in _ALL}

@@ -1,7 +1,7 @@
-"""A night: every case of a suite run once or, where the variance needs it, more often; then the store is judged.
+"""A night: every case of a suite is run once, or more often where the variance requires it; then the store is judged.
 
-It is a campaign like any other (its journal, canaries, budget, resuming); only that its variants are scenarios, each of
-which is compared with its own past, by `results/nights`.
+A night is a campaign with the usual journal, canaries, budget and resume. Its variants are scenarios, and
+`results/nights` compares each of them with its own past.
 """
 
 import re
@@ -24,33 +24,35 @@ from testbed.suites.suite import Case, find_suite
 SUITE, PROFILE = "kip73", "ci"
 _ONCE_MORE = re.compile(r", [0-9]+$")
 MORE = 3
-"""So often a scenario is run in a night when a change of `ChangeRule.noisy` would be missed otherwise."""
+"""The runs of a scenario in a night, if one run would miss a change of `ChangeRule.noisy`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NightRuns:
-    """The runs of a night: `problems` name those that could not be made; `complete` when nothing is left to resume."""
+    """The runs of a night. `problems` names the missing runs; `complete` is True when nothing is left to resume."""
 
     campaign: Campaign
     state: CampaignState
     why_ended: str
     complete: bool
     scenarios: frozenset[str] = frozenset()
-    """The ids of what was to be run."""
+    """The ids of the scenarios to run."""
     ran: frozenset[str] = frozenset()
-    """The ids of what was run."""
+    """The ids of the scenarios that were run."""
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Cases without a run, and why."""
+        """Return the cases without a run, and the reasons."""
         return not_made(self.campaign, self.state, self.why_ended)
 
 
 def variants(
     cases: Sequence[Case], profile: str, kafka: str | None, repeats: Callable[[Resolved], int]
 ) -> list[Variant]:
-    """A variant for each run of the night: cases in order, repeated ones once more after all others. Raises
-    `UsageError` for what cannot be run."""
+    """Return a variant for each run of the night: first every case in order, then the repeats.
+
+    Raise `UsageError` when a case cannot be run.
+    """
     once = [of_case(case, profile, kafka) for case in cases]
     wanted = {variant.label: repeats(resolve(variant)) for variant in once}
     most = max(wanted.values(), default=1)
@@ -66,29 +68,31 @@ def variants(
 def needed(
     known: Iterable[SeriesState], more: int = MORE, noisy: float = ChangeRule().noisy
 ) -> Callable[[Resolved], int]:
-    """How often a scenario is run: `more` times when in any of its series a change of `noisy` would be missed."""
+    """Return how many times a scenario is run: `more` times if one of its series would miss a change of `noisy`, else
+    once.
+    """
     wild = {each.scenario for each in known if (each.said.detectable or 0.0) > noisy}
 
     return lambda wanted: more if scenario_of(wanted) in wild else 1
 
 
 def scenario_of(wanted: Resolved) -> str:
-    """The id by which a store's nights know the runs of a variant."""
+    """Return the scenario's id under which a store's nights have the runs of a variant."""
     return scenario_id(wanted.experiment.name, {**wanted.settings, "topology": wanted.topology.name})
 
 
 def _by_label(campaign: Campaign) -> dict[str, str]:
-    """The scenario that each variant of a night runs."""
+    """Return the scenario of each variant of a night."""
     return {variant.label: scenario_of(resolve(variant)) for variant in campaign.variants}
 
 
 @dataclass(frozen=True, slots=True)
 class NightRequest:
-    """What somebody says of a night; what is None is left to it."""
+    """The settings of a night that the user names; None means the default."""
 
     suite: str | None = None
     only: tuple[str, ...] = ()
-    """These cases."""
+    """The names of the cases to run; empty for all."""
     profile: str | None = None
     kafka: str | None = None
     repeats: int | None = None
@@ -97,8 +101,11 @@ class NightRequest:
 
 
 def new_night(wanted: NightRequest) -> Campaign:
-    """A night that can be run: each case `repeats` times, all of them before any once more; without, as often as the
-    variance needs. Raises `UsageError`."""
+    """Return the campaign of a night.
+
+    Each case is run `repeats` times, in rounds; without `repeats`, as often as the variance requires. Raise
+    `UsageError` when it cannot be run.
+    """
     profile, kafka, seed = wanted.profile or PROFILE, wanted.kafka, 1 if wanted.seed is None else wanted.seed
     cases = find_suite(wanted.suite or SUITE).cases(profile, wanted.only)
     planned = variants(cases, profile, kafka, lambda _wanted: 1)
@@ -110,12 +117,14 @@ def new_night(wanted: NightRequest) -> Campaign:
 
 
 def require_same(campaign_id: str, wanted: NightRequest) -> None:
-    """Raises `UsageError` when what is said of an interrupted night is not what it was begun with: nothing else would
-    be run, and what was asked for would be answered with something else."""
+    """Raise `UsageError` when the user's settings differ from those of the interrupted night.
+
+    A resume runs the old settings, so the answer would not fit the request.
+    """
     with opened(campaign_id) as journal:
         campaign = journal.campaign
     if campaign.door != NIGHTLY:
-        return  # whoever goes on with it says so
+        return  # `resume` refuses a campaign of another command
     first = campaign.variants[0]
     own = NightRequest(None, (), first.profile, first.kafka, campaign.repeats, campaign.seed, campaign.store)
     asked = replace(wanted, kafka=lasting(wanted.kafka), store=wanted.store and Store.open(wanted.store).location)
@@ -137,8 +146,8 @@ def require_same(campaign_id: str, wanted: NightRequest) -> None:
 
 
 def run_night(asked: Campaign | None, campaign_id: str | None, budget_s: float | None, progress: Progress) -> NightRuns:
-    """Make the runs of a new night, or go on with one."""
-    # Looked up before: a build or a file that is named may be gone when the night is over.
+    """Make the runs of a new night, or resume one, and return them."""
+    # The scenarios are resolved first, because a named build or file may be gone when the night is over.
     if campaign_id is not None:
         with opened(campaign_id) as journal:
             known = _by_label(journal.campaign)

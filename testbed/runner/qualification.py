@@ -1,8 +1,8 @@
-"""What a qualification runs: versions × scenarios, as one campaign with a group for each scenario.
+"""The runs of a qualification: versions × scenarios, as one campaign with a group for each scenario.
 
-A scenario that is run *once* is a case of a suite, with each version; where the candidate fails or cannot be judged it
-is run again, up to three times. One in *pairs* is as `testbed compare` runs it. An *upgrade* begins with a baseline and
-ends with the candidate while data moves; beside it the same brokers are merely restarted.
+A *once* scenario is a case of a suite, run with each version. If the candidate fails or is inconclusive, it is run
+again, up to three times. A *paired* scenario is run as by `testbed compare`. An *upgrade* begins with a baseline and
+ends with the candidate while data moves; its counterpart merely restarts the same brokers.
 """
 
 import shlex
@@ -42,13 +42,18 @@ from testbed.suites.suite import Case, find_suite
 
 SUITES = ("kip73", "kip435", "kip455")
 PAIRED = ("kip73-two-node", "kip73-one-to-two-produce", "kip73-two-to-one-produce")
-"""Experiments of which the first case is run in pairs: a move alone, one that a leader binds, one that a follower does;
-the last two under load."""
+"""Experiments whose first case is run in pairs: a move alone, one that a leader limits, one that a follower limits.
+
+The last two run under load.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class QualificationScope:
-    """Which scenarios. `only` and `paired` name them as `SUITE/CASE`; `paired` None: the usual ones."""
+    """The scenarios of a qualification.
+
+    `only` and `paired` name them as `SUITE/CASE`; `paired` None means the default ones.
+    """
 
     profile: str = "ci"
     suites: tuple[str, ...] = SUITES
@@ -59,9 +64,9 @@ class QualificationScope:
 
 
 def names(candidate: str, baselines: Sequence[str]) -> dict[str, str]:
-    """What each Kafka is called, the baselines first: a version as it is, a tarball or folder by its last part.
+    """Return the name of each Kafka, the baselines first: a version unchanged, a tarball or folder by its last part.
 
-    Raises `UsageError` for what is no Kafka, and for two of one name.
+    Raise `UsageError` for a text that is no Kafka, and for two of the same name.
     """
     if not baselines:
         raise UsageError("--against is missing: name at least one release that the candidate is held against")
@@ -75,20 +80,22 @@ def names(candidate: str, baselines: Sequence[str]) -> dict[str, str]:
 
 
 def label(scenario: str, version: str) -> str:
-    """The label of the variant that runs a scenario with a version."""
+    """Return the label of the variant that runs a scenario with a version."""
     return f"{scenario}, {version}"
 
 
 def version_of(variant: str) -> str:
-    """The inverse of `label`."""
+    """Return the version in a label that `label` made."""
     return variant.rpartition(", ")[2]
 
 
 def plan(
     candidate: str, baselines: Sequence[str], scope: QualificationScope
 ) -> tuple[list[Variant], list[VariantGroup]]:
-    """Every variant, and the group of each scenario: once, upgrades, then pairs, so that a short budget costs
-    precision before it costs scenarios. In each group the candidate is last. Raises `UsageError`.
+    """Return every variant, and the group of each scenario, in the order once, upgrade, paired. A short budget thus
+    costs precision before it costs scenarios.
+
+    In each group the candidate is last. Raise `UsageError` when a scenario cannot be run.
     """
     known = names(candidate, baselines)
     cases = _cases(scope)
@@ -141,7 +148,7 @@ def _paired(cases: Mapping[str, Case], scope: QualificationScope) -> list[str]:
 
 
 def kind_of(part: VariantGroup) -> Kind:
-    """How a group's scenario is run."""
+    """Return how a group's scenario is run."""
     if part.pairs:
         return "paired"
     return "upgrade" if part.name.startswith("upgrade from ") else "once"
@@ -150,7 +157,9 @@ def kind_of(part: VariantGroup) -> Kind:
 def cells_of(
     campaign: Campaign, state: CampaignState, part: VariantGroup, first: int, blocks: Sequence[Mapping[str, SlotRun]]
 ) -> list[VersionResult]:
-    """What each version did in a scenario so far; `first` is the group's first block, `blocks` are the campaign's."""
+    """Return the result of each version in a scenario so far; `first` is the group's first block, `blocks` are the
+    campaign's.
+    """
     return [
         cell(each, [runs[each] for runs in blocks[first : first + part.repeats] if each in runs], _why(campaign, state))
         for each in part.labels
@@ -158,7 +167,7 @@ def cells_of(
 
 
 def cell(variant: str, ran: Sequence[SlotRun], why: Mapping[str, str]) -> VersionResult:
-    """The runs of one variant. A run that could not be judged says nothing of any criterion."""
+    """Return the result of one variant's runs. An inconclusive run counts for no criterion."""
     verdicts = [each.done.verdict for each in ran]
     counts: dict[str, tuple[int, int]] = {}
     for each in ran:
@@ -177,16 +186,16 @@ def cell(variant: str, ran: Sequence[SlotRun], why: Mapping[str, str]) -> Versio
 
 
 def _why(campaign: Campaign, state: CampaignState) -> dict[str, str]:
-    """Variant → why its last run could not be made."""
+    """Return for each variant the reason of its last failure."""
     labels = {slot.index: slot.variant for slot in campaign.slots}
     return {labels[failure.slot]: f"it could not be run: {failure.why}" for failure in state.failures}
 
 
 def needless_slots(all_pairs: bool) -> Callable[[Campaign], Callable[[Slot, CampaignState], bool]]:
-    """Return which slots are not needed.
+    """Return a function that finds the needless slots of a campaign.
 
-    The second and the third run of a scenario are not needed where the first run decides. Unless `all_pairs`, pairs
-    are not needed once every interval of their scenario is narrow enough.
+    The second and the third run of a scenario are needless where the first run decides. Unless `all_pairs`, pairs are
+    needless once every interval of their scenario is narrow enough.
     """
 
     def of(campaign: Campaign) -> Callable[[Slot, CampaignState], bool]:
@@ -200,7 +209,7 @@ def needless_slots(all_pairs: bool) -> Callable[[Campaign], Callable[[Slot, Camp
             cells = cells_of(campaign, state, part, first, blocks)
             candidate = cells[-1]
             if not candidate.ids:
-                return True  # the first run could not be made: that is tried again, not the others
+                return True  # the first run failed, so only that run is tried again
             if slot.variant == part.labels[-1]:
                 return not doubtful(candidate)
             return not candidate.runs.get("fail")
@@ -229,7 +238,7 @@ def new_qualification(
     measures: Sequence[str] = (),
     threshold: float = ComparisonRule().threshold,
 ) -> Campaign:
-    """A qualification that can be run. Raises `UsageError` for what cannot."""
+    """Return a qualification's campaign. Raise `UsageError` when it cannot be run."""
     variants, groups = plan(candidate, baselines, scope)
     if not groups:
         raise UsageError("nothing is left to run: no scenario, no upgrade")
@@ -248,7 +257,10 @@ def qualify(
     *,
     all_pairs: bool = False,
 ) -> Qualification:
-    """Make the runs of a new qualification, or go on with one. Raises `UsageError` and `TestbedError`."""
+    """Make the runs of a new qualification, or resume one, and return it.
+
+    Raise `UsageError` when it cannot be resumed, and `TestbedError` when it fails.
+    """
     needless = needless_slots(all_pairs)
     if campaign_id is not None:
         result = resume(campaign_id, asked, QUALIFY, budget_s, progress, stop_early=False, needless=needless)
@@ -263,7 +275,10 @@ def qualify(
 
 
 def qualification(result: CampaignResult, state: CampaignState) -> Qualification:
-    """Everything that is said of the candidate. Pure but for the topologies' names."""
+    """Return the qualification with all findings about the candidate.
+
+    Pure, except that it reads the topologies' names.
+    """
     campaign, blocks, first = result.campaign, by_block(result.campaign, state), 0
     rows = []
     for part in campaign.parts:
@@ -286,7 +301,7 @@ def qualification(result: CampaignResult, state: CampaignState) -> Qualification
 
 
 def versions(campaign: Campaign) -> tuple[str, tuple[str, ...]]:
-    """The candidate's name, and the baselines'."""
+    """Return the name of the candidate, and the names of the baselines."""
     candidate = version_of(campaign.parts[0].labels[-1])
     every = dict.fromkeys(version_of(each) for part in campaign.parts for each in part.labels)
     return candidate, tuple(each for each in every if each != candidate)
@@ -309,7 +324,9 @@ def _row(
 def _judge_pairs(
     cells: Sequence[VersionResult], findings: Sequence[ComparisonResult], broken: Sequence[CriterionRegression]
 ) -> QualificationVerdict:
-    """What the pairs of a scenario say: measures, criteria that fail more often, and those that always fail."""
+    """Return the verdict of a scenario's pairs: its measures, the criteria that fail more often, and the criteria that
+    always fail.
+    """
     reasons: list[str] = []
     notes: list[str] = []
     words: dict[str, list[str]] = {}
@@ -338,7 +355,7 @@ def _judge_pairs(
 
 
 def command(campaign: Campaign) -> str:
-    """The command line that asks for the same runs."""
+    """Return the command line that starts the same runs."""
     once = [part for part in campaign.parts if kind_of(part) != "upgrade"]
     members = [campaign.variant(each) for each in (once or list(campaign.parts))[0].labels]
     *baselines, candidate = [each.kafka or "" for each in members]
@@ -358,11 +375,11 @@ def command(campaign: Campaign) -> str:
 
 
 def write(found: Qualification, folder: Path) -> tuple[Path, Path]:
-    """Write the page and JUnit's file; returns where they are."""
+    """Write the page and the JUnit file; return their paths."""
     page, junit = folder / "index.html", folder / "junit.xml"
 
     def link(run_id: str) -> str | None:
-        """A copy beside the page, so that the folder can be carried away."""
+        """Copy a run's report next to the page, so that the folder is self-contained, and return the link."""
         report = reports_dir() / f"{run_id}.html"
         if not report.is_file():
             return None
@@ -376,7 +393,7 @@ def write(found: Qualification, folder: Path) -> tuple[Path, Path]:
 
 
 def ground(found: Qualification) -> QualificationEnvironment | None:
-    """What the newest run was made on; None when there is none."""
+    """Return the environment of the newest run, or None without a run."""
     ids = sorted(run_id for row in found.rows for each in row.cells for run_id in each.ids)
     if not ids:
         return None

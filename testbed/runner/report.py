@@ -1,4 +1,4 @@
-"""A sweep's page: from what a campaign says to a file beside the runs' own reports."""
+"""The page of a sweep, next to the reports of its runs."""
 
 import shlex
 from pathlib import Path
@@ -14,7 +14,7 @@ from testbed.runner.variant import differing
 
 
 def sweep_page(result: CampaignResult) -> SweepPage:
-    """What the page is filled with. Pure."""
+    """Return the content of the page. Pure."""
     campaign = result.campaign
     axes, values = differing(campaign.variants)
     return SweepPage(
@@ -42,7 +42,7 @@ def sweep_page(result: CampaignResult) -> SweepPage:
 
 
 def command(campaign: Campaign) -> str:
-    """The command line that asks for the same runs. Pure."""
+    """Return the command line that starts the same runs. Pure."""
     first = campaign.variants[0]
     if campaign.door == DOOR:
         return _of_comparison(campaign)
@@ -58,7 +58,7 @@ def command(campaign: Campaign) -> str:
 
 
 def _of_comparison(campaign: Campaign) -> str:
-    """By its name, with every setting: what it has by itself may be another one some day."""
+    """Return the command line of a named comparison, with every setting, because its defaults may change."""
     first = campaign.variants[0]
     axes: dict[str, list[str]] = {}
     for variant in campaign.variants:
@@ -77,7 +77,7 @@ def _of_comparison(campaign: Campaign) -> str:
 
 
 def write_sweep(result: CampaignResult) -> Path:
-    """Write the page; returns where it is."""
+    """Write the page; return its path."""
     path = reports_dir() / f"{result.campaign.id}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
     durable.write(path, render_sweep(sweep_page(result)))

@@ -1,4 +1,4 @@
-"""Begin or resume a campaign, make its runs, have Spark confirm them, and judge it."""
+"""Begin or resume a campaign: make its runs, have Spark confirm them, and judge it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,18 +19,21 @@ from testbed.runner.variant import resolve
 
 Progress = Callable[[str], None]
 NeedlessSlots = Callable[[Campaign], Callable[[Slot, CampaignState], bool]]
-"""Of a campaign: whether nobody needs a slot's run any more, from what has been run so far."""
+"""A function that returns for a campaign whether a slot's run is needless, given the runs so far."""
 
 
 def needs_all(_campaign: Campaign) -> Callable[[Slot, CampaignState], bool]:
-    """Every slot is needed."""
+    """Return a function that declares every slot needed."""
     return lambda _slot, _state: False
 
 
 @dataclass(frozen=True, slots=True)
 class CampaignResult:
-    """What a campaign came to; `complete` is False when `--resume` would go on with it. `problems` name the variants of
-    which a run could not be made, and why."""
+    """The result of a campaign.
+
+    `complete` is False when `--resume` would make runs; `problems` names the variants with a missing run, and the
+    reason.
+    """
 
     campaign: Campaign
     outcome: CampaignOutcome
@@ -40,7 +43,7 @@ class CampaignResult:
 
 
 def store_of(campaign_id: str) -> str:
-    """The store of a campaign that is gone on with. Raises `UsageError`."""
+    """Return the store of a campaign to resume. Raise `UsageError` when there is no such campaign."""
     with opened(campaign_id) as journal:
         return journal.campaign.store
 
@@ -53,7 +56,10 @@ def begin(
     stop_early: bool = True,
     needless: NeedlessSlots = needs_all,
 ) -> CampaignResult:
-    """Run a new campaign. Raises `TestbedError`; what was done until then is kept for `resume`."""
+    """Run a new campaign and return its result.
+
+    Raise `TestbedError` when it fails; `resume` continues after the finished runs.
+    """
     with created(campaign) as journal:
         progress(f"campaign {campaign.id}: {len(campaign.slots)} runs; after an interruption: --resume {campaign.id}")
         return _go_on(journal, budget_s, progress, stop_early, needless)
@@ -69,7 +75,11 @@ def resume(
     stop_early: bool = True,
     needless: NeedlessSlots = needs_all,
 ) -> CampaignResult:
-    """Go on with a campaign. `asked`, if given, must ask for the same. Raises `UsageError` and `TestbedError`."""
+    """Resume a campaign and return its result.
+
+    A given `asked` must ask for the same runs. Raise `UsageError` when it cannot be resumed, and `TestbedError` when it
+    fails.
+    """
     with opened(campaign_id) as journal:
         if journal.campaign.door != door:
             raise UsageError(
@@ -102,7 +112,7 @@ def _go_on(
     try:
         with TestbedExecutor(campaign, store, progress) as slots:
             ended = execute(journal, slots, CampaignLimits(budget_s, enough, needless=needless(campaign)), progress)
-    finally:  # an interrupted campaign may never be gone on with, and its runs are judged all the same
+    finally:  # an interrupted campaign may never be resumed, but its runs are judged with these readings
         keep_readings(store, campaign_state(journal.entries), progress)
     progress(ended.why)
     _confirm(journal, store, progress)
@@ -116,7 +126,7 @@ def _go_on(
 
 
 def _confirm(journal: CampaignJournal, store: Store, progress: Progress) -> None:
-    """Have Spark judge all new runs again, from the store, once nothing is measured any more; write their reports."""
+    """Have Spark judge all new runs again, from the store, after the measurements; write the runs' reports."""
     state = campaign_state(journal.entries)
     new = [ran.done.run_id for ran in state.ran.values() if ran.done.run_id not in state.confirmed]
     if not new:

@@ -1,9 +1,9 @@
-"""Which variant runs when: a function of how many variants and repeats there are, and of a seed. Pure.
+"""The order of runs, which depends on the number of variants and repeats, and on a seed. Pure.
 
-A *block* runs every variant once; the runs of a block are compared with each other. Two blocks make a round: the second
-is the first in reverse (A B, B A), so that whatever drifts steadily favours nobody. Where a round begins is drawn
-from the seed, and turned on from round to round, so that within as many rounds as there are variants each of them has
-stood at each place equally often.
+A *block* runs every variant once; the runs of a block are compared with each other. Two blocks make a round, and the
+second one has the reverse order (A B, B A), so that a steady drift favours no variant. The seed gives the order of the
+variants, and each round starts one variant later. After as many rounds as variants, each variant has stood at each
+place equally often.
 """
 
 import random
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One run to be made; `index` counts from 0 over the whole campaign, `block` from 0, `place` within the block."""
+    """One run to be made; `index` counts from 0 over the campaign, `block` from 0, `place` within the block."""
 
     index: int
     block: int
@@ -22,9 +22,9 @@ class Slot:
 
 
 def schedule(variants: Sequence[str], repeats: int, seed: int) -> tuple[Slot, ...]:
-    """All slots in order. More repeats only append: a longer schedule begins with the shorter one.
+    """Return all slots in order. More repeats only append: a longer schedule begins with the shorter one.
 
-    Raises ValueError without variants, with two of one name, and for less than one repeat.
+    Raise ValueError without variants, for two variants of one name, and for less than one repeat.
     """
     if not variants:
         raise ValueError("no variants: there is nothing to schedule")
@@ -39,9 +39,9 @@ def schedule(variants: Sequence[str], repeats: int, seed: int) -> tuple[Slot, ..
 
 
 def grouped(groups: Sequence[tuple[Sequence[str], int]], seed: int) -> tuple[Slot, ...]:
-    """The slots of several groups (variants, repeats), one group after the other; slots and blocks count on.
+    """Return the slots of several groups (variants, repeats), one group after the other; slots and blocks count on.
 
-    Raises ValueError as `schedule` does.
+    Raise ValueError as `schedule` does.
     """
     slots: list[Slot] = []
     blocks = 0
@@ -54,10 +54,10 @@ def grouped(groups: Sequence[tuple[Sequence[str], int]], seed: int) -> tuple[Slo
 
 
 def _blocks(variants: Sequence[str], seed: int) -> Iterator[tuple[str, ...]]:
-    """The order within each block, without end."""
+    """Yield the order within each block, without end."""
     count, turn = len(variants), 0
     while True:
-        # A text as seed: the same in every process and on every machine.
+        # A text seed gives the same order in every process and on every machine.
         order = random.Random(f"{seed}/{turn}").sample(list(variants), count)
         for shift in range(count):
             there = (*order[shift:], *order[:shift])

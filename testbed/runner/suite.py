@@ -1,4 +1,6 @@
-"""A suite in one command: ducktape runs its cases, Spark confirms their runs in one session, one page shows them."""
+"""A suite in one command: ducktape runs its cases, Spark confirms their runs in one session, and one page
+shows them.
+"""
 
 import re
 import secrets
@@ -27,11 +29,11 @@ from testbed.software.source import parse_source
 from testbed.suites.suite import Case, Suite, find_suite
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What no XML document may hold."""
+"""Characters that an XML document must not contain."""
 
 
 def junit(suite: str, profile: str, outcomes: Sequence[CaseOutcome], problems: Sequence[str] = ()) -> str:
-    """The document. `problems` are of the suite as a whole, and fail it."""
+    """Return the JUnit document. `problems` concern the suite as a whole, and fail it."""
     fails = sum(outcome.ending == "fail" for outcome in outcomes)
     errors = sum(outcome.ending in ("inconclusive", "not done") for outcome in outcomes)
     counts = {
@@ -79,12 +81,12 @@ def _printable(text: str) -> str:
 
 Progress = Callable[[str], None]
 MOST_TOLD = 1000
-"""Characters of an error that are shown."""
+"""The greatest number of an error's characters that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteRequest:
-    """What somebody wants run; `out` is a folder that is made, and must be empty if it is there."""
+    """The user's request for a suite. `out` is a folder that is created, and must be empty if it exists."""
 
     suite: str
     profile: str = "ci"
@@ -97,7 +99,7 @@ class SuiteRequest:
 
 @dataclass(frozen=True, slots=True)
 class SuiteResult:
-    """A suite that was run. `problems` are of the suite as a whole, such as a run that Spark judges otherwise."""
+    """A finished suite. `problems` concern the suite as a whole, such as a run that Spark judges differently."""
 
     suite: str
     profile: str
@@ -110,12 +112,15 @@ class SuiteResult:
 
     @property
     def ending(self) -> Ending:
-        """The worst of its cases; a problem of the whole is as bad as a case that was not done."""
+        """Return the worst ending of the cases. A problem of the whole suite counts as `not done`."""
         return "not done" if self.problems else worst([outcome.ending for outcome in self.outcomes])
 
 
 def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
-    """Run a suite to its report. Raises `UsageError` before anything is made, `TestbedError` without a report."""
+    """Run a suite, write its report and return the result.
+
+    Raise `UsageError` before the first run, and `TestbedError` without a report.
+    """
     begun = datetime.now(UTC)
     prepared = _prepare(request, begun)
     progress(
@@ -142,7 +147,10 @@ def run_suite(request: SuiteRequest, progress: Progress) -> SuiteResult:
 
 
 def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
-    """Everything looked up and checked; makes only the folder. Raises `UsageError`."""
+    """Check the request, create the folder and return the session of ducktape.
+
+    Raise `UsageError` when the request is wrong.
+    """
     suite: Suite = find_suite(request.suite)
     if request.again < 0:
         raise UsageError(f"--retry-noisy {request.again}: 0 or more are allowed")
@@ -165,7 +173,10 @@ def _prepare(request: SuiteRequest, now: datetime) -> DucktapeSession:
 
 
 def outcomes_of(cases: Sequence[Case], request: SuiteRequest, folder: Path) -> tuple[CaseOutcome, ...]:
-    """What became of each case, in the suite's order: as its test left it, held against what ducktape reports."""
+    """Return the outcome of each case, in the suite's order.
+
+    It combines the test's outcome file with ducktape's report.
+    """
     left, reported = gather(folder / "ducktape"), sessions.statuses(folder)
     found = []
     for case in cases:
@@ -183,7 +194,7 @@ def outcomes_of(cases: Sequence[Case], request: SuiteRequest, folder: Path) -> t
 
 @dataclass(slots=True)
 class _Judged:
-    """The runs' judgements, and what is wrong with them."""
+    """The judgements of the runs, and the problems found."""
 
     runs: dict[str, Judgement] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -201,7 +212,7 @@ def _confirm(store: Store, outcomes: Sequence[CaseOutcome], judged: _Judged, pro
         judged.confirmed = True
         progress(f"{len(ids)} runs judged again from the store, in one Spark session: the same verdicts")
     except (TestbedError, PySparkException, Py4JError, OSError) as error:
-        # What the cases came to is told all the same.
+        # The outcomes of the cases are reported nevertheless.
         judged.problems.append(f"the runs were not judged again: {str(error)[:MOST_TOLD]}")
         progress(f"not confirmed: {str(error)[:MOST_TOLD]}")
 

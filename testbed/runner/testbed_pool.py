@@ -1,4 +1,4 @@
-"""The testbeds of a campaign: one for each topology that its variants need, of which one at most runs Kafka."""
+"""The testbeds of a campaign: one for each topology of its variants. At most one of them runs Kafka."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,24 +17,27 @@ from testbed.runner.variant import Resolved
 
 Progress = Callable[[str], None]
 MOST_KEPT = 4
-"""Testbeds that stand at the same time; one without a running Kafka costs some sshd processes and no CPU."""
+"""The most testbeds that exist at the same time.
+
+A testbed without a running Kafka costs some sshd processes and no CPU.
+"""
 FORMATTED = ("meta.properties", "bootstrap.checkpoint")
-"""What a node's data directory holds before its first start: left when it is emptied."""
+"""The content of a node's data directory before its first start; emptying the directory keeps it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PoolStep:
-    """What is done before a slot: testbeds removed, then the slot's own made, or not."""
+    """The step before a slot: the testbeds to remove, and whether to make the slot's own."""
 
     remove: tuple[str, ...]
     make: bool
 
 
 def pool_step(standing: Sequence[str], wanted: str, most: int = MOST_KEPT) -> PoolStep:
-    """How to come from the testbeds that stand (longest unused first) to one that has `wanted`. Pure.
+    """Return the step from the existing testbeds (longest unused first) to one that has `wanted`. Pure.
 
-    A testbed is used again for every slot of its kind: making one costs seconds in which caches and disk are
-    disturbed. It is removed only when there would be more than `most`, longest unused first.
+    A testbed is used again for every slot of its kind, because making one disturbs caches and disk for seconds. If
+    there would be more than `most`, the longest unused one is removed.
     """
     if wanted in standing:
         return PoolStep((), False)
@@ -42,22 +45,22 @@ def pool_step(standing: Sequence[str], wanted: str, most: int = MOST_KEPT) -> Po
 
 
 class TestbedPool:
-    """Makes, empties, and removes the testbeds of one campaign. They are garbage once this process is dead."""
+    """The testbeds of one campaign. After this process is dead, `testbed gc` collects them."""
 
-    __test__ = False  # the name starts with "Test": pytest must not take it for one
+    __test__ = False  # pytest must not collect this class, although its name starts with "Test"
 
     def __init__(self, token: str, progress: Progress) -> None:
         self._token = token
         self._progress = progress
         self._standing: dict[str, Testbed] = {}
-        """Ground → its testbed, longest unused first."""
+        """The testbed of each `Resolved.ground`, longest unused first."""
         self._kafka: dict[str, dict[str, str]] = {}
-        """Ground → the Kafka of each host, as it was made."""
+        """The original Kafka of each host, by `Resolved.ground`."""
 
     def ready(self, wanted: Resolved) -> Testbed:
-        """A testbed for `wanted`, empty, with the broker properties it asks for, and no Kafka running anywhere.
+        """Return an empty testbed for `wanted`, with its broker properties and no running Kafka.
 
-        Raises `TestbedError`; a testbed that cannot be got ready is removed, so that the next try makes a new one.
+        Raise `TestbedError` when that fails; the testbed is removed, so that the next try makes a new one.
         """
         if changed := self._changed(wanted.ground):
             self._progress(f"removing a testbed that is not as declared any more: {changed}")
@@ -75,7 +78,7 @@ class TestbedPool:
             self._standing[wanted.ground] = self._make(wanted)
             self._kafka[wanted.ground] = dict(self._standing[wanted.ground].state.kafka)
         else:
-            self._standing[wanted.ground] = self._standing.pop(wanted.ground)  # used last
+            self._standing[wanted.ground] = self._standing.pop(wanted.ground)  # now the last one used
         try:
             empty(self._standing[wanted.ground])
         except TestbedError:
@@ -84,7 +87,10 @@ class TestbedPool:
         return self._standing[wanted.ground]
 
     def start(self, wanted: Resolved) -> Testbed:
-        """Start Kafka on the testbed that `ready` gave, with the variant's properties. Raises `TestbedError`."""
+        """Start Kafka on the testbed that `ready` returned, with the variant's properties.
+
+        Raise `TestbedError` when that fails.
+        """
         testbed = self._standing[wanted.ground]
         try:
             if dict(wanted.overlay) != dict(testbed.state.overlay):
@@ -97,17 +103,20 @@ class TestbedPool:
         return testbed
 
     def drop(self, ground: str) -> None:
-        """Remove the testbed of a ground, if there is one."""
+        """Remove the testbed with this `Resolved.ground`, if there is one."""
         testbed = self._standing.pop(ground, None)
         if testbed is not None:
             testbed.down()
 
     def close(self) -> None:
-        """Remove all; the first failure is raised after all have been tried."""
+        """Remove all testbeds; raise the first failure after all were tried."""
         in_parallel(list(self._standing), self.drop)
 
     def _changed(self, ground: str) -> str | None:
-        """What a run has left otherwise than it found it, so that the next one cannot begin there."""
+        """Return what the last run changed on the testbed and did not restore, or None.
+
+        The next run cannot begin there.
+        """
         testbed = self._standing.get(ground)
         if testbed is None:
             return None
@@ -118,7 +127,8 @@ class TestbedPool:
     def _make(self, wanted: Resolved) -> Testbed:
         name = f"series-{self._token}-{wanted.ground[:6]}"
         if states.load(name) is not None:
-            # Of an earlier command on this campaign, which is dead: the journal's lock is ours.
+            # The name belongs to an earlier, dead command on this campaign, because this process holds the journal's
+            # lock.
             self._progress(f"removing {name}, left by an interrupted campaign")
             engine = Engine()
             try:
@@ -129,14 +139,14 @@ class TestbedPool:
 
 
 def empty(testbed: Testbed) -> None:
-    """End Kafka on every host and remove its data, so that every run begins on a cluster as it was formatted.
+    """Stop Kafka on every host and remove its data, so that every run begins on a newly formatted cluster.
 
-    Of what lies in an object store nothing is left either. A cluster whose partitions lie there formats itself.
+    Remove its data in an object store, too. A cluster with partitions there formats itself.
     """
     shared = Capability.SHARED_STORAGE in of_software(testbed.topology)
     kept = () if shared else FORMATTED
     nodes = [host for host in testbed.topology.hosts if host.node_id is not None]
-    # Killed: a controlled shutdown takes seconds to put in order what is removed next.
+    # The processes are killed, because a controlled shutdown takes seconds to save data that is removed next.
     in_parallel([host.name for host in nodes], lambda name: testbed.node(name).kill())
     in_parallel([host.name for host in nodes], lambda name: testbed.hosts[name].run(wipe(DATA_DIR, kept), timeout_s=60))
     if testbed.topology.objectstores:
@@ -144,7 +154,7 @@ def empty(testbed: Testbed) -> None:
 
 
 def wipe(data_dir: str, keep: Iterable[str] = FORMATTED) -> list[str]:
-    """The command that removes everything from a data directory but what formatting put there. Pure."""
+    """Return the command that empties a data directory, except for the files that formatting wrote. Pure."""
     if not PurePosixPath(data_dir).is_absolute() or data_dir.count("/") < 2:
         raise ValueError(f"{data_dir!r}: not a data directory")
     kept = [word for name in keep for word in ("!", "-name", name)]

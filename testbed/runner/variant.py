@@ -1,4 +1,4 @@
-"""What is compared: variants of an experiment, each with its settings, its Kafka and its topology."""
+"""Variants of an experiment, each with its settings, its Kafka and its topology."""
 
 import itertools
 import re
@@ -23,28 +23,28 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._,/=+-]{0,79}")
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to run an experiment; what is None is the experiment's own, or the topology's."""
+    """One way to run an experiment; a field that is None has the experiment's or the topology's default."""
 
     label: str
     experiment: str
     profile: str = "ci"
     settings: tuple[str, ...] = ()
-    """`NAME=VALUE` each."""
+    """Settings in the form `NAME=VALUE`."""
     kafka: str | None = None
-    """A version, or whatever else `testbed up --kafka` takes."""
+    """A version, or another value that `testbed up --kafka` accepts."""
     topology: str | None = None
     limit_s: float | None = None
-    """The seconds after which a run is stopped and has failed; None: no limit."""
+    """The seconds after which a run is stopped and fails; None: no limit."""
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Variant":
-        """The inverse of `dataclasses.asdict`, after JSON."""
+        """Return the variant of a document, which `dataclasses.asdict` and JSON made."""
         return cls(**{**document, "settings": tuple(document["settings"])})
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A variant with everything looked up."""
+    """A variant with its experiment, settings and topology resolved."""
 
     variant: Variant
     experiment: Experiment
@@ -54,12 +54,12 @@ class Resolved:
 
     @property
     def ground(self) -> str:
-        """What a testbed must be made for: two variants with the same one can run on the same testbed."""
+        """Return the digest of the topology; variants with the same digest can share a testbed."""
         return self.topology.digest()
 
 
 def resolve(variant: Variant) -> Resolved:
-    """Look everything up. Raises `UsageError` (or a topology's own error) for what cannot be run."""
+    """Return the resolved variant. Raise `UsageError`, or the topology's own error, when it cannot be run."""
     experiment = find_experiment(variant.experiment)
     if variant.profile not in PROFILES:
         raise UsageError(f"profile {variant.profile!r}: there are {', '.join(PROFILES)}")
@@ -77,7 +77,10 @@ def of_case(case: Case, profile: str, kafka: str | None = None) -> Variant:
 
 
 def called(kafka: str) -> str:
-    """A Kafka's name in labels: a version as it is, a tarball or folder by its last part. Raises `UsageError`."""
+    """Return a Kafka's name in labels: a version unchanged, a tarball or folder by its last part.
+
+    Raise `UsageError` otherwise.
+    """
     try:
         source = str(parse_source(kafka))
     except SoftwareError as error:
@@ -87,7 +90,10 @@ def called(kafka: str) -> str:
 
 
 def of_each(base: Variant, kafkas: Sequence[str]) -> tuple[Variant, ...]:
-    """A variant for each Kafka; several builds of one name are numbered. Raises `UsageError`."""
+    """Return a variant for each Kafka; several builds of one name are numbered.
+
+    Raise `UsageError` when a Kafka is wrong.
+    """
     names: list[str] = []
     for text in dict.fromkeys(kafkas):
         name = called(text)
@@ -98,9 +104,9 @@ def of_each(base: Variant, kafkas: Sequence[str]) -> tuple[Variant, ...]:
 
 
 def product(base: Variant, sets: Sequence[str]) -> tuple[Variant, ...]:
-    """The cartesian product of `NAME=VALUE,VALUE,…` each; the first variant has the first value of every one.
+    """Return the cartesian product of the `NAME=VALUE,VALUE,…` texts; the first variant has every first value.
 
-    A name with one value belongs to every variant and to no label. Raises `UsageError`.
+    A name with one value belongs to every variant and to no label. Raise `UsageError` when a text is wrong.
     """
     axes: dict[str, list[str]] = {}
     for word in sets:
@@ -122,15 +128,15 @@ def product(base: Variant, sets: Sequence[str]) -> tuple[Variant, ...]:
 
 
 def _shown(word: str) -> str:
-    """A setting as a label has it: a Kafka's path by its last part."""
+    """Return a setting's form in labels: a Kafka's path by its last part."""
     name, _equals, value = word.partition("=")
     return f"kafka={called(value)}" if name == "kafka" and is_path(value) else word
 
 
 def differing(variants: Sequence[Variant]) -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
-    """In what the variants of a sweep differ: the names, and each variant's values by its label, in that order. Pure.
+    """Return the names in which a sweep's variants differ, and each variant's values by label, in that order. Pure.
 
-    Where a variant does not say a value, it is empty: the experiment's own.
+    An empty value is the experiment's default.
     """
     said = {variant.label: _said(variant) for variant in variants}
     names = list(dict.fromkeys(name for values in said.values() for name in values))
@@ -145,9 +151,9 @@ def _said(variant: Variant) -> dict[str, str]:
 
 
 def parse_variant(text: str, base: Variant) -> Variant:
-    """`LABEL: NAME=VALUE …`, over what `base` has; `kafka=` and `topology=` are the variant's own.
+    """Return the variant of `LABEL: NAME=VALUE …`, based on `base`; `kafka=` and `topology=` replace its own.
 
-    Raises `UsageError`.
+    Raise `UsageError` when the text is wrong.
     """
     label, colon, rest = text.partition(":")
     if not colon:
@@ -156,7 +162,7 @@ def parse_variant(text: str, base: Variant) -> Variant:
 
 
 def check_labels(variants: Sequence[Variant]) -> None:
-    """Raises `UsageError` when a label is not fit to be one, or is there twice."""
+    """Raise `UsageError` when a label is not valid, or two are equal."""
     for variant in variants:
         if not _LABEL.fullmatch(variant.label):
             raise UsageError(
