@@ -1,1 +1,1 @@
-"""`testbed …`: one file for each command, thin; what it does lives elsewhere."""
+"""The command line `testbed …`: one module for each command. Other packages do the work."""

@@ -1,4 +1,4 @@
-"""What a command is, and how commands are found."""
+"""The type of a command, and the search for commands."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ USAGE = 64
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One `testbed NAME`; `run` returns the exit code. Heavy imports belong into `run`."""
+    """One command `testbed NAME`; `run` returns the exit code. Heavy imports belong into `run`."""
 
     name: str
     help: str
@@ -35,11 +35,11 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """Say what was wrong and how the command is used."""
+        """Print the error and the usage, and exit."""
         self.print_usage(sys.stderr)
         self.exit(USAGE, f"{self.prog}: {message}\n")
 
 
 def commands() -> Iterator[Command]:
-    """Every command: each module of `testbed.cli.commands` has one, called COMMAND."""
+    """Yield every command: the COMMAND of each module of `testbed.cli.commands`."""
     yield from discovered("testbed.cli.commands", "COMMAND").values()

@@ -1,4 +1,4 @@
-"""`testbed run NAME` of a comparison: a series, its table, its page."""
+"""`testbed run NAME` of a named comparison: a campaign, its table, its page."""
 
 import argparse
 
@@ -13,18 +13,18 @@ from testbed.runner.report import sweep_page, write_sweep
 from testbed.runner.run import CampaignResult, begin, resume
 
 OPTIONS = ("repeats", "seed", "budget", "resume")
-"""What a single run has no use for."""
+"""Options that a single run does not have."""
 
 
 def refuse(args: argparse.Namespace) -> None:
-    """Raises `UsageError` when a single run is given what belongs to a comparison."""
+    """Raise `UsageError` when a single run has an option of a comparison."""
     given = [f"--{name}" for name in OPTIONS if getattr(args, name) is not None]
     if given:
         raise UsageError(f"{', '.join(given)}: {args.experiment} is one run; `testbed sweep` makes several")
 
 
 def compare(args: argparse.Namespace, comparison: NamedComparison) -> int:
-    """Make its runs, or go on with them; returns the exit code."""
+    """Make the runs of a comparison, or resume them; return the exit code."""
     if args.on:
         raise UsageError(f"{comparison.name} makes its own testbeds: leave --on out")
     asked = new_campaign(
@@ -54,7 +54,7 @@ def compare(args: argparse.Namespace, comparison: NamedComparison) -> int:
 
 
 def exit_code(result: CampaignResult) -> int:
-    """0 every run passed, 1 one failed, 2 one was inconclusive or could not be made."""
+    """Return 0 when every run passed, 1 when one failed, 2 when one was inconclusive or is missing."""
     rows = result.outcome.rows
     if any(row.runs.get("fail") for row in rows):
         return 1

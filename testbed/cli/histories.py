@@ -1,4 +1,4 @@
-"""`testbed results changes`: the change points of histories that somebody has in files."""
+"""`testbed results changes`: the change points of histories in a user's files."""
 
 import argparse
 import sys
@@ -30,7 +30,7 @@ HEADER = (
 
 @dataclass(frozen=True, slots=True)
 class HistoryChanges:
-    """A file, what is in it, and what was found."""
+    """A file, its columns, and the changes found in it."""
 
     file: Path
     columns: Columns
@@ -38,10 +38,12 @@ class HistoryChanges:
 
 
 def changes(args: argparse.Namespace) -> int:
-    """Judge each file, a store of its own, as its nights would have been; 2 when nothing was long enough."""
+    """Judge each file as a store of its own, as its nights would have been; return 2 when every series was
+    too short.
+    """
     if args.seed < 0:
         raise UsageError(f"--seed {args.seed}: expected 0 or more")
-    # All are read before any is judged: a mistake in the last one is told at once.
+    # All files are read before any is judged, so that a mistake in the last one is reported at once.
     read_in = [(file, _read(file, args)) for file in args.file]
     found = []
     for file, columns in read_in:
@@ -64,7 +66,7 @@ def _read(file: Path, args: argparse.Namespace) -> Columns:
 
 
 def as_text(told: HistoryChanges) -> str:
-    """A line a change, what was done with the file, a summary."""
+    """Return a line per change, the notes on the file, and a summary."""
     labels = told.columns.labels
     rows = [_row(name, each, labels) for name, one in told.series.items() for each in one.changes]
     short = [f"{name} ({one.used})" for name, one in told.series.items() if one.too_few]
@@ -90,14 +92,14 @@ def _row(name: str, each: ChangePoint, labels: Sequence[str]) -> tuple[str, ...]
 
 
 def _interval(each: ChangePoint) -> str:
-    """As a fraction of the level before; in the series' own unit where that is 0."""
+    """Return the interval as a fraction of the level before, or in the series' own unit where that level is 0."""
     if each.interval is None:
         return "{:+.4g} to {:+.4g}".format(*each.difference)
     return "{:+.1%} to {:+.1%}".format(*each.interval)
 
 
 def as_json(told: HistoryChanges) -> dict[str, Any]:
-    """The same as one object; runs are told by index, from 0 in the order that was judged, and by label."""
+    """Return the changes as one object. It names a run by its label and its index, from 0 in the order of judgement."""
     labels = told.columns.labels
 
     def run(at: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The entry: finds the command, runs it, turns errors into a line and an exit code."""
+"""The entry point. It finds the command, runs it, and turns errors into a message and an exit code."""
 
 import contextlib
 import errno
@@ -16,7 +16,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.suggestions import did_you_mean
 
 FAILED = 70
-"""EX_SOFTWARE of sysexits.h: it could not be done; 1 and 2 are verdicts."""
+"""EX_SOFTWARE of sysexits.h: the command failed; 1 and 2 are verdicts."""
 INTERRUPTED = 130
 
 
@@ -32,12 +32,12 @@ def _overview(known: Sequence[Command]) -> str:
 
 
 def _terminated(_signal: int, _frame: FrameType | None) -> NoReturn:
-    # As Ctrl-C, so that everything that cleans up on the way out does so.
+    # Handled as Ctrl-C, so that all cleanup runs.
     raise KeyboardInterrupt
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line; returns the exit code."""
+    """Run one command line; return the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     known = list(commands())
     if not words or words[0] in ("-h", "--help", "help"):
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"testbed {command.name}: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output went away (`| head`); leave nothing that Python would complain about at exit.
+        # The reader of the output ended (`| head`); the null device prevents a complaint of Python at exit.
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = f" ({error.filename})" if error.filename else ""
         print(f"testbed {command.name}: {error.strerror}{where}; make room and try again", file=sys.stderr)
         return FAILED
-    except Exception:  # noqa: BLE001 - a mistake of ours: Python would end with 1, which means REGRESSED
+    except Exception:  # noqa: BLE001 - a defect of the testbed: Python would exit with 1, which means REGRESSED
         traceback.print_exc()
         return FAILED
 

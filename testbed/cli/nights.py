@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 PATIENCE = timedelta(minutes=10)
-"""So long a night's judging waits while somebody else changes the store: its runs took hours."""
+"""How long a night's judgement waits while another command changes the store; its runs took hours."""
 
 
 @contextmanager
 def spark_of(args: argparse.Namespace) -> "Iterator[SparkSession]":
-    """A session on the master that was asked for."""
+    """Yield a session on the master of `--master`. Raise `TestbedError` when there is none, or the store fails."""
     from results.spark.session import SparkMissing, session
 
     try:
@@ -50,7 +50,7 @@ def spark_of(args: argparse.Namespace) -> "Iterator[SparkSession]":
 
 
 def judge(store: Store, args: argparse.Namespace) -> int:
-    """Take in new runs, judge the nights since the last time, tell."""
+    """Take in new runs, judge the nights since the last judgement, print the result; return the exit code."""
     require_writable(args.junit, args.report)
     done, found = _night(store, args, args.report)
     tell(store, done, found, args)
@@ -60,8 +60,11 @@ def judge(store: Store, args: argparse.Namespace) -> int:
 def _night(
     store: Store, args: argparse.Namespace, page: Path | None, made: "NightRuns | None" = None
 ) -> tuple[Night, list[ScenarioResult]]:
-    """Judge the store; write the page, if one is wanted. Of a night that was `made` only its own scenarios are told."""
-    # A night that was interrupted may have been gone on with days later; and a store has others' runs, too.
+    """Judge the store, and write the page if given; return the night and its results.
+
+    With `made`, return only that night's own scenarios.
+    """
+    # An interrupted night may have been resumed days later, and the store may hold other runs, too.
     now = datetime.now(UTC)
     took = now - made.campaign.begun if made is not None else TONIGHT
     wait = PATIENCE if made is not None else timedelta()
@@ -91,7 +94,10 @@ def _night(
 
 
 def tell_night(made: "NightRuns", args: argparse.Namespace) -> int:
-    """Judge a night's runs, write report and JUnit, tell. A case that was not run makes it 2 at least."""
+    """Judge a night's runs, write report and JUnit, print the result; return the exit code.
+
+    A missing case makes it at least 2.
+    """
     store = Store.open(made.campaign.store)
     folder = args.out or reports_dir() / made.campaign.id
     page, args.junit = folder / "index.html", args.junit or folder / "junit.xml"
@@ -114,7 +120,9 @@ def _had(done: Night) -> list[str]:
 
 
 def _links(page: Path) -> Callable[[str], str | None]:
-    """From a run to its own report, where one was written on this machine; relative to the page."""
+    """Return a function from a run to the link of its report, relative to the page, or None without a report on this
+    machine.
+    """
     folder = reports_dir()
     there = {path.stem for path in folder.glob("*.html")}
 
@@ -126,7 +134,7 @@ def _links(page: Path) -> Callable[[str], str | None]:
 
 
 def tell(store: Store, done: Night, found: list[ScenarioResult], args: argparse.Namespace) -> None:
-    """What was found, in the form that was asked for."""
+    """Print the results in the format that the user chose."""
     if args.junit:
         write(args.junit, render.junit(found, done.problems))
     if args.json:
@@ -145,7 +153,7 @@ def tell(store: Store, done: Night, found: list[ScenarioResult], args: argparse.
 
 
 def ack(store: Store, args: argparse.Namespace) -> int:
-    """Acknowledge changes."""
+    """Acknowledge changes; return the exit code."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     by = Acknowledgement(args.reason, args.by or getpass.getuser(), now)
     try:

@@ -1,4 +1,4 @@
-"""Output of commands: progress on standard error, and files that are written whole."""
+"""Output of commands: progress on standard error, and files that are written atomically."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ class TimedProgress:
 
 
 def require_writable(*paths: Path | None) -> None:
-    """Raises `UsageError` for a file that could not be written, before hours are spent on its content."""
+    """Raise `UsageError` when a file cannot be written, before the command spends hours on its content."""
     for path in paths:
         if path is None:
             continue

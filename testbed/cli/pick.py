@@ -1,4 +1,4 @@
-"""`[NAME] HOST` on a command line: the testbed may be left out when exactly one is up."""
+"""`[NAME] HOST` on a command line; the user may omit the testbed when exactly one is up."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,13 +11,16 @@ if TYPE_CHECKING:
 
 
 def pick_host(words: Sequence[str]) -> SshHost:
-    """The host that `words` name. Raises `UsageError` naming what there is."""
+    """Return the host that `words` name. Raise `UsageError`, with the existing names, when there is none."""
     testbed, host = pick(words)
     return testbed.hosts[host]
 
 
 def pick(words: Sequence[str]) -> tuple["Testbed", str]:
-    """The testbed and the name of the host that `words` name. Raises `UsageError` naming what there is."""
+    """Return the testbed and the host's name that `words` name.
+
+    Raise `UsageError`, with the existing names, when there is none.
+    """
     from testbed.provision.state import names
     from testbed.provision.testbed import Testbed
 

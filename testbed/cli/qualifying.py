@@ -1,4 +1,4 @@
-"""`testbed qualify`: from options to a series, and what it came to told."""
+"""`testbed qualify`: its options as a campaign, and the output of its result."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ from testbed.runner.qualification import SUITES, QualificationScope, new_qualifi
 
 
 def asked_for(args: argparse.Namespace) -> Campaign:
-    """The series that the options mean. Raises `UsageError` for what cannot be run."""
+    """Return the campaign that the options describe. Raise `UsageError` when it cannot be run."""
     paired = () if args.no_pairs else tuple(args.paired) if args.paired else None
     scope = QualificationScope(
         args.profile or "ci",
@@ -36,7 +36,7 @@ def asked_for(args: argparse.Namespace) -> Campaign:
 
 
 def tell(found: Qualification, args: argparse.Namespace) -> int:
-    """Write the page and JUnit's file, say what was found in the form that was asked for; returns the exit code."""
+    """Write the page and the JUnit file, print the result in the chosen format; return the exit code."""
     page, junit = write(found, args.out or reports_dir() / found.id)
     if args.junit:
         write_file(args.junit, as_junit(found))

@@ -31,7 +31,7 @@ _STEERED_S = 60.0
 
 
 def plan(args: argparse.Namespace) -> int:
-    """Make a plan, say what it costs on standard error, and write it."""
+    """Make a plan, print its cost on standard error, and write it; return the exit code."""
     with admin_of(args) as admin:
         if (args.replication_factor or 1) > 1:
             require_of_running(admin, [Capability.REPLICATES], f"a replication factor of {args.replication_factor}")
@@ -53,7 +53,7 @@ def plan(args: argparse.Namespace) -> int:
 
 
 def execute(args: argparse.Namespace) -> int:
-    """Carry a plan out, to its end; interrupted, it can be resumed."""
+    """Execute a plan to its end; return the exit code. An interrupted execution can be resumed."""
     wanted, control = _read_plan(args.plan), JobControl(_limits(args, BatchLimits()), _rate(args.throttle))
     with admin_of(args) as admin:
         _require_throttles(admin, control.throttle_bytes_per_s)
@@ -68,7 +68,7 @@ def execute(args: argparse.Namespace) -> int:
 
 
 def resume(args: argparse.Namespace) -> int:
-    """Go on with what was paused, or with what a dead process left."""
+    """Resume a paused reassignment, or one whose process is dead; return the exit code."""
     with admin_of(args) as admin:
         jobs = JobFolder()
         job = _stored(admin, jobs)
@@ -117,7 +117,7 @@ def _ended(ended: ExecutionResult) -> int:
 
 
 def listing(args: argparse.Namespace) -> int:
-    """What the controller lists."""
+    """Print the reassignments that the controller lists; return the exit code."""
     with admin_of(args) as admin:
         listed = admin.reassignments(args.topics)
     print(document(report.listing_document(listed)) if args.json else report.listing_text(listed))
@@ -125,7 +125,7 @@ def listing(args: argparse.Namespace) -> int:
 
 
 def status(args: argparse.Namespace) -> int:
-    """A stored reassignment, partition by partition."""
+    """Print a stored reassignment, partition by partition; return the exit code."""
     with admin_of(args) as admin:
         jobs = JobFolder()
         job = _stored(admin, jobs)
@@ -139,7 +139,7 @@ def status(args: argparse.Namespace) -> int:
 
 
 def steer(args: argparse.Namespace) -> int:
-    """Change limits and throttle of what runs, effective from the next step."""
+    """Change limits and throttle of a reassignment, effective from the next step; return the exit code."""
     given = None if args.throttle is None else _rate(args.throttle)
     with admin_of(args) as admin:
         _require_throttles(admin, given)
@@ -154,7 +154,7 @@ def steer(args: argparse.Namespace) -> int:
 
 
 def pause(args: argparse.Namespace) -> int:
-    """Start no further step; what is in flight goes on."""
+    """Start no further step, while steps in flight continue; return the exit code."""
     with admin_of(args) as admin:
         jobs = JobFolder()
         job = _stored(admin, jobs)
@@ -164,7 +164,9 @@ def pause(args: argparse.Namespace) -> int:
 
 
 def cancel(args: argparse.Namespace) -> int:
-    """Cancel the stored reassignment, or (`--all`, `--partitions`) whatever the controller lists."""
+    """Cancel the stored reassignment, or with `--all` or `--partitions` reassignments in the controller's list; return
+    the exit code.
+    """
     with admin_of(args) as admin:
         if args.all or args.partitions:
             return _cancel_listed(admin, args.partitions)
@@ -183,13 +185,13 @@ def cancel(args: argparse.Namespace) -> int:
 
 
 def _require_throttles(admin: Admin, bytes_per_s: int | None) -> None:
-    """Refuse a throttle that the cluster would accept, and ignore. Raises `LacksCapability`."""
+    """Raise `LacksCapability` when the cluster would accept a throttle but ignore it."""
     if bytes_per_s is not None:
         require_of_running(admin, [Capability.THROTTLES_REPLICATION], "a throttle")
 
 
 def _stored(admin: Admin, jobs: JobFolder) -> Job:
-    """The stored reassignment of the cluster that is asked. Raises `JobError`."""
+    """Return the cluster's stored reassignment. Raise `JobError` when there is none."""
     return jobs.of_cluster(admin.cluster().cluster_id)
 
 
@@ -210,7 +212,7 @@ def _cancel_listed(admin: Admin, partitions: list[TopicPartition] | None) -> int
 
 
 def verify(args: argparse.Namespace) -> int:
-    """Whether a plan has arrived; exit code 1 when it has not. Changes nothing, no throttle either."""
+    """Print whether a plan is complete; return 1 when it is not. Change nothing, not even a throttle."""
     wanted = _read_plan(args.plan)
     with admin_of(args) as admin:
         topics = wanted.topics()
@@ -260,7 +262,7 @@ def _mode(args: argparse.Namespace) -> Mode:
 
 
 def _limits(args: argparse.Namespace, before: BatchLimits) -> BatchLimits:
-    """The limits given on top of those before; 0 takes one away, as KIP-1335's batch size has it."""
+    """Return the limits of `before`, changed by the options; 0 removes a limit, as in KIP-1335's batch size."""
     names = {
         "replicas": args.replicas,
         "partitions": args.reassignment_batch_size,

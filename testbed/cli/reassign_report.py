@@ -16,7 +16,7 @@ _SHOWN = 40
 
 
 def cost_text(cost: PlanCost) -> str:
-    """What a plan will do, in one line."""
+    """Return the effects and the cost of a plan, in one line."""
     return (
         f"MoveRatio {cost.move_ratio:.3f}: {cost.partitions} of {cost.of} partitions, {cost.replicas} replicas and "
         f"{format_size(cost.bytes, 4)} to copy, {cost.leaders} preferred leaders change"
@@ -35,7 +35,7 @@ def limits_text(limits: BatchLimits) -> str:
 
 
 def turn_text(turn: Turn, seconds: float) -> str:
-    """One line for a turn: how many partitions are in which state."""
+    """Return one line for a turn: the number of partitions in each state."""
     count = Counter(status.state for status in turn.partitions)
     states = ", ".join(
         f"{count[state]} {state}" for state in ("done", "moving", "electing", "deferred") if count[state]
@@ -47,7 +47,7 @@ def turn_text(turn: Turn, seconds: float) -> str:
 
 
 def status_text(job: Job, control: JobControl, turn: Turn) -> str:
-    """A stored reassignment and every partition that has not arrived."""
+    """Return a stored reassignment and its incomplete partitions as text."""
     alive = (
         f"process {job.owner.pid} carries it out" if job.owner.alive() else "no process carries it out: `resume` does"
     )
@@ -68,7 +68,7 @@ def status_text(job: Job, control: JobControl, turn: Turn) -> str:
 
 
 def status_document(job: Job, control: JobControl, turn: Turn) -> dict[str, Any]:
-    """The same for programs: what KIP-435's protocol change would have listed, for every partition."""
+    """Return the status as JSON: for every partition, the fields that KIP-435's protocol change would have listed."""
     return {
         "id": job.id,
         "cluster_id": job.cluster_id,
@@ -99,7 +99,7 @@ def _partition(status: PartitionStatus) -> dict[str, Any]:
 
 
 def listing_text(listed: Mapping[TopicPartition, Reassignment]) -> str:
-    """What the controller lists (KIP-455)."""
+    """Return the reassignments that the controller lists (KIP-455) as text."""
     if not listed:
         return "nothing is being reassigned"
     rows = [
@@ -109,7 +109,7 @@ def listing_text(listed: Mapping[TopicPartition, Reassignment]) -> str:
 
 
 def listing_document(listed: Mapping[TopicPartition, Reassignment]) -> list[dict[str, Any]]:
-    """The same for programs."""
+    """Return the reassignments that the controller lists as JSON."""
     return [
         {
             "topic": tp.topic,

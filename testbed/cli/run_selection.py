@@ -1,4 +1,4 @@
-"""The selection of runs in a store: the options on a command line, and the runs that fit them."""
+"""The selection of runs in a store: its command-line options, and the test of a run against them."""
 
 import argparse
 import re
@@ -16,7 +16,7 @@ VERDICTS = ("pass", "fail", "inconclusive")
 
 
 def add_choice(parser: argparse.ArgumentParser) -> None:
-    """`--experiment`, `--version`, `--verdict`, `--since`: a run has to fit all that are given."""
+    """Add `--experiment`, `--version`, `--verdict` and `--since`; a run has to match all given options."""
     parser.add_argument("--experiment", metavar="NAME", action="append", help="of this experiment (may be repeated)")
     parser.add_argument("--version", metavar="KAFKA", help="with a broker of this Kafka version, as 4.3 or 4.3.1")
     parser.add_argument("--verdict", choices=VERDICTS, action="append", help="with this verdict (may be repeated)")
@@ -27,7 +27,7 @@ def add_choice(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a run has to be; None is anything. `since` is UTC."""
+    """The conditions of a selection; None matches any run. `since` is in UTC."""
 
     experiments: tuple[str, ...] | None = None
     version: str | None = None
@@ -36,7 +36,7 @@ class Choice:
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Self:
-        """What the options say. Raises `UsageError`."""
+        """Return the selection of the options. Raise `UsageError` when an option is wrong."""
         return cls(
             tuple(args.experiment) if args.experiment else None,
             args.version,
@@ -45,7 +45,7 @@ class Choice:
         )
 
     def fits(self, run: "Manifest") -> bool:
-        """Whether the run is one of those meant."""
+        """Return whether the run matches."""
         return (
             (self.experiments is None or run.experiment in self.experiments)
             and (self.version is None or any(_is_version(v, self.version) for v in run.versions.kafka.values()))
@@ -55,7 +55,7 @@ class Choice:
 
 
 def parse_age(option: str, text: str) -> timedelta:
-    """An age, as `36h` or `14d`. Raises `UsageError` that names the option."""
+    """Return the age in a text such as `36h` or `14d`. Raise `UsageError`, with the option's name, when it is none."""
     if days := re.fullmatch(r"(\d+(?:\.\d+)?)d", text):
         return timedelta(days=float(days[1]))
     try:
@@ -65,7 +65,10 @@ def parse_age(option: str, text: str) -> timedelta:
 
 
 def parse_since(text: str, now: datetime) -> datetime:
-    """A date, a time (UTC unless it says otherwise), or an age before `now`. Raises `UsageError`."""
+    """Return the time of a date, a time (UTC by default), or an age before `now`.
+
+    Raise `UsageError` when it is none.
+    """
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`testbed results …`: what is in a store."""
+"""`testbed results …`: the content of a store."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ from testbed.experiments.reports import default_store, write_report
 
 
 def open_store(uri: str | None) -> Store:
-    """The store at `uri`, or the default one."""
+    """Return the store at `uri`, or the default one."""
     try:
         return Store.open(uri or default_store())
     except StoreError as error:
@@ -25,7 +25,7 @@ def open_store(uri: str | None) -> Store:
 
 
 def pick(store: Store, run_id: str | None) -> str:
-    """The run meant: the newest one unless named. Raises `UsageError` when it is not there."""
+    """Return the id of the named run, or of the newest one. Raise `UsageError` when it does not exist."""
     runs = store.runs()
     if run_id is None:
         if not runs:
@@ -37,7 +37,7 @@ def pick(store: Store, run_id: str | None) -> str:
 
 
 def list_runs(store: Store, choice: Choice, *, as_json: bool = False) -> int:
-    """One line for each run that fits, oldest first. 1 when there is one that cannot be read."""
+    """Print one line for each selected run, oldest first; return 1 when a run cannot be read."""
     scan = store.scan()
     runs = [run for run in scan.manifests if choice.fits(run)]
     if as_json:
@@ -66,7 +66,7 @@ def _row(run: Manifest) -> dict[str, object]:
 
 
 def show(store: Store, run_id: str, *, as_json: bool = False) -> int:
-    """A run's criteria. Raises StoreError when they cannot be read."""
+    """Print a run's criteria; return the exit code. Raise StoreError when they cannot be read."""
     run = store.manifest(run_id)
     if as_json:
         criteria = criteria_document(store.criteria(run_id))
@@ -78,8 +78,10 @@ def show(store: Store, run_id: str, *, as_json: bool = False) -> int:
 
 
 def report(store: Store, run_id: str) -> int:
-    """Write a run's report again, from what is stored; it is judged by the rules of today. Raises StoreError when that
-    cannot be read."""
+    """Write a run's report again from the store, judged by today's rules; return the exit code.
+
+    Raise StoreError when the run cannot be read.
+    """
     run = store.manifest(run_id)
     again = judge(run, store.samples(run_id), store.events(run_id))
     print(write_report(store, run, again))
@@ -91,8 +93,10 @@ def report(store: Store, run_id: str) -> int:
 
 
 def verify(store: Store, run_id: str | None, *, aside: bool = False) -> int:
-    """Check every file of one run, or of all, against its digest or checksums. With `aside`, move damaged runs out of
-    the way. Return 1 when anything was damaged."""
+    """Check every file of one run, or of all, against its digest or checksums; return 1 when a file is damaged.
+
+    With `aside`, move damaged runs aside.
+    """
     damaged = _damaged(store, [pick(store, run_id)] if run_id else store.runs())
     others = [] if run_id else _damaged_files(store)
     for each, problem in damaged.items():
@@ -119,7 +123,7 @@ def _damaged(store: Store, run_ids: list[str]) -> dict[str, str]:
     for run_id in run_ids:
         try:
             store.verify(run_id)
-        except NoRunError:  # retention took it away meanwhile: that is no damage
+        except NoRunError:  # retention removed the run meanwhile, which is no damage
             continue
         except StoreError as error:
             found[run_id] = str(error)
@@ -127,8 +131,10 @@ def _damaged(store: Store, run_ids: list[str]) -> dict[str, str]:
 
 
 def _damaged_files(store: Store) -> list[str]:
-    """Return what is wrong with the index, the parts of the values table, and the histories. A part that is gone was
-    merged with others meanwhile."""
+    """Return the damage of the index, the parts of the values table, and the histories.
+
+    A missing part is no damage: it was merged with others meanwhile.
+    """
     problems = [problem] if (problem := store.catalogue.problem()) else []
     for path in values_table.paths(store):
         try:
@@ -141,7 +147,10 @@ def _damaged_files(store: Store) -> list[str]:
 
 
 def _damaged_histories(store: Store) -> list[str]:
-    """Why nights cannot be judged, or runs not be dropped; the former says of the same file how it is mended."""
+    """Return why nights cannot be judged, or runs cannot be dropped.
+
+    For the same file, the first reason also names the repair.
+    """
     readers: tuple[Callable[[Store], object], ...] = (state.load, protected_runs)
     for read in readers:
         try:

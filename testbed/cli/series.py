@@ -1,4 +1,4 @@
-"""What `sweep` and `compare` have in common: options, and how a series is told."""
+"""Common parts of `sweep` and `compare`: options, and the output of a campaign."""
 
 import argparse
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def findings_table(outcome: CampaignOutcome) -> str:
-    """A line per candidate and measure, and why where it is not plain."""
+    """Return a line per candidate and measure, with the reason unless it is obvious."""
     rows = []
     for finding in outcome.findings:
         effect, comparison = finding.effect, finding.comparison
@@ -40,7 +40,7 @@ def findings_table(outcome: CampaignOutcome) -> str:
 
 
 def against(result: CampaignResult) -> str:
-    """How the variants stand against the first one; with too few runs of each that there is nothing to say."""
+    """Return the comparison of the variants with the first one, or a note when there are too few repeats."""
     first, repeats, need = result.campaign.variants[0].label, result.campaign.repeats, ComparisonRule().fewest_pairs
     if not result.outcome.findings:
         return ""
@@ -56,8 +56,9 @@ def _broken(each: CriterionRegression) -> str:
 
 
 def variants_table(result: CampaignResult) -> str:
-    """A line per variant: its runs' verdicts, each measure's median and, of several runs, its range; then a line per
-    run that did not pass.
+    """Return a line per variant: its runs' verdicts, each measure's median and, of several runs, its range.
+
+    Add a line per run that did not pass.
     """
     names = result.campaign.measures
     rows = [
@@ -84,7 +85,7 @@ def _median(row: VariantRow, name: str) -> str:
 
 
 def ending(result: CampaignResult) -> str:
-    """Why the series ended, and how to go on with it where that is possible."""
+    """Return why the campaign ended, and how to resume it if that is possible."""
     door, series = result.campaign.door, result.campaign.id
     again = f"the same command with --resume {series}" if door == DOOR else f"`testbed {door} --resume {series}`"
     more = "" if result.complete else f"; {again} goes on"
@@ -92,7 +93,7 @@ def ending(result: CampaignResult) -> str:
 
 
 def as_json(result: CampaignResult, verdict: str, report: Path | None = None) -> str:
-    """One document: series, verdict, variants, findings, broken criteria."""
+    """Return one JSON document: campaign, verdict, variants, findings, broken criteria."""
     series = result.campaign
     axes, values = differing(series.variants)
     return document(
@@ -125,7 +126,7 @@ def as_json(result: CampaignResult, verdict: str, report: Path | None = None) ->
 
 
 def as_markdown(result: CampaignResult) -> str:
-    """Tables for a pull request's comment: every comparison, then the criteria that fail more often."""
+    """Return tables for a pull request's comment: every comparison, then the criteria that fail more often."""
     series, outcome = result.campaign, result.outcome
     first = series.variants[0]
     told = [f"### {outcome.verdict}: {escaped(first.experiment)}, against {escaped(first.label)}"]
@@ -142,8 +143,10 @@ def as_markdown(result: CampaignResult) -> str:
 
 
 def as_junit(result: CampaignResult) -> str:
-    """A case for each comparison, for each criterion that fails more often, and how it ended: an error where runs are
-    missing and nothing can be said for it, not where what there is suffices."""
+    """Return JUnit with a case for each comparison, for each criterion that fails more often, and for the end.
+
+    If missing runs leave the verdict undecided, the end is an error.
+    """
     name = result.campaign.variants[0].experiment
     told = [(finding, comparison_row(finding, finding.comparison.candidate)) for finding in result.outcome.findings]
     cases = [
@@ -161,12 +164,12 @@ def as_junit(result: CampaignResult) -> str:
 
 
 def problem_lines(result: CampaignResult) -> str:
-    """A line for each variant of which a run could not be made, and a blank one; empty when there is none."""
+    """Return a line for each variant with a missing run, and a blank line; empty when there is none."""
     return "".join(f"{problem}\n" for problem in result.problems) + ("\n" if result.problems else "")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of every series; those that say what is run are None or empty where nothing was given."""
+    """Add the options of every campaign. The options that choose the runs are None or empty by default."""
     parser.add_argument("--profile", help="smoke, ci (default) or release")
     parser.add_argument("--seed", type=int, metavar="N", help="draws the order of the runs (default: 1)")
     parser.add_argument("--budget", metavar="TIME", help="begin nothing that would not be done in this time, as 30m")
@@ -179,18 +182,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def or_else(value: T | None, default: T) -> T:
-    """What was given, or the default."""
+    """Return the given value, or the default when it is None."""
     return default if value is None else value
 
 
 def store_for(args: argparse.Namespace) -> str | None:
-    """The store that was named, or that of the series gone on with; None: the usual one. Raises `UsageError`."""
+    """Return the named store, that of the resumed campaign, or None for the default.
+
+    Raise `UsageError` when there is no such campaign.
+    """
     return args.store or (store_of(args.resume) if args.resume else None)
 
 
 def refuse_with_resume(args: argparse.Namespace, names: Sequence[str], whole: str) -> None:
-    """Raises `UsageError` when a series is gone on with and only some of what says what is run is given: a part cannot
-    be held against what was asked for then, and would have no effect. `whole` is what makes it the whole command."""
+    """Raise `UsageError` when a resumed campaign has only some of the options that choose its runs.
+
+    They cannot be compared with the original options, and would have no effect. `whole` completes the command.
+    """
     values = {name: getattr(args, name) for name in names}
     given = [
         f"--{name.replace('_', '-')}"

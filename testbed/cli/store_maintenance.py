@@ -1,4 +1,4 @@
-"""`testbed results export|import|compact|retain`: what becomes of a store's runs."""
+"""`testbed results export|import|compact|retain`: the maintenance of a store's runs."""
 
 import argparse
 from datetime import timedelta
@@ -13,7 +13,7 @@ from testbed.errors import TestbedError, UsageError
 
 
 def export(store: Store, target: Path, run_ids: list[str], choice: Choice) -> int:
-    """Write an archive of the runs that are named, or of those that fit."""
+    """Write an archive of the named or the selected runs; return 1 when one is left out."""
     known = store.runs()
     if unknown := sorted(set(run_ids) - set(known)):
         raise UsageError(f"{store.location} has no run {', '.join(unknown)}; `testbed results list` lists them")
@@ -32,8 +32,10 @@ def export(store: Store, target: Path, run_ids: list[str], choice: Choice) -> in
 
 
 def import_(store: Store, sources: list[Path]) -> int:
-    """Put the runs of archives into the store; those that are there stay as they are. An archive that cannot be read
-    keeps no other one out: the error is raised when all have been tried."""
+    """Import the runs of archives, and keep runs that exist; return 1 when a run is not imported.
+
+    If an archive cannot be read, import the others and then raise its error.
+    """
     bad = 0
     failed: list[TestbedError] = []
     for source in sources:
@@ -66,7 +68,7 @@ def _imported(store: Store, source: Path) -> ImportResult:
 
 
 def compact_(store: Store, grace: timedelta, target_bytes: int) -> int:
-    """Make few larger files of many small ones."""
+    """Merge many small files into few larger ones; return the exit code."""
     try:
         done = compact(store, grace=grace, target_bytes=target_bytes)
     except StoreError as error:
@@ -77,7 +79,7 @@ def compact_(store: Store, grace: timedelta, target_bytes: int) -> int:
 
 
 def retain_(store: Store, args: argparse.Namespace) -> int:
-    """Drop runs by number and age, never one that a baseline rests on."""
+    """Drop runs by number and age, but none that a baseline needs; return the exit code."""
     younger = None if args.max_age is None else parse_age("--max-age", args.max_age)
     if unknown := sorted(set(args.keep) - set(store.runs())):
         raise UsageError(f"--keep: {store.location} has no run {', '.join(unknown)}")

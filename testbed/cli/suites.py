@@ -1,4 +1,4 @@
-"""What became of a suite, for people and for programs."""
+"""The result of a suite, for users and for programs."""
 
 from dataclasses import asdict
 
@@ -8,7 +8,7 @@ from testbed.suites.suite import suites
 
 
 def as_text(finished: SuiteResult) -> str:
-    """A line per case, why where it did not pass, the verdict, and where the report is."""
+    """Return a line per case, the reason where it did not pass, the verdict, and the report's path."""
     rows = [
         (outcome.ending.upper(), outcome.case, outcome.topology, f"{outcome.seconds:.0f} s", outcome.run_id or "")
         for outcome in finished.outcomes
@@ -31,7 +31,7 @@ def as_text(finished: SuiteResult) -> str:
 
 
 def as_json(finished: SuiteResult) -> str:
-    """One document: suite, verdict, cases, problems, report, JUnit file, store."""
+    """Return one JSON document: suite, verdict, cases, problems, report, JUnit file, store."""
     return document(
         {
             "suite": finished.suite,
@@ -48,7 +48,7 @@ def as_json(finished: SuiteResult) -> str:
 
 
 def suites_table() -> str:
-    """A line per suite and profile: how many cases, and which."""
+    """Return a line per suite and profile: the number of cases, and their names."""
     rows = [
         (suite.name, profile, len(cases), ", ".join(case.name for case in cases))
         for suite in suites().values()

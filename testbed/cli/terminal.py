@@ -1,4 +1,4 @@
-"""A shell on a host in the user's own terminal; or without one, commands from standard input."""
+"""A shell on a host in the user's own terminal; without a terminal, commands from standard input."""
 
 import contextlib
 import os
@@ -19,16 +19,16 @@ _CHUNK = 65536
 
 
 def shell(host: SshHost) -> int:
-    """Run the login shell of `host` until it ends; returns its exit status. Raises `TestbedError`.
+    """Run the login shell of `host` until it ends; return its exit status. Raise `TestbedError` when it fails.
 
-    In a terminal keys go to the host as they are pressed, Ctrl-C too, and the window's size follows. What is piped in
-    is run as the shell reads it, up to its end.
+    In a terminal, keys go to the host as they are pressed, Ctrl-C too, and the window's size follows. Piped input goes
+    to the shell as the shell reads it, up to its end.
     """
     channel = host.session()
     try:
         status = _in_terminal(channel) if sys.stdin.isatty() and sys.stdout.isatty() else _piped(channel)
     except BrokenPipeError:
-        raise  # of our own output: its reader went away
+        raise  # of this process's own output: its reader ended
     except (OSError, EOFError, paramiko.SSHException) as error:
         raise TestbedError(f"{host.name}: the SSH connection was lost: {error}") from error
     finally:
@@ -61,7 +61,7 @@ def _piped(channel: paramiko.Channel) -> int:
 
 
 def _copy(channel: paramiko.Channel, to: int, *, stderr: bool = False) -> None:
-    """Write to a file descriptor whatever the host prints, until it ends."""
+    """Write the host's output to a file descriptor until it ends."""
     while data := channel.recv_stderr(_CHUNK) if stderr else channel.recv(_CHUNK):
         while data:
             data = data[os.write(to, data) :]
@@ -69,7 +69,7 @@ def _copy(channel: paramiko.Channel, to: int, *, stderr: bool = False) -> None:
 
 @contextlib.contextmanager
 def _raw(terminal: int) -> Iterator[None]:
-    """The terminal hands over keys as they are, and is put back as it was."""
+    """Switch the terminal to raw mode within the block, and restore it afterwards."""
     before = termios.tcgetattr(terminal)
     try:
         tty.setraw(terminal)
@@ -79,7 +79,10 @@ def _raw(terminal: int) -> Iterator[None]:
 
 
 class _Feeder:
-    """A thread that sends what is typed. Only it sends, so that a signal's handler never waits for the channel."""
+    """A thread that sends the user's input.
+
+    Only this thread sends, so that a signal handler never waits for the channel.
+    """
 
     def __init__(self, channel: paramiko.Channel, source: int) -> None:
         self._channel, self._source = channel, source
@@ -93,7 +96,7 @@ class _Feeder:
 
     def __exit__(self, *_error: object) -> None:
         self._stopping = True
-        self._channel.close()  # ends a send without a reader
+        self._channel.close()  # ends a blocked send
         os.write(self._ring, b"s")
         self._thread.join()
         os.close(self._bell)
@@ -101,7 +104,7 @@ class _Feeder:
 
     @contextlib.contextmanager
     def resizing(self) -> Iterator[None]:
-        """Within the block the host's terminal is as large as ours."""
+        """Keep the host's terminal as large as the user's within the block."""
         before = signal.signal(signal.SIGWINCH, lambda _signal, _frame: os.write(self._ring, b"w"))
         try:
             yield

@@ -55,7 +55,7 @@ def estimate_text(estimate: ThrottleEstimate, nic_known: bool) -> str:
 
 
 def estimate_document(estimate: ThrottleEstimate) -> dict[str, Any]:
-    """The same for programs; infinite times are null."""
+    """Return the estimate as JSON; infinite times are null."""
     observed = estimate.observed
     return {
         "possible": True,
@@ -81,7 +81,7 @@ def estimate_document(estimate: ThrottleEstimate) -> dict[str, Any]:
 
 
 def event_text(event: MonitorReading | ThrottleRaise | RestoreResult | MonitorNote) -> str:
-    """A line or some, as the watching goes on."""
+    """Return one or more lines for an event of the monitor."""
     match event:
         case MonitorReading():
             return _reading_text(event)
@@ -94,7 +94,7 @@ def event_text(event: MonitorReading | ThrottleRaise | RestoreResult | MonitorNo
 
 
 def event_document(event: MonitorReading | ThrottleRaise | RestoreResult | MonitorNote) -> dict[str, Any]:
-    """The same for programs: one document for each."""
+    """Return one JSON document for an event of the monitor."""
     match event:
         case MonitorReading():
             return {"event": "look", **_reading_document(event)}
@@ -107,7 +107,7 @@ def event_document(event: MonitorReading | ThrottleRaise | RestoreResult | Monit
 
 
 def state_text(state: ThrottleStatus) -> str:
-    """Every broker with its rates, every topic with its lists, and what to do about what is left behind."""
+    """Return every broker with its rates, every topic with its lists, and the remedy for leftover throttles."""
     rows = [
         (broker.id, "no answer: " + broker.why, "")
         if broker.why
@@ -136,7 +136,7 @@ def state_text(state: ThrottleStatus) -> str:
 
 
 def state_document(state: ThrottleStatus) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the throttle status as JSON."""
     return {
         "cluster_id": state.cluster_id,
         "brokers": [

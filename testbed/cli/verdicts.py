@@ -1,4 +1,4 @@
-"""A run's verdict for people and for programs."""
+"""A run's verdict for users and for programs."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -21,7 +21,7 @@ def _observed(criterion: Finding) -> str:
 
 
 def criterion_lines(criteria: Iterable[Finding]) -> list[str]:
-    """A line per criterion, and a second one saying why where it did not pass."""
+    """Return a line per criterion, and a second line with the reason where it did not pass."""
     lines = []
     for criterion in criteria:
         where = " ".join(part for part in (criterion.host, criterion.direction) if part)
@@ -35,14 +35,14 @@ def criterion_lines(criteria: Iterable[Finding]) -> list[str]:
 
 
 def figure_lines(figures: Iterable[RunFigure]) -> list[str]:
-    """A line per figure that is told but not judged."""
+    """Return a line per figure; figures are not judged."""
     return [
         f"{'':<12}  {f'{f.name} {f.host} {f.direction}'.rstrip():<34}  {f.value:.3f} {f.unit}".rstrip() for f in figures
     ]
 
 
 def as_text(finished: RunResult) -> str:
-    """A line per criterion, the verdict, and where the report is."""
+    """Return a line per criterion, the verdict, and the report's path."""
     lines = [
         *criterion_lines(finished.criteria),
         *skipped_lines(finished.skipped),
@@ -54,7 +54,7 @@ def as_text(finished: RunResult) -> str:
 
 
 def criteria_document(criteria: Iterable[Finding]) -> list[dict[str, Any]]:
-    """Criteria as JSON has them."""
+    """Return the criteria as JSON values."""
     return [
         {
             "name": c.name,
@@ -73,7 +73,7 @@ def criteria_document(criteria: Iterable[Finding]) -> list[dict[str, Any]]:
 
 
 def as_json(finished: RunResult) -> str:
-    """One document: run id, experiment, verdict, criteria, report, store."""
+    """Return one JSON document: run id, experiment, verdict, criteria, report, store."""
     return document(
         {
             "run_id": finished.run_id,

@@ -20,7 +20,7 @@ NIGHTLY = "nightly"
 QUALIFY = "qualify"
 """The command whose groups are scenarios. Each scenario is run with every version."""
 TOLD_UNFINISHED = (NIGHTLY, QUALIFY)
-"""Commands that report their runs, and the missing runs with the reason, although several runs in a row failed."""
+"""Commands that report finished runs, and missing runs with the reason, even when several in a row fail."""
 
 
 COMPARING = ("compare", "qualify")

@@ -150,7 +150,7 @@ def memory_s() -> float:
     """Return the seconds that it takes to write 1 GiB of unused memory. Page cache and JVMs use such memory.
 
     If the hypervisor has to provide the memory first, writing takes ten times as long. A follower at its NIC's rate
-    then waits between two fetches, while all other readings stay the same.
+    then waits between two fetches, while everything else stays as fast as before.
     """
     free = available_memory_bytes(Path("/proc/meminfo").read_text(encoding="ascii"))
     blocks, block = max(1, min(MEMORY_BYTES, free // MEMORY_PART) // MIB), b"\1" * MIB

@@ -31,10 +31,10 @@ With fewer pairs an interval may be narrow by chance.
 
 
 def narrow_enough(findings: Sequence[ComparisonResult], threshold: float) -> str | None:
-    """Return why no more pairs are needed, or None. Every interval must be at most its measure's threshold wide, after
-    `ENOUGH_PAIRS` pairs.
+    """Return why no more pairs are needed, or None.
 
-    Only the width decides, and not the position of an interval, so that stopping does not bias the effect.
+    Every interval must be at most its measure's threshold wide, after `ENOUGH_PAIRS` pairs. Only the width decides, and
+    not the position of an interval, so that stopping does not bias the effect.
     """
     if not findings:
         return None

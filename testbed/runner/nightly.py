@@ -68,8 +68,9 @@ def variants(
 def needed(
     known: Iterable[SeriesState], more: int = MORE, noisy: float = ChangeRule().noisy
 ) -> Callable[[Resolved], int]:
-    """Return how many times a scenario is run: `more` times if one of its series would miss a change of `noisy`, else
-    once.
+    """Return a function that gives a scenario's number of runs.
+
+    It is `more` if one of the scenario's series would miss a change of `noisy`, else 1.
     """
     wild = {each.scenario for each in known if (each.said.detectable or 0.0) > noisy}
 

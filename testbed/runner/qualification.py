@@ -92,10 +92,10 @@ def version_of(variant: str) -> str:
 def plan(
     candidate: str, baselines: Sequence[str], scope: QualificationScope
 ) -> tuple[list[Variant], list[VariantGroup]]:
-    """Return every variant, and the group of each scenario, in the order once, upgrade, paired. A short budget thus
-    costs precision before it costs scenarios.
+    """Return every variant, and the group of each scenario, in the order once, upgrade, paired.
 
-    In each group the candidate is last. Raise `UsageError` when a scenario cannot be run.
+    A short budget thus costs precision before it costs scenarios. In each group the candidate is last. Raise
+    `UsageError` when a scenario cannot be run.
     """
     known = names(candidate, baselines)
     cases = _cases(scope)

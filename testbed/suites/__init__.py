@@ -1,1 +1,1 @@
-"""Suites: experiments that belong together, run with one command through ducktape, confirmed in one Spark session."""
+"""Suites: related experiments that one command runs through ducktape and confirms in one Spark session."""

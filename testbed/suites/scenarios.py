@@ -7,7 +7,7 @@ from testbed.suites.suite import LIMIT_S, Case, Suite
 def suite_of_experiments(name: str, question: str) -> Suite:
     """Return the suite of all scenarios that experiments declare for it, in their order.
 
-    Its ducktape tests are those of `ducktests/NAME_test.py`.
+    The file `ducktests/NAME_test.py` has its ducktape tests.
     """
     declared = [
         (scenario, experiment.name)

@@ -1,4 +1,4 @@
-"""What a suite is: for each profile a list of cases, a case being an experiment with its settings."""
+"""The type of a suite: a list of cases for each profile. A case is an experiment with its settings."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,27 +10,27 @@ from testbed.experiments.experiment import PROFILES
 from testbed.suggestions import did_you_mean
 
 LIMIT_S = 420.0
-"""How long a case may take unless it says otherwise: about three times what a move of the `ci` profile needs."""
+"""The default time limit of a case: about three times the duration of a move of the `ci` profile."""
 PROFILE_VARIABLE = "TESTBED_PROFILE"
 CASES_VARIABLE = "TESTBED_CASES"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One experiment with its settings. A case that is not done after `limit_s` seconds is stopped and has failed."""
+    """One experiment with its settings. A case is stopped and fails after `limit_s` seconds."""
 
     name: str
     experiment: str
     settings: tuple[str, ...] = ()
-    """`NAME=VALUE` each, over the defaults of the experiment's profile."""
+    """Settings in the form `NAME=VALUE`, which replace the defaults of the experiment's profile."""
     topology: str | None = None
-    """A ready topology, instead of the experiment's own."""
+    """A ready topology that replaces the experiment's own."""
     limit_s: float = LIMIT_S
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """Cases by profile; the ducktape tests that run them are those of `tests`, a file of `ducktests/`."""
+    """Cases by profile. `tests` names the file of `ducktests/` with the ducktape tests that run them."""
 
     name: str
     summary: str
@@ -46,7 +46,10 @@ class Suite:
                 )
 
     def cases(self, profile: str, only: Iterable[str] = ()) -> tuple[Case, ...]:
-        """The profile's cases, all or those named. Raises `UsageError` naming those there are."""
+        """Return the profile's cases, all or the named ones.
+
+        Raise `UsageError`, with the existing names, when there is none.
+        """
         if profile not in self.profiles:
             raise UsageError(f"profile {profile!r}: suite {self.name} has {', '.join(self.profiles)}")
         cases = {case.name: case for case in self.profiles[profile]}
@@ -59,12 +62,12 @@ class Suite:
 
 
 def suites() -> dict[str, Suite]:
-    """Every suite by name: each module of the catalogue has one, called SUITE."""
+    """Return every suite by name: the SUITE of each module of the catalogue."""
     return {suite.name: suite for suite in discovered("testbed.suites.catalogue", "SUITE").values()}
 
 
 def find_suite(name: str) -> Suite:
-    """The suite of this name. Raises `UsageError` naming those there are."""
+    """Return the suite of this name. Raise `UsageError`, with the existing names, when there is none."""
     known = suites()
     if name not in known:
         raise UsageError(f"no suite {name!r}; there are {', '.join(sorted(known))}")
@@ -72,11 +75,14 @@ def find_suite(name: str) -> Suite:
 
 
 def chosen_profile() -> str:
-    """The profile that tests are made for: ducktape has no option that they could see when they are loaded."""
+    """Return the profile of the ducktape tests.
+
+    It is an environment variable, as tests see no ducktape option while they load.
+    """
     return os.environ.get(PROFILE_VARIABLE) or "ci"
 
 
 def chosen_cases(suite: Suite) -> tuple[Case, ...]:
-    """The cases that ducktape's tests are made for. Raises `UsageError`."""
+    """Return the cases of the ducktape tests. Raise `UsageError` when there is no such profile or case."""
     only = [name for name in os.environ.get(CASES_VARIABLE, "").split(",") if name]
     return suite.cases(chosen_profile(), only)

@@ -1,1 +1,1 @@
-"""The commands; each module here is one."""
+"""The commands of `testbed`, one module each."""

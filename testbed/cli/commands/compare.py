@@ -6,7 +6,7 @@ from pathlib import Path
 from testbed.cli.command import Command
 
 OF_A_NEW_ONE = ("experiment", "set", "topology", "pairs", "profile", "seed", "measure", "threshold", "store")
-"""What says what is run."""
+"""The options that choose the runs of a new campaign."""
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:

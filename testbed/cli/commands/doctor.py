@@ -1,4 +1,4 @@
-"""`testbed doctor`: the set-up's own command, here so that it is found with the others."""
+"""`testbed doctor`: the command of the set-up, listed here with the other commands."""
 
 import argparse
 

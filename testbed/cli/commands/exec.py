@@ -26,7 +26,7 @@ def _run(args: argparse.Namespace) -> int:
     if not command:
         raise UsageError("there is no command after --")
     host = pick_host(where)
-    # One word is a shell's line, as ssh has it; several are one command with its arguments.
+    # One word is a shell's command line, as in ssh; several words are one command with its arguments.
     result = host.run(command[0] if len(command) == 1 else shlex.join(command), timeout_s=3600, check=False)
     sys.stdout.write(result.stdout)
     sys.stderr.write(result.stderr)

@@ -44,7 +44,7 @@ def _add(args: argparse.Namespace) -> None:
             added.append(faults.add(fault))
             print(f"{added[-1]}: {as_text(fault)}, in effect after {time.monotonic() - begun:.1f} s", flush=True)
     except BaseException:
-        # All or none: the last one is healed already.
+        # All faults or none: the last fault may already be healed.
         for entry_id in reversed(added):
             faults.clear(entry_id)
             print(f"{entry_id}: healed, because another could not be put in")

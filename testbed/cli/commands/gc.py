@@ -21,7 +21,7 @@ def _run(args: argparse.Namespace) -> int:
 
     dry_run: bool = args.dry_run
     engine = Engine()
-    # In this order: faults and throttles are put back where Kafka runs again, and not where nothing is left.
+    # The order matters: faults and throttles are restored where Kafka runs again, and not where a testbed is removed.
     steps = (
         lambda: collect_garbage(engine, dry_run=dry_run),
         lambda: finish_restarts(Testbed.attach, dry_run=dry_run),
@@ -37,7 +37,7 @@ def _run(args: argparse.Namespace) -> int:
                 print(line)
                 said += 1
         except TestbedError as error:
-            problems.append(error)  # what can be collected of the rest is collected first
+            problems.append(error)  # the remaining garbage is collected before the error is raised
     if problems:
         raise TestbedError("\n".join(map(str, problems)))
     if not said:

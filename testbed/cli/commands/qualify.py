@@ -9,7 +9,7 @@ OF_A_NEW_ONE = (
     *("against", "profile", "suite", "scenario", "paired", "no_pairs", "pairs", "no_upgrade"),
     *("measure", "threshold", "seed", "store"),
 )
-"""What says what is run."""
+"""The options that choose the runs of a new campaign."""
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:

@@ -66,7 +66,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def describe(incident: "Incident", seed: int) -> str:
-    """Return what a replay of this variant would do: the cluster at the beginning, what happens, what is expected."""
+    """Return the description of a replay of this variant: the initial cluster, the actions, and the expected result."""
     from testbed.incidents.forms import format_seconds
     from testbed.incidents.triggers import AtTime
 

@@ -1,4 +1,4 @@
-"""`testbed results …`: the runs of a store, and what their nights say; the change points of any history."""
+"""`testbed results …`: the runs of a store, the judgement of its nights, and the change points of any history."""
 
 import argparse
 from pathlib import Path

@@ -5,7 +5,7 @@ import argparse
 from testbed.cli.command import Command
 
 OF_A_NEW_ONE = ("set", "topology", "kafka", "repeats", "profile", "seed", "measure", "threshold", "store")
-"""What says what is run."""
+"""The options that choose the runs of a new campaign."""
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""`testbed throttle estimate|watch|status|clear`: an operator's questions to any running cluster."""
+"""`testbed throttle estimate|watch|status|clear`: estimates and checks for an operator of any running cluster."""
 
 import argparse
 import json
@@ -166,7 +166,10 @@ def _clear(args: argparse.Namespace) -> int:
 
 
 def _ask(state: "ThrottleStatus") -> None:
-    """Ask for confirmation if a throttle may be needed. Raises `UsageError` on a no, or without a terminal."""
+    """Ask for confirmation if a throttle may be needed.
+
+    Raise `UsageError` when the user declines, or without a terminal.
+    """
     reasons = [f"{len(state.moving)} partitions are being reassigned, and go on unthrottled"] if state.moving else []
     reasons += [
         f"process {journal.owner.pid} has set a throttle, and "
