@@ -38,9 +38,7 @@ class HistoryChanges:
 
 
 def changes(args: argparse.Namespace) -> int:
-    """Judge each file as a store of its own, as its nights would have been; return 2 when every series was
-    too short.
-    """
+    """Judge each file as the nights of a store of its own; return 2 when every series was too short, else 0."""
     if args.seed < 0:
         raise UsageError(f"--seed {args.seed}: expected 0 or more")
     # All files are read before any is judged, so that a mistake in the last one is reported at once.

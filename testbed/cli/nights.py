@@ -120,9 +120,7 @@ def _had(done: Night) -> list[str]:
 
 
 def _links(page: Path) -> Callable[[str], str | None]:
-    """Return a function from a run to the link of its report, relative to the page, or None without a report on this
-    machine.
-    """
+    """Return a function from a run to its report's relative link, or to None without a report on this machine."""
     folder = reports_dir()
     there = {path.stem for path in folder.glob("*.html")}
 

@@ -164,9 +164,7 @@ def pause(args: argparse.Namespace) -> int:
 
 
 def cancel(args: argparse.Namespace) -> int:
-    """Cancel the stored reassignment, or with `--all` or `--partitions` reassignments in the controller's list; return
-    the exit code.
-    """
+    """Cancel the stored reassignment, or with `--all`, `--partitions` listed ones; return the exit code."""
     with admin_of(args) as admin:
         if args.all or args.partitions:
             return _cancel_listed(admin, args.partitions)

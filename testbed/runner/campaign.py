@@ -122,9 +122,7 @@ class Campaign:
         return datetime.strptime(f"{self.id.split('-')[0]}+0000", "%Y%m%dT%H%M%SZ%z")
 
     def differences(self, other: "Campaign") -> list[str]:
-        """Return the fields in which another campaign differs, the id excepted; empty when both ask for the
-        same runs.
-        """
+        """Return the fields in which another campaign differs, except the id; empty for the same runs."""
         return [
             f"{name}: {getattr(self, name)} there, {getattr(other, name)} here"
             for name in ("door", "variants", "repeats", "seed", "store", "measures", "threshold", "grounds", "groups")
@@ -164,9 +162,7 @@ def new_campaign(
 
 
 def lasting(text: str | None) -> str | None:
-    """Return the absolute path of a file or folder, so that a resume from another folder finds it; other text
-    unchanged.
-    """
+    """Return the absolute path of an existing file or folder, so that a resume elsewhere finds it; else the text."""
     return str(Path(text).absolute()) if text is not None and Path(text).exists() else text
 
 

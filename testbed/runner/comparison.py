@@ -187,9 +187,7 @@ def pairs(
 def tallies(
     blocks: Sequence[Mapping[str, SlotRun]], baseline: str, candidate: str, canaries: Sequence[CanaryReading]
 ) -> tuple[CriterionTally, ...]:
-    """Return how often each criterion failed on one side alone, over the unmoved pairs in which both runs were judged
-    on it.
-    """
+    """Return how often each criterion failed on one side alone, over unmoved pairs in which both runs were judged."""
     found: dict[str, list[tuple[bool, bool]]] = {}
     at_all: list[tuple[bool, bool]] = []
     for first, second, changed in _side_by_side(blocks, baseline, candidate, canaries):

@@ -80,9 +80,9 @@ def out_of_time(slot: Slot, campaign: Campaign, state: CampaignState, left_s: fl
 
 Progress = Callable[[str], None]
 FAILURES_IN_A_ROW = 3
-"""So many failures in a row end the campaign.
+"""The number of failures in a row that ends the campaign.
 
-So many of one variant, or of one Kafka, end that variant or Kafka alone.
+As many of one variant, or of one Kafka, end that one alone.
 """
 
 
@@ -129,7 +129,7 @@ class CampaignLimits:
 
 @dataclass(frozen=True, slots=True)
 class CampaignEnd:
-    """Why the campaign ended; `complete` when `--resume` would make no run."""
+    """The reason of a campaign's end; `complete` when `--resume` would make no run."""
 
     why: str
     complete: bool

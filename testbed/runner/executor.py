@@ -37,7 +37,7 @@ STACKS = "stacks.txt"
 
 
 class TimeLimitError(TestbedError):
-    """A case did not finish within its time limit and was stopped."""
+    """The error of a case that did not finish within its time limit and was stopped."""
 
 
 @contextmanager

@@ -31,7 +31,7 @@ class CanaryReading:
 
 @dataclass(frozen=True, slots=True)
 class RunBegun:
-    """The run of a slot is about to be made, under this id."""
+    """The entry before a run: its slot and its id."""
 
     slot: int
     run_id: str
@@ -39,7 +39,7 @@ class RunBegun:
 
 @dataclass(frozen=True, slots=True)
 class RunDone:
-    """The run of a slot is in the store.
+    """The entry of a run in the store.
 
     `failed` names the failed criteria, `kept` the passed ones; an unjudged criterion is in neither. `software` is
     Kafka's digest. A `sound` run has valid measures although it is inconclusive.
@@ -58,7 +58,7 @@ class RunDone:
 
 @dataclass(frozen=True, slots=True)
 class RunFailed:
-    """The run of a slot failed; a resumed campaign tries it again."""
+    """The entry of a failed run; a resumed campaign tries its slot again."""
 
     slot: int
     why: str
@@ -67,7 +67,7 @@ class RunFailed:
 
 @dataclass(frozen=True, slots=True)
 class RunsConfirmed:
-    """Spark's judgement of these runs, from the store, is the same."""
+    """The entry of runs for which Spark reached the same judgement from the store."""
 
     run_ids: tuple[str, ...]
 

@@ -157,8 +157,9 @@ def kind_of(part: VariantGroup) -> Kind:
 def cells_of(
     campaign: Campaign, state: CampaignState, part: VariantGroup, first: int, blocks: Sequence[Mapping[str, SlotRun]]
 ) -> list[VersionResult]:
-    """Return the result of each version in a scenario so far; `first` is the group's first block, `blocks` are the
-    campaign's.
+    """Return the result of each version in a scenario so far.
+
+    `first` is the group's first block, `blocks` are the campaign's.
     """
     return [
         cell(each, [runs[each] for runs in blocks[first : first + part.repeats] if each in runs], _why(campaign, state))
@@ -324,9 +325,7 @@ def _row(
 def _judge_pairs(
     cells: Sequence[VersionResult], findings: Sequence[ComparisonResult], broken: Sequence[CriterionRegression]
 ) -> QualificationVerdict:
-    """Return the verdict of a scenario's pairs: its measures, the criteria that fail more often, and the criteria that
-    always fail.
-    """
+    """Return the verdict of a scenario's pairs: measures, criteria failing more often, criteria failing always."""
     reasons: list[str] = []
     notes: list[str] = []
     words: dict[str, list[str]] = {}

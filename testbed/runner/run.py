@@ -1,4 +1,4 @@
-"""Begin or resume a campaign: make its runs, have Spark confirm them, and judge it."""
+"""The start or the resume of a campaign, its runs, Spark's confirmation of them, and their judgement."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""A suite in one command: ducktape runs its cases, Spark confirms their runs in one session, and one page
-shows them.
-"""
+"""A suite in one command: ducktape runs its cases, Spark confirms them in one session, one page shows them."""
 
 import re
 import secrets

@@ -34,7 +34,7 @@ class PoolStep:
 
 
 def pool_step(standing: Sequence[str], wanted: str, most: int = MOST_KEPT) -> PoolStep:
-    """Return the step from the existing testbeds (longest unused first) to one that has `wanted`. Pure.
+    """Return the step from the existing testbeds (longest unused first) to the `wanted` one. Pure.
 
     A testbed is used again for every slot of its kind, because making one disturbs caches and disk for seconds. If
     there would be more than `most`, the longest unused one is removed.
@@ -113,9 +113,9 @@ class TestbedPool:
         in_parallel(list(self._standing), self.drop)
 
     def _changed(self, ground: str) -> str | None:
-        """Return what the last run changed on the testbed and did not restore, or None.
+        """Return a description of the change that the last run left on the testbed, or None.
 
-        The next run cannot begin there.
+        After a change the next run cannot begin there.
         """
         testbed = self._standing.get(ground)
         if testbed is None:

@@ -1,1 +1,1 @@
-"""The suites; each module declares SUITE. Its scenarios are declared by the experiments."""
+"""The suites; each module declares SUITE. The experiments declare its scenarios."""

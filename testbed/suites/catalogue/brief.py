@@ -1,4 +1,4 @@
-"""Six moves of half a minute each, short enough for every night: a history of each of them."""
+"""Six moves of half a minute each, short enough for every night; each move has its own history."""
 
 from testbed.suites.scenarios import suite_of_experiments
 

@@ -1,4 +1,4 @@
-"""KIP-73's test plan. docs/ducktape.md says what each profile proves and how long it takes."""
+"""KIP-73's test plan. docs/ducktape.md describes the purpose and the duration of each profile."""
 
 from testbed.suites.scenarios import suite_of_experiments
 
