@@ -1,7 +1,7 @@
-"""Marks of handovers in a broker's log: partitions on shared storage are closed and opened. Pure.
+"""Marks of handovers in a broker's log: the broker closes and opens partitions on shared storage. Pure.
 
-Every mark is one that some release from 2024 on writes. Releases differ: what says nothing here is left out, and a step
-without its mark is not known.
+Some release from 2024 on writes each mark, but not every release does. The parser skips all other lines. A step without
+a mark is unknown.
 """
 
 import re
@@ -27,9 +27,10 @@ _ALL = re.compile(r"open (\d+) / make leader (\d+) / close (\d+) partitions cost
 
 @dataclass(frozen=True, slots=True)
 class HandoverMark:
-    """One mark of a handover. `tp` is None if the line names no partition; `tps` are all that one line names.
+    """One mark of a handover. `tp` is None if the line names no partition; `tps` are all partitions that one line
+    names.
 
-    `ms` is the logged duration; `clean` whether the partition had been closed in order; `epoch` the leader's.
+    `ms` is the logged duration; `clean` whether the broker closed the partition in order; `epoch` the leader epoch.
     """
 
     host: str
@@ -45,7 +46,7 @@ class HandoverMark:
 
 @dataclass(frozen=True, slots=True)
 class HandoverBatch:
-    """One change of the metadata as a broker has gone through it: so many partitions, in so many milliseconds."""
+    """One metadata change that a broker has applied: the number of partitions and the milliseconds that it took."""
 
     host: str
     ts_us: int
@@ -64,7 +65,7 @@ def marks(host: str, entries: Iterable[LogEntry]) -> Iterator[HandoverMark]:
 
 
 def batches(host: str, entries: Iterable[LogEntry]) -> Iterator[HandoverBatch]:
-    """Return the sums that a broker logs for each change of the metadata."""
+    """Return the totals that a broker logs for each metadata change."""
     for entry in entries:
         if found := _ALL.search(entry.message):
             opened, led, closed, ms = (int(number) for number in found.groups())
@@ -87,7 +88,7 @@ def _mark(host: str, ts_us: int, text: str) -> HandoverMark | None:
 
 
 def _elastic(host: str, ts_us: int, tp: TopicPartition, epoch: int, text: str) -> HandoverMark | None:
-    """What the log of one partition says of itself."""
+    """Return the mark in a line of one partition's log, or None."""
     if text == "log closed":
         return HandoverMark(host, ts_us, "stream-closed", text, tp, epoch=epoch)
     if found := _META.match(text):

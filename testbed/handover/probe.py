@@ -1,7 +1,7 @@
-"""A small client next to the load: it writes to every partition some twenty times a second, and reads the records.
+"""A small client that runs with the load: it writes to every partition some twenty times a second, and reads back.
 
-It records when each record was acknowledged and fetched, and by its leader epoch which broker wrote it. Its records are
-of the same form as the load's: the audit accounts for them too.
+It records the acknowledgement and the fetch of each record. The leader epoch shows which broker wrote the record. Its
+records have the load's format, so the audit accounts for them too.
 """
 
 import threading
@@ -22,13 +22,13 @@ from testbed.workload.records import Recipe, WrittenRecords, identity
 RECORD_BYTES = 128
 INTERVAL_S = 0.05
 MOST_PER_S = 1000.0
-"""Records a second of the whole probe at most: with more partitions each is asked less often."""
+"""The most records per second of the whole probe: with more partitions each gets fewer."""
 NAME = "handover-probe"
 FIRST_PRODUCER = 900
-"""Its number among the producers whose records are accounted for; a topic each from there on."""
+"""The probe's first producer number in the audit; each topic takes the next one."""
 READY_S, GIVE_UP_S = 45.0, 60.0
 _CLIENT: Mapping[str, Any] = {
-    # A leader that has gone is looked for again at once: what is measured is the brokers, not the client's patience.
+    # The client looks for a new leader at once: the probe measures the brokers, not the client's backoff.
     "retry.backoff.ms": 20,
     "topic.metadata.refresh.fast.interval.ms": 50,
     "reconnect.backoff.ms": 20,
@@ -39,12 +39,12 @@ _CLIENT: Mapping[str, Any] = {
 
 
 def interval_s(partitions: int) -> float:
-    """How often each of so many partitions is asked. Pure."""
+    """Return the seconds between two records of a partition, for this number of partitions. Pure."""
     return max(INTERVAL_S, partitions / MOST_PER_S)
 
 
 class Probe:
-    """Writes and reads until it is stopped; a context. `probed` and `written` are whole once it has been."""
+    """A context manager that writes and reads until it stops. `probed` and `written` are complete after that."""
 
     def __init__(self, bootstrap: Sequence[str], partitions: Sequence[TopicPartition], seed: int) -> None:
         self._bootstrap = ",".join(bootstrap)
@@ -58,7 +58,7 @@ class Probe:
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self.error = ""
-        """The first thing that went wrong, if anything; a record may be acknowledged at a later attempt."""
+        """The first error, if any; a later attempt may still have succeeded."""
         self._threads = [
             threading.Thread(target=target, name=f"{NAME} {name}", daemon=True)
             for name, target in (("reads", self._read), ("writes", self._write))
@@ -74,7 +74,10 @@ class Probe:
         self.stop()
 
     def start(self) -> None:
-        """Begin; returns once every partition has acknowledged a record, and one of it was read. `WaitTimeout`."""
+        """Start; return once each partition has acknowledged a record and the probe has read one.
+
+        Raise `WaitTimeout` when this takes longer than `READY_S` seconds.
+        """
         for thread in self._threads:
             thread.start()
         try:
@@ -86,14 +89,14 @@ class Probe:
             raise
 
     def stop(self) -> None:
-        """End; what is under way is waited for."""
+        """Stop, after waiting for outstanding records."""
         self._stopping.set()
         for thread in self._threads:
             if thread.ident is not None:
                 thread.join(timeout=GIVE_UP_S + 10.0)
 
     def probed(self) -> dict[TopicPartition, ProbeAnswers]:
-        """What was seen of each partition."""
+        """Return the answers of each partition."""
         with self._lock:
             return {
                 tp: ProbeAnswers(
@@ -103,7 +106,7 @@ class Probe:
             }
 
     def written(self) -> tuple[WrittenRecords, ...]:
-        """What the audit is to find of it."""
+        """Return the probe's records that the audit should find."""
         with self._lock:
             found = []
             for number, topic in enumerate(self._topics):
@@ -165,7 +168,7 @@ class Probe:
         try:
             client.produce(tp.topic, value, None, tp.partition, self._delivered)
         except BufferError:
-            return  # nothing was sent: the next turn comes
+            return  # nothing was sent; the next turn tries again
         with self._lock:
             outbox.sent[tp.partition] = place + 1
 
@@ -209,7 +212,7 @@ class Probe:
         if message.error() is not None:
             self.error = self.error or str(message.error())
             return
-        # A load may write beside it: whoever sent the record, the epoch is of the broker that wrote it.
+        # A load may write to the same partition: any record's epoch is that of the broker that wrote it.
         epoch = message.leader_epoch()
         tp = TopicPartition(message.topic(), message.partition())
         epoch = -1 if epoch is None else epoch

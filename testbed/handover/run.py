@@ -28,7 +28,7 @@ _SHOWN = 300
 
 
 def moved(moves: Iterable[PartitionMove], hosts: Mapping[int, str]) -> tuple[HandoverPartition, ...]:
-    """The moves of single replicas, by hosts. `hosts`: node id → host. Pure."""
+    """Return the moves of single replicas, by hosts. `hosts`: node id → host. Pure."""
     return tuple(
         HandoverPartition(move.tp, hosts[move.removing[0]], hosts[move.target[0]], move.target[0])
         for move in moves
@@ -37,7 +37,7 @@ def moved(moves: Iterable[PartitionMove], hosts: Mapping[int, str]) -> tuple[Han
 
 
 class HandoverWatch:
-    """From `start` on what the brokers say counts; `finish` once, when the move is over."""
+    """An observation of the brokers' logs: `start` before the move, `finish` once when the move is over."""
 
     def __init__(self, testbed: Testbed) -> None:
         self._hosts: dict[str, Shell] = {name: testbed.hosts[name] for name in testbed.state.kafka}
@@ -48,7 +48,7 @@ class HandoverWatch:
         self._marks: dict[str, LogPosition] = {}
 
     def start(self) -> None:
-        """Note where each broker's log ends."""
+        """Record where each broker's log ends."""
         self._marks = {name: mark_end(host) for name, host in self._hosts.items()}
 
     def finish(
@@ -59,7 +59,7 @@ class HandoverWatch:
         *,
         killed_us: int | None = None,
     ) -> HandoverRecord:
-        """The steps of each move that was asked for at `asked_us`; what could not be read is among the problems.
+        """Return the steps of each move that was requested at `asked_us`; unreadable logs are among the problems.
 
         `killed_us` is when the old broker was killed on purpose.
         """
@@ -90,7 +90,7 @@ class HandoverWatch:
         return said, problems
 
     def _history(self) -> tuple[Sequence[Registration], str]:
-        """Every state of every partition in the controller's log, or why it is not known."""
+        """Return every state of every partition in the controller's log, or the reason why it is unknown."""
         problems = []
         for host in self._readable:
             try:
@@ -106,9 +106,9 @@ LOOK_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class HandoverResult:
-    """What a move came to. `timeline` is None, and `why` says it, for one that was not done in time.
+    """The result of a move. `timeline` is None if the move did not end in time; `why` gives the reason.
 
-    `written` are the probe's own records, for the audit.
+    `written` are the probe's records, for the audit.
     """
 
     seen: HandoverRecord
@@ -125,10 +125,10 @@ def watched_move(
     timeout_s: float,
     accepted: Callable[[], int | None] = lambda: None,
 ) -> HandoverResult:
-    """Carry out a plan of single replicas, and return the steps of each.
+    """Execute a plan of single replicas, and return the steps of each.
 
-    `accepted` is called as soon as the controller has accepted the plan; it returns when it killed the old broker, or
-    None when it did not. Raises what `Driver` raises of a plan that was refused.
+    The function calls `accepted` once the controller has accepted the plan. `accepted` returns when it killed the old
+    broker, or None if it did not. Raise `Driver`'s errors when the cluster refuses the plan.
     """
     with ExitStack() as stack:
         admin = stack.enter_context(testbed.admin())
@@ -160,7 +160,7 @@ def watched_move(
                 "an acknowledgement in every partition after the move",
             )
         except (DriverError, WaitTimeout) as error:
-            # What was seen of it is told all the same.
+            # Also after a failed move the result holds the steps so far.
             why = str(error)
         probe.stop()
         seen = watch.finish(moved(moves, hosts), asked[0], probe, killed_us=killed_us)

@@ -10,9 +10,9 @@ from testbed.kafka.types import TopicPartition
 from testbed.reassignment.metadata_log import Registration
 
 ROUNDING_US = 1_000
-"""What a log's milliseconds may be below the instant at which something was asked for."""
+"""The µs by which a log's milliseconds may precede the instant of the request."""
 COMMON: Kind = "deleting"
-"""The one mark that names no partition: it may be about each."""
+"""The one mark that names no partition: it may concern any."""
 _CONTROLLER = "the controller"
 
 
@@ -28,10 +28,10 @@ class HandoverPartition:
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswers:
-    """What the probe saw of one partition.
+    """The probe's answers of one partition.
 
     `acked`: offset and instant of every acknowledgement, by instant. `received`: offset, leader epoch and instant of
-    the first record of each leader epoch that was fetched.
+    the first fetched record of each leader epoch.
     """
 
     acked: Sequence[tuple[int, int]] = ()
@@ -40,7 +40,7 @@ class ProbeAnswers:
 
 @dataclass(slots=True)
 class _Evidence:
-    """What is known of one partition from the instant on at which its move was asked for."""
+    """The evidence on one partition from the request of its move on."""
 
     moved: HandoverPartition
     history: Sequence[Registration]
@@ -53,13 +53,13 @@ class _Evidence:
         self.found[step] = HandoverStep(step, ts_us, looked_for, host, detail)
 
     def first(self, host: str, *kinds: Kind, since_us: int, until_us: int | None = None) -> HandoverMark | None:
-        """The first of such marks of this partition on a host."""
+        """Return the first mark of these kinds for this partition on a host."""
         return next((mark for mark in self._of(host, kinds, since_us, until_us)), None)
 
     def last(
         self, host: str, *kinds: Kind, since_us: int, until_us: int | None = None, epoch: int | None = None
     ) -> HandoverMark | None:
-        """The last of them, in one leader epoch or in any."""
+        """Return the last such mark, in one leader epoch or in any."""
         found = [mark for mark in self._of(host, kinds, since_us, until_us) if epoch is None or mark.epoch == epoch]
         return max(found, key=lambda mark: mark.ts_us, default=None)
 
@@ -83,9 +83,9 @@ def handover(
     marks: Iterable[HandoverMark],
     probed: ProbeAnswers | None = None,
 ) -> PartitionHandover:
-    """One partition's steps. `history` are its states in the controller's log, `marks` those of all hosts.
+    """Return one partition's steps. `history` are its states in the controller's log, `marks` those of all hosts.
 
-    What nothing matches has no instant, and says what was looked for.
+    A step without evidence has no instant; it names the evidence that was missing.
     """
     evidence = _Evidence(moved, tuple(history), tuple(marks), probed or ProbeAnswers(), asked_us)
     for find in (_accepted, _closed, _seen, _elected, _opened, _probe):
@@ -113,7 +113,7 @@ def handovers(
     marks: Sequence[HandoverMark],
     probed: Mapping[TopicPartition, ProbeAnswers],
 ) -> tuple[PartitionHandover, ...]:
-    """All partitions' steps; everything is sorted to its partition once."""
+    """Return the steps of all partitions; this sorts the evidence by partition once."""
     states: dict[TopicPartition, list[Registration]] = {}
     for state in history:
         states.setdefault(state.tp, []).append(state)
@@ -137,7 +137,7 @@ def handovers(
 
 
 def longest_gap_s(acked_us: Sequence[int], since_us: int) -> float | None:
-    """The longest time between two acknowledgements that ends after `since_us`; None without two of them."""
+    """Return the longest time between two acknowledgements that ends after `since_us`, in seconds; None without two."""
     in_order = sorted(acked_us)
     gaps = [after - before for before, after in pairwise(in_order) if after >= since_us]
     return max(gaps) / 1e6 if gaps else None
@@ -156,7 +156,7 @@ def _elected(e: _Evidence) -> None:
 
 
 def _record(e: _Evidence, wanted: Callable[[Registration], bool]) -> Registration | None:
-    """The first record from the command on that says so, where the one before it did not."""
+    """Return the first record since the request that has the wanted state while the one before it does not."""
     before: Registration | None = None
     for state in e.history:
         changed = before is None or not wanted(before)
@@ -171,7 +171,7 @@ def _of_record(state: Registration | None) -> str:
 
 
 def _since(e: _Evidence) -> int:
-    """From when on a broker can have acted: from the record on, or from when it was asked for."""
+    """Return the earliest instant of a broker's reaction: that of the record, or else that of the request."""
     accepted = e.found["accepted"].ts_us
     return e.asked_us if accepted is None else accepted
 
@@ -188,10 +188,10 @@ def _closed(e: _Evidence) -> None:
 
 
 def _seen(e: _Evidence) -> None:
-    """A broker has the record: the old one goes to delete it, or either one says what changes for it."""
+    """Note when a broker saw the record: the old one deletes the partition, or either one logs the change."""
     source, target, since_us = e.moved.source, e.moved.target, _since(e)
     closed = e.found["closed"].ts_us
-    # How many go is all the old broker may say of it: of such sentences the last one before the partition was closed.
+    # The old broker may log only the number of partitions: take its last such line before it closed the partition.
     deleting = None if closed is None else e.last(source, "deleting", since_us=since_us, until_us=closed)
     told = [deleting, *(e.first(host, "transition", since_us=since_us) for host in (source, target))]
     mark = min((each for each in told if each is not None), key=lambda each: each.ts_us, default=None)
@@ -218,13 +218,13 @@ def _opened(e: _Evidence) -> None:
 
 
 def _probe(e: _Evidence) -> None:
-    """The first record of the new leader: its epoch tells it from those of the old one."""
+    """Note the first record of the new leader: its epoch differs from those of the old leader."""
     state = _record(e, lambda state: e.moved.target_id in state.replicas)
     elected = _record(e, lambda state: state.leader == e.moved.target_id)
     target = e.moved.target
     fetched = f"a record of the probe with the leader epoch of {target}, fetched by its consumer"
     produced = f"the acknowledgement of the first record of the probe that has the leader epoch of {target}"
-    # A release that elects last opens the partition, and may write, in the epoch in which it had no leader.
+    # A release that elects last opens the partition, and may write, in the epoch without a leader.
     epoch = _epoch(state, elected)
     news = [] if epoch is None else [each for each in e.probed.received if each[1] >= epoch]
     offset = min((offset for offset, _epoch, _us in news), default=None)
@@ -234,7 +234,7 @@ def _probe(e: _Evidence) -> None:
 
 
 def _epoch(accepted: Registration | None, elected: Registration | None) -> int | None:
-    """The lowest leader epoch in which only the new broker writes; None when that is not known."""
+    """Return the lowest leader epoch in which only the new broker writes; None if it is unknown."""
     if accepted is not None and accepted.leader is None:
         return accepted.leader_epoch
     return None if elected is None else elected.leader_epoch

@@ -1,6 +1,6 @@
-"""The account of every record: what was acknowledged against what is found, per producer and partition. Pure.
+"""The account of every record: acknowledged against found, per producer and partition. Pure.
 
-Records are added as they lie in their partition, in any number at a time; nothing is kept of them but one byte each.
+The caller adds records in the order of their partition, in any number at a time. The account keeps one byte of each.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from testbed.workload.records import Flags, Flaw, Ints, Span, WrittenRecords, count, inspect
 
 _NAMED = 5
-"""So many records of a kind and partition are named."""
+"""The number of flawed records that the account names for each kind and partition."""
 _COMPLAINTS = 10
 
 LOST, TWICE, DISORDER, REFUSED = "lost", "twice", "out of order", "refused and yet there"
@@ -23,12 +23,12 @@ _WORST_FIRST = (LOST, REFUSED, TWICE, DISORDER)
 
 @dataclass(frozen=True, slots=True)
 class ProducerAudit:
-    """What was found of one producer's records.
+    """The account of one producer's records.
 
-    `lost` were acknowledged and are not there; `duplicated` are there once more; `reordered` come after a later one
-    of their producer and partition; `corrupt` say that they are this producer's and are not as it wrote them.
-    `refused_found` are there although the producer was told that they are not. Those in doubt are neither lost nor
-    proof of anything, found or not. `first` names the first flaws by topic, partition, producer and place.
+    `lost`: acknowledged and not found. `duplicated`: found once more. `reordered`: found after a later record of the
+    same producer and partition. `corrupt`: the header names this producer, but the content differs from the written
+    record. `refused_found`: found although the broker refused them. Records in doubt are neither lost nor proof of a
+    flaw. `first` names the first flaws by topic, partition, producer and place.
     """
 
     name: str
@@ -44,7 +44,7 @@ class ProducerAudit:
     first: tuple[str, ...]
 
     def __add__(self, other: "ProducerAudit") -> "ProducerAudit":
-        """Both together, under this one's name."""
+        """Return the sum of both, under this one's name."""
         return ProducerAudit(
             self.name,
             self.acked + other.acked,
@@ -62,10 +62,10 @@ class ProducerAudit:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What was found of everything that was written; `complaints` names the first flaws.
+    """The account of all written records; `complaints` names the first flaws.
 
-    `expected` were acknowledged, and `found` are those of them that are there. `corrupt` also counts what nobody in
-    this audit wrote.
+    `expected` counts the acknowledged records, and `found` those of them that the partitions hold. `corrupt` also
+    counts records that no producer of this audit wrote.
     """
 
     expected: int
@@ -83,7 +83,7 @@ class Audit:
 
 @dataclass(slots=True)
 class _Flaws:
-    """How many records have each flaw, and the first of them."""
+    """The number of records with each flaw, and the first of them."""
 
     counts: dict[str, int] = field(default_factory=dict)
     named: dict[str, list[int]] = field(default_factory=dict)
@@ -106,7 +106,7 @@ class _Flaws:
 
 
 class RecordTally:
-    """One producer's records of one partition, as they are found."""
+    """One producer's records of one partition, as the audit finds them."""
 
     def __init__(self, written: WrittenRecords) -> None:
         self._written = written
@@ -115,7 +115,7 @@ class RecordTally:
         self._flaws = _Flaws()
 
     def add(self, places: Ints) -> None:
-        """Sound records of this producer, in the order of their offsets."""
+        """Add sound records of this producer, in the order of their offsets."""
         places = self._sent(places)
         if not len(places):
             return
@@ -130,11 +130,11 @@ class RecordTally:
         self._seen[places] = True
 
     def add_flawed(self, place: int, flaw: Flaw) -> None:
-        """A record that says it is this producer's."""
+        """Add a flawed record whose header names this producer."""
         self._flaws.add(f"corrupt ({flaw})", [place])
 
     def _sent(self, places: Ints) -> Ints:
-        """Without those that were never sent; where nobody knows how far the producer came, all were."""
+        """Return the places without those never sent; all of them if the producer's progress is unknown."""
         beyond = places >= len(self._seen)
         if not beyond.any():
             return places
@@ -147,7 +147,7 @@ class RecordTally:
         return places[~beyond]
 
     def result(self) -> ProducerAudit:
-        """The account as it stands; to be asked for once."""
+        """Return the account so far; call it once."""
         written, seen, flaws = self._written, self._seen, self._flaws
         refused, doubtful = _mask(written.refused, len(seen)), _mask(written.doubtful, len(seen))
         doubtful[written.settled :] = True
@@ -179,7 +179,7 @@ def _mask(spans: Iterable[Span], size: int) -> Flags:
 
 
 class Ledger:
-    """All partitions of an audit. Raises ValueError when a producer's records of a partition are declared twice."""
+    """All partitions of an audit. Raises ValueError if two declarations cover a producer's records of one partition."""
 
     def __init__(self, written: Iterable[WrittenRecords]) -> None:
         self._tallies: dict[tuple[str, int], dict[int, RecordTally]] = {}
@@ -191,11 +191,11 @@ class Ledger:
             of_partition[each.producer] = RecordTally(each)
 
     def partitions(self) -> list[tuple[str, int]]:
-        """Topic and partition of all that is accounted for."""
+        """Return topic and partition of everything in the account."""
         return sorted(self._tallies)
 
     def add(self, topic: str, partition: int, values: Sequence[bytes | None]) -> None:
-        """The next records of a partition, in the order of their offsets. KeyError when nobody wrote to it."""
+        """Add the next records of a partition, in the order of offsets. Raise KeyError when no producer wrote to it."""
         tallies, heads = self._tallies[topic, partition], inspect(values, partition)
         sound = heads.sound()
         for producer in np.unique(heads.producers[sound]).tolist():
@@ -215,7 +215,7 @@ class Ledger:
         return self._foreign.setdefault((topic, partition), _Flaws())
 
     def result(self) -> Audit:
-        """The whole account; to be asked for once."""
+        """Return the whole account; call it once."""
         found = [tally.result() for _where, of in sorted(self._tallies.items()) for _id, tally in sorted(of.items())]
         by_name = {
             name: reduce(ProducerAudit.__add__, each)

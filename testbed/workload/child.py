@@ -1,7 +1,7 @@
-"""The base of a load's processes: orders over stdin, reports over stdout, and no process outlives its parent.
+"""The base of a load's processes: orders over stdin, reports over stdout. No process outlives its parent.
 
-The clock is the wall's when it was first asked, continued by the monotonic clock: times of all processes of a host
-compare, and none goes back. Latencies are reported as counts in the buckets of an HDR histogram with two digits.
+The clock starts at the wall clock's time and continues with the monotonic clock. So times of all processes of a host
+are comparable, and none goes back. A report counts latencies in the buckets of an HDR histogram with two digits.
 """
 
 import json
@@ -26,12 +26,12 @@ class LoadClock:
         self.offset_ns = time.time_ns() - time.monotonic_ns()
 
     def now_us(self) -> int:
-        """Now."""
+        """Return the time in µs since the epoch."""
         return (time.monotonic_ns() + self.offset_ns) // 1000
 
 
 CLOCK = LoadClock()
-"""That of this process."""
+"""The clock of this process."""
 
 
 DIGITS = 2
@@ -39,11 +39,11 @@ _SUB_BUCKET_BITS = 8  # 2 × 10² values side by side take 8 bits
 _SECOND_US = 1_000_000
 
 Counts = list[tuple[int, list[tuple[int, int]]]]
-"""Per second: its end (µs since the epoch), and each bucket's highest value (µs) with its count."""
+"""For each second: its end (µs since the epoch), and each bucket's highest value (µs) with its count."""
 
 
 def highest_equivalent(values_us: Ints) -> Ints:
-    """The highest value in the bucket of each."""
+    """Return the highest value in the bucket of each value."""
     _mantissa, bits = np.frexp(values_us.astype(np.float64))
     shift = np.maximum(bits - _SUB_BUCKET_BITS, 0).astype(np.int64)
     found: Ints = (((values_us >> shift) + 1) << shift) - 1
@@ -51,7 +51,7 @@ def highest_equivalent(values_us: Ints) -> Ints:
 
 
 def per_second(at_us: Ints, latencies_us: Ints) -> Counts:
-    """How many latencies of each bucket belong to each second that `at_us` lies in."""
+    """Return for each second of `at_us` the number of latencies in each bucket."""
     if not len(at_us):
         return []
     seconds = at_us // _SECOND_US
@@ -72,7 +72,7 @@ now_us = CLOCK.now_us
 
 
 class Orders:
-    """Stdin, read in a thread of its own: `stopping` is set at its end, `began_us` once the load begins."""
+    """Stdin, read in a separate thread. It sets `stopping` at the end of stdin, and `began_us` when the load begins."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -86,7 +86,7 @@ class Orders:
         self.paused = False
         self.going = threading.Event()
         self.stopping = threading.Event()
-        # Not PR_SET_PDEATHSIG: that is about the thread that started us, and threads end before their process does.
+        # Not PR_SET_PDEATHSIG: it follows the thread that started us, and threads end before their process does.
         self._parent = os.pidfd_open(first["parent"])
         if os.getppid() != first["parent"]:
             os._exit(1)
@@ -133,7 +133,7 @@ class Orders:
 
 
 class Reporter:
-    """Stdout, written in a thread of its own: neither a slow reader nor the counting holds the load up."""
+    """Stdout, written in a separate thread: neither a slow reader nor the counting delays the load."""
 
     def __init__(self) -> None:
         self._queue: SimpleQueue[tuple[dict[str, Any], list[int]] | None] = SimpleQueue()
@@ -142,21 +142,21 @@ class Reporter:
         self._cpu_s, self._at_s = time.process_time(), time.monotonic()
 
     def tell(self, said: dict[str, Any], times: list[int] | None = None, *, by_end: bool = False) -> None:
-        """Say something. `times` are pairs of when a record was due and when it arrived, in µs.
+        """Queue a report. `times` are pairs of due time and arrival time, in µs.
 
-        Latencies belong to the second of the first, with `by_end` to that of the second.
+        A latency belongs to the second of its due time, with `by_end` to the second of its arrival time.
         """
         self._queue.put((said | {"by_end": by_end}, times or []))
 
     def cpu_cores(self) -> float:
-        """What this process took since it was asked last, in cores."""
+        """Return the CPU time of this process since the last call, in cores."""
         cpu_s, at_s = time.process_time(), time.monotonic()
         cores = (cpu_s - self._cpu_s) / max(1e-3, at_s - self._at_s)
         self._cpu_s, self._at_s = cpu_s, at_s
         return round(cores, 4)
 
     def close(self) -> None:
-        """Return once everything is written."""
+        """Wait until everything is written."""
         self._queue.put(None)
         self._thread.join()
 

@@ -41,7 +41,7 @@ class _Consuming:
         )
 
     def join(self) -> None:
-        """Join the group: returns once it has given this member its partitions (there may be none for it)."""
+        """Join the group; return once the group has assigned partitions to this member (possibly none)."""
         self.client.subscribe(list(self.spec.topics), on_assign=self._on_assign)
         deadline = time.monotonic() + READY_S
         while not self.assigned and not self.orders.stopping.is_set():
@@ -57,7 +57,7 @@ class _Consuming:
             consumer.pause(partitions)
 
     def take(self, wait_s: float) -> None:
-        """Read what is there; waits for the first record only."""
+        """Read the available records; wait for the first one only."""
         first = self.client.poll(wait_s)
         if first is None:
             return
@@ -79,7 +79,7 @@ class _Consuming:
                 self.times.append(now)
 
     def consume(self, began_us: int) -> None:
-        """Until told to stop."""
+        """Consume until an order stops it."""
         while not self.orders.stopping.is_set():
             now = now_us()
             since_s = (now - began_us) / 1e6
@@ -93,10 +93,10 @@ class _Consuming:
                 self.report()
 
     def lag(self) -> int | None:
-        """Records between this member and the ends of its partitions, as far as it knows these; None: of none."""
+        """Return the records between this member and the ends of its partitions; None if no end is known."""
         positions = self.client.position(self.client.assignment())
         if self.paused:
-            # What is not fetched has no known end: the brokers are asked.
+            # librdkafka knows no end of a partition that it does not fetch, so the brokers are asked.
             asked = [TopicPartition(p.topic, p.partition, OFFSET_END) for p in positions]
             ends = [p.offset for p in self.client.offsets_for_times(asked, timeout=1.0)]
         else:
@@ -106,7 +106,7 @@ class _Consuming:
         return sum(found) if found else None
 
     def report(self, **more: Any) -> None:
-        """The second's figures."""
+        """Report the figures of the last second."""
         now = now_us()
         self.next_report_us = (now // 1_000_000 + 1) * 1_000_000
         times, self.times = self.times, []
@@ -129,7 +129,7 @@ class _Consuming:
 
 
 def main(orders: Orders, reporter: Reporter) -> None:
-    """See `testbed.workload.child.run`."""
+    """Run the consumer; see `testbed.workload.child.run`."""
     gc.disable()
     consuming = _Consuming(decode(ConsumerSpec, orders.spec, "the consumer's specification"), orders, reporter)
     try:

@@ -1,4 +1,4 @@
-"""What a load achieved: the samples and results of every process, and whether the load was as declared. Pure."""
+"""The result of a load: samples, the results of every process, and whether the load was as declared. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +11,10 @@ from testbed.workload.records import Span, WrittenRecords
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
 
 LATEST_S = 1.0
-"""A producer all of whose records were handed over no later than this after they were due kept its rate, if of no more
-than so many seconds' worth it was not told that they were taken."""
+"""The longest delay in seconds with which a producer may hand over a record and still keep its declared rate."""
 BEHIND_S = 2.0
-"""So many seconds' worth of records may lack an answer when the load ends; more, and the brokers took less than was
-declared."""
+"""The most seconds' worth of records that may lack an answer when the load ends. With more, the brokers accepted less
+than the declared rate."""
 
 
 @dataclass(slots=True)
@@ -51,7 +50,7 @@ class ProcessReports:
         self.final = self.final or bool(said.get("final"))
 
     def written(self) -> tuple[WrittenRecords, ...]:
-        """For the audit; nothing for a consumer."""
+        """Return the producer's records for the audit; nothing for a consumer."""
         if not isinstance(self.spec, ProducerSpec):
             return ()
         sent = dict(self.newest["sent_places"]) if self.final else {}
@@ -183,7 +182,7 @@ def _process(found: ProcessResult) -> LoadProcess:
         name=spec.name,
         kind="consumer" if isinstance(spec, ConsumerSpec) else "producer",
         declared_bytes_per_s=0.0 if isinstance(spec, ConsumerSpec) else spec.rate_bytes_per_s,
-        # Of a consumer: what it read. Nothing else was due from it.
+        # For a consumer: the records that it read. Nothing else was due.
         due=found.read if isinstance(spec, ConsumerSpec) else found.due,
         sent=found.read if isinstance(spec, ConsumerSpec) else found.sent,
         acked=found.acked,
@@ -209,7 +208,7 @@ def _audits(processes: Sequence[ProcessResult], audit: Audit) -> tuple[LiveAudit
                     one.lost,
                     one.duplicated,
                     one.reordered,
-                    # A record that was refused and is there all the same counts as corrupt: it was never acknowledged.
+                    # A refused record that exists counts as corrupt: it was never acknowledged.
                     one.corrupt + one.refused_found,
                     process.spec.exactly_once,
                     one.first,

@@ -13,7 +13,7 @@ from testbed.workload.records import Fill, WrittenRecords
 
 LED_S, LOOK_S = 30.0, 0.2
 CONNECTIONS = 3
-"""A broker answers one request of a connection after the other: several producers wait side by side."""
+"""The number of parallel producers: a broker answers the requests of one connection one after the other."""
 
 
 def preload(
@@ -24,14 +24,14 @@ def preload(
     client: Mapping[str, str] | None = None,
     timeout_s: float = 300.0,
 ) -> None:
-    """Write every record of `fills`, acknowledged by all in-sync replicas; with `acks` 1 by the leader alone.
+    """Write every record of `fills`, acknowledged by all in-sync replicas, or with `acks` 1 by the leader alone.
 
-    That is several times faster where there are followers: a broker answers one request of a connection after the
-    other, each has one batch, and with all each waits until the followers have asked for the next one. Who chooses it
-    waits until the high watermarks are at the ends. `client` has librdkafka's settings for reaching the cluster.
-    A partition's records go through one of `CONNECTIONS` producers, in order.
+    With followers `acks` 1 is several times faster. A broker answers one request of a connection at a time, and each
+    request has one batch. With all, each waits for the followers' next fetch. With `acks` 1 the caller must wait until
+    the high watermarks reach the ends. `client` has librdkafka's settings for reaching the cluster. A partition's
+    records go through one of `CONNECTIONS` producers, in order.
 
-    Raises `TestbedError` when one was not acknowledged, naming topic, partition and the broker's error.
+    Raise `TestbedError` when a record was not acknowledged, naming topic, partition and the broker's error.
     """
     failures: list[str] = []
 
@@ -44,7 +44,7 @@ def preload(
     producers = [_producer(bootstrap, acks, timeout_s, client or {}) for _ in range(CONNECTIONS)]
     for fill in fills:
         payloads = fill.recipe.payloads()
-        # One batch's worth of a partition after the other: larger batches than record by record in turn.
+        # One batch's worth per partition in turn: this gives larger batches than record by record.
         chunk = max(1, 262144 // fill.recipe.record_bytes)
         for begin in range(0, fill.records_per_partition, chunk):
             for partition in fill.partitions:
@@ -67,17 +67,17 @@ def _producer(bootstrap: Sequence[str], acks: str, timeout_s: float, client: Map
         {
             "bootstrap.servers": ",".join(bootstrap),
             "acks": acks,
-            # Faster than idempotent, and never sent twice: what is not acknowledged at once is an error.
+            # Faster than idempotent. The client never retries: a record without an acknowledgement at once is an error.
             "enable.idempotence": False,
             "retries": 0,
             "compression.type": "none",
             "linger.ms": 20,
-            # The Java producer's default. It matters: a fetch response is cut at its size limit, mostly in the middle
-            # of a batch, and that part is fetched again. With large batches that is several per cent of the bytes.
+            # The Java producer's default. A broker cuts a fetch response at its size limit, mostly within a batch, and
+            # the follower fetches that part again. With large batches that is several per cent of the bytes.
             "batch.size": 16384,
             "queue.buffering.max.kbytes": 131072 // CONNECTIONS,
             "message.timeout.ms": int(timeout_s * 1000),
-            # A broker that is stopped on purpose is no news; what is not delivered is raised.
+            # Experiments stop brokers on purpose, so the client logs nothing; an undelivered record raises an error.
             "log_level": 2,
             **client,
         }
@@ -87,16 +87,16 @@ def _producer(bootstrap: Sequence[str], acks: str, timeout_s: float, client: Map
 def _wait_led(bootstrap: Sequence[str], fills: Sequence[Fill], client: Mapping[str, str], timeout_s: float) -> None:
     """Wait until every partition's leader answers as its leader.
 
-    A broker that has not heard yet that it leads a new partition refuses a batch, which the client sends again whatever
-    its `retries` are, and the next one overtakes it: on a busy machine the first three records of a partition were seen
-    after later ones.
+    A broker that does not yet know that it leads a new partition refuses a batch. The client sends the batch again,
+    whatever its `retries` are, and the next batch overtakes it. On a busy machine the first three records of a
+    partition came after later ones.
     """
     pending = [TopicPartition(fill.topic, partition) for fill in fills for partition in fill.partitions]
     settings = {"bootstrap.servers": ",".join(bootstrap), "group.id": "testbed-preload", **client}
 
     def refusal() -> str:
-        """Why the first of them that does not answer does not; empty: all do."""
-        # A new client each time: one that has met a broker to which a topic was unknown says so for half a minute.
+        """Return why the first partition without a leader's answer has none; empty if all leaders answer."""
+        # A new client each time: a client caches for half a minute that a broker did not know a topic.
         consumer = Consumer(settings)
         try:
             while pending:
@@ -116,7 +116,7 @@ def _produce(producer: Any, topic: str, partition: int, value: bytes, delivered:
         try:
             producer.produce(topic, value, partition=partition, on_delivery=delivered)
         except BufferError:
-            producer.poll(0.1)  # the queue is full: serve deliveries until there is room
+            producer.poll(0.1)  # the queue is full: serve deliveries until it has capacity
         else:
             return
 
@@ -125,10 +125,10 @@ Progress = Callable[[int, int], None]
 """Records read, records expected."""
 
 READERS = 2
-"""Consumers that share the partitions: of logs in an object store two read twice as fast as one."""
+"""Consumers that share the partitions: two read logs in an object store twice as fast as one."""
 AT_ONCE_BYTES = 2 << 20
-"""Asked for by a consumer at once. A broker that has not read it from an object store within half a second
-(`remote.fetch.max.wait.ms`) throws it away, and is asked again: 20 MiB over 200 Mbit/s never came."""
+"""The bytes that a consumer requests at once. A broker discards a read from an object store after half a second
+(`remote.fetch.max.wait.ms`), and the consumer asks again: 20 MiB over 200 Mbit/s never arrived."""
 PATIENCE_S = 60.0
 _AT_ONCE = 2000
 _LOOK_S = 0.2
@@ -156,11 +156,11 @@ def audit(
     patience_s: float = PATIENCE_S,
     progress: Progress | None = None,
 ) -> Audit:
-    """Read every partition of `fills` and of a load (`WorkloadResult.written`) and account for every record.
+    """Read every partition of `fills` and of a load (`WorkloadResult.written`), and return the account of every record.
 
     Call it once all producers have stopped. Only committed records count. `client` has librdkafka's settings for
-    reaching the cluster. Raises `TestbedError` when nothing is read of what is left for `patience_s` seconds: nothing
-    is known of its records then.
+    reaching the cluster. Raise `TestbedError` when no remaining record arrives for `patience_s` seconds: their state is
+    unknown.
     """
     everything = [*(each for fill in fills for each in fill.written()), *written]
     ledger = Ledger(everything)
@@ -186,7 +186,7 @@ def audit(
 
 
 class _Readers:
-    """Consumers that read a ledger's partitions, each its share."""
+    """The consumers that read a ledger's partitions, each its share."""
 
     def __init__(self, settings: Mapping[str, str | int | bool], ledger: Ledger) -> None:
         self._ledger = ledger
@@ -197,7 +197,7 @@ class _Readers:
 
     def __enter__(self) -> Self:
         for consumer, share in self._shares:
-            # "earliest" and not 0: records that were deleted from a log's beginning are lost, and named as that.
+            # "earliest" and not 0: the account names records that were deleted from a log's beginning as lost.
             consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for topic, partition in sorted(share)])
         return self
 
@@ -206,7 +206,7 @@ class _Readers:
             consumer.close()
 
     def read(self) -> tuple[int, int]:
-        """What has come: how many records, and the ends of how many partitions."""
+        """Read available records; return how many arrived, and how many partitions have reached their end."""
         records = ends = 0
         busy = [(consumer, share) for consumer, share in self._shares if share & self.left]
         for consumer, _share in busy:

@@ -1,4 +1,4 @@
-"""What a producer has sent and not heard of: which records are settled, and how. Pure."""
+"""A producer of a load, as a process, and the outcome of each record that it has sent."""
 
 import gc
 import time
@@ -17,12 +17,12 @@ from testbed.workload.spec import ProducerSpec, Schedule, schedule
 
 @dataclass(slots=True)
 class Outbox:
-    """The places of every partition. A place is settled once, in whatever order answers come."""
+    """The places of every partition. Each place gets its outcome once; answers may come in any order."""
 
     sent: dict[int, int]
     """Partition → the next place."""
     settled: dict[int, int] = field(default_factory=dict)
-    """Partition → every place below has an outcome."""
+    """Partition → the place below which every place has an outcome."""
     acked: int = 0
     refused: int = 0
     in_doubt: int = 0
@@ -35,18 +35,18 @@ class Outbox:
         self.settled = dict.fromkeys(self.sent, 0)
 
     def ack(self, partition: int, place: int) -> None:
-        """A record was acknowledged."""
+        """Record that a record was acknowledged."""
         self.acked += 1
         self._settle(partition, place)
 
     def refuse(self, partition: int, place: int) -> None:
-        """A record is certainly not there."""
+        """Record that a record is certainly not in the log."""
         self.refused += 1
         self._refused.append((partition, place))
         self._settle(partition, place)
 
     def doubt(self, partition: int, place: int) -> None:
-        """Nobody knows whether a record is there."""
+        """Record that it is unknown whether a record is in the log."""
         self.in_doubt += 1
         self._doubtful.append((partition, place))
         self._settle(partition, place)
@@ -66,18 +66,18 @@ class Outbox:
 
     @property
     def waiting(self) -> int:
-        """Records without an outcome."""
+        """Return the number of records without an outcome."""
         return sum(self.sent.values()) - self.acked - self.refused - self.in_doubt
 
     def doubt_the_rest(self) -> None:
-        """Give up every record without an outcome."""
+        """Record all records without an outcome as in doubt."""
         for partition, sent in self.sent.items():
             early = self._early.get(partition, set())
             for place in [p for p in range(self.settled[partition], sent) if p not in early]:
                 self.doubt(partition, place)
 
     def news(self) -> dict[str, Any]:
-        """What has changed since it was asked for last, JSON-able; a parent adds it up with `Heard`."""
+        """Return the changes since the last call, JSON-able; the parent adds them up with `ProcessReports`."""
         found = {
             "settled": [(partition, self.settled[partition]) for partition in sorted(self._changed)],
             "refused": _by_partition(self._refused),
@@ -97,7 +97,7 @@ def _by_partition(places: Iterable[tuple[int, int]]) -> list[tuple[int, int, int
 
 
 AT_ONCE = 128
-"""So many records are handed over before answers are looked at."""
+"""The number of records that the producer hands over before it serves answers."""
 READY_S = 45.0
 _LINGER_AFTER_S = 5.0
 
@@ -112,7 +112,7 @@ REFUSALS = frozenset(
         KafkaError.POLICY_VIOLATION,
     }
 )
-"""A broker's answers that mean: not written. Any other failure may follow an attempt that was."""
+"""The broker's answers that prove that it did not write the record. Any other failure may follow a write."""
 
 
 class _Producing:
@@ -132,10 +132,10 @@ class _Producing:
         self.next_report_us = self.next_commit_us = 0
         self.client = Producer(_settings(spec, orders))
 
-    # What is sent.
+    # Sending.
 
     def warm_up(self) -> None:
-        """One record to each partition, acknowledged: connections are no part of anybody's latency."""
+        """Write one record to each partition and wait for it: setting up connections must not count as latency."""
         if self.spec.transaction_s is not None:
             self.client.init_transactions(READY_S)
             self.client.begin_transaction()
@@ -154,11 +154,11 @@ class _Producing:
             )
 
     def unheard(self) -> int:
-        """Records whose delivery is not reported."""
+        """Return the number of records without a delivery report."""
         return self.outbox.waiting - len(self.uncommitted)
 
     def send(self, partition: int, size: int, due_us: int) -> bool:
-        """Hand a record over; False when the buffer is full, and nothing has happened."""
+        """Hand a record over to the client; return False, and change nothing, when the buffer is full."""
         outbox = self.outbox
         place = outbox.sent[partition]
         value = self.payloads[size].record(partition, place, self.orders.producer, due_us)
@@ -169,7 +169,7 @@ class _Producing:
         except BufferError:
             return False
         except KafkaException as error:
-            # Refused by the client itself: it was never sent.
+            # The client itself refused it: it was never sent.
             self.heard_error(error.args[0])
             outbox.sent[partition] = place + 1
             outbox.refuse(partition, place)
@@ -178,10 +178,10 @@ class _Producing:
         return True
 
     def delivered(self, error: KafkaError | None, message: Any) -> None:
-        """librdkafka's report of one record."""
+        """Take librdkafka's delivery report of one record."""
         partition, _producer, place, due_us = identity(message.value())
         if self.spec.transaction_s is not None:
-            # Also one that failed: its transaction is going to be aborted.
+            # Also for a failed record: its transaction will be aborted.
             self.uncommitted.append((partition, place, due_us))
             if error is not None:
                 self.heard_error(error)
@@ -199,7 +199,7 @@ class _Producing:
             self.outbox.doubt(partition, place)
 
     def heard_error(self, error: KafkaError) -> None:
-        """Keep the first error; one that ends this producer ends the load."""
+        """Keep the first error; a fatal error of this producer ends the load."""
         self.error = self.error or f"{error.name()}: {error.str()}"
         if error.fatal():
             self.fatal = True
@@ -208,7 +208,7 @@ class _Producing:
     # Transactions.
 
     def commit(self, *, begin: bool) -> None:
-        """End the transaction; its records are acknowledged now, or refused when it had to be aborted."""
+        """End the transaction: its records are then acknowledged, or refused if it had to be aborted."""
         settle = self.outbox.ack
         try:
             self.client.flush(self.spec.give_up_s)
@@ -230,7 +230,7 @@ class _Producing:
             self.client.begin_transaction()
 
     def committed(self) -> None:
-        """Commit, and again as long as that is allowed."""
+        """Commit the transaction, and retry as long as the client permits it."""
         deadline = time.monotonic() + self.spec.give_up_s
         while True:
             try:
@@ -243,7 +243,7 @@ class _Producing:
     # The load.
 
     def produce(self, began_us: int) -> int:
-        """From `began_us` until told to stop; returns how many records were due by then."""
+        """Produce from `began_us` until an order stops it; return the number of records due by then."""
         plan, stopping = self.schedule, self.orders.stopping
         turns, sizes = cycle(plan.partitions), cycle(plan.sizes)
         left, partition, size = 0, 0, next(sizes)
@@ -270,12 +270,12 @@ class _Producing:
                 self.report(due)
             wait_us = began_us + round(self.number * plan.interval_us) - now
             if wait_us > 0:
-                # A tick of a millisecond at least: waking up for each record would cost more than sending it.
+                # A tick is at least 1 ms: waking up for each record would cost more than sending it.
                 self.client.poll(min(0.05, max(0.001, wait_us / 1e6)))
         return plan.due(now_us(), began_us)
 
     def finish(self, due: int) -> None:
-        """Wait for what is under way until it is acknowledged or given up."""
+        """Wait until every sent record is acknowledged or given up."""
         waiting = self.outbox.waiting
         if self.spec.transaction_s is not None and self.outbox.waiting:
             self.commit(begin=False)
@@ -288,7 +288,7 @@ class _Producing:
         self.report(due, final=True, sent_places=sorted(self.outbox.sent.items()), waiting_at_stop=waiting)
 
     def report(self, due: int, **more: Any) -> None:
-        """The second's figures. Counts go on from the beginning; latencies and news are the second's."""
+        """Report the last second's figures. Counts are totals; latencies and outcomes are those of the second."""
         now = now_us()
         self.next_report_us = (now // 1_000_000 + 1) * 1_000_000
         times, self.times = self.times, []
@@ -324,10 +324,10 @@ def _settings(spec: ProducerSpec, orders: Orders) -> dict[str, Any]:
         "message.timeout.ms": int(spec.give_up_s * 1000),
         "queue.buffering.max.kbytes": max(1, spec.buffer_bytes >> 10),
         "queue.buffering.max.messages": max(1000, int(spec.buffer_bytes / spec.mean_bytes)),
-        # As Java's clients do it; librdkafka's own would be 10 s, and a restarted broker without load for that long.
+        # As Java's clients; librdkafka's default of 10 s would leave a restarted broker without load for that long.
         "reconnect.backoff.max.ms": 1000,
         "socket.nagle.disable": True,
-        # What it warns of while brokers come and go belongs to the run, not on the terminal.
+        # The run records librdkafka's warnings about brokers that come and go; the terminal does not show them.
         "log_level": 3,
         **spec.client,
     }
@@ -338,13 +338,13 @@ def _settings(spec: ProducerSpec, orders: Orders) -> dict[str, Any]:
 
 
 def transactional_id(name: str, seed: int) -> str:
-    """Of a producer that uses transactions; whoever has it can end what a dead one left open."""
+    """Return the transactional id of a producer; a client with this id can end a transaction of a dead producer."""
     return f"testbed-{name}-{seed}"
 
 
 def main(orders: Orders, reporter: Reporter) -> None:
-    """See `testbed.workload.child.run`."""
-    # A collection in the middle is a pause that is nobody's latency; nothing here makes cycles.
+    """Run the producer; see `testbed.workload.child.run`."""
+    # A garbage collection would be a pause that counts as latency; this code creates no cycles.
     gc.disable()
     producing = _Producing(decode(ProducerSpec, orders.spec, "the producer's specification"), orders, reporter)
     producing.warm_up()

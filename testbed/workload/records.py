@@ -1,7 +1,7 @@
 """Distinguishable records: each carries its partition, its producer, its place, and a checksum. Pure.
 
 A *place* counts a producer's records of one partition: 0, 1, … without gaps. The payload is incompressible (unless a
-recipe asks for redundancy) and changes from place to place, so that no layer can make the bytes fewer.
+recipe asks for redundancy) and changes from place to place, so that no layer can compress it.
 """
 
 import random
@@ -34,14 +34,14 @@ _MOST_CUTS = 4096
 _BLOCK_BYTES = 64
 
 PRELOAD = 0
-"""The producer of what is written before a run's load; a load's producers are 1, 2, …"""
+"""The producer of records written before a run's load; a load's producers are 1, 2, …"""
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
 class Flaw(StrEnum):
-    """What can be wrong with a record by itself."""
+    """A flaw of a single record."""
 
     NOT_OURS = "not a record of the testbed"
     CHECKSUM = "its checksum does not match"
@@ -49,7 +49,7 @@ class Flaw(StrEnum):
 
 
 class Payloads:
-    """The payloads of one recipe with their checksums, made once: a record then costs a copy, not a checksum."""
+    """The payloads of one recipe with their checksums, computed once: a record then costs a copy, not a checksum."""
 
     def __init__(self, recipe: "Recipe") -> None:
         size = recipe.record_bytes - HEADER_BYTES
@@ -59,7 +59,7 @@ class Payloads:
         self._cuts = [(part, crc32(part)) for part in (pool[begin : begin + size] for begin in begins)]
 
     def record(self, partition: int, place: int, producer: int = PRELOAD, due_us: int = 0) -> bytes:
-        """The record at `place` of `producer` in `partition`; `due_us` is when it was due, 0 when at no time."""
+        """Return the record at `place` of `producer` in `partition`; `due_us` is its due time, 0 if it has none."""
         payload, checksum = self._cuts[(place + 97 * partition) % len(self._cuts)]
         identity = _IDENTITY.pack(partition, producer, place, due_us)
         return _FRONT.pack(_MAGIC, crc32(identity, checksum)) + identity + payload
@@ -67,14 +67,14 @@ class Payloads:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How records are made: the same recipe gives the same bytes. `redundancy` is the share a codec can save."""
+    """A recipe for records: the same recipe gives the same bytes. `redundancy` is the share a codec can save."""
 
     record_bytes: int
     seed: int
     redundancy: float = 0.0
 
     def pool(self) -> bytes:
-        """The bytes that payloads are cut from. Raises ValueError when a record has no room for its header."""
+        """Return the bytes that payloads are cut from. Raise ValueError when a record is too short for its header."""
         if self.record_bytes <= HEADER_BYTES:
             raise ValueError(
                 f"a record of {self.record_bytes} bytes has no room for its {HEADER_BYTES} bytes of header"
@@ -88,27 +88,27 @@ class Recipe:
         return blocks.tobytes()
 
     def payloads(self) -> Payloads:
-        """See `Payloads`."""
+        """Return the payloads of this recipe."""
         return Payloads(self)
 
 
 def identity(value: bytes) -> tuple[int, int, int, int]:
-    """Partition, producer, place and due time (µs) of a record that is known to be one, unchecked."""
+    """Return partition, producer, place and due time (µs) of a valid record, without a check."""
     return _IDENTITY.unpack_from(value, _FRONT.size)
 
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """What many records of one partition say of themselves, in their order. A flawed one may say anything."""
+    """The headers of many records of one partition, in their order. A flawed record's header may hold any value."""
 
     producers: Ints
     places: Ints
     due_us: Ints
     flaws: dict[int, Flaw]
-    """Which of them are flawed."""
+    """A mask of the flawed records."""
 
     def sound(self) -> Flags:
-        """A mask of those without a flaw."""
+        """Return a mask of the records without a flaw."""
         mask = np.ones(len(self.places), np.bool_)
         mask[list(self.flaws)] = False
         return mask
@@ -118,13 +118,13 @@ _FOREIGN = bytes(HEADER_BYTES)
 
 
 def read_headers(values: Sequence[bytes | None]) -> npt.NDArray[np.void]:
-    """All headers in one array, unchecked; a value too short for one has a header of zeros."""
+    """Return all headers in one array, unchecked; a value too short for a header gives zeros."""
     heads = [v[:HEADER_BYTES] if v is not None and len(v) > HEADER_BYTES else _FOREIGN for v in values]
     return np.frombuffer(b"".join(heads), _HEADER)
 
 
 def inspect(values: Sequence[bytes | None], partition: int) -> Headers:
-    """Read and check records that were found in `partition`."""
+    """Return the headers of records found in `partition`, with their flaws."""
     heads = read_headers(values)
     begin, end = _FRONT.size, HEADER_BYTES
     sums = [0 if v is None else crc32(v[begin:end], crc32(v[end:])) for v in values]
@@ -141,11 +141,11 @@ def inspect(values: Sequence[bytes | None], partition: int) -> Headers:
 
 
 Span = tuple[int, int]
-"""Places from the first up to, without, the second."""
+"""Places from the first up to, but excluding, the second."""
 
 
 def spans(places: Iterable[int]) -> tuple[Span, ...]:
-    """Places in any order as spans."""
+    """Return places in any order as spans."""
     found: list[list[int]] = []
     for place in sorted(places):
         if found and found[-1][1] == place:
@@ -156,7 +156,7 @@ def spans(places: Iterable[int]) -> tuple[Span, ...]:
 
 
 def count(spans: Iterable[Span]) -> int:
-    """How many places they have."""
+    """Return the number of places in the spans."""
     return sum(end - begin for begin, end in spans)
 
 
@@ -164,9 +164,10 @@ def count(spans: Iterable[Span]) -> int:
 class WrittenRecords:
     """One producer's records of one partition.
 
-    Every place below `settled` has an outcome: acknowledged, unless it is among `refused` (a broker or the client
-    said no, or its transaction was aborted) or `doubtful` (no answer: it may or may not be there). From `settled` on
-    all are in doubt, up to `sent`; None if the producer died and its progress is unknown.
+    Every place below `settled` has an outcome: acknowledged, unless `refused` or `doubtful` holds it. `refused`: a
+    broker or the client refused it, or its transaction was aborted. `doubtful`: no answer, so the log may hold it or
+    not. All places from `settled` up to `sent` are in doubt; `sent` is None if the producer died and its progress is
+    unknown.
     """
 
     producer: int
@@ -180,18 +181,18 @@ class WrittenRecords:
 
     @property
     def acked(self) -> int:
-        """How many records must be there."""
+        """Return the number of records that the log must hold."""
         return self.settled - count(self.refused) - count(self.doubtful)
 
     @property
     def in_doubt(self) -> int:
-        """How many records may or may not be there, as far as they are known of."""
+        """Return the number of records in doubt, as far as they are known."""
         return count(self.doubtful) + (max(0, self.sent - self.settled) if self.sent is not None else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """What a topic is filled with: as many records in each partition."""
+    """The content of a topic before a load: the same number of records in each partition."""
 
     topic: str
     partitions: Sequence[int]
@@ -200,10 +201,10 @@ class Fill:
 
     @property
     def bytes(self) -> int:
-        """Of all records' values."""
+        """Return the bytes of all records' values."""
         return len(self.partitions) * self.records_per_partition * self.recipe.record_bytes
 
     def written(self) -> list[WrittenRecords]:
-        """What the audit is to find."""
+        """Return the records that the audit should find."""
         count = self.records_per_partition
         return [WrittenRecords(PRELOAD, "preload", self.topic, p, settled=count, sent=count) for p in self.partitions]

@@ -13,7 +13,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """One size of records, and how often it comes compared with the others."""
+    """One size of records, and its frequency relative to the other sizes."""
 
     record_bytes: int
     weight: float
@@ -21,7 +21,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """When a consumer stands still, in seconds after the load's begin."""
+    """The time during which a consumer does not read, in seconds after the load's begin."""
 
     begin_s: float
     end_s: float
@@ -29,14 +29,14 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class ProducerSpec:
-    """One open-loop producer, acks=all: records are due at a steady rate, whatever the brokers do.
+    """One open-loop producer, acks=all: records are due at a steady rate, however fast the brokers answer.
 
-    `name` is its host in the samples. The rate is of records' values; with a size distribution (`sizes`) records are
-    due at rate ÷ mean size. Without keys a partition gets a batch's worth of records before the next one's turn, as
-    Java's producer does it; with `keys` each record has one of so many keys, and a key belongs to one partition.
-    `skew` is Zipf's exponent over the partitions: 0 is even, with 1 the first one gets twice what the second gets. With
-    `transaction_s` the records of so many seconds are committed together, and a record counts as acknowledged once its
-    transaction is committed.
+    `name` is its host in the samples. The rate counts the bytes of records' values. With a size distribution (`sizes`)
+    the record rate is rate ÷ mean size. Without keys the producer sends a batch's worth of records to one partition
+    before it goes to the next, as Java's producer does. With `keys` each record has one of so many keys, and a key
+    belongs to one partition. `skew` is Zipf's exponent over the partitions: with 0 all get the same, with 1 the first
+    gets twice as much as the second. With `transaction_s` a transaction holds the records of so many seconds, and its
+    commit acknowledges them.
     """
 
     name: str
@@ -54,34 +54,34 @@ class ProducerSpec:
     transaction_s: float | None = None
     linger_ms: float = 5.0
     batch_bytes: int = 16384
-    """Java's default. Larger batches make fetches less even (a response is cut within a batch), and are needed from
-    some MB/s on with followers: librdkafka sends one batch a request, and each waits for the one before it."""
+    """Java's default. Larger batches make fetches less even (a broker cuts a response within a batch). From some MB/s
+    on with followers they are necessary: librdkafka sends one batch a request, and each waits for the one before it."""
     give_up_s: float = 30.0
     """A record that is not acknowledged by then is in doubt."""
     buffer_bytes: int = 512 << 20
-    """What may wait for the brokers; when it is full, the declared rate is not held."""
+    """The bytes that may wait for the brokers; with a full buffer the producer does not keep its declared rate."""
     client: Mapping[str, str] = field(default_factory=dict)
     """librdkafka's settings for reaching the cluster: SASL, TLS."""
 
     @property
     def mean_bytes(self) -> float:
-        """Of a record."""
+        """Return the mean size of a record in bytes."""
         if not self.sizes:
             return float(self.record_bytes)
         return sum(s.record_bytes * s.weight for s in self.sizes) / sum(s.weight for s in self.sizes)
 
     @property
     def records_per_s(self) -> float:
-        """How many are due."""
+        """Return the records due per second."""
         return self.rate_bytes_per_s / self.mean_bytes
 
     @property
     def exactly_once(self) -> bool:
-        """Whether the brokers may keep no record twice or out of order."""
+        """Return whether the brokers must keep no record twice or out of order."""
         return self.idempotence or self.transaction_s is not None
 
     def problems(self) -> list[str]:
-        """Every mistake."""
+        """Return one line for each mistake."""
         smallest = min((size.record_bytes for size in self.sizes), default=self.record_bytes)
         checks = [
             (not self.partitions, "no partitions"),
@@ -103,10 +103,10 @@ class ProducerSpec:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSpec:
-    """One member of a consumer group, reading in its own process; committed records only.
+    """One member of a consumer group. It reads committed records in a separate process.
 
-    It stands still in each of its `pauses`, stays in its group, and catches up
-    afterwards: its latency counts from when a record was due.
+    In each of its `pauses` it does not read but stays in its group, and catches up afterwards. A latency counts from
+    the time when a record was due.
     """
 
     name: str
@@ -117,7 +117,7 @@ class ConsumerSpec:
     client: Mapping[str, str] = field(default_factory=dict)
 
     def problems(self) -> list[str]:
-        """Every mistake."""
+        """Return one line for each mistake."""
         bad = [f"{p.begin_s:g}..{p.end_s:g}" for p in self.pauses if not 0 <= p.begin_s < p.end_s]
         checks = [
             (not self.topics, "no topics"),
@@ -131,7 +131,7 @@ Spec = ProducerSpec | ConsumerSpec
 
 
 def check(specs: Sequence[Spec]) -> None:
-    """Raise `UsageError` with every mistake of all of them."""
+    """Raise `UsageError` with every mistake when the specifications have any."""
     problems = [problem for spec in specs for problem in spec.problems()]
     named = Counter(spec.name for spec in specs)
     problems += [f"{count} processes are called {name!r}" for name, count in named.items() if count > 1]
@@ -147,9 +147,9 @@ _BATCH_OVERHEAD = 100
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """`turn` records go to a partition before the next one of `partitions` has its turn, round and round.
+    """The schedule of a producer: `turn` records go to one of `partitions`, then to the next, in a cycle.
 
-    `sizes` are the records' sizes, round and round; `interval_us` lies between two of them.
+    `sizes` are the records' sizes, also in a cycle; `interval_us` is the time between two records.
     """
 
     interval_us: float
@@ -158,15 +158,15 @@ class Schedule:
     sizes: tuple[int, ...]
 
     def due(self, now_us: int, began_us: int) -> int:
-        """How many records are due by now."""
+        """Return the number of records due by now."""
         return 0 if now_us < began_us else int((now_us - began_us) / self.interval_us) + 1
 
 
 def schedule(spec: ProducerSpec, seed: int) -> Schedule:
-    """The same specification and seed give the same schedule."""
+    """Return the schedule; the same specification and seed give the same schedule."""
     rng = random.Random(seed)
-    # A batch's worth of records, as Java's sticky partitioner has it: a batch of one record for each would cost the
-    # brokers many times more. With keys it is the key that decides.
+    # A batch's worth of records, as Java's sticky partitioner does: batches of one record would cost the brokers many
+    # times more. With keys the key decides the partition.
     each = spec.mean_bytes + _RECORD_OVERHEAD
     turn = 1 if spec.keys else max(1, int((spec.batch_bytes - _BATCH_OVERHEAD) / each))
     partitions = spec.partitions
@@ -182,7 +182,7 @@ def schedule(spec: ProducerSpec, seed: int) -> Schedule:
 
 
 def _spread(weights: dict[int, float], rng: random.Random) -> list[int]:
-    """A table in which each value has its share (at least one place), shuffled."""
+    """Return a shuffled table in which each value has its share (at least one place)."""
     total = sum(weights.values())
     table = [value for value, weight in weights.items() for _ in range(max(1, round(weight / total * _TABLE)))]
     rng.shuffle(table)

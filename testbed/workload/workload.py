@@ -1,4 +1,4 @@
-"""A load: its processes, started together, listened to, and stopped.
+"""A load: its processes, from a common start to the stop, and their reports.
 
 with Workload(bootstrap, [ProducerSpec(…), ConsumerSpec(…)], seed, recorder.add, recorder.event) as load:
     load.start()
@@ -58,7 +58,7 @@ class _Process:
             stderr=subprocess.STDOUT,
             text=True,
             bufsize=1,
-            # Ctrl-C is the parent's to answer: it stops the load in order.
+            # Only the parent handles Ctrl-C: it stops the load in order.
             start_new_session=True,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, (str(_ROOT), os.getenv("PYTHONPATH"))))},
         )
@@ -67,7 +67,7 @@ class _Process:
         self.tell(order)
 
     def tell(self, order: Mapping[str, Any]) -> None:
-        """Say something to the process; nothing happens when it is gone (its end is noticed elsewhere)."""
+        """Send an order to the process; do nothing if the process has ended (its end is noticed elsewhere)."""
         assert self.popen.stdin is not None
         with contextlib.suppress(BrokenPipeError, ValueError), self._lock:
             self.popen.stdin.write(json.dumps(order) + "\n")
@@ -91,28 +91,28 @@ class _Process:
             self._on_event("load.died", self.spec.name, {"status": status, "error": self.trouble()})
 
     def trouble(self) -> str:
-        """What it said of its end, as far as it said anything."""
+        """Return the process's error output, if any."""
         with self._lock:
             return self.heard.error or "; ".join(self._said)
 
     def gone(self) -> bool:
-        """Whether it has ended."""
+        """Return whether the process has ended."""
         return self.popen.poll() is not None
 
     def newest(self) -> dict[str, Any]:
-        """Its last figures."""
+        """Return the last figures of the process."""
         with self._lock:
             return dict(self.heard.newest)
 
     def close_stdin(self) -> None:
-        """Have it stop."""
+        """Stop the process by closing its stdin."""
         self._stopping = True
         assert self.popen.stdin is not None
         with contextlib.suppress(BrokenPipeError, ValueError), self._lock:
             self.popen.stdin.close()
 
     def end(self, timeout_s: float) -> None:
-        """Wait for its end, and force it after `timeout_s`."""
+        """Wait for the end of the process, and kill it after `timeout_s` seconds."""
         try:
             self.popen.wait(timeout=timeout_s)
         except subprocess.TimeoutExpired:
@@ -121,18 +121,18 @@ class _Process:
         self._reader.join(timeout=_ENDS_S)
 
     def result(self) -> ProcessResult:
-        """Its figures, once it has ended."""
+        """Return the result of the process, once it has ended."""
         with self._lock:
             self.heard.error = self.heard.error or ("" if self.heard.final else "; ".join(self._said))
             return self.heard.result()
 
 
 class Workload:
-    """Start once, stop once. Raises `UsageError` with every mistake of the specifications.
+    """A load that starts once and stops once. Raises `UsageError` with every mistake of the specifications.
 
-    Every process's figures go to `add_samples` once a second, under its name; what happens goes to `on_event`. When
-    this process dies, all of the load's processes end at once. `first_producer` is the number of the first producer:
-    two loads that write to the same topic need different ones.
+    Every process's figures go to `add_samples` once a second, under its name; events go to `on_event`. When this
+    process dies, all of the load's processes end at once. `first_producer` is the number of the first producer: two
+    loads that write to the same topic need different ones.
     """
 
     def __init__(
@@ -159,9 +159,10 @@ class Workload:
         self.stop()
 
     def start(self, timeout_s: float = START_S) -> None:
-        """Begin; returns once every producer was acknowledged in each partition and every consumer is in its group.
+        """Start the load; return once each partition has acknowledged every producer and every consumer is in its
+        group.
 
-        Nothing is left running when it raises: `TestbedError` naming the process that could not begin.
+        Raise `TestbedError` naming the process that could not start; no process is left running then.
         """
         try:
             for number, spec in enumerate(self._specs):
@@ -197,7 +198,7 @@ class Workload:
             raise TestbedError(f"load: not ready within {timeout_s:g} s: {missing}") from error
 
     def mark(self, name: str) -> None:
-        """Record an instant, with every process's last reported counts."""
+        """Record an event, with every process's last reported counts."""
         counts = ("due", "sent", "acked", "failed", "in_doubt", "records")
         detail = {
             process.spec.name: {key: value for key, value in process.newest().items() if key in counts}
@@ -206,15 +207,15 @@ class Workload:
         self._on_event("load.mark", name, detail)
 
     def pause(self, consumer: str) -> None:
-        """Have a consumer stand still, in its group: it lags from now on. KeyError when there is none."""
+        """Pause a consumer, which stays in its group and lags from now on. Raise KeyError for an unknown one."""
         self._named(consumer).tell({"do": "pause"})
 
     def resume(self, consumer: str) -> None:
-        """Have it go on, and catch up."""
+        """Resume a paused consumer, which then catches up."""
         self._named(consumer).tell({"do": "resume"})
 
     def pid(self, name: str) -> int:
-        """The number of a process of the load. KeyError when there is none of this name."""
+        """Return the process id of a process of the load. Raise KeyError for an unknown name."""
         return self._named(name).popen.pid
 
     def _named(self, name: str) -> _Process:
@@ -224,7 +225,7 @@ class Workload:
         raise KeyError(name)
 
     def stop(self) -> WorkloadResult:
-        """End; waits for what is under way until it is acknowledged or given up. The second call returns the same."""
+        """Stop the load once every sent record has an outcome; return its result, also on a second call."""
         if self._result is not None:
             return self._result
         for process in self._processes:
@@ -240,7 +241,7 @@ class Workload:
         return self._result
 
     def _end_open_transactions(self) -> None:
-        """A producer that died in a transaction holds up every reader until that is aborted."""
+        """End the open transactions of dead producers: readers wait until such a transaction is aborted."""
         for number, process in enumerate(self._processes):
             spec = process.spec
             if not isinstance(spec, ProducerSpec) or spec.transaction_s is None or process.heard.final:
