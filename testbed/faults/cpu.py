@@ -1,4 +1,4 @@
-"""CPU limits of hosts' containers: what the topology and faults leave them, set through the engine."""
+"""CPU limits of hosts' containers: the topology and the faults determine them, and the engine sets them."""
 
 from testbed.errors import TestbedError
 from testbed.faults.fault import Fault
@@ -8,26 +8,26 @@ from testbed.provision.testbed import Testbed
 
 
 class CpuFault(Fault):
-    """A fault that leaves a host fewer CPUs."""
+    """A fault that reduces a host's CPUs."""
 
     host: str
     cpus: float
 
 
 def wanted(testbed: Testbed, host: str) -> float | None:
-    """How many CPUs a host is left by its topology and active faults, the fewest counting; None: all there are."""
+    """Return the lowest CPU limit of a host from its topology and active faults; None without a limit."""
     found = active(testbed.name, CpuFault)  # type: ignore[type-abstract]
     limits = [testbed.topology.host(host).cpus, *(fault.cpus for fault in found if fault.host == host)]
     return min((limit for limit in limits if limit is not None), default=None)
 
 
 def settle(testbed: Testbed, host: str) -> None:
-    """Make the limit of `host` what it must be. Raises `TestbedError` when the engine refuses it."""
+    """Set the limit of `host` to the required one. Raise `TestbedError` when the engine refuses it."""
     testbed.engine.limit_cpus(_container(testbed, host), wanted(testbed, host))
 
 
 def in_force(testbed: Testbed, host: str) -> float | None:
-    """The limit that the kernel has for a host's processes; None: there is none."""
+    """Return the kernel's limit in CPUs for a host's processes; None without a limit."""
     return cpu_limit(testbed.engine.pid(_container(testbed, host)))
 
 

@@ -1,4 +1,4 @@
-"""The devices of a testbed's network in the kernel: read, changed one at a time, and filters that drop frames."""
+"""The devices of a testbed's network in the kernel: their state, single changes, and filters that drop frames."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ _HANDLE = "handle 1"
 
 
 def program(addresses: Iterable[IPv4Address]) -> Program:
-    """Drops IPv4 frames to any of `addresses` (at most 250), lets everything else pass."""
+    """Return a program that drops IPv4 frames to any of `addresses` (at most 250), and passes all other frames."""
     wanted = sorted(addresses)
     if len(wanted) > 250:
         raise ValueError(f"{len(wanted)} addresses; a program's jumps reach over 250")
@@ -39,7 +39,7 @@ def program(addresses: Iterable[IPv4Address]) -> Program:
 
 
 def cut_lines(device: str, addresses: Iterable[IPv4Address]) -> tuple[str, ...]:
-    """Lines for `tc -batch -` after which `device` loses what enters it for `addresses`, and nothing else."""
+    """Return lines for `tc -batch -` that make `device` drop frames for `addresses` on entry, and no other frames."""
     code = program(addresses)
     text = ",".join([str(len(code)), *(" ".join(map(str, instruction)) for instruction in code)])
     return (
@@ -49,17 +49,17 @@ def cut_lines(device: str, addresses: Iterable[IPv4Address]) -> tuple[str, ...]:
 
 
 def uncut_lines(device: str) -> tuple[str, ...]:
-    """Lines that take the filter away again, with what it hangs on."""
+    """Return lines that remove the filter and its qdisc."""
     return (f"qdisc del dev {device} clsact",)
 
 
 def devices_with_filters(qdiscs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The devices that have filters where frames enter, from `tc -j qdisc show` (decoded)."""
+    """Return the devices that have filters where frames enter, from `tc -j qdisc show` (decoded)."""
     return [str(qdisc["dev"]) for qdisc in qdiscs if qdisc.get("kind") == "clsact"]
 
 
 def parse_programs(filters: Sequence[Mapping[str, Any]]) -> list[Program]:
-    """The programs in force, from `tc -j filter show dev … ingress` (decoded)."""
+    """Return the programs in force, from `tc -j filter show dev … ingress` (decoded)."""
     return [
         tuple((i["code"], i["jt"], i["jf"], i["k"]) for i in each["options"]["bytecode"]["insns"])
         for each in filters
@@ -79,9 +79,9 @@ class Device:
 
 
 def reshape_lines(device: str, now: Shape | None, shape: Shape) -> tuple[str, ...]:
-    """Lines that turn the shaping in force into `shape`. Pure.
+    """Return lines that change the shaping in force into `shape`. Pure.
 
-    In place where the tree is there already, so that nothing that is queued is lost and no frame passes unshaped.
+    They change an existing tree in place, so that no queued frame is lost and no frame passes unshaped.
     """
     lines = tc_lines_for(device, shape)
     in_place = now is not None and not now.foreign and bool(now.impairment) == bool(shape.impairment)
@@ -89,21 +89,21 @@ def reshape_lines(device: str, now: Shape | None, shape: Shape) -> tuple[str, ..
 
 
 class Devices:
-    """All devices of one testbed, for the time of one change."""
+    """All devices of one testbed, for the duration of one change."""
 
     def __init__(self, testbed: Testbed) -> None:
         self._fabric, self._hosts = testbed.pids()
         self._shell = NamespaceShell("fabric", self._fabric)
 
     def shape(self, device: Device) -> Shape | None:
-        """How it is shaped now; None when it is not. The filters of cuts are not shaping."""
+        """Return the shaping of a device; None if it has none. The filters of cuts are not shaping."""
         found = read_shape(device.name, self._pid(device))
         if found is None:
             return None
         return replace(found, foreign=tuple(each for each in found.foreign if not each.startswith("qdisc clsact")))
 
     def set_shape(self, device: Device, shape: Shape | None) -> None:
-        """Shape it so; None: not at all."""
+        """Set the shaping of a device; None removes it."""
         now = self.shape(device)
         if shape is not None:
             lines = reshape_lines(device.name, now, shape)
@@ -112,23 +112,23 @@ class Devices:
         apply(Script(tc=lines), self._pid(device))
 
     def links_down(self) -> set[str]:
-        """The devices of the fabric that are down."""
+        """Return the devices of the fabric that are down."""
         links = self._json("ip", "-j", "link", "show")
         return {str(link["ifname"]) for link in links if "UP" not in link["flags"]}
 
     def set_link(self, name: str, *, up: bool) -> None:
-        """Take a device of the fabric up or down; at the far end the cable is in, or is not."""
+        """Set a device of the fabric up or down; the far end gains or loses its carrier."""
         apply(Script(ip=(f"link set dev {name} {'up' if up else 'down'}",)), self._fabric)
 
     def filters(self) -> dict[str, list[Program]]:
-        """The programs on devices of the fabric that have any, or that have a place for them."""
+        """Return the programs on devices of the fabric, also for devices with an empty filter qdisc."""
         found = devices_with_filters(self._json("tc", "-j", "qdisc", "show"))
         return {
             name: parse_programs(self._json("tc", "-j", "filter", "show", "dev", name, "ingress")) for name in found
         }
 
     def set_lost(self, name: str, addresses: frozenset[IPv4Address]) -> None:
-        """Lose what enters a device of the fabric for these addresses; for none: lose nothing any more."""
+        """Make a device of the fabric drop frames for these addresses on entry; without addresses it drops none."""
         lines = cut_lines(name, addresses) if addresses else uncut_lines(name)
         apply(Script(tc=lines), self._fabric)
 

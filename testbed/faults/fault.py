@@ -25,7 +25,7 @@ class Fault(Protocol):
     summary: ClassVar[str]
     """One line for users."""
     deadline_s: ClassVar[float] = 10.0
-    """How long the fault may need to take effect."""
+    """The longest time that the fault may need to take effect."""
     hinders: ClassVar[bool] = False
     """Whether brokers may be fenced while it lasts: `Faults` then waits for them only after the heal."""
     asks_brokers: ClassVar[bool] = False

@@ -88,11 +88,11 @@ class FaultJournal:
             durable.sync(self._folder)
 
     def entries(self) -> tuple[FaultEntry, ...]:
-        """Every fault that is not healed, oldest first. Raises `FaultJournalError`."""
+        """Return every fault that is not healed, oldest first. Raise `FaultJournalError` when one is unreadable."""
         return tuple(self._read(path) for path in self._files(_ACTIVE))
 
     def set_aside_damaged(self) -> list[Path]:
-        """Take away the entries that cannot be read (they are renamed); returns where they are now."""
+        """Rename the unreadable entries, and return their new paths."""
         moved = []
         for path in self._files(_ACTIVE):
             try:
@@ -119,7 +119,7 @@ class FaultJournal:
         }
         path = self._path(entry.id)
         try:
-            # Not its parents: the folder of a testbed that has gone must not come back.
+            # Not its parents: the folder of a removed testbed must not reappear.
             self._folder.mkdir(mode=0o700, exist_ok=True)
             durable.write(path, json.dumps(document, indent=1))
         except OSError as error:
@@ -143,6 +143,6 @@ class FaultJournal:
 
 
 def active(testbed: str, kind: type[F]) -> tuple[F, ...]:
-    """The faults of this class (or a class beneath it) that are to be in effect, oldest first."""
+    """Return the active faults of this class (or a subclass), oldest first."""
     entries = FaultJournal(testbed).entries()
     return tuple(each.fault for each in entries if not each.healing and isinstance(each.fault, kind))

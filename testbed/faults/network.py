@@ -1,7 +1,7 @@
-"""The network under faults: its required state from the topology and the active faults, and how it gets there.
+"""The network under faults: its required state from the topology and the active faults, and the changes to reach it.
 
-A fault changes the required state, not the network itself. So faults compose, the declared shape with its impairments
-stays below them, and a heal is the same as an apply: compute, compare, change the differences.
+A fault changes the required state, not the network itself. So faults compose, and the declared shape with its
+impairments stays below them. A heal does the same as an apply: it computes the state and changes the differences.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The parameters of faults: how they are read, and the refusals that several kinds share."""
+"""The parameters of faults: their parsers, and the refusals that several kinds share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ L = TypeVar("L", bound=Link)
 
 
 class Direction(StrEnum):
-    """Seen from the host."""
+    """A direction as the host sees it."""
 
     TRANSMIT = "transmit"
     RECEIVE = "receive"
@@ -24,17 +24,17 @@ class Direction(StrEnum):
 
     @property
     def transmits(self) -> bool:
-        """Whether it includes what the host sends."""
+        """Return whether it includes traffic that the host sends."""
         return self is not Direction.RECEIVE
 
     @property
     def receives(self) -> bool:
-        """Whether it includes what the host receives."""
+        """Return whether it includes traffic that the host receives."""
         return self is not Direction.TRANSMIT
 
 
 def slower(link: L, rate_bps: int, ways: Direction) -> L:
-    """The link at `rate_bps` at most, this way or both; its delay and loss stay. Pure."""
+    """Return the link at `rate_bps` at most, in these directions; its delay and loss stay. Pure."""
     burst = default_burst_bytes(rate_bps)
     if ways.transmits and rate_bps < link.tx_bps:
         link = replace(link, tx_bps=rate_bps, tx_burst_bytes=min(link.tx_burst_bytes, burst))
@@ -44,14 +44,14 @@ def slower(link: L, rate_bps: int, ways: Direction) -> L:
 
 
 def name(text: str) -> str:
-    """A name that is not empty."""
+    """Return a name that is not empty."""
     if not text:
         raise ValueError("expected a name")
     return text
 
 
 def names(text: str) -> tuple[str, ...]:
-    """`b1,b2`, each once."""
+    """Return the names in `b1,b2`, each once."""
     found = tuple(text.split(","))
     if not all(found):
         raise ValueError("expected names with commas between them, such as b1,b2")
@@ -61,12 +61,12 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def joined(found: Sequence[str]) -> str:
-    """The inverse of `names`."""
+    """Return the names as text, the inverse of `names`."""
     return ",".join(found)
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:
-    """A parser for a parameter with few values."""
+    """Return a parser for a parameter with few values."""
 
     def parse(text: str) -> str:
         if text not in allowed:
@@ -77,12 +77,12 @@ def one_of(*allowed: str) -> Callable[[str], str]:
 
 
 def direction(text: str) -> Direction:
-    """One of the directions."""
+    """Return one of the directions."""
     return Direction(one_of(*Direction)(text))
 
 
 def bit_rate(text: str) -> int:
-    """Bits per second, of what can be shaped."""
+    """Return a rate in bits per second that can be shaped."""
     rate_bps = parse_bit_rate(text)
     if not MIN_RATE_BPS <= rate_bps <= MAX_RATE_BPS:
         span = f"{format_bit_rate(MIN_RATE_BPS)} to {format_bit_rate(MAX_RATE_BPS)}"
@@ -91,7 +91,7 @@ def bit_rate(text: str) -> int:
 
 
 def cpus(text: str) -> float:
-    """A number of CPUs, as the engine takes it: hundredths."""
+    """Return a number of CPUs in hundredths, as the engine accepts it."""
     try:
         number = Decimal(text)
     except InvalidOperation as error:
@@ -102,7 +102,7 @@ def cpus(text: str) -> float:
 
 
 def whole_ms(text: str) -> int:
-    """A time in microseconds, of whole milliseconds."""
+    """Return a time in microseconds, of whole milliseconds."""
     duration_us = parse_duration_us(text)
     if duration_us % 1000:
         raise ValueError("expected whole milliseconds, such as 400ms")
@@ -110,7 +110,7 @@ def whole_ms(text: str) -> int:
 
 
 def known_hosts(topology: Topology, found: Sequence[str]) -> None:
-    """Raise `UsageError` for a host that the topology does not have."""
+    """Raise `UsageError` when the topology lacks a host."""
     known = [host.name for host in topology.hosts]
     for each in found:
         if each not in known:
@@ -119,7 +119,7 @@ def known_hosts(topology: Topology, found: Sequence[str]) -> None:
 
 
 def known_nic(topology: Topology, host: str, nic: str, every: str) -> None:
-    """Raise `UsageError` unless the host and its NIC are there; `every` stands for all of them."""
+    """Raise `UsageError` when the topology lacks the host or its NIC; `every` stands for all NICs."""
     known_hosts(topology, [host])
     known = [each.name for each in topology.host(host).nics]
     if nic != every and nic not in known:
@@ -127,7 +127,7 @@ def known_nic(topology: Topology, host: str, nic: str, every: str) -> None:
 
 
 def kafka_host(topology: Topology, found: str) -> None:
-    """Raise `UsageError` unless the host is there and runs Kafka."""
+    """Raise `UsageError` when the topology lacks the host, or the host does not run Kafka."""
     known_hosts(topology, [found])
     if topology.host(found).node_id is None:
         running = [host.name for host in topology.hosts if host.node_id is not None]
@@ -137,7 +137,7 @@ def kafka_host(topology: Topology, found: str) -> None:
 
 
 def known_brokers(topology: Topology, found: Sequence[str]) -> None:
-    """Raise `UsageError` unless all hosts are there and are brokers."""
+    """Raise `UsageError` when the topology lacks a host, or a host is not a broker."""
     known_hosts(topology, found)
     brokers = [host.name for host in topology.brokers]
     for each in found:
@@ -146,7 +146,7 @@ def known_brokers(topology: Topology, found: Sequence[str]) -> None:
 
 
 def known_rack(topology: Topology, found: str) -> None:
-    """Raise `UsageError` for a rack that the topology does not have, or that has nothing beyond its uplink."""
+    """Raise `UsageError` when the topology lacks the rack, or the rack's uplink connects nothing."""
     if found not in topology.racks:
         near = did_you_mean(found, topology.racks)
         raise UsageError(f"{topology.name} has no rack {found!r}; it has {choices(topology.racks)}{near}")

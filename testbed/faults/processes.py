@@ -1,4 +1,4 @@
-"""Kafka's processes under faults: what each must be, given the active faults, and making it so."""
+"""Kafka's processes under faults: the state that the active faults require, and the changes to reach it."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -17,7 +17,7 @@ START_S = 5.0
 
 
 class Hold(IntEnum):
-    """How a fault holds a process while it lasts; of several the greatest counts."""
+    """The state in which a fault holds a process; of several the greatest counts."""
 
     RUNNING = 0
     PAUSED = 1
@@ -49,7 +49,7 @@ class ProcessState:
 
     @property
     def paused(self) -> bool:
-        """Whether it is stopped."""
+        """Return whether the process is stopped by SIGSTOP."""
         return self.state in ("T", "t")
 
     def __str__(self) -> str:
@@ -57,19 +57,19 @@ class ProcessState:
 
 
 def look(daemon: Daemon) -> ProcessState | None:
-    """A server's process on its host; None when there is none (or only one that nobody has reaped yet)."""
+    """Return a server's process on its host; None without one (or with an unreaped one only)."""
     pid = daemon.pid()
     if pid is None:
         return None
     stat = daemon.host.run(["cat", f"/proc/{pid}/stat"], check=False).stdout
-    # The second field, the command in parentheses, may itself hold blanks and parentheses.
+    # The second field, the command in parentheses, may itself contain blanks and parentheses.
     _, _, rest = stat.rpartition(")")
     state = rest.split()[0] if rest.split() else "X"
     return None if state in ("Z", "X") else ProcessState(pid, state)
 
 
 def require_running(testbed: Testbed, host: str) -> ProcessState:
-    """The process of `host`. Raises `TestbedError` when it does not run, or is paused."""
+    """Return the process of `host`. Raise `TestbedError` when it does not run, or is paused."""
     seen = look(testbed.node(host))
     if seen is None:
         raise TestbedError(f"Kafka on {host} does not run{_because(testbed, host)}")
@@ -89,7 +89,7 @@ def _because(testbed: Testbed, host: str) -> str:
 
 
 def settle(testbed: Testbed, host: str) -> None:
-    """Start, pause or continue Kafka on `host` as the topology and the active faults have it."""
+    """Start, pause or continue Kafka on `host` as the topology and the active faults require."""
     node = testbed.node(host)
     held = max((fault.holds for fault in _faults(testbed, host)), default=Hold.RUNNING)
     if held is Hold.DOWN:
@@ -104,7 +104,7 @@ def settle(testbed: Testbed, host: str) -> None:
 
 
 def start(daemon: Daemon) -> None:
-    """Start a server, and see that its process is there."""
+    """Start a server, and check that its process exists."""
     daemon.start()
     wait_for(
         daemon.pid,

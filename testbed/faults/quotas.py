@@ -1,9 +1,9 @@
-"""Replication throttles under faults: what each broker's rates must be, and making them so.
+"""Replication throttles under faults: the required rates of each broker, and the changes to reach them.
 
-Throttles and faults are *layers*, one over the other in the order in which they were put in: of those that say
-something about a rate the topmost counts, and what was there before all of them shows when none is left. A throttle
-is told of by its journal. Whatever was put in later noted as its original what lay beneath; so when a fault is taken
-out from beneath a throttle, the throttle's journal is corrected, and what the fault had set does not come back with it.
+Throttles and faults are *layers*, ordered by the time at which they were set. The topmost layer with a value for a rate
+decides it. Without layers the value from before all of them is in force. A throttle's journal describes its layer.
+Every layer remembers the value below it as its original. When a fault below a throttle is healed, the testbed corrects
+the throttle's journal, so that the throttle's restore does not bring the fault's value back.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from testbed.wait import wait_for
 
 SECOND_CLIENT = "testbed-second-client"
 ASK_S = 30.0
-"""A broker may just be looking for a controller that is gone: it gives up connecting to one after 10 s."""
+"""A broker may still try to reach a dead controller: it gives up the connection after 10 s."""
 IN_FORCE_S = 10.0
 _LOOK_S = 0.1
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -46,9 +46,9 @@ Rates = Mapping[Setting, str | None]
 
 
 class QuotaFault(Fault):
-    """A fault of throttles' rates, with what `prepare` notes.
+    """A fault of throttles' rates, with the values that `prepare` remembers.
 
-    `rest` is what is there outside of any throttle and fault, by `Setting`; `beneath` are the ids of the throttles that
+    `rest` is the value of each `Setting` outside of any throttle and fault; `beneath` are the ids of the throttles that
     were set before it.
     """
 
@@ -56,16 +56,16 @@ class QuotaFault(Fault):
     beneath: Sequence[str]
 
     def settings(self, testbed: Testbed) -> Rates:
-        """What it makes of which settings; None: removed."""
+        """Return the fault's value of each setting; None: removed."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What a throttle or a fault makes of rates, and what is to be put back after it.
+    """The rates that a throttle or a fault sets, and the originals to restore after it.
 
-    `throttle` is the id of a throttle's journal; `beneath` are those that a fault was put over; a fault that is
-    `leaving` is being healed.
+    `throttle` is the id of a throttle's journal; `beneath` are the throttles that were set before a fault. A fault that
+    is `leaving` is being healed.
     """
 
     rates: Rates
@@ -76,17 +76,17 @@ class Layer:
 
 
 def second_client(testbed: Testbed) -> Admin:
-    """An admin client that is not the experiment's."""
+    """Return an Admin client other than the experiment's."""
     return Admin(testbed.bootstrap, timeout_s=ASK_S, client_id=SECOND_CLIENT)
 
 
 def throttles(testbed: Testbed) -> list[ThrottleJournal]:
-    """The throttles that are set in this testbed's cluster, and not put back yet."""
+    """Return the throttles in force in this testbed's cluster."""
     return [each for each in open_journals(JournalFolder()) if each.cluster_id == testbed.state.cluster_id]
 
 
 def layers(testbed: Testbed, healing: QuotaFault | None = None) -> list[Layer]:
-    """All throttles and active faults of a testbed, the lowest first; `healing` too, which is being healed."""
+    """Return all throttles and active faults of a testbed, and the fault `healing`, the lowest first."""
     faults = [
         entry
         for entry in FaultJournal(testbed.name).entries()
@@ -96,7 +96,7 @@ def layers(testbed: Testbed, healing: QuotaFault | None = None) -> list[Layer]:
 
 
 def stacked(faults: Iterable[Layer], journals: Iterable[ThrottleJournal]) -> list[Layer]:
-    """Faults (oldest first) and throttles in one order, the lowest first. Pure."""
+    """Return faults (oldest first) and throttles in one order, the lowest first. Pure."""
     left = {journal.id: throttle_layer(journal) for journal in journals}
     found: list[Layer] = []
     for layer in faults:
@@ -114,30 +114,30 @@ def _layer(entry: FaultEntry, testbed: Testbed) -> Layer:
 
 
 def throttle_layer(journal: ThrottleJournal) -> Layer:
-    """What a throttle makes of rates, as its journal has it. Pure."""
+    """Return the rates that a throttle sets, from its journal. Pure."""
     mine = {
         Setting(int(change.resource.name), change.key): change
         for change in journal.changes
-        # Without a name: the default of all brokers, which is not what a fault sets.
+        # A change without a name is the default of all brokers, which no fault sets.
         if change.resource.kind == "broker" and change.resource.name and change.key in KEYS["both"]
     }
     return Layer({s: c.now for s, c in mine.items()}, {s: c.original for s, c in mine.items()}, journal.id)
 
 
 def at_rest(setting: Setting, found: str | None, stack: Iterable[Layer]) -> str | None:
-    """What a setting goes back to once no throttle and no fault touches it: what the lowest found there. Pure."""
+    """Return a setting's value without throttles and faults: the original of the lowest layer. Pure."""
     return next((layer.originals[setting] for layer in stack if setting in layer.originals), found)
 
 
 def wanted(setting: Setting, rest: str | None, stack: Sequence[Layer]) -> str | None:
-    """What a setting must be: what the topmost layer says, else what it was before all of them. Pure."""
+    """Return a setting's required value: that of the topmost layer, or else that from before all layers. Pure."""
     return next((layer.rates[setting] for layer in reversed(stack) if setting in layer.rates), rest)
 
 
 def corrections(stack: Sequence[Layer]) -> dict[str, dict[Setting, str | None]]:
-    """What throttles must note as their originals once those that are leaving are gone, by journal. Pure.
+    """Return the originals that throttles need once the leaving faults are gone, by journal. Pure.
 
-    Only a throttle right above a fault has read what that had set: others have read what is theirs to put back.
+    Only a throttle directly above a fault has read the fault's value. The originals of the others are right.
     """
     found: dict[str, dict[Setting, str | None]] = {}
     for at, taken in enumerate(stack):
@@ -150,7 +150,7 @@ def corrections(stack: Sequence[Layer]) -> dict[str, dict[Setting, str | None]]:
 
 
 def read(admin: AdminApi, settings: Iterable[Setting]) -> dict[Setting, str | None]:
-    """What each broker itself has in force for itself."""
+    """Return the values in force that each broker reports for itself."""
     wanted_settings = list(settings)
     brokers = {setting.broker for setting in wanted_settings}
     found = {broker: admin.broker_configs(broker).broker for broker in sorted(brokers)}
@@ -158,9 +158,9 @@ def read(admin: AdminApi, settings: Iterable[Setting]) -> dict[Setting, str | No
 
 
 def take_out(testbed: Testbed, fault: QuotaFault) -> None:
-    """Make rates what they must be without `fault`, which is not active any more, and see that they are.
+    """Bring rates to their required values without `fault`, which is no longer active, and verify them.
 
-    Raises `TestbedError` when a broker does not answer or does not take it; doing it twice is doing it once.
+    Idempotent. Raise `TestbedError` when a broker does not answer or refuses the value.
     """
     journals = JournalFolder()
     with journals.held():
@@ -179,9 +179,9 @@ def _correct(journals: JournalFolder, journal_id: str, originals: Rates) -> None
 
 
 def settle(testbed: Testbed, fault: QuotaFault) -> None:
-    """Make the settings of `fault` what they must be, whether it is active or not, and see that they are.
+    """Bring the settings of `fault` to their required values, whether it is active or not, and verify them.
 
-    Raises `TestbedError` when a broker does not answer or does not take it.
+    Raise `TestbedError` when a broker does not answer or refuses the value.
     """
     stack = layers(testbed)
     want = {s: wanted(s, fault.rest.get(str(s)), stack) for s in fault.settings(testbed)}
@@ -204,5 +204,5 @@ def settle(testbed: Testbed, fault: QuotaFault) -> None:
 
 
 def describe(settings: Rates) -> str:
-    """Settings in words."""
+    """Return the settings as text."""
     return ", ".join(f"{setting}={'not set' if value is None else value}" for setting, value in settings.items())

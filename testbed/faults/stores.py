@@ -1,4 +1,4 @@
-"""The object store's servers under faults: what each must be, given the active faults, and making it so."""
+"""The object store's servers under faults: the state that the active faults require, and the changes to reach it."""
 
 import shlex
 from typing import ClassVar
@@ -26,7 +26,7 @@ class StoreFault(Fault):
     """A fault of the object store's server on one host. A kind adds `apply` and `verify`."""
 
     hinders: ClassVar[bool] = True
-    """A broker whose data lies on the store may be fenced without it."""
+    """A broker with data on the store may be fenced without it."""
     holds: ClassVar[Hold] = Hold.RUNNING
     fills: ClassVar[bool] = False
     """Whether its disk is full."""
@@ -36,7 +36,7 @@ class StoreFault(Fault):
 
     @property
     def pulse_us(self) -> tuple[int, int] | None:
-        """The server stands still for the first out of every second many microseconds."""
+        """Return how long the server stops in each period, and the period, in µs; None without stops."""
         return None
 
     def check(self, topology: Topology) -> None:
@@ -57,12 +57,12 @@ class StoreFault(Fault):
         settle(testbed, self.host)
 
     def heal(self, testbed: Testbed) -> None:
-        """See `Fault.heal`: back, and ready unless another fault keeps it from that."""
+        """See `Fault.heal`: the server runs again, and is ready unless another fault prevents it."""
         settle(testbed, self.host)
         if not active(testbed.name, StoreFault):  # type: ignore[type-abstract]
             testbed.objectstore.wait_ready(timeout_s=READY_S)
             if self.fills or self.offline:
-                # It looks at its drives once a second.
+                # The server checks its drives once a second.
                 wait_for(
                     testbed.objectstore.refusal,
                     lambda why: not why,
@@ -73,13 +73,13 @@ class StoreFault(Fault):
 
 
 def faults_of(testbed: Testbed, host: str) -> list[StoreFault]:
-    """The active faults of a server."""
+    """Return the active faults of a server."""
     found = active(testbed.name, StoreFault)  # type: ignore[type-abstract]
     return [fault for fault in found if fault.host == host]
 
 
 def require_running(testbed: Testbed, host: str) -> ProcessState:
-    """The server's process on `host`. Raises `TestbedError` when it does not run."""
+    """Return the server's process on `host`. Raise `TestbedError` when it does not run."""
     seen = look(testbed.objectstore.server(host))
     if seen is None:
         found = [fault.kind for fault in faults_of(testbed, host) if fault.holds]
@@ -89,7 +89,7 @@ def require_running(testbed: Testbed, host: str) -> ProcessState:
 
 
 def settle(testbed: Testbed, host: str) -> None:
-    """Make the server on `host`, its disk and its drives what the topology and the active faults have."""
+    """Bring the server on `host`, its disk and its drives into the state that topology and active faults require."""
     faults = faults_of(testbed, host)
     server = testbed.objectstore.server(host)
     _settle_filler(server, any(fault.fills for fault in faults))
@@ -103,13 +103,13 @@ def settle(testbed: Testbed, host: str) -> None:
 
 
 def available(server: Daemon) -> tuple[int, int]:
-    """Bytes that can still be written to the server's disk, and its size."""
+    """Return the free bytes of the server's disk, and its size in bytes."""
     told = server.host.run(["df", "--output=avail,size", "-B1", DATA_DIR]).stdout.splitlines()[-1].split()
     return int(told[0]), int(told[1])
 
 
 def left_when_full(size_bytes: int) -> int:
-    """What is left of a disk that is full: too little for MinIO, which wants 1 %, and enough to delete with."""
+    """Return the free bytes of a full disk: too few for MinIO, which needs 1 %, but enough to delete objects."""
     return min(4 * 2**20, size_bytes // 200)
 
 
@@ -125,7 +125,7 @@ def _settle_filler(server: Daemon, wanted: bool) -> None:
 
 
 def _settle_drives(server: Daemon, *, offline: bool) -> None:
-    """A drive without this file is one that MinIO does not know: it uses it no more, until it is back."""
+    """Rename the file without which MinIO does not recognize a drive, or rename it back."""
     there, gone = "format.json", "format.json.gone"
     old, new = (there, gone) if offline else (gone, there)
     script = f"for d in {DATA_DIR}/d*/.minio.sys; do if [ -e $d/{old} ]; then mv $d/{old} $d/{new}; fi; done"
@@ -133,7 +133,7 @@ def _settle_drives(server: Daemon, *, offline: bool) -> None:
 
 
 def _pulses(server: Daemon, pulse_us: tuple[int, int] | None) -> Daemon:
-    """What stops the server's process and lets it go on, for as long as it is there."""
+    """Return the daemon that stops and continues the server's process for as long as the process exists."""
     pause_us, every_us = pulse_us or (0, 0)
     script = (
         f"p=$(cat {PID_FILE}); while kill -STOP $p; do sleep {pause_us / 1e6}; kill -CONT $p || exit 0; "
@@ -161,7 +161,7 @@ def _settle_pulses(server: Daemon, pulse_us: tuple[int, int] | None) -> None:
 
 
 def states(server: Daemon, over_us: int, looks: int = 20) -> str:
-    """The states of the server's process, a letter each, at `looks` times over so many microseconds."""
+    """Return the states of the server's process, one letter each, at `looks` times over so many microseconds."""
     script = (
         f"p=$(cat {PID_FILE}); for i in $(seq {looks}); do "
         f"sed 's/.*) //' /proc/$p/stat | cut -c1; sleep {over_us / 1e6 / looks}; done"

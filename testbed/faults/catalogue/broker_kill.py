@@ -20,7 +20,7 @@ class BrokerKill(ProcessFault):
     host: str = parameter("the host", name)
 
     def prepare(self, testbed: Testbed) -> "BrokerKill":
-        """See `Fault.prepare`. One that is paused can be killed; one that is down cannot."""
+        """See `Fault.prepare`. A paused process can be killed; a stopped one cannot."""
         if look(testbed.node(self.host)) is None:
             require_running(testbed, self.host)
         return self

@@ -1,4 +1,4 @@
-"""Kafka frozen: it holds its connections and answers nothing, as in a long pause of the garbage collector."""
+"""Kafka frozen: it holds its connections and answers no request, as in a long pause of the garbage collector."""
 
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,4 +1,4 @@
-"""Kafka stopped and started again, as an operator does it in a rolling restart."""
+"""Kafka stopped and started again, as an operator does in a rolling restart."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -12,7 +12,7 @@ from testbed.provision.testbed import Testbed
 
 @dataclass(frozen=True)
 class BrokerRestart(ProcessFault):
-    """A controlled shutdown and a start at once; took effect when the new process answers."""
+    """A controlled shutdown and an immediate start; in effect when the new process answers."""
 
     kind: ClassVar[str] = "broker-restart"
     summary: ClassVar[str] = "Kafka on a host is shut down (controlled) and started again"
@@ -23,7 +23,7 @@ class BrokerRestart(ProcessFault):
     before: int | None = remembered_field()
 
     def prepare(self, testbed: Testbed) -> "BrokerRestart":
-        """See `Fault.prepare`: notes the process that is to go."""
+        """See `Fault.prepare`: remembers the present process."""
         return replace(self, before=require_running(testbed, self.host).pid)
 
     def apply(self, testbed: Testbed) -> None:

@@ -1,4 +1,4 @@
-"""Kafka asked to shut down, as for maintenance."""
+"""A shutdown of Kafka, as for maintenance."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +11,7 @@ from testbed.provision.testbed import Testbed
 
 @dataclass(frozen=True)
 class BrokerTerm(ProcessFault):
-    """SIGTERM: a controlled shutdown, leaders move first; stays down until healed."""
+    """SIGTERM: a controlled shutdown that moves the leaders first; the broker stays down until healed."""
 
     kind: ClassVar[str] = "broker-term"
     summary: ClassVar[str] = "Kafka on a host is shut down (SIGTERM, controlled) and stays down"

@@ -1,4 +1,4 @@
-"""The metadata quorum loses its leader, and elects another."""
+"""A failover of the metadata quorum: it loses its leader and elects another."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -16,7 +16,7 @@ _LOOK_S = 0.1
 
 @dataclass(frozen=True)
 class ControllerFailover(ProcessFault):
-    """The node of the active controller is killed, and started again once another is active."""
+    """The testbed kills the node of the active controller, and starts it again once another controller is active."""
 
     kind: ClassVar[str] = "controller-failover"
     summary: ClassVar[str] = "the active controller's node is killed; started again once another is active"
@@ -34,7 +34,7 @@ class ControllerFailover(ProcessFault):
             )
 
     def prepare(self, testbed: Testbed) -> "ControllerFailover":
-        """See `Fault.prepare`: notes which node leads the quorum now."""
+        """See `Fault.prepare`: remembers which node leads the quorum now."""
         leader = active_controller(testbed)
         voters = testbed.topology.controllers
         running = [h.name for h in voters if (seen := look(testbed.node(h.name))) and not seen.paused]
@@ -51,7 +51,7 @@ class ControllerFailover(ProcessFault):
     def apply(self, testbed: Testbed) -> None:
         """See `Fault.apply`."""
         testbed.node(self.host).signal("KILL")
-        # Started again earlier, it could win the election itself.
+        # Started earlier, the node could win the election itself.
         wait_for(
             lambda: active_controller(testbed),
             lambda leader: leader not in (None, self.host),
@@ -75,7 +75,7 @@ def active_controller(testbed: Testbed) -> str | None:
         with testbed.admin(timeout_s=2.0) as admin:
             leader = admin.cluster().controller_id
     except TestbedError:
-        return None  # during an election nobody answers that
+        return None  # during an election no broker answers
     return next((host.name for host in testbed.topology.controllers if host.node_id == leader), None)
 
 

@@ -1,4 +1,4 @@
-"""A host with too little CPU: a noisy neighbour, a machine that throttles itself."""
+"""A host with too little CPU, as with a noisy neighbour or a machine that throttles itself."""
 
 import os
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from testbed.topology.model import Topology
 
 @dataclass(frozen=True)
 class CpuLimit(cpu.CpuFault):
-    """All processes of a host together get no more than so many CPUs; of several limits the lowest holds."""
+    """A limit in CPUs for all processes of a host together; of several limits the lowest counts."""
 
     kind: ClassVar[str] = "cpu-limit"
     summary: ClassVar[str] = "all processes of a host share fewer CPUs"
@@ -39,7 +39,7 @@ class CpuLimit(cpu.CpuFault):
         cpu.settle(testbed, self.host)
 
     def verify(self, testbed: Testbed) -> str | None:
-        """See `Fault.verify`: the limit as the kernel has it."""
+        """See `Fault.verify`: reads the limit from the kernel."""
         found, want = cpu.in_force(testbed, self.host), cpu.wanted(testbed, self.host)
         return None if found == want else f"the kernel limits {self.host} to {found or 'no number of'} CPUs"
 

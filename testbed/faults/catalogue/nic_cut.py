@@ -1,4 +1,4 @@
-"""Hosts that cannot reach each other while both reach all others: a partition of the network."""
+"""A network partition: two sets of hosts cannot reach each other, while both reach all other hosts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ THE_OTHERS = ("others",)
 
 @dataclass(frozen=True)
 class NicCut(NetworkFault):
-    """Packets between two sets of hosts are lost on their way into the switch, one way or both."""
+    """The fabric drops packets between two sets of hosts where they enter the switch, one way or both."""
 
     kind: ClassVar[str] = "nic-cut"
     summary: ClassVar[str] = "packets between two sets of hosts are lost, one way or both"
@@ -45,13 +45,13 @@ class NicCut(NetworkFault):
             raise UsageError(f"{', '.join(both)} cannot stand on both sides of a cut")
 
     def other_side(self, topology: Topology) -> tuple[str, ...]:
-        """The peers by name."""
+        """Return the names of the peers."""
         if self.peers != THE_OTHERS:
             return self.peers
         return tuple(host.name for host in topology.hosts if host.name not in self.hosts)
 
     def ways(self, topology: Topology) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Senders and receivers of what is lost."""
+        """Return the senders and receivers of the dropped packets."""
         peers = self.other_side(topology)
         ways = [(self.hosts, peers)] if self.direction.transmits else []
         return [*ways, (peers, self.hosts)] if self.direction.receives else ways
@@ -69,7 +69,7 @@ class NicCut(NetworkFault):
         return found
 
     def probe(self, testbed: Testbed) -> str | None:
-        """See `NetworkFault.probe`. An echo needs both ways, so it is lost with either."""
+        """See `NetworkFault.probe`. An echo needs both ways, so a cut of either loses it."""
         peers = self.other_side(testbed.topology)
         for host, peer in sorted({(self.hosts[0], peers[0]), (self.hosts[-1], peers[-1])}):
             if arrives(testbed, host, testbed.plan.data_ip(peer)):

@@ -1,4 +1,4 @@
-"""A NIC without a link: the cable pulled, the switch's port off."""
+"""A NIC without a link, as with a pulled cable or a disabled switch port."""
 
 import json
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from testbed.topology.model import Topology
 
 @dataclass(frozen=True)
 class NicDown(NetworkFault):
-    """The switch's end goes down, so the host sees that it has no carrier; addresses and routes stay."""
+    """The switch's end of the link goes down, so the host loses its carrier; addresses and routes stay."""
 
     kind: ClassVar[str] = "nic-down"
     summary: ClassVar[str] = "a host's NIC has no link, as if the cable were pulled"
@@ -30,7 +30,7 @@ class NicDown(NetworkFault):
         return frozenset(ports_of(topology, self.host, self.nic))
 
     def probe(self, testbed: Testbed) -> str | None:
-        """See `NetworkFault.probe`: the host's other end must have lost its carrier."""
+        """See `NetworkFault.probe`: the host's end must have lost its carrier."""
         for _number, nic in nics_of(testbed.topology, self.host, self.nic):
             told = testbed.hosts[self.host].run(["ip", "-j", "link", "show", "dev", nic.name]).stdout
             if json.loads(told)[0]["operstate"] == "UP":

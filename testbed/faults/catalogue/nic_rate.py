@@ -1,4 +1,4 @@
-"""A slow NIC: a cable that negotiated less, a neighbour's traffic on the same link."""
+"""A slow NIC, as with a cable that negotiated a lower rate, or a neighbour's traffic on the link."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from testbed.units import format_bit_rate
 
 @dataclass(frozen=True)
 class NicRate(NetworkFault):
-    """Lower rates than declared; delay and loss stay. Of several rates the lowest holds."""
+    """Lower rates than declared; delay and loss stay. Of several rates the lowest counts."""
 
     kind: ClassVar[str] = "nic-rate"
     summary: ClassVar[str] = "a host's NIC is slower than declared, one way or both"

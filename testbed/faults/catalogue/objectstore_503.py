@@ -1,4 +1,4 @@
-"""The object store answers 503: ask again later."""
+"""An object store that answers 503, so that clients must retry later."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ from testbed.topology.model import Topology
 
 @dataclass(frozen=True)
 class Objectstore503(StoreFault):
-    """The server has lost its drives, and answers as MinIO does then: 503, SlowDownRead or SlowDownWrite."""
+    """The server has lost its drives. MinIO then answers 503 with SlowDownRead or SlowDownWrite."""
 
     kind: ClassVar[str] = "objectstore-503"
     summary: ClassVar[str] = "the object store answers every request for an object with 503 (its drives are away)"
@@ -32,7 +32,7 @@ class Objectstore503(StoreFault):
             )
 
     def verify(self, testbed: Testbed) -> str | None:
-        """See `Fault.verify`: by a request for an object that there is not."""
+        """See `Fault.verify`: requests an object that does not exist."""
         status = testbed.objectstore.ask()
         return None if status == 503 else f"it answers {status}"
 

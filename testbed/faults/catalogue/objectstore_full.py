@@ -1,4 +1,4 @@
-"""The object store's disk is full."""
+"""A full disk of the object store."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,7 +13,7 @@ from testbed.topology.model import Topology
 
 @dataclass(frozen=True)
 class ObjectstoreFull(StoreFault):
-    """Another file takes the room that is left: what is written is refused (507), what is there is read."""
+    """A file fills the free space: the server refuses writes (507) and serves reads."""
 
     kind: ClassVar[str] = "objectstore-full"
     summary: ClassVar[str] = "the disk of the object store's server on a host is full"
@@ -31,12 +31,12 @@ class ObjectstoreFull(StoreFault):
             )
 
     def verify(self, testbed: Testbed) -> str | None:
-        """See `Fault.verify`: the server looks at its disk once a second, and runs out of it in other ways before."""
+        """See `Fault.verify`: the server checks its disk once a second, and fails in other ways before that."""
         free, size = available(testbed.objectstore.server(self.host))
         if free > 2 * left_when_full(size):
             return f"{free} of {size} bytes are free"
         if len(testbed.topology.objectstores) > 1:
-            return None  # whether an object is refused depends on which servers it goes to
+            return None  # whether a server refuses an object depends on the servers that store it
         return None if testbed.objectstore.refusal() else "it still takes objects"
 
 

@@ -12,7 +12,7 @@ from testbed.provision.testbed import Testbed
 
 @dataclass(frozen=True)
 class ObjectstoreRestart(StoreFault):
-    """SIGTERM and a start at once; took effect when another process is ready."""
+    """SIGTERM and an immediate start; in effect when the new process is ready."""
 
     kind: ClassVar[str] = "objectstore-restart"
     summary: ClassVar[str] = "the object store's server on a host is shut down and started again"
@@ -23,7 +23,7 @@ class ObjectstoreRestart(StoreFault):
     before: int | None = remembered_field()
 
     def prepare(self, testbed: Testbed) -> "ObjectstoreRestart":
-        """See `Fault.prepare`: notes the process that is to go."""
+        """See `Fault.prepare`: remembers the present process."""
         return replace(self, before=require_running(testbed, self.host).pid)
 
     def apply(self, testbed: Testbed) -> None:

@@ -1,4 +1,4 @@
-"""A slow object store: each request may have to wait, as with a store that is busy with others."""
+"""A slow object store: each request may have to wait, as with a busy store."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -13,9 +13,9 @@ from testbed.topology.model import Topology
 
 @dataclass(frozen=True)
 class ObjectstoreSlow(StoreFault):
-    """The server stands still (SIGSTOP) for `pause` out of every `every`: a request waits for up to `pause`.
+    """The server stops (SIGSTOP) for `pause` out of every `every`: a request waits for up to `pause`.
 
-    Of several the longest pause counts. A slow link to the store is another fault: `nic-rate`.
+    Of several faults the longest pause counts. A slow link to the store is another fault: `nic-rate`.
     """
 
     kind: ClassVar[str] = "objectstore-slow"
@@ -40,7 +40,7 @@ class ObjectstoreSlow(StoreFault):
             )
 
     def verify(self, testbed: Testbed) -> str | None:
-        """See `Fault.verify`: the process is seen stopped, and going on."""
+        """See `Fault.verify`: observes the process both stopped and running."""
         seen = states(testbed.objectstore.server(self.host), 2 * self.every)
         stopped = [state in "Tt" for state in seen]
         return None if any(stopped) and not all(stopped) else f"its states were {seen or 'none'}"

@@ -1,4 +1,4 @@
-"""Somebody else changes the throttle: a second operator, a script, `--verify` at the wrong moment."""
+"""A change of the throttle by another user: a second operator, a script, `--verify` at the wrong moment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -28,7 +28,7 @@ REMOVED = "none"
 
 
 def _rate(text: str) -> int | None:
-    """Bytes per second; None: removed."""
+    """Return the rate in bytes per second; None if it is removed."""
     if text == REMOVED:
         return None
     try:
@@ -43,10 +43,10 @@ def _show(rate_bytes_per_s: int | None) -> str:
 
 @dataclass(frozen=True)
 class QuotaAlter(QuotaFault):
-    """Rates of the replication throttle set or removed on some brokers, through a second admin client.
+    """A second Admin client sets or removes rates of the replication throttle on some brokers.
 
-    Healed, a rate is again what the throttle in force set; without one, what was there outside of any throttle. A
-    throttle that is set over it counts from then on, and puts back what was there before both.
+    The heal restores the rate that the throttle in force set, or else the rate outside of any throttle. A throttle that
+    is set after the fault takes precedence, and restores the value from before both.
     """
 
     kind: ClassVar[str] = "quota-alter"
@@ -60,7 +60,7 @@ class QuotaAlter(QuotaFault):
     beneath: tuple[str, ...] = remembered_field(())
 
     def __post_init__(self) -> None:
-        # On disk it is a list.
+        # The journal stores it as a list.
         object.__setattr__(self, "beneath", tuple(self.beneath))
 
     def check(self, topology: Topology) -> None:
@@ -68,7 +68,7 @@ class QuotaAlter(QuotaFault):
         known_brokers(topology, self.brokers)
 
     def prepare(self, testbed: Testbed) -> "QuotaAlter":
-        """See `Fault.prepare`: notes what the rates are outside of throttles and faults."""
+        """See `Fault.prepare`: remembers the rates outside of throttles and faults."""
         settings = self.settings(testbed)
         with second_client(testbed) as admin:
             found = read(admin, settings)
@@ -89,7 +89,7 @@ class QuotaAlter(QuotaFault):
         settle(testbed, self)
 
     def verify(self, testbed: Testbed) -> str | None:
-        """See `Fault.verify`: each broker says what it has in force."""
+        """See `Fault.verify`: reads the rate in force from each broker."""
         settings = self.settings(testbed)
         with second_client(testbed) as admin:
             found = read(admin, settings)

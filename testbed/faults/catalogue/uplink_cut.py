@@ -1,4 +1,4 @@
-"""A rack on its own: its uplink has no link."""
+"""An isolated rack: its uplink has no link."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,7 @@ from testbed.topology.model import Topology
 
 @dataclass(frozen=True)
 class UplinkCut(NetworkFault):
-    """Within the rack everything goes on; nothing leaves it, nothing comes in."""
+    """Hosts within the rack reach each other; no packet leaves or enters the rack."""
 
     kind: ClassVar[str] = "uplink-cut"
     summary: ClassVar[str] = "a rack's uplink has no link: the rack is on its own"

@@ -1,4 +1,4 @@
-"""A narrow uplink: what racks send each other has to share less."""
+"""A slow uplink: racks share less bandwidth."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -14,7 +14,7 @@ from testbed.units import format_bit_rate
 
 @dataclass(frozen=True)
 class UplinkRate(NetworkFault):
-    """A lower rate than declared, both ways, or one where none is declared. Of several the lowest holds."""
+    """A lower rate than declared, both ways, or a rate where none is declared. Of several rates the lowest counts."""
 
     kind: ClassVar[str] = "uplink-rate"
     summary: ClassVar[str] = "a rack's uplink is slower than declared, both ways"
