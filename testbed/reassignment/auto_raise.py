@@ -1,4 +1,4 @@
-"""Follow a move to its end, and raise its throttle while it stalls."""
+"""Automatic raises of a throttle while its move stalls, and the loop that follows the move to its end."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -20,17 +20,17 @@ _INTERVAL_S = 0.1
 
 
 def next_rate(throttle_bytes_per_s: int, needed_bytes_per_s: float, most_bytes_per_s: int) -> int | None:
-    """Return the next higher rate: 1.5 times the present or needed rate, at most the maximum. None: it is reached."""
+    """Return the next higher rate in B/s: 1.5 times the present or needed rate. None: the maximum is reached."""
     if throttle_bytes_per_s >= most_bytes_per_s:
         return None
     return min(most_bytes_per_s, round(max(throttle_bytes_per_s, needed_bytes_per_s) * STEP))
 
 
 class ThrottleRaiser:
-    """A raise of the rates that another tool had set; its journal holds the originals.
+    """A raise of the rates that another tool has set; its journal holds the originals.
 
-    `restore` puts back the rates that are still as raised. A rate that another tool has changed or removed since
-    stays. After a kill -9 `testbed reassign recover` restores the originals.
+    `restore` restores the rates that no other tool has changed or removed since. After a kill -9
+    `testbed reassign recover` restores the originals.
     """
 
     def __init__(self, admin: AdminApi, journals: JournalFolder, command_config: str | None = None) -> None:
@@ -42,8 +42,8 @@ class ThrottleRaiser:
     def to(self, throttle_bytes_per_s: int, brokers: Iterable[int]) -> tuple[int, ...]:
         """Raise the rates in force on these brokers, both directions; return the brokers that were below.
 
-        A broker without a rate stays without. Returns once each broker reports the new rate. Raises `KafkaError`, and
-        `WaitTimeout` if a broker does not report it.
+        A broker without a rate stays without. Return once each broker reports the new rate. Raise `KafkaError`, and
+        `WaitTimeout` when a broker does not report it.
         """
         with self._journals.held():
             self._read_journal()
@@ -66,7 +66,7 @@ class ThrottleRaiser:
         return tuple(below)
 
     def restore(self) -> RestoreResult:
-        """Restore the originals. Raises `RestoreError`; the journal stays then."""
+        """Restore the originals. Raise `RestoreError` when this fails; the journal then stays."""
         if self._journal is None:
             return RestoreResult()
         with self._journals.held():
@@ -93,7 +93,7 @@ class ThrottleRaiser:
     def _write(self, changes: tuple[ConfigChange, ...]) -> None:
         if self._journal is None:
             new = ThrottleJournal.new(self._admin.bootstrap, self._admin.cluster().cluster_id, changes)
-            # Kept before it is written: an interrupt during the write must still lead to its removal.
+            # Stored before the write: an interrupt during the write must still lead to its removal.
             self._journal = replace(new, command_config=self._command_config, raises=True)
         self._journal = replace(self._journal, changes=changes)
         self._journals.write(self._journal)

@@ -1,4 +1,4 @@
-"""The driver of a plan: throttle, wait until it is in force, move, follow to the end, always restore."""
+"""The driver of a plan: it sets the throttle, waits until it is in force, moves, follows, and always restores."""
 
 import math
 import time
@@ -37,7 +37,7 @@ class DriverError(TestbedError):
 
 
 class Driver:
-    """Moves partitions under a throttle; a context manager that restores the originals, however the block ends.
+    """A context manager that moves partitions under a throttle, and restores the originals, however the block ends.
 
         with Driver(admin, JournalFolder(), on_event=record) as driver:
             driver.execute(plan, throttle_bytes_per_s=10_000_000)
@@ -101,12 +101,12 @@ class Driver:
         unthrottled: Collection[TopicPartition] = (),
         wildcard: Collection[str] = (),
     ) -> tuple[PartitionMove, ...]:
-        """Start the plan and return its moves; returns once the controller has accepted every one.
+        """Start the plan and return its moves; return once the controller has accepted every one.
 
-        Refused (`DriverError`, `PlanError`; nothing changed) while another reassignment runs, if a target broker is
-        not alive, and if the plan names log directories. The throttle is set on every live broker, for every replica
-        that moves except those of the ``unthrottled`` partitions (and for all replicas of the ``wildcard`` topics). It
-        is in force on all brokers before the move is requested.
+        Raise `DriverError` or `PlanError` (nothing changed) when another reassignment runs, when a target broker is not
+        alive, or when the plan names log directories. The driver sets the throttle on every live broker, for every
+        replica that moves except those of the ``unthrottled`` partitions, and for all replicas of the ``wildcard``
+        topics. It is in force on all brokers before the driver requests the move.
         """
         if self._asked:
             raise DriverError("this driver has carried out a plan already; make another for the next")
@@ -136,14 +136,14 @@ class Driver:
     ) -> MoveProgress:
         """Poll every ``interval_s`` until the move is done, and return its progress.
 
-        Done: the controller lists none of the partitions, the replicas of each are its target and in sync, and the
-        old replicas' logs are gone from their brokers. A move on shared storage copies nothing; it is done when the
-        target leads. ``on_poll`` is called at each poll; an exception from it ends `follow`. A poll without an answer
-        is repeated. A broker that was dead when the throttle was set gets its rate once it is alive.
+        A move is done once the controller lists none of the partitions, the replicas of each are its target and in
+        sync, and the old replicas' logs are gone from their brokers. A move on shared storage copies nothing; it is
+        done when the target leads. Each poll calls ``on_poll``; an exception from it ends `follow`. A poll without an
+        answer is repeated. A broker that was dead when the throttle was set gets its rate once it is alive.
 
-        Raises `DriverError` naming what was missing at the deadline, which request the cluster refused, or, if
-        everything else has arrived, which topics were deleted meanwhile. A topic of the same name that was created
-        since is another topic, by its id: `follow` does not wait for it, and an event reports it at once.
+        Raise `DriverError` naming what was missing at the deadline, which request the cluster refused, or, if
+        everything else has arrived, which topics were deleted meanwhile. A topic with another id than at the start was
+        created again: `follow` does not wait for it, and an event reports it at once.
         """
         if not self._asked:
             raise DriverError("nothing to follow: execute a plan first")
@@ -185,8 +185,8 @@ class Driver:
     def override(self, targets: Mapping[TopicPartition, Sequence[int]]) -> None:
         """Change the target of partitions of the plan while they move (KIP-455); `follow` then waits for the new one.
 
-        The throttle covers the new adding replicas before the request. Raises `DriverError` (nothing changed) for a
-        partition outside the plan, and `ReassignmentError` for those that the controller refuses: they keep their
+        The throttle covers the new adding replicas before the request. Raise `DriverError` (nothing changed) for a
+        partition outside the plan, and `ReassignmentError` when the controller refuses partitions: they keep their
         target.
         """
         known = {move.tp for move in self._moves}

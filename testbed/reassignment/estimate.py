@@ -19,13 +19,13 @@ from testbed.units import format_byte_rate, format_duration
 WIRE = 1.062
 """Bytes on the NIC for each byte of a log: headers of Kafka, TCP/IP and Ethernet (docs/throttle-bound.md)."""
 MARGIN = 1.1
-"""A move takes up to a tenth longer than the model: a quota delays whole responses, so a part of it stays unused."""
+"""The factor by which a move may exceed the model: a quota delays whole responses, so a part of it stays unused."""
 _LUMPY_BELOW = 1_000_000
 _SHOWN = 8
 
 
 class InfeasibleError(TestbedError):
-    """The goal is impossible: ``why``, and which goal is possible (seconds, or a share of the NIC), if any."""
+    """An impossible goal: ``why``, and a possible goal (seconds, or a share of the NIC), if any."""
 
     exit_code = 1
 
@@ -51,7 +51,7 @@ class ClusterLoad:
 
 @dataclass(frozen=True, slots=True)
 class BrokerEstimate:
-    """One broker direction under the throttle; ``room_bytes_per_s`` is what its NIC leaves for the move, if known."""
+    """One broker direction under the throttle; ``room_bytes_per_s`` is the NIC's rest for the move, if known."""
 
     share: Share
     quota_bytes_per_s: float
@@ -61,7 +61,7 @@ class BrokerEstimate:
 
     @property
     def limited_by_nic(self) -> bool:
-        """Whether the NIC leaves less than the throttle allows."""
+        """Return whether the NIC leaves less than the throttle allows."""
         return self.room_bytes_per_s is not None and self.room_bytes_per_s < self.quota_bytes_per_s
 
 
@@ -79,12 +79,12 @@ class ThrottleEstimate:
 
 
 def for_deadline(observed: ClusterLoad, deadline_s: float, nic_bps: int | None = None) -> ThrottleEstimate:
-    """Return the lowest throttle that meets the deadline, a tenth of its time kept in hand. Raises `InfeasibleError`.
+    """Return the lowest throttle that meets the deadline with a tenth of its time in reserve. Raise `InfeasibleError`.
 
     Without the NIC's rate the estimate does not check whether the network can carry it.
     """
     found = shares(observed.copies)
-    quota = math.ceil(round(throttle_for(found, deadline_s / MARGIN), 3))  # a rounding error is no byte more
+    quota = math.ceil(round(throttle_for(found, deadline_s / MARGIN), 3))  # a rounding error must not add a byte
     rooms = _rooms(observed, found, nic_bps)
     lacking = [share for share in found if share.bytes and rooms.get(_key(share), math.inf) < quota]
     if lacking:
@@ -116,9 +116,9 @@ def for_rate(observed: ClusterLoad, throttle_bytes_per_s: int, nic_bps: int | No
 
 
 def observe(admin: AdminApi, plan: Plan, measure_s: float, pauses: PollClock | None = None) -> ClusterLoad:
-    """Return what a plan copies, and the load of the cluster over ``measure_s`` seconds.
+    """Return the bytes that a plan copies, and the load of the cluster over ``measure_s`` seconds.
 
-    Raises `PlanError` if the plan does not fit the cluster or a reassignment runs already, and `KafkaError`.
+    Raise `PlanError` when the plan does not fit the cluster or a reassignment runs already, and `KafkaError`.
     """
     running = admin.reassignments()
     if running:
@@ -183,7 +183,7 @@ def _estimate(observed: ClusterLoad, found: tuple[Share, ...], quota: int, nic_b
     rooms = _rooms(observed, found, nic_bps)
     times = {_key(share): share.seconds(min(quota, rooms.get(_key(share), math.inf))) for share in found}
     slowest = max(times.values(), default=0.0)
-    # Among equal ones the order of the model decides, and also among those that never end.
+    # Among equal shares the model's order decides, also among shares that never end.
     slowest_share = bottleneck([share for share in found if times[_key(share)] == slowest], quota) if found else None
     lines = tuple(
         BrokerEstimate(share, quota, times[_key(share)], rooms.get(_key(share)), share == slowest_share)
@@ -240,7 +240,7 @@ def _never(estimate: ThrottleEstimate, nic_bps: int | None) -> InfeasibleError:
 
 
 def _rooms(observed: ClusterLoad, found: tuple[Share, ...], nic_bps: int | None) -> dict[tuple[int, str], float]:
-    """Return what each NIC leaves for throttled traffic, in B/s of logs: its rate less its other traffic."""
+    """Return the rate that each NIC leaves for throttled traffic, in B/s of logs: its rate less its other traffic."""
     if nic_bps is None:
         return {}
     rooms = {}

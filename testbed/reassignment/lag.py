@@ -1,7 +1,7 @@
-"""What a running move still has to copy, and what passes through each broker for it.
+"""The bytes that a running move still has to copy, and the bytes that pass through each broker for it.
 
-The Admin API has no broker metrics. But a leader's log grows by exactly the bytes that are written to its partition. So
-a rate follows from several readings of the log sizes (DescribeLogDirs), some seconds apart.
+The Admin API has no broker metrics. But a leader's log grows by exactly the bytes that producers write to its
+partition. So a rate follows from several readings of the log sizes (DescribeLogDirs), some seconds apart.
 """
 
 import itertools
@@ -45,10 +45,10 @@ def read_sizes(
 
 
 def growth(readings: Sequence[LogSizes], broker: int, tp: TopicPartition) -> float:
-    """Return by how many bytes a second one replica's log grew.
+    """Return the growth of one replica's log in B/s.
 
-    An interval in which the log shrank, because old segments were deleted, does not count; without another the rate
-    is 0.
+    An interval in which the log shrank, because old segments were deleted, does not count. Without other intervals the
+    rate is 0.
     """
     grown, spent_s = 0.0, 0.0
     for before, after in itertools.pairwise(readings):
@@ -110,7 +110,7 @@ def moving(
 
 
 def lag_bytes(moves: Iterable[MovingPartition], sizes: LogSizes) -> int:
-    """Return how many bytes all adding replicas lack; one that does not exist yet lacks its leader's whole log."""
+    """Return the bytes that all adding replicas lack; one that does not exist yet lacks its leader's whole log."""
     total = 0
     for move in moves:
         whole = _size(sizes, move.leader, move.tp)
@@ -121,7 +121,7 @@ def lag_bytes(moves: Iterable[MovingPartition], sizes: LogSizes) -> int:
 def passed(moves: Iterable[MovingPartition], before: LogSizes, after: LogSizes) -> dict[BrokerDirection, float]:
     """Return the bytes that the quotas count between two readings, by broker direction.
 
-    ``moves`` are those of the earlier reading, so the bytes of a replica that has caught up since count too. The
+    ``moves`` are the moves of the earlier reading, so the bytes of a replica that has caught up since count too. The
     leader's quota also counts in-sync replication traffic: each follower fetches as much as the leader's log grows by.
     """
     found: dict[BrokerDirection, float] = {}
@@ -144,7 +144,7 @@ def passed(moves: Iterable[MovingPartition], before: LogSizes, after: LogSizes) 
 def copies(
     moves: Iterable[MovingPartition], sizes: LogSizes, inbound: Mapping[TopicPartition, float]
 ) -> tuple[Copy, ...]:
-    """Return what is left to copy, for the model: one copy for each lacking replica; ``inbound`` in B/s."""
+    """Return the remaining copies for the model: one for each lacking replica; ``inbound`` in B/s."""
     found = []
     for move in moves:
         if move.leader is None:

@@ -1,6 +1,6 @@
 """The controller's records of partitions, replayed by the rules of Kafka's `PartitionRegistration`. Pure.
 
-The records are read as `kafka-dump-log --cluster-metadata-decoder` prints them: one line each, its payload in JSON.
+`kafka-dump-log --cluster-metadata-decoder` prints the records: one line each, with the payload in JSON.
 Source of the rules: `org.apache.kafka.metadata.PartitionRegistration.merge`.
 """
 
@@ -76,8 +76,8 @@ class MetadataHistory:
 def parse(lines: Iterable[str]) -> Iterator[MetadataRecord]:
     """Return the records of a dump, without its other lines (headers, batches).
 
-    After a snapshot the log's records that it holds already are left out. Raises `MetadataLogError` for a record's
-    line that cannot be read: one that was lost would be a hole in the history.
+    After a snapshot the result excludes the log's records that the snapshot contains. Raise `MetadataLogError` when a
+    record's line is unreadable: a lost record would be a gap in the history.
     """
     held, in_snapshot = 0, False
     for line in lines:
@@ -100,9 +100,9 @@ def parse(lines: Iterable[str]) -> Iterator[MetadataRecord]:
 
 
 def replay(records: Iterable[MetadataRecord]) -> MetadataHistory:
-    """Replay the records from the log's beginning (or a snapshot's).
+    """Return the history from the records, which start at the log's beginning or with a snapshot.
 
-    Raises `MetadataLogError` when a change names a partition or topic that was never made.
+    Raise `MetadataLogError` when a change names a partition or topic that was never created.
     """
     topics: dict[str, str] = {}
     now: dict[TopicPartition, Registration] = {}
@@ -175,7 +175,7 @@ def _leader(broker: int) -> int | None:
 
 _FOLDER = f"{DATA_DIR}/__cluster_metadata-0"
 _TOOL, _OLD_TOOL = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
-# The class path of the node itself: also that of a build of one's own.
+# The class path of the node's process: it is also right for a local build.
 _DUMP = f"""set -e
 classes=$(tr '\\0' '\\n' < /proc/$(cat {PID_FILE})/cmdline | grep -A1 -x -e -cp | tail -1)
 tools=$(echo "$classes" | tr : '\\n' | grep '/kafka-tools-[0-9][^/]*\\.jar$' || true)
@@ -187,9 +187,10 @@ exec java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmx256m -cp "$classes" "$too
 
 
 def read_history(host: Shell, *, timeout_s: float = 60.0) -> MetadataHistory:
-    """Every state of every partition, from the metadata log of a controller or broker that runs on `host`.
+    """Return every state of every partition, from the metadata log of a controller or broker that runs on `host`.
 
-    Raises `MetadataLogError` when its beginning is gone and no snapshot stands for it, `CommandFailed` by the tool.
+    Raise `MetadataLogError` when the log's beginning is gone and no snapshot replaces it, and `CommandFailed` when the
+    tool fails.
     """
     names = host.run(["ls", _FOLDER]).stdout.split()
     files = ",".join(f"{_FOLDER}/{name}" for name in files_to_read(names))
@@ -198,9 +199,9 @@ def read_history(host: Shell, *, timeout_s: float = 60.0) -> MetadataHistory:
 
 
 def files_to_read(names: Sequence[str]) -> list[str]:
-    """The log's segments in order; a snapshot before them when the first one does not begin at 0.
+    """Return the log's segments in order, after a snapshot if the first segment does not begin at 0.
 
-    Raises `MetadataLogError` when neither leads back to the beginning.
+    Raise `MetadataLogError` when segments and snapshots do not reach back to the beginning.
     """
     segments = sorted(name for name in names if name.endswith(".log"))
     if not segments:
@@ -208,7 +209,7 @@ def files_to_read(names: Sequence[str]) -> list[str]:
     begins = int(segments[0].removesuffix(".log"))
     if begins == 0:
         return segments
-    # A snapshot is named for the first offset that it does not hold; the log goes on from there, or begins before.
+    # A snapshot's name is the first offset after its content; the log continues there, or begins before.
     snapshots = [name for name in sorted(names) if name.endswith(".checkpoint") and name[0].isdigit()]
     fitting = [name for name in snapshots if int(name.split("-")[0]) >= begins]
     if not fitting:

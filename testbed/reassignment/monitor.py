@@ -1,4 +1,4 @@
-"""The monitor of running reassignments: how far, how fast, and whether they stall."""
+"""The monitor of running reassignments: progress, rates and stalls."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,11 +56,11 @@ class MonitorReading:
     """Broker directions where inbound traffic takes the whole quota: there the move never makes progress."""
     unthrottled: tuple[TopicPartition, ...]
     silent: tuple[int, ...]
-    """Brokers that did not answer; their last known log sizes stand in."""
+    """Brokers that did not answer; the reading uses their last known log sizes."""
 
     @property
     def done(self) -> bool:
-        """Whether the controller lists no reassignment any more."""
+        """Return whether the controller lists no reassignment any more."""
         return self.partitions == self.partitions_done
 
     @property
@@ -70,7 +70,7 @@ class MonitorReading:
 
 
 class Monitor:
-    """Follows all running reassignments of a cluster. Not for use from several threads."""
+    """A monitor of all running reassignments of a cluster. Not thread-safe."""
 
     def __init__(self, admin: AdminApi, patience_s: float, pauses: PollClock | None = None) -> None:
         self._admin = admin
@@ -117,7 +117,7 @@ class Monitor:
         )
 
     def restart(self) -> None:
-        """Forget the pace so far: the throttle was changed, or another move was started."""
+        """Discard the earlier readings: the throttle was changed, or another move was started."""
         self._detector.restart()
         self._pace.restart()
 
@@ -139,7 +139,7 @@ class Monitor:
         return LogSizes(logs, at_s), tuple(silent)
 
     def _remember(self, sizes: LogSizes) -> None:
-        """Keep the log sizes from which the rates over the quota window follow."""
+        """Store the log sizes; the rates over the quota window follow from them."""
         between = passed(self._moves, self._history[-1][0], sizes) if self._history else {}
         self._copied += sum(grown for (_broker, direction), grown in between.items() if direction == "receive")
         self._history.append((sizes, between))

@@ -90,7 +90,7 @@ def moves(plan: Plan, state: Mapping[TopicPartition, PartitionState]) -> tuple[P
 
 
 def move_ratio(partitions_to_move: int, total_partitions: int) -> float:
-    """KIP-73's MoveRatio: the share of all partitions that move."""
+    """Return KIP-73's MoveRatio: the share of all partitions that move."""
     if not 0 <= partitions_to_move <= total_partitions or total_partitions == 0:
         raise ValueError(f"{partitions_to_move} partitions to move of {total_partitions}: must be 0 to all")
     return partitions_to_move / total_partitions
@@ -103,9 +103,9 @@ def kip73_move_seconds(
     quota_bytes_per_s: float,
     max_bytes_in_per_s: float,
 ) -> float:
-    """KIP-73's MoveTime: MoveRatio x TotalLogSizePerBroker x #Brokers / (quota - max(BytesInPerSec)).
+    """Return KIP-73's MoveTime: MoveRatio x TotalLogSizePerBroker x #Brokers / (quota - max(BytesInPerSec)).
 
-    Infinite when the quota does not exceed what is being written to the busiest broker: that move never ends.
+    The result is infinite when the quota does not exceed the busiest broker's inbound rate: that move never ends.
     """
     left_bytes_per_s = quota_bytes_per_s - max_bytes_in_per_s
     if left_bytes_per_s <= 0:

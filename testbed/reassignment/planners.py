@@ -1,7 +1,7 @@
-"""Planners: they make plans that copy as little as possible. Pure.
+"""Planners: they compute plans that copy as little as possible. Pure.
 
-A plan holds only the partitions that it changes. A partition's leader stays unless its broker leaves, or leaders are
-spread on purpose.
+A plan holds only the partitions that it changes. A partition's leader stays unless its broker leaves, or the user
+spreads the leaders.
 """
 
 import math
@@ -95,7 +95,7 @@ class PlanCost:
 
     @property
     def move_ratio(self) -> float:
-        """KIP-73's MoveRatio."""
+        """Return KIP-73's MoveRatio."""
         return move_ratio(self.partitions, self.of) if self.of else 0.0
 
 
@@ -171,7 +171,7 @@ def change_factor(assignment: Assignment, racks: Racks, factor: int) -> Plan:
     placement = Placement(assignment, racks)
     for tp, replicas in assignment.items():
         while len(placement.replicas[tp]) > factor:
-            # Never the first live one: no leader has to move for a replica to go.
+            # Never the first live one: no leader has to move when the planner removes a replica.
             there = placement.replicas[tp]
             leader = next((broker for broker in there if broker in racks), there[0])
             placement.remove(tp, max((b for b in there if b != leader), key=lambda b: (_rank(placement, tp, b), b)))
@@ -239,7 +239,8 @@ def _giver(placement: Placement, new: int, fair: int, offers: "_Offers") -> tupl
 class _Offers:
     """The replicas that each broker can give to `new`: followers first, then in the partitions' order.
 
-    A replica that does not fit never fits later: a partition changes only when it goes to `new`. So each is tried once.
+    A replica that does not fit now never fits later: a partition changes only when it goes to `new`. So the planner
+    tries each replica once.
     """
 
     def __init__(
@@ -253,7 +254,7 @@ class _Offers:
         self._left: dict[int, Iterator[TopicPartition]] = {}
 
     def next(self, old: int) -> TopicPartition | None:
-        """Return the next replica that `new` may take over; the caller must move it now. None: there is no other."""
+        """Return the next replica that `new` may take over; the caller must move it now. None: no replica is left."""
         replicas, rank = self._placement.replicas, self._rank
         if old not in self._left:
             self._left[old] = iter(sorted(self._on[old], key=lambda tp: (replicas[tp][0] == old, rank[tp])))
@@ -267,7 +268,7 @@ class _Offers:
 
 
 def _level_leaders(placement: Placement, receivers: Collection[int]) -> None:
-    """Let `receivers` lead their fair share of what they hold: an order changes, nothing is copied."""
+    """Make `receivers` lead their fair share of their partitions: an order changes, and no data is copied."""
     fair = len(placement.replicas) / len(placement.brokers)
     for new in sorted(receivers):
         for tp, replicas in placement.replicas.items():

@@ -1,4 +1,4 @@
-"""How far a move is, computed from what the cluster reports."""
+"""The progress of a move, computed from the cluster's reports."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class TraceEntry:
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """One poll of the move: how many partitions the controller still lists as being reassigned."""
+    """One poll of the move: the number of partitions that the controller still lists."""
 
     ts_us: int
     in_flight: int
@@ -41,7 +41,7 @@ class MoveProgress:
 
 
 def in_flight(moves: Iterable[PartitionMove], listed: Mapping[TopicPartition, Reassignment]) -> int:
-    """Return how many of the moves the controller still lists."""
+    """Return the number of moves that the controller still lists."""
     return sum(move.tp in listed for move in moves)
 
 
@@ -50,7 +50,7 @@ def not_placed(
     listed: Mapping[TopicPartition, Reassignment],
     states: Mapping[TopicPartition, PartitionState],
 ) -> list[str]:
-    """Return for each move what the metadata still lacks: not listed, replicas = target, ISR ⊇ target."""
+    """Return one line for each condition that a move still lacks: not listed, replicas = target, ISR ⊇ target."""
     missing = []
     for move in moves:
         state = states.get(move.tp)
@@ -66,7 +66,7 @@ def not_placed(
 
 
 def not_led(moves: Sequence[PartitionMove], states: Mapping[TopicPartition, PartitionState]) -> list[str]:
-    """Return for each move without a copy what the metadata still lacks: replicas = target, led by its first."""
+    """Return one line for each condition that a move without a copy lacks: replicas = target, led by its first."""
     missing = []
     for move in moves:
         state = states.get(move.tp)
@@ -131,12 +131,12 @@ def left_behind(admin: AdminApi, moves: Sequence[PartitionMove]) -> list[str]:
 
 
 def is_recreated(before: str | None, now: str) -> bool:
-    """Whether a topic was deleted and created again, by its id; False if either id is unknown."""
+    """Return whether a topic was deleted and created again, by its id; False if either id is unknown."""
     return bool(before) and bool(now) and before != now
 
 
 def existing_partitions(admin: AdminApi, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
-    """Return the partitions of those topics that exist; see `Admin.partitions`. Raises `KafkaError`."""
+    """Return the partitions of the topics that exist; see `Admin.partitions`. Raise `KafkaError`."""
     try:
         return admin.partitions(topics)
     except KafkaError as error:

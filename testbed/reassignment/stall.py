@@ -1,4 +1,4 @@
-"""Whether a move stalls, and how long it still takes, from its lag over time. Pure.
+"""Stall detection and the remaining time of a move, from its lag over time. Pure.
 
 The *lag* is what all adding replicas lack, in bytes or in records. A replica that does not exist yet lacks everything,
 so the lag does not begin at zero.
@@ -38,11 +38,11 @@ class Stall:
 
 
 class StallDetector:
-    """Detects that the lag has stopped falling.
+    """A detector of moves whose lag has stopped falling.
 
     A move stalls if its lag has not gone below its lowest value for ``patience_s`` and the move is not done. Slow
-    progress is progress. So is a lag that rises and falls, if it reaches a new lowest value within ``patience_s``.
-    After `restart` earlier readings do not count.
+    progress counts as progress, and so does a rising and falling lag that reaches a new lowest value within
+    ``patience_s``. After `restart` earlier readings do not count.
     """
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
@@ -65,23 +65,23 @@ class StallDetector:
         return Stall(self._lowest.at_s, since_s, lag, (lag - self._lowest.lag) / since_s)
 
     def restart(self) -> None:
-        """Forget all readings: another move was started, or the throttle was changed."""
+        """Discard all readings: another move was started, or the throttle was changed."""
         self._lowest = None
 
 
 @dataclass(frozen=True, slots=True)
 class RemainingTime:
-    """How long the move still takes, with a 95 % interval; infinite where the lag may never fall to zero."""
+    """The remaining time of the move, with a 95 % interval; infinite where the lag may never fall to zero."""
 
     seconds: float
     low_s: float
     high_s: float
     rate_per_s: float
-    """How fast the lag falls; negative if it grows."""
+    """The rate at which the lag falls; negative if it grows."""
 
 
 class Pace:
-    """How fast the lag falls, and the remaining time that follows."""
+    """The rate at which the lag falls, and the remaining time that follows."""
 
     def __init__(self) -> None:
         self._readings: deque[LagReading] = deque()
@@ -93,11 +93,11 @@ class Pace:
             self._readings.popleft()
 
     def restart(self) -> None:
-        """Forget all readings: the throttle was changed, or another move was started."""
+        """Discard all readings: the throttle was changed, or another move was started."""
         self._readings.clear()
 
     def rate_per_s(self, over_s: float = BLOCK_S) -> float | None:
-        """Return how fast the lag has fallen over the last ``over_s``; None with fewer than two readings."""
+        """Return the rate at which the lag fell over the last ``over_s``; None with fewer than two readings."""
         if len(self._readings) < 2:
             return None
         last = self._readings[-1]

@@ -1,1 +1,1 @@
-"""KIP-435 from outside: a plan taken apart into steps and batches over KIP-455's API."""
+"""KIP-435 as a client: it divides a plan into steps and batches over KIP-455's API."""

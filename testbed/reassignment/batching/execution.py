@@ -41,7 +41,7 @@ class ExecutionError(TestbedError):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """The result of an execution: `left` is the plan of what was not moved, empty unless it was cancelled."""
+    """The result of an execution: `left` is the plan of the remaining moves, empty unless it was cancelled."""
 
     cancelled: bool
     left: Plan
@@ -53,8 +53,8 @@ class ExecutionResult:
 class Execution:
     """One process's part in a job's life: `begin` or `resume`, then `run`.
 
-    The throttle is in force before the first step is asked for, and stays through every step; it is put back when the
-    job has ended or was cancelled. A process that is interrupted leaves job and throttle as they are: `resume` goes on.
+    The throttle is in force before the first step is requested, and through every step. The execution restores it when
+    the job has ended or was cancelled. An interrupted process leaves job and throttle as they are: `resume` continues.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Execution:
         *,
         wildcard: Collection[str] = (),
     ) -> None:
-        """Of the ``wildcard`` topics the throttle covers all replicas, as long as this process runs the job."""
+        """While this process runs the job, the throttle covers all replicas of the ``wildcard`` topics."""
         self._admin, self._job, self._jobs, self._journals = admin, job, jobs, journals
         self._wildcard = wildcard
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
@@ -87,9 +87,9 @@ class Execution:
     def begin(self, control: JobControl, *, additional: bool = False) -> None:
         """Store the job and bring its throttle into force.
 
-        Raises `ExecutionError` or `PlanError`, and nothing is changed, when a target makes no sense, a partition does
-        not exist, or something is being reassigned already. `additional` allows that, and leaves the throttle alone.
-        When the throttle does not come into force it is taken away, and nothing is moved.
+        Raise `ExecutionError` or `PlanError`, with nothing changed, when a target is invalid, a partition does not
+        exist, or another reassignment runs. `additional` permits another reassignment, and does not change the
+        throttle. If the throttle does not come into force, the execution removes it and moves nothing.
         """
         stored = [job.id for job in self._jobs.all() if job.cluster_id == self._job.cluster_id]
         if stored:
@@ -131,7 +131,7 @@ class Execution:
     def resume(self) -> None:
         """Become the owner of a job whose process is dead, and of its throttle.
 
-        Raises `ExecutionError` when the process is alive.
+        Raise `ExecutionError` when the process is alive.
         """
         before = self._job.owner
         if before.alive() and before != Owner.this_process():
@@ -156,9 +156,9 @@ class Execution:
         interval_s: float = 0.5,
         timeout_s: float = float("inf"),
     ) -> ExecutionResult:
-        """Take turns until all is done or the job is cancelled; return after the throttle is restored.
+        """Take turns until all moves are done or the job is cancelled; return after the throttle is restored.
 
-        Raises `WaitTimeout`, leaving job and throttle as they are, when it has not ended by then.
+        Raise `WaitTimeout`, leaving job and throttle as they are, when the job has not ended in time.
         """
         return self.end(self.follow(on_turn, interval_s=interval_s, timeout_s=timeout_s))
 
@@ -229,7 +229,7 @@ class Execution:
             self._on_event("note", "refused", {"why": str(error)})
 
     def _steer(self) -> None:
-        """Read the limits and the throttle that a user has set meanwhile, and bring the throttle into force."""
+        """Read the limits and the throttle that a user has set since, and bring the throttle into force."""
         try:
             control = self._jobs.control(self._job.id)
         except JobError as error:
@@ -253,7 +253,7 @@ class Execution:
             self._admin.alter_reassignments(mine)
 
     def _left_to_move(self) -> list[PartitionMove]:
-        """Return the moves that are left, with the steps in flight: these go on adding replicas."""
+        """Return the remaining moves, with the steps in flight: these still add replicas."""
         state = self._state()
         found = []
         for tp, target in sorted(remaining(self._job.plan, state).targets.items()):
@@ -297,7 +297,7 @@ class Execution:
     def _old_replicas(self, turn: Turn, state: ReassignmentState) -> list[str]:
         """Return one line for each replica of a moved partition that is still on a broker outside its target.
 
-        Where they lay before is not known any more: it may have been any broker.
+        The former replicas are unknown: any broker may have had one.
         """
         done = [status for status in turn.partitions if status.state == "done"]
         return left_behind(

@@ -1,8 +1,8 @@
-"""The batches of a whole plan, computed in advance, and how long they take. Pure.
+"""The batches of a whole plan, computed in advance, and their duration. Pure.
 
-The forecast assumes that every step succeeds, that producers write nothing meanwhile, and that batches follow each
-other without a pause. In a batch the bottleneck decides, as in a move without batches. `docs/throttle-bound.md` says
-how the throttle makes up for pauses.
+The forecast assumes that every step succeeds, that producers write nothing, and that batches follow each other without
+a pause. In a batch the bottleneck decides, as in a move without batches. `docs/throttle-bound.md` says how the throttle
+compensates for pauses.
 """
 
 import gc
@@ -25,10 +25,10 @@ class Forecast:
 
 
 def forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[int], limits: BatchLimits) -> Forecast:
-    """Plan every batch until nothing is left to do but to wait. Every replica on an online broker comes into sync.
+    """Return every batch until no partition can take a step. Every replica on an online broker comes into sync.
 
-    Takes time in proportion to the number of steps, not to partitions × batches: only what took a step is
-    looked at again.
+    The time is proportional to the number of steps, not to partitions × batches: the forecast considers again only
+    partitions that took a step.
     """
     with _no_collections():
         return _forecast(views, online, limits)
@@ -36,8 +36,8 @@ def forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[i
 
 @contextmanager
 def _no_collections() -> Iterator[None]:
-    """No search for garbage within the block: nothing of a plan refers to itself, and to look through what a hundred
-    thousand partitions leave behind, again and again, takes longer than to plan them."""
+    """Disable garbage collection within the block. A plan has no reference cycles, and repeated searches through the
+    objects of a hundred thousand partitions take longer than the plan itself."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -80,7 +80,7 @@ def _forecast(views: Mapping[TopicPartition, PartitionView], online: Collection[
 
 
 class _Queue:
-    """Partitions with a step to take, by their place in the plan: numbers compare faster than names."""
+    """Partitions with a step to take, by their index in the plan: numbers compare faster than names."""
 
     def __init__(self, names: list[TopicPartition]) -> None:
         self._names = names
@@ -98,7 +98,7 @@ class _Queue:
         movers = most if limits.leaders is None or limits.per_broker is not None else min(limits.leaders, most)
         ranks = [heapq.heappop(leading) for _ in range(min(movers, len(leading)))]
         ranks += [heapq.heappop(others) for _ in range(min(most - len(ranks), len(others)))]
-        if limits.per_broker is None:  # so many fit: there is nothing to choose
+        if limits.per_broker is None:  # all of them fit, so no choice is necessary
             return ranks, Batch({self._names[rank]: self.steps.pop(rank) for rank in ranks})
         batch = collect([(self._names[rank], self.steps[rank]) for rank in ranks], limits)
         taken = []
@@ -113,30 +113,30 @@ class _Queue:
 
 LogBytes = Mapping[TopicPartition, int]
 QuotaPhases = Sequence[tuple[float, float]]
-"""(seconds, B/s) one after the other; the last for as long as it takes."""
+"""(seconds, B/s) in sequence; the last one has no end."""
 
 
 def batches_of(
     views: Mapping[TopicPartition, PartitionView], brokers: Collection[int], limits: BatchLimits
 ) -> tuple[Batch, ...]:
-    """The batches of a move in steps, in their order."""
+    """Return the batches of a move in steps, in their order."""
     return forecast(views, brokers, limits).batches
 
 
 def carried(batches: Sequence[Batch], sizes: LogBytes) -> tuple[Share, ...]:
-    """What each broker has to carry each way in all of these batches; each copy from who leads by then."""
+    """Return what each broker carries in each direction in all of these batches; the present leader sends each copy."""
     return shares(_copies(batches, sizes))
 
 
 def one_carries_all(batches: Sequence[Batch], sizes: LogBytes) -> bool:
-    """Whether everything goes through one broker in one direction: then the order of the steps decides nothing."""
+    """Return whether all bytes pass through one broker direction: then the order of the steps decides nothing."""
     found = carried(batches, sizes)
     total = sum(share.bytes for share in found if share.direction == "receive")
     return any(share.bytes == total for share in found)
 
 
 def finished_s(batches: Sequence[Batch], sizes: LogBytes, quotas: QuotaPhases) -> tuple[float, ...]:
-    """When everything up to each batch has been copied, seconds; infinite when that never is."""
+    """Return the time in seconds at which each batch's copies end; infinite for a batch that never ends."""
     total, found = 0, []
     for batch in batches:
         total += max((share.bytes for share in carried([batch], sizes)), default=0)

@@ -1,7 +1,7 @@
-"""A reassignment that outlives its process: its plan, how it shall go on, and whose it is, on disk.
+"""A reassignment that outlives its process: its plan, its control and its owner, on disk.
 
-A folder for each in ``moves/`` of the state folder. What has been done is not written down: the cluster says it.
-`control` is a file by itself, since other processes write it while the move's own reads it.
+Each job has a folder in ``moves/`` of the state folder. A job does not record its progress: the cluster reports it.
+`control` is a separate file, since other processes write it while the move's process reads it.
 """
 
 import json
@@ -29,7 +29,7 @@ class JobError(TestbedError):
 
 @dataclass(frozen=True, slots=True)
 class JobControl:
-    """What may change while it runs, effective from the next step: limits, throttle (B/s; None: none), the wish."""
+    """What a user may change during the move, from the next step on: limits, throttle (B/s; None: none), the wish."""
 
     limits: BatchLimits = field(default_factory=BatchLimits)
     throttle_bytes_per_s: int | None = None
@@ -38,11 +38,11 @@ class JobControl:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What never changes, and its owner: the process that drives it, or did.
+    """The constant part of a job, and its owner: the process that drives it, or drove it.
 
-    `command_config` is the path of the client's properties, by which `recover` reaches the cluster again when it puts
-    the throttle back; secrets are not copied. `resume` is told its own. `topic_ids` are those that the topics had when
-    it was begun: one of the same name that was made since is none of the plan's.
+    `command_config` is the path of the client's properties; `recover` connects with it to restore the throttle. The job
+    holds no secrets. `resume` takes another path. `topic_ids` are the topics' ids at the job's begin: a topic with
+    another id was created again, and is not in the plan.
     """
 
     id: str
@@ -56,18 +56,18 @@ class Job:
 
     @classmethod
     def new(cls, bootstrap: str, cluster_id: str, mode: Mode, plan: Plan, command_config: str | None = None) -> "Job":
-        """A job of this process; nothing is written yet."""
+        """Return a job of this process; nothing is written yet."""
         return cls(uuid.uuid4().hex[:8], bootstrap, cluster_id, mode, plan, Owner.this_process(), command_config)
 
 
 class JobFolder:
-    """The folder of stored reassignments; by default that of this user's state folder."""
+    """The folder of stored reassignments; by default in this user's state folder."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path if path is not None else state_dir() / "moves"
 
     def write(self, job: Job, control: JobControl) -> None:
-        """Write both, whole and on disk on return; the job last, since it is what makes it exist."""
+        """Write both files completely to disk; the job last, since its file makes the job exist."""
         self.steer(job.id, control)
         document = {
             "schema": _SCHEMA,
@@ -83,11 +83,11 @@ class JobFolder:
         _write(self.path / job.id / "job.json", document)
 
     def steer(self, job_id: str, control: JobControl) -> None:
-        """Write what may change."""
+        """Write the control of a job."""
         _write(self.path / job_id / "control.json", {"schema": _SCHEMA, **asdict(control)})
 
     def read(self, job_id: str) -> Job:
-        """Read a job. Raises `JobError` naming the file."""
+        """Return a job. Raise `JobError` naming the file when it is unreadable."""
         document = self._document(job_id, "job.json")
         try:
             if document["mode"] not in get_args(Mode):
@@ -106,7 +106,7 @@ class JobFolder:
             raise JobError(f"{self.path / job_id / 'job.json'}: not a stored reassignment: {error!r}") from error
 
     def control(self, job_id: str) -> JobControl:
-        """Read what may change. Raises `JobError` naming the file."""
+        """Return the control of a job. Raise `JobError` naming the file when it is unreadable."""
         document = self._document(job_id, "control.json")
         try:
             if document["wish"] not in get_args(Wish):
@@ -116,24 +116,24 @@ class JobFolder:
             raise JobError(f"{self.path / job_id / 'control.json'}: cannot be understood: {error!r}") from error
 
     def remove(self, job_id: str) -> None:
-        """Remove a job that has ended; one that is not there is not an error."""
+        """Remove a job that has ended; a missing one is not an error."""
         folder = self.path / job_id
         if folder.is_dir():
-            for path in (folder / "job.json", folder / "control.json"):  # the job first: it makes the other one count
+            for path in (folder / "job.json", folder / "control.json"):  # the job first: without it the control is void
                 for each in (path, *durable.temporaries(path)):
                     each.unlink(missing_ok=True)
             folder.rmdir()
 
     def ids(self) -> list[str]:
-        """The jobs there are."""
+        """Return the ids of all jobs."""
         return sorted(path.parent.name for path in self.path.glob("*/job.json"))
 
     def all(self) -> list[Job]:
-        """Every job there is. Raises `JobError` naming a file that cannot be read."""
+        """Return all jobs. Raise `JobError` naming a file that cannot be read."""
         return [self.read(job_id) for job_id in self.ids()]
 
     def of_cluster(self, cluster_id: str) -> Job:
-        """The one job of a cluster. Raises `JobError` when there is none, or more than one."""
+        """Return the one job of a cluster. Raise `JobError` when there is none, or more than one."""
         mine = [job for job in self.all() if job.cluster_id == cluster_id]
         if not mine:
             raise JobError(

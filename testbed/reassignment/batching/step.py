@@ -14,7 +14,7 @@ Replicas = tuple[int, ...]
 
 
 class PartitionView(NamedTuple):
-    """What is known of a partition: its replicas now, where they shall be, which are in sync."""
+    """The known state of a partition: its present replicas, its target replicas, and which are in sync."""
 
     current: Replicas
     target: Replicas
@@ -23,25 +23,25 @@ class PartitionView(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What to ask for next: a whole replica list, preferred leader first."""
+    """The next request for a partition: a whole replica list, preferred leader first."""
 
     current: Replicas
     replicas: Replicas
 
     @property
     def adding(self) -> Replicas:
-        """The replicas that are copied in this step."""
+        """Return the replicas that this step copies."""
         return tuple(broker for broker in self.replicas if broker not in self.current)
 
     @property
     def moves_leader(self) -> bool:
-        """Whether the preferred leader becomes another one."""
+        """Return whether the step changes the preferred leader."""
         return self.replicas[0] != self.current[0]
 
 
 @dataclass(frozen=True, slots=True)
 class NoStep:
-    """No step can be taken now; `reason` says why."""
+    """A partition that cannot take a step now; `reason` says why."""
 
     reason: str
 
@@ -76,7 +76,7 @@ def next_step(view: PartitionView, online: Collection[int], most_replicas: int |
 
 
 def _exchange(current: Replicas, target: Replicas, reachable: list[int], limit: int) -> tuple[list[int], list[int]]:
-    """Which replicas to add and which to drop, so that there are never fewer than there were or shall be."""
+    """Return the replicas to add and to drop, so that there are never fewer than before or in the target."""
     excess = [broker for broker in current if broker not in target]
     least = min(len(current), len(target))
     drop = min(limit, len(excess))
@@ -88,7 +88,7 @@ def _exchange(current: Replicas, target: Replicas, reachable: list[int], limit: 
 
 
 def check_target(target: Replicas, min_insync: int) -> str | None:
-    """Say what is wrong with a target, None when nothing is: it could never accept a write, or makes no sense."""
+    """Return the mistake in a target: it is invalid, or could never accept a write. None without a mistake."""
     if not target:
         return "the target is empty"
     if len(set(target)) != len(target):
@@ -103,10 +103,10 @@ Reason = Literal["partitions", "leaders", "broker", "waiting"]
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """How much may be under way at once; None is no limit.
+    """The most that may be in flight at once; None is no limit.
 
-    R `replicas`: added in one step of a partition. P `partitions`: in flight. L `leaders`: steps in flight that
-    move the preferred leader. `per_broker`: replicas that are being copied to any one broker.
+    R `replicas`: added in one step of a partition. P `partitions`: in flight. L `leaders`: steps in flight that change
+    the preferred leader. `per_broker`: replicas in copy to any one broker.
     """
 
     replicas: int | None = None
@@ -123,7 +123,7 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """A partition that takes no step now: by which limit, in words."""
+    """A partition that takes no step now, and the limit that defers it, as text."""
 
     reason: Reason
     why: str
@@ -131,7 +131,7 @@ class Deferral:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The steps to ask for now, and why the other partitions have none."""
+    """The steps to request now, and the reason why each other partition has none."""
 
     steps: Mapping[TopicPartition, Step]
     deferred: Mapping[TopicPartition, Deferral] = field(default_factory=dict)
@@ -142,10 +142,10 @@ def collect(
     limits: BatchLimits,
     in_flight: Mapping[TopicPartition, Step] | None = None,
 ) -> Batch:
-    """Choose among `wanted`, in its order: leader movements first, then what moves none.
+    """Return the batch from `wanted`, in its order: leader movements first, then other steps.
 
-    What is `in_flight` holds its place under every limit. A step that would exceed a broker's cap is passed over; as a
-    step adds at most one replica to a broker, no cap stops a move for ever.
+    Partitions that are `in_flight` count under every limit. The batch skips a step that would exceed a broker's cap. A
+    step adds at most one replica to a broker, so no cap stops a move for ever.
     """
     running = in_flight or {}
     chosen: dict[TopicPartition, Step] = {}

@@ -1,7 +1,7 @@
-"""One turn of a batched move: steps, elections, and why the rest waits. Pure, except `read_state`.
+"""One turn of a batched move: steps, elections, and why the other partitions wait. Pure, except `read_state`.
 
-The cluster itself is the memory: the controller lists what is in flight, and a partition's next step follows from its
-replicas. So the next turn continues also after a kill, and nothing moves twice.
+The cluster holds the state: the controller lists the steps in flight, and a partition's next step follows from its
+replicas. So the next turn also continues after a kill, and no partition moves twice.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -31,8 +31,8 @@ PartitionPhase = Literal["done", "moving", "electing", "deferred", "waiting", "g
 class ReassignmentState:
     """The state of a move: listed reassignments, all partitions of the plan's topics, live brokers.
 
-    `min_insync` is each topic's `min.insync.replicas`. `behind` are partitions of which the metadata still shows a list
-    from within a step that has ended; `refused` those whose step the controller did not accept, with its reason.
+    `min_insync` is each topic's `min.insync.replicas`. `behind` are partitions whose metadata still shows a list from
+    within an ended step. `refused` are partitions whose step the controller refused, with its reason.
     """
 
     listed: Mapping[TopicPartition, Reassignment]
@@ -45,7 +45,7 @@ class ReassignmentState:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """One partition: its final target, its step in flight or None, and why it has none."""
+    """The status of one partition: its target, its step in flight or None, and why it has none."""
 
     tp: TopicPartition
     state: PartitionPhase
@@ -65,22 +65,22 @@ class Turn:
 
     @property
     def ended(self) -> bool:
-        """Whether every partition has reached its target or was deleted."""
+        """Return whether every partition has reached its target or was deleted."""
         return all(status.state in ("done", "gone") for status in self.partitions)
 
     @property
     def stalled(self) -> tuple[PartitionStatus, ...]:
-        """The partitions that wait for the cluster, if nothing is in flight."""
+        """Return the partitions that wait for the cluster, if nothing is in flight."""
         if any(status.state in ("moving", "electing") for status in self.partitions):
             return ()
         return tuple(status for status in self.partitions if status.state == "waiting")
 
 
 def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mode, *, paused: bool = False) -> Turn:
-    """Return the turn for a state. `paused` starts no step; steps in flight go on, leaders are still elected.
+    """Return the turn for a state. `paused` starts no step; steps in flight continue, and elections still happen.
 
-    `batched` starts the next batch when the one before has ended; `incremental` refills slots as they free;
-    `unbatched` asks for every target at once, and knows no limits.
+    `batched` starts the next batch when the previous one has ended. `incremental` starts a step as soon as a limit
+    permits. `unbatched` requests every target at once, without limits.
     """
     found: dict[TopicPartition, PartitionStatus] = {}
     running: dict[TopicPartition, Step] = {}
@@ -107,7 +107,7 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
             )
         elif _to_elect(state) and (state.replicas == target or mode != "unbatched"):
             elect.append(tp)
-            # It holds its place as a leader movement until the leader has moved.
+            # The partition counts as a leader movement until the leader has moved.
             running[tp] = Step((state.leader or -1, *state.replicas), state.replicas)
             found[tp] = PartitionStatus(tp, "electing", state.replicas, target, why=f"leader is {state.leader}")
         elif state.replicas == target:
@@ -127,7 +127,7 @@ def take_turn(plan: Plan, seen: ReassignmentState, limits: BatchLimits, mode: Mo
 def _asked_for(
     before: PartitionStatus, step: Step | NoStep, batch: Batch, seen: ReassignmentState, hold: str
 ) -> PartitionStatus:
-    """Return the status of a partition that needs a step: it takes it, the controller refused it, or it waits."""
+    """Return the status of a partition that needs a step: the step starts, the controller refused it, or it waits."""
     tp = before.tp
     if tp in batch.steps and tp not in seen.refused:
         return replace(before, state="moving", step=batch.steps[tp].replicas)
@@ -155,7 +155,7 @@ def _step(
 def _without_dead(step: Step, target: Replicas, state: PartitionState, seen: ReassignmentState) -> Step:
     """Return the step without old replicas on dead brokers: else it would not complete before they are in sync.
 
-    KIP-435's steps keep them until it is their turn to be dropped; a dead one serves no client meanwhile.
+    KIP-435's steps keep such replicas until a later step drops them; a dead one serves no client meanwhile.
     """
     dead = {b for b in step.replicas if b not in seen.live and b not in target and b not in state.isr}
     return Step(step.current, tuple(b for b in step.replicas if b not in dead))
@@ -175,7 +175,7 @@ def _to_elect(state: PartitionState) -> bool:
 
 
 def remaining(plan: Plan, seen: ReassignmentState) -> Plan:
-    """Return the plan of what has not moved yet, as a cancelled move leaves it."""
+    """Return the plan of the remaining moves, as a cancelled move leaves it."""
     return Plan(
         {
             tp: target
@@ -198,9 +198,9 @@ class StepAdmin(AdminApi, Protocol):
 def read_state(
     admin: StepAdmin, topics: Sequence[str], minimum: Mapping[str, int], topic_ids: Mapping[str, str] | None = None
 ) -> ReassignmentState:
-    """Return the listed reassignments, the partitions and the live brokers. Raises `KafkaError`.
+    """Return the listed reassignments, the partitions and the live brokers. Raise `KafkaError`.
 
-    Deleted topics are not in it, nor are topics with another id than in `topic_ids`: these were created again.
+    The result excludes deleted topics, and topics with another id than in `topic_ids`: these were created again.
     """
     listed, states = admin.reassignments(topics), existing_partitions(admin, topics)
     known = topic_ids or {}
