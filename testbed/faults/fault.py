@@ -32,18 +32,18 @@ class Fault(Protocol):
     """Whether the heal needs brokers that answer: it then comes after the heal of faults that hinder them."""
 
     def check(self, topology: Topology) -> None:
-        """Raise `UsageError` if this topology cannot have the fault. Pure."""
+        """Raise `UsageError` when this topology cannot have the fault. Pure."""
 
     def prepare(self, testbed: Testbed) -> Self:
         """Return the fault with the state before it (`remembered_field` fields). Changes nothing.
 
-        Raises `TestbedError` if the fault could not take effect now.
+        Raise `TestbedError` when the fault could not take effect now.
         """
         del testbed
         return self
 
     def apply(self, testbed: Testbed) -> None:
-        """Apply the fault. Raises `TestbedError`."""
+        """Apply the fault. Raise `TestbedError`."""
 
     def verify(self, testbed: Testbed) -> str | None:
         """Check the effect itself: return None if it is there, otherwise what was observed instead."""

@@ -37,7 +37,7 @@ class Faults:
     def add(self, fault: Fault) -> int:
         """Apply a fault, verify its effect, and return its id.
 
-        Raises `UsageError` if this testbed cannot have it, `FaultDidNotFire` if its effect cannot be verified in
+        Raise `UsageError` when this testbed cannot have it, `FaultDidNotFire` if its effect cannot be verified in
         time, and `TestbedError` for anything else; after any of these the fault is healed.
         """
         fault.check(self._testbed.topology)
@@ -61,7 +61,7 @@ class Faults:
     def clear(self, entry_id: int | None = None) -> tuple[FaultEntry, ...]:
         """Heal one fault, or all except those of other live processes; return the healed ones.
 
-        Waits for the brokers unless another fault may keep them fenced. Raises `UsageError` for an unknown id, and
+        Waits for the brokers unless another fault may keep them fenced. Raise `UsageError` for an unknown id, and
         `TestbedError` if a heal fails; the entry then stays for the next attempt.
         """
         with self._lock():
@@ -86,7 +86,7 @@ class Faults:
 
     @contextmanager
     def injected(self, fault: Fault) -> Iterator[int]:
-        """`add` the fault for the duration of a block, then heal it; yield its id."""
+        """Apply the fault with `add` for the duration of a block, then heal it; yield its id."""
         entry_id = self.add(fault)
         try:
             yield entry_id
@@ -118,7 +118,7 @@ class Faults:
             ) from error
 
     def _heal(self, entries: Sequence[FaultEntry]) -> None:
-        """Heal `entries`; those that ask brokers come after the brokers serve again."""
+        """Heal `entries`; faults that ask brokers come after the brokers serve again."""
         for entry in entries:
             self._journal.healing(entry)
         problems: _Problems = []
@@ -162,7 +162,7 @@ def _put_back_everything(testbed: Testbed) -> None:
 
 
 def heal_leftovers(testbed: Testbed, progress: Callable[[str], None]) -> None:
-    """Heal the faults of dead processes on `testbed`, and report the remaining ones. Raises `TestbedError`."""
+    """Heal the faults of dead processes on `testbed`, and report the remaining ones. Raise `TestbedError`."""
     faults = Faults(testbed)
     for entry in faults.clear_dead():
         progress(f"healed {as_text(entry.fault)}: whoever put it in is dead")
@@ -174,7 +174,7 @@ def heal_leftovers(testbed: Testbed, progress: Callable[[str], None]) -> None:
 def collect_faults(attach: Callable[[str], Testbed], *, dry_run: bool) -> list[str]:
     """Heal the faults of dead processes on every testbed that is up; return a line for each testbed.
 
-    Raises `TestbedError` with every failure, after all others are healed.
+    Raise `TestbedError` with every failure, after all others are healed.
     """
     said, problems = [], []
     for name in states.names():

@@ -34,12 +34,12 @@ class FaultEntry:
 
     @property
     def dead(self) -> bool:
-        """Whether the owner has died."""
+        """Return whether the owner has died."""
         return self.owner is not None and not self.owner.alive()
 
     @property
     def by(self) -> str:
-        """The owner, for a message."""
+        """Return the owner, for a message."""
         if self.owner is None:
             return "hand"
         return f"process {self.owner.pid}" + (" (dead: `testbed gc` heals it)" if self.dead else "")

@@ -111,7 +111,7 @@ def part_of(topology: Topology, plan: AddressPlan, fault: NetworkFault | None) -
 def settle(testbed: Testbed, fault: NetworkFault | None = None) -> None:
     """Bring the devices that `fault` concerns (None: all) into the required state, and read them back.
 
-    Raises `TestbedError` if the kernel reports another state afterwards.
+    Raise `TestbedError` when the kernel reports another state afterwards.
     """
     want, part = _wanted(testbed), part_of(testbed.topology, testbed.plan, fault)
     devices = Devices(testbed)
@@ -196,7 +196,7 @@ def uplink(topology: Topology, rack: str) -> tuple[str, str]:
 
 
 def arrives(testbed: Testbed, source: str, address: IPv4Address) -> bool:
-    """Return whether a host gets an answer to one echo request to `address`. Raises `TestbedError`."""
+    """Return whether a host gets an answer to one echo request to `address`. Raise `TestbedError`."""
     command = ["ping", "-n", "-q", "-c", "1", "-W", str(PING_S), str(address)]
     result = testbed.hosts[source].run(command, timeout_s=PING_S + 10, check=False)
     if result.exit_status not in (0, 1):

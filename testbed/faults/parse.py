@@ -32,7 +32,7 @@ def usage(kind: type[Fault]) -> str:
 
 
 def parse_fault(text: str) -> Fault:
-    """Return the fault in a text. Raises `UsageError` with every mistake in it."""
+    """Return the fault in a text. Raise `UsageError` with every mistake in it."""
     words = text.split()
     if not words:
         raise UsageError(f"no fault given; there are {', '.join(kinds())}")
@@ -99,5 +99,5 @@ def notes(fault: Fault) -> dict[str, Any]:
 
 
 def with_notes(fault: Fault, noted: Mapping[str, Any]) -> Fault:
-    """Return the fault with its remembered fields. Raises TypeError for an unknown one."""
+    """Return the fault with its remembered fields. Raise TypeError for an unknown one."""
     return cast(Fault, replace(cast(Any, fault), **noted))

@@ -1,1 +1,1 @@
-"""Kafka as the testbed sees it: brokers, and the administration of what runs on them."""
+"""Kafka's nodes, and the administration of a cluster."""

@@ -1,6 +1,6 @@
-"""What the testbed asks of a cluster's Admin API, typed, and bounded in time.
+"""The testbed's Admin client: typed, and bounded in time.
 
-kafka-python is untyped and answers in dictionaries; nothing of it leaves this package.
+kafka-python is untyped and answers in dictionaries; no such dictionary leaves this package.
 """
 
 import time
@@ -49,10 +49,10 @@ _PREFERRED = 0
 class Admin:
     """An Admin client for one cluster; a context manager.
 
-    Safe to use from several threads at once: the I/O happens on one thread of the client's own, and this
-    class keeps no state between calls. Every request has ``timeout_s`` to connect and ``timeout_s`` to be
-    answered, or what ``security`` (a `--command-config`) says. Failures are `KafkaError` with the protocol's
-    name of the error; `UnreachableError` when there was no answer.
+    It is thread-safe: the I/O happens on the client's own thread, and this class keeps no state between calls. Every
+    request has ``timeout_s`` to connect and ``timeout_s`` for its answer, unless ``security`` (a `--command-config`)
+    sets other timeouts. Failures are `KafkaError` with the protocol's name of the error; `UnreachableError` without an
+    answer.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Admin:
 
     @property
     def bootstrap(self) -> str:
-        """The bootstrap servers, ``host:port,…``."""
+        """Return the bootstrap servers, ``host:port,…``."""
         return self._connection.bootstrap
 
     # -- the cluster ---------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Admin:
             except KafkaError as error:
                 if error.name != UNKNOWN_TOPIC_OR_PARTITION:
                     raise
-                seen = {}  # this broker has not heard of it yet
+                seen = {}  # this broker does not know the topic yet
             led = {tp.partition for tp, state in seen.items() if state.leader is not None}
             return sorted(set(assignment) - led)
 
@@ -144,7 +144,7 @@ class Admin:
             ) from error
 
     def add_partitions(self, name: str, replicas: Sequence[Sequence[int]]) -> None:
-        """Add partitions to a topic, each with its replicas; they are numbered on from those there are."""
+        """Add partitions to a topic, each with its replicas; their numbers continue those of the existing ones."""
         what = f"add partitions to topic {name!r}"
         count = len(self.partitions([name])) + len(replicas)
         answer = self._connection.call(
@@ -157,7 +157,7 @@ class Admin:
         raise_first(what, answer["results"])
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic; an unknown one is an error."""
+        """Delete a topic. Raise `KafkaError` when it does not exist."""
         what = f"delete topic {name!r}"
         answer = self._connection.call(
             what, self._client.delete_topics, [name], timeout_ms=self._timeout_ms, raise_errors=False
@@ -170,7 +170,7 @@ class Admin:
         return tuple(sorted(topic["name"] for topic in answer if not topic["error_code"]))
 
     def partitions(self, topics: Sequence[str]) -> dict[TopicPartition, PartitionState]:
-        """Return every partition of the topics; a topic that does not exist is an error."""
+        """Return every partition of the topics. Raise `KafkaError` when a topic does not exist."""
         if not topics:
             return {}
         answer = self._connection.call("describe topics", self._client.describe_topics, sorted(set(topics)))
@@ -192,7 +192,7 @@ class Admin:
         return dict(sorted(found.items()))
 
     def end_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return each partition's high watermark, asked from its leader."""
+        """Return each partition's high watermark, as its leader reports it."""
         wanted = {ClientTopicPartition(tp.topic, tp.partition): OffsetSpec.LATEST for tp in tps}
         if not wanted:
             return {}
@@ -220,8 +220,8 @@ class Admin:
     def alter_reassignments(self, targets: Mapping[TopicPartition, Sequence[int] | None]) -> None:
         """Start, change or (None) cancel reassignments, at most 1,000 partitions a request.
 
-        Every chunk is sent; then, when any partition was refused, `ReassignmentError` names each and its
-        error. Asks again while the controller is changing (NOT_CONTROLLER), until the timeout.
+        The client sends every chunk. Raise `ReassignmentError` when any partition was refused, naming each and its
+        error. The client retries while the controller is changing (NOT_CONTROLLER), until the timeout.
         """
         # The client library cannot send an empty target; the controller would refuse it by this name.
         empty = [tp for tp, target in targets.items() if target is not None and not target]
@@ -261,7 +261,7 @@ class Admin:
         return errors
 
     def elect_preferred(self, tps: Iterable[TopicPartition]) -> None:
-        """Make the first replica of each partition its leader; one that leads already is left alone."""
+        """Make the first replica of each partition its leader; do nothing for one that leads already."""
         wanted: dict[str, list[int]] = {}
         for tp in tps:
             wanted.setdefault(tp.topic, []).append(tp.partition)
@@ -291,11 +291,11 @@ class Admin:
     # -- configurations ------------------------------------------------------------------------------------
 
     def broker_configs(self, broker_id: int, keys: Sequence[str] | None = None) -> BrokerConfigs:
-        """Ask one broker which dynamic configuration it has in force itself, by level; of these keys, or of all (None).
+        """Return the dynamic configuration in force on one broker, by level; of these keys, or of all (None).
 
-        All of it is some 50 kB: who asks often names what it wants to know. The answer comes from that broker's own
-        applied configuration, not from the metadata log. Values of sensitive keys, and of keys that Kafka does not
-        know, are withheld by the broker and left out here.
+        The whole answer is some 50 kB, so a frequent caller should name its keys. The answer comes from that broker's
+        own applied configuration, not from the metadata log. The broker withholds values of sensitive and unknown keys;
+        the result excludes these keys.
         """
         answer = describe_configs(self._connection, ConfigResource.broker(broker_id), broker_id, keys)
         levels: dict[int, dict[str, str]] = {BROKER_LEVEL: {}, DEFAULT_LEVEL: {}}
@@ -311,7 +311,7 @@ class Admin:
         return {c["name"]: c["value"] for c in answer if c["value"] is not None}
 
     def topic_configs(self, topic: str, from_broker: int | None = None) -> dict[str, str]:
-        """Return what is set on the topic itself, as the given broker (None: any) has seen it."""
+        """Return the topic's own configuration, as the given broker (None: any) reports it."""
         answer = describe_configs(self._connection, ConfigResource.topic(topic), from_broker)
         return {c["name"]: c["value"] for c in answer if c["config_source"] == TOPIC_LEVEL and c["value"] is not None}
 
@@ -323,17 +323,17 @@ class Admin:
     def topics_configs(
         self, topics: Sequence[str], keys: Sequence[str], from_broker: int | None = None
     ) -> dict[str, dict[str, str]]:
-        """Return of these keys what is set on each topic itself, as `topic_configs`; topics without any are left out.
+        """Return the values of these keys set on each topic itself, as `topic_configs`; without topics that have none.
 
         A topic that no longer exists has none.
         """
         return describe_topic_configs(self._connection, topics, keys, from_broker)
 
     def alter_configs(self, resource: ConfigResource, set: Mapping[str, str], delete: Sequence[str] = ()) -> None:
-        """Set and delete keys of one resource, in one request, leaving its other keys alone.
+        """Set and delete keys of one resource, in one request; its other keys stay.
 
-        Nothing checks the keys against what a broker describes: it lists the rate keys of a throttle only
-        once they are set. A broker's configuration is sent to that broker, which alone accepts it.
+        The client does not check the keys against a broker's description: a broker lists a throttle's rate keys only
+        once they are set. The client sends a broker's configuration to that broker, which alone accepts it.
         """
         alter_configs(self._connection, resource, set, delete)
 
@@ -342,16 +342,16 @@ class Admin:
     def log_dirs(
         self, brokers: Sequence[int], topics: Sequence[str] | None = None
     ) -> dict[int, dict[TopicPartition, ReplicaLog]]:
-        """Return the replicas that lie on each broker, of these topics or of all (None).
+        """Return the replicas on each broker, of these topics or of all (None).
 
-        A replica being copied to another folder of its broker lies there twice; the one in use is the one
-        returned.
+        A broker that copies a replica to another folder holds it twice; the result has the replica in use.
         """
         wanted = None if topics is None else set(topics)
         found: dict[int, dict[TopicPartition, ReplicaLog]] = {}
         for broker in brokers:
             what = f"describe the log folders of broker {broker}"
-            # The client's own function drops the error of the whole answer: without the right to ask it says "none".
+            # The client's own function drops the error of the whole answer: without the right to describe it returns
+            # nothing.
             answer = self._connection.send(what, DescribeLogDirsRequest(topics=None), broker).to_dict()
             if answer.get("error_code"):
                 raise KafkaError(what, protocol_name(answer["error_code"]))
@@ -382,7 +382,7 @@ _CHUNK = 500
 def describe_configs(
     connection: Connection, resource: ConfigResource, from_broker: int | None, keys: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
-    """One resource's configuration, key by key with its synonyms, as one broker (None: any) has it."""
+    """Return one resource's configuration, key by key with its synonyms, as one broker (None: any) reports it."""
     what = f"describe the configuration of {resource}{_where(from_broker)}"
     request = DescribeConfigsRequest(
         resources=[(_resource_type(resource), resource.name, None if keys is None else list(keys))],
@@ -399,7 +399,7 @@ def describe_configs(
 def describe_topic_configs(
     connection: Connection, topics: Sequence[str], keys: Sequence[str], from_broker: int | None
 ) -> dict[str, dict[str, str]]:
-    """Topic → key → value of what is set on the topic itself; see `Admin.topics_configs`."""
+    """Return topic → key → value of the topics' own configuration; see `Admin.topics_configs`."""
     what = f"describe the configuration of topics{_where(from_broker)}"
     found: dict[str, dict[str, str]] = {}
     waiting = iter(topics)
@@ -424,7 +424,7 @@ def describe_topic_configs(
 def alter_configs(
     connection: Connection, resource: ConfigResource, changed: Mapping[str, str], deleted: Sequence[str]
 ) -> None:
-    """Set and delete keys of one resource in one request; a broker's goes to that broker, which alone accepts it."""
+    """Set and delete keys of one resource in one request; a broker's go to that broker, which alone accepts them."""
     if not changed and not deleted:
         return
     what = f"alter the configuration of {resource}"

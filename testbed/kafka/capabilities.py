@@ -1,8 +1,8 @@
-"""What a Kafka can do, asked for by name. Nothing elsewhere compares versions.
+"""The capabilities of a Kafka release or cluster, by name. No other module compares versions.
 
-A *release* has a capability when its jars or its own format tool show it; a *cluster* has it in force when every
-node's release has it and, where it hangs on a feature, the cluster has finalized that feature's level. The table
-`DETECTED` says how each one is seen: a new capability is a line there.
+A *release* has a capability when its jars or its format tool show it. A *cluster* has it in force when every node's
+release has it and, if it depends on a feature, the cluster has finalized that feature's level. The table `DETECTED`
+says how to detect each one: a new capability is a line there.
 """
 
 import zipfile
@@ -20,7 +20,7 @@ from testbed.topology.model import Topology
 
 
 class Capability(StrEnum):
-    """Something that not every release from 3.9 on can do."""
+    """A capability that not every release from 3.9 on has."""
 
     LOG4J2 = "log4j2"
     """Logs through log4j 2, and can change levels by its configuration's form."""
@@ -39,30 +39,30 @@ class Capability(StrEnum):
     SHARED_STORAGE = "shared-storage"
     """Partitions lie in an object store that all brokers share. A move is done when the target leads."""
     MOVES_DATA = "moves-data"
-    """A move copies a partition's log to the target, and removes it where it was."""
+    """A move copies a partition's log to the target, and removes the old log."""
     REPLICATES = "replicates"
     """A partition can have several replicas."""
     LISTS_REASSIGNMENTS = "lists-reassignments"
-    """KIP-455: a move that is under way is listed."""
+    """KIP-455: the controller lists a running move."""
     CANCELS_REASSIGNMENTS = "cancels-reassignments"
-    """KIP-455: a move that is under way can be cancelled."""
+    """KIP-455: a running move can be cancelled."""
     THROTTLES_REPLICATION = "throttles-replication"
-    """KIP-73: quotas hold back what leaders send and followers fetch. Others may accept them, and ignore them."""
+    """KIP-73: quotas limit what leaders send and followers fetch. Other systems may accept quotas and ignore them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """How a capability is seen: in a release, and (with a feature) in a running cluster."""
+    """The detection of a capability: in a release, and (with a feature) in a running cluster."""
 
     told: str
-    """The same in words, for errors and documents."""
+    """The detection as text, for errors and documents."""
     of_release: Callable[[KafkaRelease], bool]
     feature: str | None = None
     level: int = 0
 
 
 def _feature(name: str, level: int) -> Detection:
-    """The release's own format tool finalizes a feature, at this level or above."""
+    """Return the detection of a feature that the release's format tool finalizes at this level or above."""
     return Detection(
         f"`kafka-storage format` of the release finalizes {name} at {level} or above",
         lambda release: _levels(release).get(name, 0) >= level,
@@ -72,7 +72,7 @@ def _feature(name: str, level: int) -> Detection:
 
 
 def _class(jar: str, name: str, feature: str, level: int) -> Detection:
-    """A class in the release's jars; in a cluster it hangs on a feature that a new cluster need not have."""
+    """Return the detection by a class in the release's jars; a new cluster need not have the feature it depends on."""
     return Detection(
         f"{jar}-*.jar has the class {name}; in a cluster, {feature} is finalized at {level} or above",
         lambda release: _has_class(release, jar, name),
@@ -82,7 +82,7 @@ def _class(jar: str, name: str, feature: str, level: int) -> Detection:
 
 
 def _local(what: str) -> Detection:
-    """What every Kafka does whose partitions lie on its brokers' own disks, and no other."""
+    """Return the detection of a capability that Kafka has only with partitions on its brokers' own disks."""
     return Detection(
         f"{what}: there is no {S3_STREAM}*.jar among the jars, so that partitions lie on brokers' own disks",
         lambda release: not release.shared_storage,
@@ -119,11 +119,11 @@ ON_DISK = frozenset(
         Capability.THROTTLES_REPLICATION,
     }
 )
-"""What every Apache Kafka has, of what a move hangs on."""
+"""The capabilities of every Apache Kafka that moves depend on."""
 
 
 class LacksCapability(TestbedError):
-    """Something was wanted that this Kafka cannot do; `.missing` are the capabilities."""
+    """A request that this Kafka cannot fulfil; `.missing` are the capabilities."""
 
     def __init__(self, what: str, who: str, missing: frozenset[Capability]) -> None:
         self.missing = missing
@@ -132,28 +132,28 @@ class LacksCapability(TestbedError):
 
 
 def of_release(release: KafkaRelease) -> frozenset[Capability]:
-    """What the software can do, whatever cluster it runs in."""
+    """Return the capabilities of the software, in any cluster."""
     return frozenset(each for each, detection in DETECTED.items() if detection.of_release(release))
 
 
 def of_cluster(releases: Iterable[KafkaRelease], finalized: Mapping[str, int]) -> frozenset[Capability]:
-    """What is in force in a cluster of nodes with these releases; `finalized` is each feature's level."""
+    """Return the capabilities in force in a cluster of these releases; `finalized` is each feature's level."""
     common = frozenset.intersection(*(of_release(release) for release in releases))
     return frozenset(each for each in common if _in_force(DETECTED[each], finalized))
 
 
 def of_software(topology: Topology) -> frozenset[Capability]:
-    """Of what a move hangs on: what the software can do that a topology names, before any of it is looked for. Pure."""
+    """Return the capabilities for moves of a topology's software, before the software is located. Pure."""
     return ON_DISK if topology.automq is None else frozenset({Capability.SHARED_STORAGE})
 
 
 def has(release: KafkaRelease, capability: Capability) -> bool:
-    """Whether a release has it; the others are not looked for."""
+    """Return whether a release has a capability; the function checks no other one."""
     return DETECTED[capability].of_release(release)
 
 
 def require(wanted: Iterable[Capability], have: frozenset[Capability], what: str, who: str) -> None:
-    """Raise `LacksCapability` unless `who` has all that `what` needs."""
+    """Raise `LacksCapability` when `who` lacks a capability that `what` needs."""
     missing = frozenset(wanted) - have
     if missing:
         raise LacksCapability(what, who, missing)
@@ -165,7 +165,7 @@ def _in_force(detection: Detection, finalized: Mapping[str, int]) -> bool:
 
 def _levels(release: KafkaRelease) -> dict[str, int]:
     if release.shared_storage:
-        return {}  # it formats its folders itself, at levels of its own, before which it is not asked
+        return {}  # this release formats its folders itself, at levels that are unknown before the start
     return feature_levels(bootstrap_checkpoint(release).read_bytes())
 
 
@@ -181,10 +181,10 @@ def _has_class(release: KafkaRelease, jar: str, name: str) -> bool:
 
 
 def of_running(admin: Admin) -> frozenset[Capability]:
-    """Capabilities of a cluster, by what one of its brokers goes by.
+    """Return the capabilities of a cluster, from the configuration of one of its brokers.
 
-    Who may not describe a broker's configuration is taken to talk to Apache Kafka: there a refusal comes from the
-    broker all the same. Raises `KafkaError` for anything else that fails.
+    A user without the right to describe that configuration is treated as a user of Apache Kafka: there the broker
+    itself refuses an impossible request. Raise `KafkaError` when anything else fails.
     """
     brokers = admin.cluster().brokers
     if not brokers:
@@ -199,7 +199,7 @@ def of_running(admin: Admin) -> frozenset[Capability]:
 
 
 def require_of_running(admin: Admin, wanted: Iterable[Capability], what: str) -> None:
-    """Raise `LacksCapability` unless the cluster can do what `what` needs. Nothing has been changed then."""
+    """Raise `LacksCapability` when the cluster cannot do what `what` needs; nothing has been changed then."""
     who = f"the cluster at {admin.bootstrap}, whose brokers keep partitions in an object store ({SHARED_STORAGE_KEY})"
     require(wanted, of_running(admin), what, who)
 

@@ -1,7 +1,7 @@
 """``--command-config FILE``: a Java client's properties, mapped to the Python clients.
 
-What is not mapped is refused by name, with its file and line: a property that is silently left out may be the one
-that keeps a connection secure. No message holds a value of a password.
+The reader refuses an unmapped property by name, with its file and line: an ignored property may be the one that keeps
+a connection secure. No message holds a value of a password.
 """
 
 import os
@@ -25,9 +25,9 @@ _STORE_TYPES = ("JKS", "PKCS12", "PEM")
 _T = TypeVar("_T")
 
 _OVERRIDDEN = ("bootstrap.servers",)
-"""Said on the command line, which wins: as in Kafka's own tools."""
+"""Properties of the command line, which takes precedence as in Kafka's own tools."""
 _ONLY: Mapping[str, tuple[str, ...]] = {
-    # What the Python clients do anyway.
+    # The Python clients behave like this in any case.
     "ssl.enabled.protocols": ("TLSv1.2,TLSv1.3", "TLSv1.3,TLSv1.2"),
     "ssl.protocol": ("TLS", "TLSv1.3"),
 }
@@ -49,11 +49,11 @@ MAPPED = (
     "client.id",
     "request.timeout.ms",
 )
-"""The properties that are taken over."""
+"""The properties that the clients take over."""
 
 
 class CommandConfigError(UsageError):
-    """A file that cannot be used; ``problems`` has one line for each mistake: file, line, property, why."""
+    """An unusable file; ``problems`` has one line for each mistake: file, line, property, why."""
 
     def __init__(self, problems: list[str]) -> None:
         self.problems = tuple(problems)
@@ -69,7 +69,7 @@ class _Secret(str):
 
 @dataclass(frozen=True)
 class CommandConfig:
-    """How a client connects. ``trusted`` is None for the certificates that the machine trusts."""
+    """The settings of a client's connection. ``trusted`` is None for the certificates that the machine trusts."""
 
     source: str
     protocol: str = "PLAINTEXT"
@@ -84,9 +84,9 @@ class CommandConfig:
 
     @classmethod
     def load(cls, path: Path) -> "CommandConfig":
-        """Read a file; stores it names are found as Java finds them, from the current directory.
+        """Return the configuration in a file; it names stores relative to the current directory, as in Java.
 
-        Raises `CommandConfigError` with every mistake.
+        Raise `CommandConfigError` with every mistake.
         """
         try:
             text = path.read_text(encoding="utf-8")
@@ -97,7 +97,7 @@ class CommandConfig:
 
     @property
     def encrypted(self) -> bool:
-        """Whether the connection is TLS."""
+        """Return whether the connection is TLS."""
         return self.protocol.endswith("SSL")
 
     def kafka_python(self) -> dict[str, Any]:
@@ -136,7 +136,7 @@ class CommandConfig:
         context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cadata=self.trusted)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.check_hostname = self.check_host_name
-        # As in Java, whatever certificate is in the trust store is trusted, not only that of a root.
+        # As in Java, every certificate in the trust store is trusted, not only that of a root.
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         if self.identity is not None:
             _load_identity(context, self.identity)
@@ -144,7 +144,7 @@ class CommandConfig:
 
 
 def _load_identity(context: ssl.SSLContext, identity: KeyIdentity) -> None:
-    """Python takes a key from files only: it lies there encrypted, for a moment, for this user alone."""
+    """Load a client's key. Python reads it from files only: it is on disk encrypted, briefly, for this user alone."""
     password = secrets.token_bytes(16).hex()
     key = serialization.load_pem_private_key(identity.key.encode(), None).private_bytes(
         serialization.Encoding.PEM,
@@ -161,7 +161,7 @@ def _load_identity(context: ssl.SSLContext, identity: KeyIdentity) -> None:
 
 
 class _Reader:
-    """The entries of one file, and what is wrong with them."""
+    """The entries of one file, and its mistakes."""
 
     def __init__(self, text: str, source: str) -> None:
         self.source = source
@@ -189,7 +189,7 @@ class _Reader:
         return found
 
     def reading(self, key: str, read: Callable[[], _T]) -> _T | None:
-        """What ``read`` returns, or None with the problem noted."""
+        """Return the result of ``read``, or None after recording the problem."""
         try:
             return read()
         except (java_formats.JaasError, java_formats.KeyStoreError) as error:
@@ -286,6 +286,6 @@ def _identity(reader: _Reader) -> KeyIdentity | None:
 
 
 def _kind(reader: _Reader, key: str) -> str | None:
-    """What a store is said to be. JKS is Java's name for "JKS or PKCS #12", so it says nothing."""
+    """Return a store's declared type. JKS is Java's name for "JKS or PKCS #12", so it counts as undeclared."""
     kind = reader.one_of(key, _STORE_TYPES, "JKS") if reader.get(key) else "JKS"
     return None if kind == "JKS" else kind

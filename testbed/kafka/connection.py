@@ -1,7 +1,6 @@
 """One connection to a cluster over kafka-python: bounded in time, its errors translated.
 
-kafka-python's admin client does its I/O on a thread of its own and may be called from several threads at
-once; so may a `Connection`.
+kafka-python's admin client does its I/O on its own thread and is thread-safe; so is a `Connection`.
 """
 
 import time
@@ -20,22 +19,22 @@ from testbed.kafka.errors import NOT_CONTROLLER, KafkaError, UnreachableError, p
 _T = TypeVar("_T")
 _RETRY_INTERVAL_S = 0.05
 _NO_CONTROLLER = "Failed to find active controller id"
-"""The client's way of saying, as a RuntimeError, that the second broker it asked was not the controller either."""
+"""The client's RuntimeError when the second broker that it asked was not the controller either."""
 _LOGIN_REFUSED = (client_errors.SaslAuthenticationFailedError, client_errors.UnsupportedSaslMechanismError)
 
 
 class _NotSentError(client_errors.KafkaConnectionError):  # type: ignore[misc]
-    """No connection came to be: whatever was to be asked has not been sent."""
+    """A connection that failed before the client sent the request."""
 
 
 class _Manager(KafkaConnectionManager):  # type: ignore[misc]
-    """Tells a broker that could not be connected to from a connection that was lost with a request on its way.
+    """A manager that separates a failed connection attempt from a connection lost with a request in flight.
 
-    And tells a login that was refused, which the client's own manager would try again until the timeout.
+    It also reports a refused login, which the client's own manager would retry until the timeout.
     """
 
     refusal: str | None = "nothing answers at that address"
-    """Why the last connection could not be set up; None when it could."""
+    """The reason why the last connection attempt failed; None when it succeeded."""
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
         try:
@@ -54,9 +53,9 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
 
 
 class Connection:
-    """A started admin client, and the one place where its exceptions become ours.
+    """A started admin client that translates its exceptions.
 
-    No request takes longer than ``timeout_s`` to connect plus ``timeout_s`` to be answered.
+    No request takes longer than ``timeout_s`` to connect plus ``timeout_s`` for the answer.
     Raises `UnreachableError` when no bootstrap server answers in time, `KafkaError` when the login is refused.
     """
 
@@ -70,7 +69,7 @@ class Connection:
         started: list[Any] = []
 
         def net_client(**configs: Any) -> Any:
-            # The admin client has no setting for how long a connection may take to be set up (10 to 30 s).
+            # The admin client has no setting for the time to set up a connection (10 to 30 s).
             configs |= {
                 "socket_connection_setup_timeout_ms": timeout_ms,
                 "socket_connection_setup_timeout_max_ms": timeout_ms,
@@ -92,7 +91,7 @@ class Connection:
                 **(security.kafka_python() if security else {}),
             )
         except client_errors.KafkaError as error:
-            for client in started:  # its I/O thread would go on trying for ever
+            for client in started:  # otherwise its I/O thread would retry for ever
                 client.close()
                 client._net.stop()
             if isinstance(error, _LOGIN_REFUSED):
@@ -109,23 +108,23 @@ class Connection:
         self.client.close()
 
     def call(self, what: str, function: Callable[..., _T], *args: Any, **named: Any) -> _T:
-        """Call one of the client's functions; ``what`` says in an error what was being done.
+        """Call one of the client's functions and return its result; ``what`` describes the request in errors.
 
-        Which broker is asked is the client's choice. While that one cannot be connected to, or is not tried because
-        it could not be a moment ago, nothing has been sent: another one is asked, until the timeout. Nor has anything
-        been done while none of those asked was the controller.
+        The client chooses the broker. If a connection to that broker fails, or the client skips it after a recent
+        failure, no request was sent: another broker is asked, until the timeout. The same holds while no asked broker
+        is the controller.
         """
         return self._call(what, None, lambda: function(*args, **named))
 
     def ask(self, broker_id: int, what: str, function: Callable[..., _T], *args: Any, **named: Any) -> _T:
-        """As `call`, for a function that asks this very broker: one that cannot be connected to is an error at once."""
+        """Call a function that asks this broker, as `call` does. Raise at once when connecting to it fails."""
         return self._call(what, broker_id, lambda: function(*args, **named))
 
     def send(self, what: str, request: Any, broker_id: int | None) -> Any:
         """Send a protocol message to a given broker (None: any) and return its response.
 
-        The client's public functions choose the broker themselves and drop the error code of DescribeConfigs;
-        to ask one broker what *it* has in force there is only its connection manager.
+        The client's public functions choose the broker themselves and drop the error code of DescribeConfigs. Only the
+        client's connection manager can ask one broker for *its* configuration in force.
         """
         manager = self.client._manager
         return self._call(what, broker_id, lambda: manager.run(manager.send, request, broker_id))
@@ -141,7 +140,7 @@ class Connection:
                 if (refused and broker_id is not None) or time.monotonic() >= deadline:
                     why = str(error.args[0]) if refused else f"{self.timeout_s:g} s"
                     raise UnreachableError(what, "BROKER_NOT_AVAILABLE", why) from error
-                # The client would go on asking the one that it takes for the controller.
+                # The client would continue to ask the broker that it takes for the controller.
                 self.client._controller_id = None
                 time.sleep(_RETRY_INTERVAL_S)
             except RuntimeError as error:
@@ -153,7 +152,7 @@ class Connection:
                 self.client._controller_id = None
                 time.sleep(_RETRY_INTERVAL_S)
             except client_errors.UnknownBrokerIdError as error:
-                if refreshed:  # the second time it is the cluster that says so, not an old answer
+                if refreshed:  # the second time the error is the cluster's, not that of stale metadata
                     raise UnreachableError(what, "BROKER_NOT_AVAILABLE", "no such broker is known") from error
                 self._refresh()
                 refreshed = True
@@ -166,7 +165,7 @@ class Connection:
                 raise UnreachableError(what, "NETWORK_EXCEPTION", repr(error)) from error
 
     def _refresh(self) -> None:
-        """Have the client learn the brokers anew (a broker may have joined since)."""
+        """Refresh the client's list of brokers (a broker may have joined since)."""
         manager = self.client._manager
 
         async def update() -> None:

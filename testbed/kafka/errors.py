@@ -1,4 +1,4 @@
-"""Kafka's errors under the names its protocol gives them."""
+"""Kafka's errors under the names of its protocol."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,7 +8,7 @@ import kafka.errors as client_errors
 from testbed.errors import TestbedError
 from testbed.kafka.types import TopicPartition
 
-# Where the client library still uses a name that Kafka has since changed, or has none.
+# Codes for which the client library has an outdated name, or none.
 _RENAMED = {
     -1: "UNKNOWN_SERVER_ERROR",
     0: "NONE",
@@ -19,7 +19,7 @@ _RENAMED = {
 }
 _SHOWN_PARTITIONS = 5
 
-# What is asked for → the right that Kafka's authorizer wants for it; the longest beginning that fits counts.
+# The request → the right that Kafka's authorizer requires for it; the longest matching prefix counts.
 _RIGHTS = {
     "describe the quorum": ("Describe", "--cluster"),
     "describe the log folders": ("Describe", "--cluster"),

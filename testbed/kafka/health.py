@@ -1,6 +1,6 @@
-"""Whether a cluster's data is complete now: the quorum, under-replicated partitions, how far each node follows.
+"""The health of a cluster: the quorum, under-replicated partitions, and each node's progress in the metadata log.
 
-Whether a node serves is asked of that node: see `testbed.provision.serving`.
+`testbed.provision.serving` asks each node whether it serves.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,8 +24,8 @@ _Answer = tuple[str, str | None, Mapping[str, Any]]
 def describe_quorum(connection: Connection) -> Mapping[str, Any]:
     """Return the metadata partition as DescribeQuorum returns it: `leader_id`, `high_watermark`, voters, observers.
 
-    Asks again while it has no leader, until the connection's timeout (`UnreachableError`). Any other error of the
-    answer, or of its partition, is a `KafkaError` with the protocol's name: such a partition names node 0 as leader.
+    The request is repeated while the partition has no leader, until the connection's timeout (`UnreachableError`).
+    Raise `KafkaError` when the answer or its partition has any other error: such a partition names node 0 as leader.
     """
     try:
         name, message, partition = wait_for(
@@ -43,12 +43,12 @@ def describe_quorum(connection: Connection) -> Mapping[str, Any]:
 
 
 def _ask(connection: Connection) -> _Answer:
-    """The name of the error, its message, and the partition."""
+    """Return the name of the error, its message, and the partition."""
     topic = DescribeQuorumRequest.TopicData
     request = DescribeQuorumRequest(
         topics=[topic(topic_name="__cluster_metadata", partitions=[topic.PartitionData(partition_index=0)])]
     )
-    # The client's own function keeps of the partition's error nothing but a sentence.
+    # The client's own function reduces the partition's error to a sentence.
     answer = connection.send(_WHAT, request, None).to_dict()
     if answer["error_code"]:
         return protocol_name(answer["error_code"]), answer.get("error_message"), {}
@@ -58,14 +58,14 @@ def _ask(connection: Connection) -> _Answer:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """One observation of a cluster, by whichever broker answered."""
+    """One observation of a cluster, as one of its brokers reports it."""
 
     controller: int | None
     """The active controller's id; None while none is elected."""
     high_watermark: int
-    """Of the metadata log. It grows twice a second, also when nothing happens."""
+    """The high watermark of the metadata log. It grows twice a second, also without changes."""
     followed: Mapping[int, int]
-    """Node → how far it has the metadata log, as the active controller knows it."""
+    """Node → its end offset of the metadata log, as the active controller knows it."""
     under_replicated: tuple[TopicPartition, ...]
     """Partitions without a leader, or with a replica out of the ISR that is not just being added."""
     led_as_preferred: frozenset[TopicPartition]
@@ -81,7 +81,7 @@ class Health:
 
 
 def health(bootstrap: Sequence[str], *, timeout_s: float = 5.0) -> Health:
-    """Observe the cluster once. Raises `KafkaError`, as `UnreachableError` if no broker answers."""
+    """Return one observation of the cluster. Raise `KafkaError`, as `UnreachableError` if no broker answers."""
     with closing(Connection(bootstrap, timeout_s, "testbed-health")) as connection:
         client, call = connection.client, connection.call
         quorum = describe_quorum(connection)

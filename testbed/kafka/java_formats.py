@@ -1,7 +1,7 @@
 """The formats of Java clients' files: properties, login modules, key and trust stores.
 
-Properties are read as `java.util.Properties.load` reads them, with the line of every entry. Stores are read as PEM or
-PKCS #12, the latter by `cryptography`. JKS is refused, with the command that converts it.
+The parser reads properties as `java.util.Properties.load` does, with the line of every entry. It reads stores as PEM or
+PKCS #12, the latter by `cryptography`. It refuses JKS, with the command that converts it.
 """
 
 import re
@@ -29,7 +29,7 @@ class PropertyEntry(NamedTuple):
 
 
 class PropertiesError(ValueError):
-    """Something that is not a properties file; ``line`` says where."""
+    """Malformed properties; ``line`` says where."""
 
     def __init__(self, line: int, why: str) -> None:
         self.line = line
@@ -37,10 +37,10 @@ class PropertiesError(ValueError):
 
 
 def parse_properties(text: str) -> Iterator[PropertyEntry]:
-    r"""Read the entries in order, a key that comes twice included.
+    r"""Return the entries in order, repeated keys included.
 
     Comments (``#``, ``!``), continued lines, the three separators (``=``, ``:``, blank) and escapes (``\n``,
-    ``\u0041``, …) are as in Java. Raises `PropertiesError`.
+    ``\u0041``, …) are as in Java. Raise `PropertiesError`.
     """
     for line, logical in _logical_lines(text):
         end = _end_of_key(logical)
@@ -51,9 +51,9 @@ def parse_properties(text: str) -> Iterator[PropertyEntry]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Each line that says something, joined with those that continue it."""
+    """Return each logical line that is not empty or a comment, joined with its continuation lines."""
     begun, parts = 0, list[str]()
-    # Not splitlines: Java knows no other ends of lines.
+    # Not splitlines: Java knows no other line endings.
     for number, natural in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
         stripped = natural.lstrip(_BLANK)
         if not parts:
@@ -95,7 +95,7 @@ MODULES = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": ("PLAIN",),
     "org.apache.kafka.common.security.scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
 }
-"""Login module → the mechanisms it is for."""
+"""Login module → its mechanisms."""
 
 _WORD = r'"(?:[^"\\]|\\.)*"|[^\s=;"]+'
 _WHOLE = re.compile(rf"\s*(?P<module>[\w.$]+)\s+(?P<flag>\w+)(?P<options>(?:\s+[\w.-]+\s*=\s*(?:{_WORD}))*)\s*;\s*")
@@ -103,7 +103,7 @@ _OPTION = re.compile(rf"([\w.-]+)\s*=\s*({_WORD})")
 
 
 class JaasError(ValueError):
-    """A login that cannot be used; the message holds nothing of its options' values."""
+    """An unusable login; the message contains no option's value."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class JaasLogin:
 
 
 def parse_jaas(text: str) -> JaasLogin:
-    """Read ``org.apache.kafka…LoginModule required username="…" password="…";``. Raises `JaasError`."""
+    """Return the login in ``org.apache.kafka…LoginModule required username="…" password="…";``. Raise `JaasError`."""
     whole = _WHOLE.fullmatch(text)
     if whole is None:
         raise JaasError('is not of the form `MODULE required username="…" password="…";`')
@@ -142,19 +142,19 @@ _PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re
 
 
 class KeyStoreError(ValueError):
-    """A store that cannot be used; the message says why, and holds nothing of its content."""
+    """An unusable store; the message says why, and contains none of its content."""
 
 
 @dataclass(frozen=True)
 class KeyIdentity:
-    """What a client proves who it is with: its certificate and those above it, and the key, not encrypted."""
+    """A client's identity: its certificate with the certificates above it, and the key, not encrypted."""
 
     certificates: str
     key: str = field(repr=False)
 
 
 def trusted_from_file(path: Path, kind: str | None, password: str | None) -> str:
-    """Return the certificates of a trust store. Raises `KeyStoreError`."""
+    """Return the certificates of a trust store. Raise `KeyStoreError`."""
     content = _content(path, kind)
     if isinstance(content, str):
         return trusted(content, str(path))
@@ -167,7 +167,7 @@ def trusted_from_file(path: Path, kind: str | None, password: str | None) -> str
 
 
 def identity_from_file(path: Path, kind: str | None, password: str | None, key_password: str | None) -> KeyIdentity:
-    """Return the key and the certificates of a key store. Raises `KeyStoreError`."""
+    """Return the key and the certificates of a key store. Raise `KeyStoreError`."""
     content = _content(path, kind)
     if isinstance(content, str):
         return identity(content, content, key_password, str(path))
@@ -182,7 +182,7 @@ def identity_from_file(path: Path, kind: str | None, password: str | None, key_p
 
 
 def trusted(text: str, where: str) -> str:
-    """Return the certificates of a PEM text, whose lines may have been joined. Raises `KeyStoreError`."""
+    """Return the certificates of a PEM text, whose lines may have been joined. Raise `KeyStoreError`."""
     blocks = [block for name, block in _blocks(text) if name.endswith("CERTIFICATE")]
     if not blocks:
         raise KeyStoreError(f"{where}: holds no PEM certificate")
@@ -195,7 +195,7 @@ def trusted(text: str, where: str) -> str:
 
 
 def identity(certificates: str, key: str, key_password: str | None, where: str) -> KeyIdentity:
-    """Return certificates and key of PEM texts. Raises `KeyStoreError`."""
+    """Return certificates and key of PEM texts. Raise `KeyStoreError`."""
     keys = [block for name, block in _blocks(key) if name.endswith("PRIVATE KEY")]
     if len(keys) != 1:
         raise KeyStoreError(f"{where}: holds {len(keys)} PEM private keys; must be one")
@@ -218,7 +218,7 @@ def _plain(key: PrivateKeyTypes) -> str:
 
 
 def _content(path: Path, kind: str | None) -> str | bytes:
-    """Text of PEM, bytes of PKCS #12. What is in the file counts, as `ssl.*store.type` often says nothing."""
+    """Return text of PEM, bytes of PKCS #12. The file's content decides, as `ssl.*store.type` is often missing."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -242,7 +242,7 @@ def _pkcs12(path: Path, content: bytes, password: str | None) -> PKCS12KeyAndCer
 
 
 def _blocks(text: str) -> list[tuple[str, str]]:
-    """Each PEM block with its name, its lines as they must be: in a properties file they are often joined."""
+    """Return each PEM block with its name and restored lines: in a properties file they are often joined."""
     found = []
     for name, body in _PEM_BLOCK.findall(text):
         if ":" in body:  # headers of the old form of encryption: lines matter

@@ -1,7 +1,7 @@
-"""A Kafka node on a host: its `server.properties`, its files, and the process that is started and stopped.
+"""A Kafka node on a host: its `server.properties`, its files, and its process.
 
-The properties follow from the topology: listeners and quorum, remote log storage (KIP-405), and what a node needs whose
-partitions lie in an object store.
+The properties follow from the topology: listeners and quorum, remote log storage (KIP-405), and the settings of a node
+with partitions in an object store.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +28,7 @@ _AIVEN = "io.aiven.kafka.tieredstorage."
 def remote_storage_properties(
     topology: Topology, host: DeclaredHost, plan: AddressPlan, manager: RemoteStorageManager
 ) -> dict[str, str]:
-    """A node's properties, of a topology with `remote_storage`. Raises `TestbedError` when no class is known.
+    """Return a node's properties in a topology with `remote_storage`. Raise `TestbedError` when the class is unknown.
 
     A controller needs them too, since it accepts a topic's `remote.storage.enable`.
     """
@@ -47,14 +47,14 @@ def remote_storage_properties(
         "remote.log.storage.manager.class.path": f"{TARGET}/*",
         "remote.log.storage.manager.impl.prefix": MANAGER_PREFIX,
         "remote.log.metadata.manager.impl.prefix": METADATA_PREFIX,
-        # It is a client of the cluster like any other: its bytes are not to be taken for replication's.
+        # A client listener: its bytes must not count as replication's.
         "remote.log.metadata.manager.listener.name": "CLIENT",
         f"{METADATA_PREFIX}remote.log.metadata.topic.replication.factor": str(min(3, len(topology.brokers))),
-        # Every broker reads those of the partitions it leads: with Kafka's 50 a start takes longer, for nothing.
+        # Every broker reads the partitions that it leads: Kafka's default of 50 would only lengthen a start.
         f"{METADATA_PREFIX}remote.log.metadata.topic.num.partitions": str(METADATA_PARTITIONS),
-        # Newer releases ask for two in-sync replicas, which one broker, or one that is left, does not have.
+        # Newer releases require two in-sync replicas, which a single or last remaining broker does not have.
         f"{METADATA_PREFIX}remote.log.metadata.topic.min.isr": "1",
-        # What is uploaded leaves the local log within seconds, instead of minutes.
+        # Uploaded segments leave the local log within seconds, instead of minutes.
         "log.retention.check.interval.ms": "1000",
         "remote.log.manager.task.interval.ms": "1000",
         **_manager_properties(topology, plan, class_name, manager),
@@ -67,7 +67,7 @@ def _manager_properties(
     endpoint = endpoints(topology, plan)[0]
     if manager.is_own:
         return _prefixed({"endpoint": endpoint, "bucket": TIERED, "region": REGION, "credentials.file": CREDENTIALS})
-    # Of the file with the credentials, not of this one: they are in no property that anything prints.
+    # These values are in the credentials file, not here: no printed property contains them.
     by_file = {
         "config.providers": "file",
         "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
@@ -100,10 +100,10 @@ ONE_REPLICA = (
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
 )
-"""The store has the copies: there is never more than one replica, and a topic with more is refused."""
+"""The store has the copies: a partition has one replica, and the broker refuses a topic with more."""
 FLAGS = ("-XX:MaxDirectMemorySize=512m", "-XX:+ExitOnOutOfMemoryError", "-Dio.netty.allocator.maxOrder=11")
 
-# The credentials come into the environment between two processes: no command line ever has them.
+# A shell reads the credentials into the environment: no command line ever contains them.
 _WITH_CREDENTIALS = f"""\
 KAFKA_S3_ACCESS_KEY=$(sed -n 's/^access_key=//p' {CREDENTIALS})
 KAFKA_S3_SECRET_KEY=$(sed -n 's/^secret_key=//p' {CREDENTIALS})
@@ -116,28 +116,28 @@ exec "$@"
 
 
 def with_credentials(command: Sequence[str]) -> tuple[str, ...]:
-    """The same command, with the store's credentials in its environment."""
+    """Return the same command, with the store's credentials in its environment."""
     return ("sh", "-c", _WITH_CREDENTIALS, "with-credentials", *command)
 
 
 def store_endpoint(topology: Topology, plan: AddressPlan) -> str:
-    """Where the store answers, on the data network. Raises ValueError for a topology without one."""
+    """Return the store's address on the data network. Raise ValueError for a topology without a store."""
     if not topology.objectstores:
         raise ValueError(f"{topology.name} has no host with the role objectstore")
     return endpoints(topology, plan)[0]
 
 
 def shared_storage_defaults() -> dict[str, str]:
-    """Properties that a topology may set otherwise."""
+    """Return properties that a topology may override."""
     return {
-        # On by default: it would move partitions on its own, also while an experiment measures.
+        # On by default: it would also move partitions while an experiment measures.
         BALANCER: "false",
         "s3.telemetry.metrics.exporter.uri": f"prometheus://?host=127.0.0.1&port={METRICS_PORT}",
     }
 
 
 def shared_storage_properties(topology: Topology, plan: AddressPlan, cluster_id: str | None) -> Mapping[str, str]:
-    """Properties that follow from the topology. With `cluster_id` a node formats its folders by itself."""
+    """Return properties that follow from the topology. With `cluster_id` a node formats its folders by itself."""
     where = f"region={REGION}&endpoint={store_endpoint(topology, plan)}&pathStyle=true"
     return {
         SHARED_STORAGE_KEY: "true",
@@ -151,16 +151,16 @@ def shared_storage_properties(topology: Topology, plan: AddressPlan, cluster_id:
 
 CLIENT_PORT = 9092
 REPLICATION_PORT = 9093
-"""Followers fetch on a port of their own, which separates the bytes of replication from those of clients."""
+"""The port from which followers fetch; it separates the bytes of replication from those of clients."""
 CONTROLLER_PORT = 9094
 SECURE_PORT = 9095
-"""Where a broker listens with TLS or a login, if its properties say how: see `secure_protocol`."""
+"""The port with TLS or a login, if the broker's properties configure it: see `secure_protocol`."""
 DATA_DIR = "/var/lib/kafka"
 _SECURE = "listener.name.secure."
 
 FETCH_TUNED: Mapping[str, str] = {
     # With these a throttled follower asks again within 50 ms instead of up to a second, for 1 MiB at a time:
-    # its rate is then smooth enough to be held against the quota (docs/throttle-bound.md).
+    # its rate is then smooth enough for a comparison with the quota (docs/throttle-bound.md).
     "replica.fetch.response.max.bytes": "1048576",
     "replica.fetch.wait.max.ms": "50",
     "replica.fetch.backoff.ms": "50",
@@ -168,17 +168,17 @@ FETCH_TUNED: Mapping[str, str] = {
 
 
 def voters(topology: Topology, plan: AddressPlan) -> str:
-    """The static quorum, `1@198.19.0.11:9094,…`."""
+    """Return the static quorum, `1@198.19.0.11:9094,…`."""
     return ",".join(f"{host.node_id}@{plan.data_ip(host.name)}:{CONTROLLER_PORT}" for host in topology.controllers)
 
 
 def bootstrap_servers(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
-    """Where clients on the data network (and the driver) connect."""
+    """Return the addresses to which clients on the data network (and the driver) connect."""
     return tuple(f"{plan.data_ip(host.name)}:{CLIENT_PORT}" for host in topology.brokers)
 
 
 def properties_of(capability: Capability, topology: Topology) -> dict[str, str]:
-    """The properties that only a release with this capability knows; another one would warn of each."""
+    """Return the properties that only a release with this capability knows; another one would warn of each."""
     if capability is not Capability.SHARE_GROUPS:
         return {}
     return {
@@ -192,11 +192,10 @@ def _replicas(topology: Topology) -> str:
 
 
 def secure_protocol(properties: Mapping[str, str]) -> str | None:
-    """The protocol of the listener SECURE, or None without one.
+    """Return the protocol of the listener SECURE, or None without one.
 
-    It is there when there are properties `listener.name.secure.…`, as Kafka names what belongs to one listener: TLS
-    when they say anything of `ssl.`, a login when they say anything of SASL. The testbed itself goes on using its
-    own listeners.
+    The listener exists when there are properties `listener.name.secure.…`, Kafka's prefix for one listener. With any
+    `ssl.` property it uses TLS, with any SASL property a login. The testbed itself still uses its own listeners.
     """
     names = [name.removeprefix(_SECURE) for name in properties if name.startswith(_SECURE)]
     if not names:
@@ -206,7 +205,7 @@ def secure_protocol(properties: Mapping[str, str]) -> str | None:
 
 
 def secure_servers(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
-    """Where clients find the listener SECURE, of a topology that has it."""
+    """Return the addresses of the listener SECURE, in a topology that has it."""
     return tuple(f"{plan.data_ip(host.name)}:{SECURE_PORT}" for host in topology.brokers)
 
 
@@ -220,17 +219,17 @@ def server_properties(
     manager: RemoteStorageManager | None = None,
     cluster_id: str | None = None,
 ) -> dict[str, str]:
-    """Every property of one node: what the testbed owns, its defaults, the topology's, then `overlay`.
+    """Return every property of one node: those of the testbed, its defaults, the topology's, then `overlay`.
 
-    `able` is what the node's release can do, `manager` what a topology with remote storage has it in. `cluster_id` is
-    for one that formats its folders by itself.
+    `able` are the capabilities of the node's release; `manager` is the storage manager of a topology with remote
+    storage. `cluster_id` is for a node that formats its folders by itself.
     """
     if host.node_id is None:
         raise ValueError(f"{host.name} is a {host.role.value}, it runs no Kafka node")
     replicas = _replicas(topology)
     shared = Capability.SHARED_STORAGE in able
     properties = {
-        # Leaders stay where an experiment put them.
+        # Leaders stay where the experiment placed them.
         "auto.leader.rebalance.enable": "false",
         "auto.create.topics.enable": "false",
         "group.initial.rebalance.delay.ms": "0",
@@ -276,7 +275,7 @@ def server_properties(
 
 
 def render(properties: Mapping[str, str]) -> str:
-    """The text of a Java properties file; backslashes are escaped as `java.util.Properties` reads them."""
+    """Return the text of a Java properties file; backslashes are escaped as `java.util.Properties` reads them."""
     return "".join(f"{key}={value}\n".replace("\\", "\\\\") for key, value in sorted(properties.items()))
 
 
@@ -287,10 +286,11 @@ PID_FILE = "/run/kafka.pid"
 
 
 def node_files(properties: Mapping[str, str], meta: str, checkpoint: bytes | None) -> dict[str, bytes]:
-    """Path → content of everything a node needs, its formatted (empty) data directory included.
+    """Return path → content of all files of a node, its formatted (empty) data directory included.
 
-    `meta` and `checkpoint` are what `kafka-storage format` would write: `meta.properties` and the release's
-    `bootstrap.checkpoint`, which finalizes the release's features. Without a checkpoint the node formats it itself.
+    `meta` and `checkpoint` are the output of `kafka-storage format`: `meta.properties` and the release's
+    `bootstrap.checkpoint`, which finalizes the release's features. Without a checkpoint the node formats its folder
+    itself.
     """
     if checkpoint is None:
         return {PROPERTIES: render(properties).encode()}
@@ -302,11 +302,11 @@ def node_files(properties: Mapping[str, str], meta: str, checkpoint: bytes | Non
 
 
 class Node(Daemon):
-    """The Kafka process of one host. It shuts down controlled."""
+    """The Kafka process of one host; its shutdown is controlled."""
 
     def __init__(self, host: Host, command: Sequence[str]) -> None:
         super().__init__(host, "Kafka", command, pid_file=PID_FILE, log=LOG)
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Replace the properties file; in force from the next start."""
+        """Replace the properties file; it takes effect at the next start."""
         self.host.put(render(properties).encode(), PROPERTIES)

@@ -115,7 +115,7 @@ class AdminApi(Protocol):
 
     @property
     def bootstrap(self) -> str:
-        """The bootstrap servers: ``host:port,…``."""
+        """Return the bootstrap servers: ``host:port,…``."""
 
     def cluster(self) -> ClusterInfo:
         """See `Admin.cluster`."""

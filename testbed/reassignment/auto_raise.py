@@ -148,7 +148,7 @@ def watch(
     With ``most_bytes_per_s`` the throttle of a stalled move is raised step by step, never above that rate; at the
     end, also after an error, the original rate is restored. With ``once`` two readings are made, as a rate needs two,
     and only the second is reported. A reading without an answer is reported and followed by the next, except with
-    ``once``. Raises `KafkaError`.
+    ``once``. Raise `KafkaError`.
     """
     pauses = pauses or PollClock()
     monitor = Monitor(admin, patience_s, pauses)

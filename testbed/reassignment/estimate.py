@@ -102,12 +102,12 @@ def for_deadline(observed: ClusterLoad, deadline_s: float, nic_bps: int | None =
 
 
 def for_share(observed: ClusterLoad, share: float, nic_bps: int) -> ThrottleEstimate:
-    """Return the estimate for a throttle of this share (0 to 1) of the NIC, with headers. Raises `InfeasibleError`."""
+    """Return the estimate for a throttle of this share (0 to 1) of the NIC, with headers. Raise `InfeasibleError`."""
     return for_rate(observed, int(share * _carried(nic_bps)), nic_bps)
 
 
 def for_rate(observed: ClusterLoad, throttle_bytes_per_s: int, nic_bps: int | None = None) -> ThrottleEstimate:
-    """Return the estimate for a given throttle. Raises `InfeasibleError` if the move never ends with it."""
+    """Return the estimate for a given throttle. Raise `InfeasibleError` when the move never ends with it."""
     found = shares(observed.copies)
     estimate = _estimate(observed, found, throttle_bytes_per_s, nic_bps)
     if math.isinf(estimate.seconds):

@@ -32,7 +32,7 @@ class PollClock:
 def read_sizes(
     admin: AdminApi, brokers: Iterable[int], topics: Sequence[str] | None = None, clock: PollClock | None = None
 ) -> LogSizes:
-    """Return the log sizes of each broker, of these topics or of all (None). Raises `KafkaError`."""
+    """Return the log sizes of each broker, of these topics or of all (None). Raise `KafkaError`."""
     now = (clock or PollClock()).clock
     logs: dict[int, dict[TopicPartition, int]] = {}
     at_s: dict[int, float] = {}
@@ -69,7 +69,7 @@ def measure(
     topics: Sequence[str] | None = None,
     pauses: PollClock | None = None,
 ) -> tuple[LogSizes, ...]:
-    """Return ``readings`` readings of the log sizes, spread evenly over ``seconds``. Raises `KafkaError`."""
+    """Return ``readings`` readings of the log sizes, spread evenly over ``seconds``. Raise `KafkaError`."""
     pauses = pauses or PollClock()
     begun_s = pauses.clock()
     found = [read_sizes(admin, brokers, topics, pauses)]
@@ -96,7 +96,7 @@ class MovingPartition:
 def moving(
     listed: Mapping[TopicPartition, Reassignment], states: Mapping[TopicPartition, PartitionState]
 ) -> tuple[MovingPartition, ...]:
-    """Return the partitions in reassignment, in order, without those that no longer exist."""
+    """Return the partitions in reassignment, in order, except partitions that no longer exist."""
     return tuple(
         MovingPartition(
             tp,

@@ -62,7 +62,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class MetadataHistory:
-    """Every state of every partition in order, and the last state of those that exist."""
+    """Every state of every partition in order, and the last state of each partition that exists."""
 
     changes: tuple[Registration, ...]
     now: Mapping[TopicPartition, Registration]

@@ -65,7 +65,7 @@ class MonitorReading:
 
     @property
     def lowest_quota(self) -> int | None:
-        """The lowest quota in force on broker directions with traffic; None if there is no quota."""
+        """Return the lowest quota in force on broker directions with traffic; None if there is no quota."""
         return min((rate.quota_bytes_per_s for rate in self.rates if rate.quota_bytes_per_s is not None), default=None)
 
 
@@ -85,7 +85,7 @@ class Monitor:
         self._copied = 0.0
 
     def read(self) -> MonitorReading:
-        """Return one reading. Raises `UnreachableError` if no broker answers, and `KafkaError`."""
+        """Return one reading. Raise `UnreachableError` when no broker answers, and `KafkaError`."""
         listed = self._admin.reassignments()
         topics = sorted({tp.topic for tp in listed} | {move.tp.topic for move in self._moves})
         moves = moving(listed, existing_partitions(self._admin, topics))

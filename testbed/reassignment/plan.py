@@ -38,7 +38,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, text: str, source: str = "<plan>") -> "Plan":
-        """Return the plan in a JSON text. Raises `PlanError` with every mistake and its field."""
+        """Return the plan in a JSON text. Raise `PlanError` with every mistake and its field."""
         try:
             document = json.loads(text, object_pairs_hook=_without_duplicates)
         except json.JSONDecodeError as error:
@@ -77,7 +77,7 @@ class Plan:
 def moves(plan: Plan, state: Mapping[TopicPartition, PartitionState]) -> tuple[PartitionMove, ...]:
     """Return the changes of a plan, in order; another preferred leader alone is a change.
 
-    Raises `PlanError` naming partitions that the cluster does not have.
+    Raise `PlanError` naming partitions that the cluster does not have.
     """
     unknown = sorted(set(plan.targets) - set(state))
     if unknown:

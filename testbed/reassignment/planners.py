@@ -114,7 +114,7 @@ def cost(plan: Plan, assignment: Assignment, sizes: Mapping[TopicPartition, int]
 def drain(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Plan:
     """Return the plan that moves every replica off the leaving brokers.
 
-    Raises `PlanError` if a broker is unknown, or if too few brokers remain for a partition.
+    Raise `PlanError` when a broker is unknown, or if too few brokers remain for a partition.
     """
     known = {*racks, *(broker for replicas in assignment.values() for broker in replicas)}
     unknown = sorted(set(leaving) - known)
@@ -135,7 +135,7 @@ def drain(assignment: Assignment, racks: Racks, leaving: Collection[int]) -> Pla
 def add(assignment: Assignment, racks: Racks, joining: Collection[int]) -> Plan:
     """Return the plan that gives joining brokers their fair share of replicas and leaders, from the fullest brokers.
 
-    Raises `PlanError` if a joining broker is unknown.
+    Raise `PlanError` when a joining broker is unknown.
     """
     unknown = sorted(set(joining) - set(racks))
     if unknown:
@@ -163,7 +163,7 @@ def spread(assignment: Assignment, racks: Racks) -> Plan:
 def change_factor(assignment: Assignment, racks: Racks, factor: int) -> Plan:
     """Return the plan that gives every partition `factor` replicas.
 
-    New replicas go to the emptiest brokers; the fullest brokers lose theirs. Raises `PlanError` with too few brokers.
+    New replicas go to the emptiest brokers; the fullest brokers lose theirs. Raise `PlanError` with too few brokers.
     """
     if factor < 1:
         raise PlanError("plan", [f"replication factor {factor}: must be 1 or more"])

@@ -126,7 +126,7 @@ def old_logs(admin: AdminApi, moves: Sequence[PartitionMove]) -> dict[int, dict[
 
 
 def left_behind(admin: AdminApi, moves: Sequence[PartitionMove]) -> list[str]:
-    """Return one line for each old replica whose removal is not confirmed. Raises `KafkaError`."""
+    """Return one line for each old replica whose removal is not confirmed. Raise `KafkaError`."""
     return not_removed(moves, old_logs(admin, moves))
 
 

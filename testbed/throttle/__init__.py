@@ -1,1 +1,1 @@
-"""KIP-73's replication throttle: set, kept in a journal, in force, restored, recovered; and its model."""
+"""KIP-73's replication throttle: configuration, journal, restore, recovery, and its model."""

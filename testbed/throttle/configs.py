@@ -46,17 +46,17 @@ class ConfigChange:
 
     @property
     def ours(self) -> tuple[str | None, ...]:
-        """Every value that may be in force if no other tool has changed the key."""
+        """Return every value that may be in force if no other tool has changed the key."""
         return (self.now, self.value, self.original, *self.earlier)
 
     @property
     def made(self) -> bool:
-        """Whether the throttle changed the key: False if the value was right already."""
+        """Return whether the throttle changed the key: False if the value was right already."""
         return self.value != self.original or bool(self.earlier) or self.removed
 
     @property
     def now(self) -> str | None:
-        """The value that should be set now; None: the key should not be set."""
+        """Return the value that should be set now; None: the key should not be set."""
         return None if self.removed else self.value
 
 
@@ -96,12 +96,12 @@ def wanted_configs(
     wildcard: Collection[str] = (),
     everywhere: bool = False,
 ) -> dict[ConfigResource, dict[str, str]]:
-    """Return what must be in force: the lists of every moving topic, and both rates of the given brokers.
+    """Return the required configuration: the lists of every moving topic, and both rates of the given brokers.
 
-    Of the ``wildcard`` topics every replica is throttled, whether it moves or not. With ``everywhere`` the rates are
-    the default of all brokers instead of each broker's own. ``present`` is what is set now. Raises `ThrottleError`
-    if a replica that should stay unthrottled is in a list already, by name or by the wildcard, and if a list is
-    longer than Kafka accepts.
+    For the ``wildcard`` topics every replica is throttled, whether it moves or not. With ``everywhere`` the rates are
+    the default of all brokers instead of each broker's own. ``present`` is the configuration that is set now. Raise
+    `ThrottleError` when a list already has a replica that should stay unthrottled, by name or by the wildcard, or when
+    a list is longer than Kafka accepts.
     """
     if throttle_bytes_per_s < 1:
         raise ThrottleError(f"throttle of {throttle_bytes_per_s} B/s: must be 1 or more; without one, pass none")
@@ -122,7 +122,7 @@ def wanted_configs(
 def with_moves(wanted: ConfigValues, moves: Iterable[PartitionMove]) -> dict[ConfigResource, dict[str, str]]:
     """Return the configuration of the same throttle with the adding replicas of these moves in its lists.
 
-    Raises `ThrottleError` for a topic that has no throttled replica, and if a list is longer than Kafka accepts.
+    Raise `ThrottleError` for a topic that has no throttled replica, and if a list is longer than Kafka accepts.
     """
     after = {resource: dict(keys) for resource, keys in wanted.items()}
     for topic, keys in throttled_replicas(moves).items():
@@ -259,7 +259,7 @@ def _shown(value: str | None) -> str:
 
 
 def read_configs(admin: AdminApi, resource: ConfigResource, from_broker: int | None = None) -> dict[str, str]:
-    """Return what is set on the resource itself: a broker answers for itself, ``from_broker`` for all else."""
+    """Return the resource's own configuration: a broker answers for itself, ``from_broker`` for all other resources."""
     if resource == EVERY_BROKER:
         asked = from_broker if from_broker is not None else min(broker.id for broker in admin.cluster().brokers)
         return dict(admin.broker_configs(asked).default)
@@ -273,7 +273,7 @@ def unthrottled_partitions(
 ) -> tuple[TopicPartition, ...]:
     """Return the partitions that move without a throttle: their topic's lists lack at least one of their replicas.
 
-    ``lists`` is what is set on each topic.
+    ``lists`` is the configuration that is set on each topic.
     """
     entries = {
         topic: (_entries(keys.get(LEADER_REPLICAS)), _entries(keys.get(FOLLOWER_REPLICAS)))

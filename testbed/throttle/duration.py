@@ -97,23 +97,23 @@ def seconds(shares: Sequence[Share], quota_bytes_per_s: float) -> float:
 
 
 def bottleneck(shares: Sequence[Share], quota_bytes_per_s: float) -> Share:
-    """Return the share that decides the duration. Of several that never end it is the one with most inbound traffic.
+    """Return the share that decides the duration: of several that never end, the one with the most inbound traffic.
 
-    Of equal ones it is the receiving one: a follower checks its quota before it fetches, so its leader never has to.
-    Raises ValueError without shares.
+    Of equal shares it is the receiving one: a follower checks its quota before it fetches, so its leader never has to.
+    Raise ValueError without shares.
     """
     return max(shares, key=lambda share: (share.seconds(quota_bytes_per_s), share.inbound_bytes_per_s))
 
 
 def throttle_for(shares: Sequence[Share], deadline_s: float) -> float:
-    """Return the lowest quota in B/s with which the move takes no longer than the deadline. Raises ValueError."""
+    """Return the lowest quota in B/s with which the move takes no longer than the deadline. Raise ValueError."""
     if not deadline_s > 0:
         raise ValueError(f"deadline of {deadline_s} s: must be above 0")
     return max((share.bytes / deadline_s + share.inbound_bytes_per_s for share in shares if share.bytes), default=0.0)
 
 
 def seconds_over(shares: Sequence[Share], phases: Sequence[tuple[float, float]]) -> float:
-    """Return how long the move takes under quotas that follow each other: (seconds, B/s).
+    """Return the duration of the move in seconds under a sequence of quotas: (seconds, B/s).
 
     The last quota stays until the move ends. While a quota is below the inbound rate, the lag grows.
     """
@@ -127,7 +127,7 @@ def _seconds_over(share: Share, phases: Sequence[tuple[float, float]]) -> float:
     if not left:
         return 0.0
     for index, (lasts_s, quota_bytes_per_s) in enumerate(phases):
-        # The broker never delays replicas in the ISR; only the rest is held to the quota.
+        # The broker never delays replicas in the ISR; the quota limits only the rest.
         progress = max(quota_bytes_per_s, share.in_sync_bytes_per_s) - share.inbound_bytes_per_s
         ends = index == len(phases) - 1
         if progress > 0 and (ends or left <= progress * lasts_s):

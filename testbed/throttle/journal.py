@@ -1,7 +1,7 @@
 """The journal of a throttle: the original configuration, on disk before the first change.
 
 ``reassign/`` of the state folder has one file for each throttle. The file exists exactly as long as a restore may be
-needed, and names the process that will do it.
+necessary, and names the process that will restore.
 """
 
 import json
@@ -36,18 +36,18 @@ class ThrottleJournal:
     changes: tuple[ConfigChange, ...]
     owner: Owner
     command_config: str | None = None
-    """The path of the client's properties file; nothing of its content."""
+    """The path of the client's properties file; the journal holds none of its content."""
     raises: bool = False
     """Whether it only raised rates that another tool had set; a rate that has changed since belongs to that tool."""
 
     @classmethod
     def new(cls, bootstrap: str, cluster_id: str, changes: tuple[ConfigChange, ...]) -> "ThrottleJournal":
-        """Make a journal owned by this process; nothing is written yet."""
+        """Return a journal owned by this process; nothing is written yet."""
         return cls(str(uuid.uuid4()), bootstrap, cluster_id, changes, Owner.this_process())
 
 
 class JournalFolder:
-    """The folder of journals; by default that of this user's state folder."""
+    """The folder of journals; by default in this user's state folder."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path if path is not None else throttle_journals()
@@ -68,7 +68,7 @@ class JournalFolder:
             yield
 
     def latest(self, journal: ThrottleJournal) -> ThrottleJournal:
-        """Return a journal as it is on disk: healing a fault that was there before it corrects it on disk.
+        """Return a journal as it is on disk: the heal of an earlier fault corrects it there.
 
         A journal that is missing or unreadable is returned as given.
         """
@@ -92,7 +92,7 @@ class JournalFolder:
         return sorted(path.stem for path in self.path.glob("*.json"))
 
     def read(self, journal_id: str) -> ThrottleJournal:
-        """Return one journal. Raises `ThrottleJournalError` naming the mistake."""
+        """Return one journal. Raise `ThrottleJournalError` naming the mistake."""
         path = self.file(journal_id)
         try:
             return _journal(json.loads(path.read_text(encoding="utf-8")))
@@ -101,7 +101,7 @@ class JournalFolder:
 
 
 def open_journals(folder: JournalFolder | None = None) -> list[ThrottleJournal]:
-    """Return every readable journal: of throttles that are set now, or that a dead process has left."""
+    """Return every readable journal: of throttles that are in force, or that a dead process has left."""
     folder = folder or JournalFolder()
     found = []
     for journal_id in folder.ids():
@@ -122,10 +122,10 @@ _SHOWN = 4
 
 
 def refuse_shared(wanted: ConfigValues, present: ConfigValues, others: Iterable[ThrottleJournal]) -> None:
-    """Refuse keys that another throttle has changed, or needs as they are, while its process lives.
+    """Refuse keys that another throttle has changed, or relies on, while its process lives.
 
-    Otherwise the restore of one would delete the other's values. Two throttles that only need values of a third tool
-    may share them: neither changes them. Raises `ThrottleError` naming the process, the keys, and what to do.
+    Otherwise the restore of one would delete the other's values. Two throttles may share values of a third tool:
+    neither changes them. Raise `ThrottleError` naming the process, the keys, and the remedy.
     """
     for journal in others:
         shared = [

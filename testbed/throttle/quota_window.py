@@ -22,18 +22,18 @@ from collections.abc import Sequence
 from testbed.throttle.duration import Share, seconds_over
 
 PERIOD_S = 11.5
-"""The window of 11 samples of 1 s, the oldest of which is whole or about to go: between 11 and 12 s."""
+"""The mean length of the window of 11 samples of 1 s: between 11 and 12 s, as the oldest sample is whole or expires."""
 _INTO_BURST = 0.7
-"""Past what the burst before had caught up with until what came in took it back; short of the end."""
+"""The part of a burst at which a move should end: after the burst has made up for inbound bytes, before its end."""
 
 
 def seconds_in_bursts(
     share: Share, quota_bytes_per_s: float, sent_at_bytes_per_s: float, period_s: float = PERIOD_S
 ) -> float:
-    """Return how long a leader needs whose window was complete before; infinite if it never makes progress.
+    """Return the seconds that a leader with a complete window needs; infinite if it never makes progress.
 
-    ``sent_at_bytes_per_s`` is how fast the leader sends within a burst: what its followers may receive together, and
-    in-sync replication traffic, which is never delayed.
+    ``sent_at_bytes_per_s`` is the leader's rate within a burst: its followers' joint receive rate, and in-sync
+    replication traffic, which the quota never delays.
     """
     if not share.bytes:
         return 0.0
@@ -75,11 +75,11 @@ def bytes_ending_in_a_burst(
 SAMPLES, SAMPLE_S = 11, 1.0
 STEP_S = 0.05
 BURST_BYTES_PER_S = 30_000_000
-"""How fast a fetcher with tuned settings copied on two cores where neither quota nor NIC (48 MB/s) held it back."""
+"""The copy rate of a fetcher with tuned settings on two cores that neither quota nor NIC (48 MB/s) limited."""
 
 
 class QuotaWindow:
-    """The samples of one quota: the bytes that passed, and since when."""
+    """The samples of one quota: the bytes that passed, and the time at which each sample began."""
 
     def __init__(self) -> None:
         self._samples: deque[list[float]] = deque()
@@ -102,9 +102,9 @@ class QuotaWindow:
 
 
 def seconds_changing(shares: Sequence[Share], phases: Sequence[tuple[float, float]], line_bytes_per_s: float) -> float:
-    """Return how long a move takes under quotas that follow each other: (seconds, B/s), the last without an end.
+    """Return the seconds that a move takes under a sequence of quotas: (seconds, B/s), the last without an end.
 
-    ``line_bytes_per_s`` is how fast bytes pass while the quota permits it. Infinite if the move never ends.
+    ``line_bytes_per_s`` is the rate while the quota does not limit. Infinite if the move never ends.
     """
     most_s = seconds_over(shares, phases)
     if not math.isfinite(most_s):

@@ -70,7 +70,7 @@ def restore(admin: AdminApi, changes: Sequence[ConfigChange], timeout_s: float) 
 
 
 class _Restore:
-    """One restore: the resources that are left, and the values that were found."""
+    """One restore: the remaining resources, and the values that it found."""
 
     def __init__(self, admin: AdminApi, todo: Mapping[ConfigResource, Sequence[ConfigChange]]) -> None:
         self._admin = admin
@@ -121,20 +121,20 @@ class _Restore:
         return {resource: seen for resource, seen in found.items() if seen}
 
     def _read(self) -> dict[ConfigResource, Mapping[str, str]]:
-        """Return what is set now on each resource that is left and can be read."""
+        """Return the present configuration of each remaining resource that can be read."""
         topics = [resource for resource in self._left if resource.kind == "topic"]
         keys = sorted({change.key for resource in topics for change in self._left[resource]})
         found: dict[ConfigResource, Mapping[str, str]] = {}
         try:
             lists = self._admin.topics_configs([topic.name for topic in topics], keys) if topics else {}
-            # A topic without a value may be deleted: where a value is expected, the topic is asked by itself.
+            # A topic without a value may be deleted: if a value is expected, a separate request checks the topic.
             found = {
                 topic: lists.get(topic.name, {})
                 for topic in topics
                 if topic.name in lists or all(change.original is None for change in self._left[topic])
             }
         except KafkaError:
-            pass  # one of them is refused or fails: the requests for single topics below find out which
+            pass  # one of them is refused or fails: the requests for single topics below show which
         for resource in [each for each in self._left if each not in found]:
             there = self._try(resource, partial(read_configs, self._admin, resource))
             if there is not None:
@@ -142,9 +142,9 @@ class _Restore:
         return found
 
     def _try(self, resource: ConfigResource, function: Callable[[], _T], *, as_it_was: bool = False) -> _T | None:
-        """Return what a request returns; None if it fails, and then the resource is done.
+        """Return the result of a request; None if it fails, and then the resource is done.
 
-        A user without the right to write has not written: with all keys `as_it_was` no restore is needed.
+        A user without the right to write has not written: with all keys `as_it_was` no restore is necessary.
         """
         try:
             return function()
@@ -183,7 +183,7 @@ class Recovery:
 
 
 def connect(journal: ThrottleJournal, security: CommandConfig | None = None) -> Admin:
-    """Connect to a journal's cluster with ``security``, or else with the file it names. Raises `TestbedError`."""
+    """Connect to a journal's cluster with ``security``, or else with the file it names. Raise `TestbedError`."""
     if security is None and journal.command_config is not None:
         security = CommandConfig.load(Path(journal.command_config))
     return Admin(journal.bootstrap, timeout_s=5.0, security=security)
@@ -203,7 +203,7 @@ def recover(
 
 
 def collect_throttles(*, dry_run: bool) -> list[str]:
-    """`recover` every throttle of a dead owner; return a line for each. Raises `TestbedError` for those that stay."""
+    """Recover every throttle of a dead owner; return a line for each. Raise `TestbedError` when a journal stays."""
     folder = JournalFolder()
     dead = [journal for journal in open_journals(folder) if not journal.owner.alive()]
     if dry_run:
@@ -306,7 +306,7 @@ def _kept(folder: JournalFolder, journal_id: str, outcome: RecoveryOutcome, why:
 
 
 def still_ours(admin: AdminApi, raised: Iterable[ConfigChange]) -> list[ConfigChange]:
-    """Return the raised rates that are still in force, and those that cannot be read."""
+    """Return the raised rates that are still in force, and the rates that cannot be read."""
     return [change for change in raised if _is_as_raised(admin, change)]
 
 

@@ -1,4 +1,4 @@
-"""The throttles that a cluster has in force, also those of other tools; and their removal."""
+"""The throttles in force in a cluster, also those of other tools; and their removal."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,10 @@ _DELETED_MEANWHILE = 3
 
 @dataclass(frozen=True, slots=True)
 class BrokerThrottleStatus:
-    """What one broker reports as in force. ``own`` and ``default`` are the rate keys set at each level, in B/s.
+    """The configuration that one broker reports as in force. ``own`` and ``default`` are the rate keys by level, in
+    B/s.
 
-    ``differs``: topics whose lists differ from those of another broker. ``why``: why the broker gave no answer.
+    ``differs``: topics whose lists differ from another broker's. ``why``: the reason for a missing answer.
     """
 
     id: int
@@ -61,7 +62,7 @@ class ThrottleStatus:
 
     @property
     def left_behind(self) -> bool:
-        """Whether a throttle is set although nothing moves."""
+        """Return whether a throttle is set although nothing moves."""
         return bool(self.set_now()) and not self.moving
 
 
@@ -70,7 +71,7 @@ class ClearError(TestbedError):
 
 
 def read_status(admin: AdminApi, journals: JournalFolder) -> ThrottleStatus:
-    """Return what every live broker reports as in force. Raises `KafkaError` if the cluster gives no answer."""
+    """Return the status as every live broker reports it. Raise `KafkaError` when the cluster gives no answer."""
     cluster = admin.cluster()
     topics = admin.topics()
     lists = admin.topics_configs(topics, LISTS)
@@ -91,8 +92,8 @@ def read_status(admin: AdminApi, journals: JournalFolder) -> ThrottleStatus:
 def clear(admin: AdminApi, state: ThrottleStatus) -> None:
     """Delete every key of a throttle that `read_status` found, and no other; return once no broker reports one.
 
-    Every resource is tried, also after another has failed. Raises `ClearError`, also for each broker that gave no
-    answer: it may have a rate of its own, which only that broker reports and deletes.
+    A failure on one resource does not stop the others. Raise `ClearError` for the failures, and for each broker without
+    an answer: it may have a separate rate, which only that broker reports and deletes.
     """
     problems = [
         f"broker {broker.id} could not be asked whether it has a throttle: {broker.why}; clear again once it answers"

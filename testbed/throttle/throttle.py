@@ -40,7 +40,7 @@ _SHOWN_PROBLEMS = 8
 
 @dataclass(frozen=True, slots=True)
 class BrokerThrottle:
-    """What one broker reports as in force: rates in B/s (None: no rate), and lists by topic."""
+    """The throttle that one broker reports as in force: rates in B/s (None: no rate), and lists by topic."""
 
     leader_rate_bytes_per_s: int | None
     follower_rate_bytes_per_s: int | None
@@ -63,7 +63,7 @@ class Throttle:
         *,
         command_config: str | None = None,
     ) -> None:
-        """``command_config`` is the client's properties file: the journal names it, for a recovery after a kill -9."""
+        """Make a throttle. The journal names ``command_config``, the client's properties file, for a later recovery."""
         self._admin = admin
         self._journals = journals
         self._command_config = command_config
@@ -89,11 +89,11 @@ class Throttle:
     ) -> None:
         """Throttle the replicas that move, and set both rates on every broker concerned and on ``extra_brokers``.
 
-        Of the ``wildcard`` topics every replica is throttled (`*`). With ``everywhere`` the rates become the default
-        of all brokers, also of those that join later. Otherwise only live brokers accept a rate; the others are in
-        `left_out` and in the event. Raises `ThrottleError` (nothing changed) if the throttle is impossible as asked,
-        or if another live process throttles by the same keys; and `KafkaError`. After any of these `restore` puts
-        the originals back.
+        For the ``wildcard`` topics every replica is throttled (`*`). With ``everywhere`` the rates become the default
+        of all brokers, also of brokers that join later. Otherwise only live brokers accept a rate; the others are in
+        `left_out` and in the event. Raise `ThrottleError` (nothing changed) when the throttle is impossible as
+        requested, or when another live process throttles by the same keys; and `KafkaError`. After any of these
+        `restore` restores the originals.
         """
         if self._journal is not None:
             raise ThrottleError("this throttle is set already; restore it first")
@@ -116,7 +116,7 @@ class Throttle:
             journaled = (*todo, *relied_on(self._wanted, present))
             new = ThrottleJournal.new(self._admin.bootstrap, cluster.cluster_id, journaled)
             journal = replace(new, command_config=self._command_config)
-            # Kept before it is written: an interrupt during the write must still lead to its removal.
+            # Stored before the write: an interrupt during the write must still lead to its removal.
             self._journal = journal
             self._journals.write(journal)
             self._alter(todo)
@@ -134,7 +134,7 @@ class Throttle:
     def adopt(self, journal: ThrottleJournal) -> None:
         """Take over the throttle of a dead process: it stays in force, and this process restores it.
 
-        Missing keys are set again on live brokers; the caller must `wait_in_force`. Raises `ThrottleError` if the
+        Missing keys are set again on live brokers; the caller must `wait_in_force`. Raise `ThrottleError` when the
         owner is alive, if another process has just restored the originals, or if this throttle is set already.
         """
         if self._journal is not None:
@@ -202,13 +202,13 @@ class Throttle:
 
     @property
     def lists(self) -> dict[str, Mapping[str, str]]:
-        """Topic → key → the list that should be in force; empty without a throttle."""
+        """Return topic → key → the list that should be in force; empty without a throttle."""
         wanted = {} if self._journal is None else self._wanted
         return {resource.name: keys for resource, keys in wanted.items() if resource.kind == "topic"}
 
     @property
     def throttle_bytes_per_s(self) -> int | None:
-        """The rate that was set last; None without a throttle."""
+        """Return the rate that was set last, in B/s; None without a throttle."""
         return None if self._journal is None else self._throttle_bytes_per_s
 
     def change_rate(self, throttle_bytes_per_s: int, timeout_s: float) -> None:
@@ -223,7 +223,7 @@ class Throttle:
         self._change(at_rate(self._wanted, throttle_bytes_per_s), throttle_bytes_per_s, timeout_s)
 
     def extend(self, moves: Sequence[PartitionMove], timeout_s: float) -> None:
-        """Throttle the adding replicas of these moves too, in the way of `change_rate`; their topics are throttled."""
+        """Throttle the adding replicas of these moves too, as `change_rate` does; their topics are in the lists."""
         if self._journal is None:
             raise ThrottleError("there is no throttle to extend: set one first")
         self._change(with_moves(self._wanted, moves), self._throttle_bytes_per_s, timeout_s)
@@ -257,7 +257,7 @@ class Throttle:
         """Wait until every broker (or these) itself reports its rates, and the lists of every throttled topic.
 
         A broker applies the metadata log in order on one thread, and DescribeConfigs shows what it has applied. So a
-        reassignment that is requested afterwards comes after the throttle on every broker. Raises `ThrottleError`
+        reassignment that is requested afterwards comes after the throttle on every broker. Raise `ThrottleError`
         naming each broker and key that is missing.
         """
 
@@ -297,7 +297,7 @@ class Throttle:
     def restore(self, timeout_s: float = 15.0) -> RestoreResult:
         """Restore the originals, verify them, and remove the journal; without a throttle do nothing.
 
-        Raises `RestoreError`; the journal stays then, for another attempt or for `recover`.
+        Raise `RestoreError` when this fails; the journal then stays, for another attempt or for `recover`.
         """
         if self._journal is None:
             return RestoreResult()
@@ -332,7 +332,7 @@ class Throttle:
     def _present(
         self, topics: Sequence[str], of_brokers: Iterable[ConfigResource], from_broker: int | None = None
     ) -> dict[ConfigResource, dict[str, str]]:
-        """What is set: the lists of all topics in few requests, and each broker's configuration from itself."""
+        """Return the present configuration: all topics' lists in few requests, and each broker's as it reports it."""
         lists = self._admin.topics_configs(topics, _LISTS, from_broker)
         found = {ConfigResource.topic(topic): lists.get(topic, {}) for topic in topics}
         return found | {resource: read_configs(self._admin, resource, from_broker) for resource in of_brokers}

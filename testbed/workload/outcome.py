@@ -118,10 +118,10 @@ def not_held(spec: ProducerSpec, last: Mapping[str, Any], latest_s: float) -> st
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """One process. Counts are records, those that opened the connections included; `read` is a consumer's.
+    """The result of one process. Counts are records, including the first ones that open the connections.
 
-    `latest_s` is the longest delay with which the process handed a record over. `ended` is False if the process died;
-    its counts are those of its last report.
+    `read` is a consumer's count. `latest_s` is the longest delay with which the process handed a record over. `ended`
+    is False if the process died; its counts are then those of its last report.
     """
 
     spec: Spec
@@ -141,7 +141,7 @@ class ProcessResult:
 
     @property
     def name(self) -> str:
-        """The process's name."""
+        """Return the process's name."""
         return self.spec.name
 
 
@@ -153,7 +153,7 @@ class WorkloadResult:
 
     @property
     def held(self) -> bool:
-        """Whether every process kept its declared rate."""
+        """Return whether every process kept its declared rate."""
         return all(process.held for process in self.processes)
 
     @property
@@ -162,7 +162,7 @@ class WorkloadResult:
         return tuple(each for process in self.processes for each in process.written)
 
     def process(self, name: str) -> ProcessResult:
-        """Return one process's result. Raises KeyError for an unknown name."""
+        """Return one process's result. Raise KeyError for an unknown name."""
         for process in self.processes:
             if process.name == name:
                 return process

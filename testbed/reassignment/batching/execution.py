@@ -67,7 +67,7 @@ class Execution:
         *,
         wildcard: Collection[str] = (),
     ) -> None:
-        """While this process runs the job, the throttle covers all replicas of the ``wildcard`` topics."""
+        """Make the throttle cover all replicas of the ``wildcard`` topics while this process runs the job."""
         self._admin, self._job, self._jobs, self._journals = admin, job, jobs, journals
         self._wildcard = wildcard
         self._on_event = on_event or (lambda _kind, _name, _detail: None)
@@ -81,7 +81,7 @@ class Execution:
 
     @property
     def throttle(self) -> Throttle:
-        """The throttle of the move; its rate is None while the move is unthrottled."""
+        """Return the throttle of the move; its rate is None while the move is unthrottled."""
         return self._throttle
 
     def begin(self, control: JobControl, *, additional: bool = False) -> None:
