@@ -35,7 +35,7 @@ class Fault(Protocol):
         """Raise `UsageError` when this topology cannot have the fault. Pure."""
 
     def prepare(self, testbed: Testbed) -> Self:
-        """Return the fault with the state before it (`remembered_field` fields). Changes nothing.
+        """Return the fault with the state before it (`remembered_field` fields); change nothing.
 
         Raise `TestbedError` when the fault could not take effect now.
         """
@@ -46,7 +46,7 @@ class Fault(Protocol):
         """Apply the fault. Raise `TestbedError`."""
 
     def verify(self, testbed: Testbed) -> str | None:
-        """Check the effect itself: return None if it is there, otherwise what was observed instead."""
+        """Check the effect itself: return None if it is there, otherwise the observation as text."""
 
     def heal(self, testbed: Testbed) -> None:
         """Restore the declared state, as far as the other active faults permit.

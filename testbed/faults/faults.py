@@ -1,4 +1,4 @@
-"""The faults of one testbed: apply, list, heal; and heal those whose process has died."""
+"""The faults of one testbed: apply, list and heal them, also the faults of dead processes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -46,7 +46,7 @@ class Faults:
             try:
                 self._put_in(entry.fault)
             except BaseException as error:
-                # Also on Ctrl-C. After a kill -9 `gc` and the next run heal what the entry names.
+                # Also on Ctrl-C. After a kill -9 `gc` and the next run heal the fault in the entry.
                 try:
                     self._heal([entry])
                 except TestbedError as another:
@@ -78,7 +78,7 @@ class Faults:
         return tuple(chosen)
 
     def clear_dead(self) -> tuple[FaultEntry, ...]:
-        """Heal the faults of dead processes and return them. Raises as `clear`."""
+        """Heal the faults of dead processes and return them. Raise the same errors as `clear`."""
         with self._lock():
             chosen = [entry for entry in self.list() if entry.dead]
             self._heal(chosen)

@@ -89,7 +89,7 @@ def shapes(topology: Topology) -> dict[Device, Shape]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The devices that one fault concerns: they are compared, and changed where they differ."""
+    """The devices that one fault concerns; `settle` compares them, and changes them where they differ."""
 
     shaped: frozenset[Device]
     links: frozenset[str]

@@ -146,7 +146,7 @@ def known_brokers(topology: Topology, found: Sequence[str]) -> None:
 
 
 def known_rack(topology: Topology, found: str) -> None:
-    """Raise `UsageError` when the topology lacks the rack, or the rack's uplink connects nothing."""
+    """Raise `UsageError` when the topology lacks the rack, or the rack has nothing beyond its uplink."""
     if found not in topology.racks:
         near = did_you_mean(found, topology.racks)
         raise UsageError(f"{topology.name} has no rack {found!r}; it has {choices(topology.racks)}{near}")

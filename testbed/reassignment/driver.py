@@ -47,7 +47,7 @@ class Driver:
     Within the block SIGTERM unwinds as Ctrl-C does; during the restore both are deferred. If an error is raised
     already, a failed restore is added to it as a note, and the journal stays for `recover`.
 
-    A move that is still running when the block ends by an error goes on without its throttle; with
+    A move that is still running when an error ends the block continues without its throttle; with
     ``cancel_on_error`` the driver first cancels reassignments in flight (KIP-455: back to the original replicas), if
     the cluster can. ``able`` holds the capabilities of the cluster; a request beyond them raises `LacksCapability`.
     """
@@ -79,7 +79,7 @@ class Driver:
         self.throttle = Throttle(admin, journals, self._on_event, command_config=command_config)
         self.restored: RestoreResult | None = None
         self.not_restored: TestbedError | None = None
-        """Why the restore failed: raised, or added as a note to another error."""
+        """The error of a failed restore: raised, or added as a note to another error."""
 
     def __enter__(self) -> "Driver":
         self._guard.__enter__()
@@ -243,7 +243,7 @@ class Driver:
         return todo
 
     def _poll_once(self, seen: "_Observations", on_poll: Callable[[Poll], None] | None) -> list[str]:
-        """Poll once, and return what is missing."""
+        """Poll once, and return one line for each missing condition."""
         try:
             listed, states = self._ask()
         except UnreachableError as error:

@@ -44,7 +44,7 @@ class ClusterLoad:
     produced_bytes_per_s: Mapping[int, float]
     received_bytes_per_s: Mapping[int, float]
     sent_bytes_per_s: Mapping[int, float]
-    """To followers; the Admin API does not report what consumers read."""
+    """The rate that a broker sends to followers; the Admin API does not report consumers' reads."""
     measured_s: float
     cautions: tuple[str, ...] = ()
 

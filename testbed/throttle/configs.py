@@ -200,7 +200,7 @@ def relied_on(wanted: ConfigValues, present: ConfigValues) -> tuple[ConfigChange
 
 
 def by_resource(found: Iterable[ConfigChange]) -> dict[ConfigResource, list[ConfigChange]]:
-    """Return the changes by resource, in the order in which each resource comes first."""
+    """Return the changes by resource, in the order of each resource's first change."""
     grouped: dict[ConfigResource, list[ConfigChange]] = {}
     for change in found:
         grouped.setdefault(change.resource, []).append(change)

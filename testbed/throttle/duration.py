@@ -43,7 +43,7 @@ class Copy:
 class Share:
     """The traffic that one broker's quota must carry in one direction.
 
-    ``bytes`` are those that catch up. ``inbound_bytes_per_s`` is what producers write to throttled partitions
+    ``bytes`` catch up. ``inbound_bytes_per_s`` is the rate at which producers write to throttled partitions
     meanwhile, times the throttled replicas that receive it. ``in_sync_bytes_per_s`` is its part for replicas in the
     ISR: the quota counts that part and never delays it.
     """

@@ -215,8 +215,8 @@ class Throttle:
         """Set another rate on the same brokers and wait until every broker reports it, as `wait_in_force` does.
 
         The journal holds both rates before the first change, and only the new one once it is in force. So a recovery
-        after a kill at any point restores the originals and takes either rate for the throttle's. Raises
-        `ThrottleError`, `KafkaError`.
+        after a kill at any point restores the originals, and recognizes either rate as the throttle's. Raise
+        `ThrottleError` or `KafkaError` when the change fails.
         """
         if self._journal is None:
             raise ThrottleError("there is no throttle whose rate could change: set one first")
@@ -291,7 +291,7 @@ class Throttle:
         )
 
     def check(self) -> dict[int, BrokerThrottle]:
-        """Return what every broker reports as in force now, with the default level."""
+        """Return the configuration that every broker reports as in force now, with the default level."""
         return {broker: self._check_broker(broker) for broker in self._brokers}
 
     def restore(self, timeout_s: float = 15.0) -> RestoreResult:
@@ -349,7 +349,7 @@ class Throttle:
         self._journals.write(journal)
 
     def _interferences(self, journal: ThrottleJournal, todo: Sequence[ConfigChange]) -> list[Interference]:
-        """Return the keys about to be overwritten that another tool has changed."""
+        """Return the keys that another tool has changed and that the restore will overwrite."""
         ours = {(change.resource, change.key): change for change in journal.changes}
         found = []
         for resource, mine in by_resource(todo).items():

@@ -1,1 +1,1 @@
-"""Every kind of fault, one file each with one class, called FAULT."""
+"""The kinds of fault: one module for each, with one class, called FAULT."""

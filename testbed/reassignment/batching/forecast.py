@@ -136,7 +136,7 @@ def one_carries_all(batches: Sequence[Batch], sizes: LogBytes) -> bool:
 
 
 def finished_s(batches: Sequence[Batch], sizes: LogBytes, quotas: QuotaPhases) -> tuple[float, ...]:
-    """Return the time in seconds at which each batch's copies end; infinite for a batch that never ends."""
+    """Return the time in seconds at which all copies up to each batch end; infinite if they never end."""
     total, found = 0, []
     for batch in batches:
         total += max((share.bytes for share in carried([batch], sizes)), default=0)
