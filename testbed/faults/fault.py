@@ -27,7 +27,7 @@ class Fault(Protocol):
     deadline_s: ClassVar[float] = 10.0
     """The longest time that the fault may need to take effect."""
     hinders: ClassVar[bool] = False
-    """Whether brokers may be fenced while it lasts: `Faults` then waits for them only after the heal."""
+    """Whether brokers may be fenced during the fault: `Faults` then waits for them only after the heal."""
     asks_brokers: ClassVar[bool] = False
     """Whether the heal needs brokers that answer: it then comes after the heal of faults that hinder them."""
 

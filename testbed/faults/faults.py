@@ -23,7 +23,7 @@ SERVING_S = 90.0
 
 
 class Faults:
-    """Adds and clears faults of a testbed that is up. A lock orders calls from several threads and processes.
+    """The active faults of a testbed that is up. A lock orders calls from several threads and processes.
 
     This process owns its faults, and others may heal them once it is dead. With `by_hand` faults have no owner and
     stay until they are cleared.

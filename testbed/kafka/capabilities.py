@@ -23,7 +23,7 @@ class Capability(StrEnum):
     """A capability that not every release from 3.9 on has."""
 
     LOG4J2 = "log4j2"
-    """The release logs through log4j 2, whose configuration format sets the log levels."""
+    """The release logs through log4j 2, and the format of its configuration can change log levels."""
     DYNAMIC_QUORUM = "dynamic-quorum"
     """KIP-853: controllers can be added and removed while the cluster runs."""
     CONSUMER_GROUPS = "consumer-groups"

@@ -1,4 +1,4 @@
-"""Restore the configuration that a throttle changed, and recover the throttles of dead processes."""
+"""The restore of the configuration that a throttle changed, and the recovery of dead processes' throttles."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -158,7 +158,7 @@ class _Restore:
 
 
 AdminFactory = Callable[[ThrottleJournal], AbstractContextManager[AdminApi]]
-"""Connects to the cluster of a journal."""
+"""A function that connects to the cluster of a journal."""
 
 
 class RecoveryOutcome(StrEnum):

@@ -20,7 +20,7 @@ from testbed.workload.records import Ints
 
 
 class LoadClock:
-    """µs since the epoch that only go forward, at one pace. ``offset_ns`` is wall time less monotonic time."""
+    """A clock in µs since the epoch that never goes back. ``offset_ns`` is wall time less monotonic time."""
 
     def __init__(self) -> None:
         self.offset_ns = time.time_ns() - time.monotonic_ns()

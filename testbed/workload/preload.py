@@ -1,4 +1,4 @@
-"""Fill topics before a move, and read topics back from the beginning to the end of every partition."""
+"""The preload of topics before a move, and the audit from the beginning to the end of every partition."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

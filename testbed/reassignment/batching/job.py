@@ -29,7 +29,10 @@ class JobError(TestbedError):
 
 @dataclass(frozen=True, slots=True)
 class JobControl:
-    """What a user may change during the move, from the next step on: limits, throttle (B/s; None: none), the wish."""
+    """The settings that a user may change during the move, from the next step on.
+
+    `limits`, the throttle (B/s; None: no throttle), and the `wish` to run, pause or cancel.
+    """
 
     limits: BatchLimits = field(default_factory=BatchLimits)
     throttle_bytes_per_s: int | None = None
