@@ -31,7 +31,7 @@ class JobError(TestbedError):
 class JobControl:
     """The settings that a user may change during the move, from the next step on.
 
-    `limits`, the throttle (B/s; None: no throttle), and the `wish` to run, pause or cancel.
+    They are the limits, the throttle (B/s; None: no throttle), and the wish to run, pause or cancel.
     """
 
     limits: BatchLimits = field(default_factory=BatchLimits)
