@@ -1,1 +1,1 @@
-"""The experiments: a module declares EXPERIMENT, or several EXPERIMENTS."""
+"""The catalogue of experiments: each module declares EXPERIMENT, or EXPERIMENTS for several."""

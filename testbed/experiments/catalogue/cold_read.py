@@ -1,7 +1,8 @@
 """A consumer reads from the beginning while other partitions move: from the device or the object store, not a cache.
 
-The topic that is read stays; A's page cache evicts all logs first. The consumer reads from A's device, or, tiered or in
-S3, from the object store; otherwise the run is inconclusive. The report shows the producers' latencies with it.
+The consumer's topic does not move. Before the move a program evicts all logs from A's page cache. The consumer then
+reads from A's device, or from the object store with tiered or S3 storage. Any other source makes the run inconclusive.
+The report shows the producers' latencies with this load.
 """
 
 from results.contract.relocation import ColdRead
@@ -35,13 +36,13 @@ for folder, _folders, files in os.walk(sys.argv[1]):
                 forgotten += os.fstat(file.fileno()).st_size
 print(forgotten)
 """
-"""A program for a broker's host: it evicts the logs, and nothing else, from the page cache."""
+"""A program for a broker's host. It evicts only the logs from the page cache."""
 
 
 class ColdConsumer(RunActivity):
-    """Consume, from the beginning, the topic that does not move, after its logs left the page cache.
+    """The consumer of the topic that does not move. It reads from the beginning after the eviction of the logs.
 
-    The moving topic is read from the same device: the sizes tell the two apart.
+    The moving topic is read from the same device: the sizes distinguish the two.
     """
 
     def __init__(self, run: ReassignmentRun) -> None:
@@ -80,7 +81,7 @@ class ColdConsumer(RunActivity):
         recorder.event("cold.done", READER, {"records": self._records()})
 
     def cold_read(self) -> ColdRead:
-        """Return what the consumer read, and from where it had to read."""
+        """Return the bytes and records that the consumer read, and their required source."""
         records, on_disk = self._records(), self._environment.setup.storage == "disk"
         return ColdRead(READER, records, records * RECORD_BYTES, self._evicted, "device" if on_disk else "store")
 
@@ -98,7 +99,7 @@ class ColdConsumer(RunActivity):
 
 
 def layout(settings: Settings, hosts: Hosts) -> Layout:
-    """Return the layout: `s3` moves (A) → (B) and has inbound traffic; `cold` stays on A and is read."""
+    """Return the layout: `s3` moves (A) → (B) under inbound traffic; `cold` stays on A, and the consumer reads it."""
     a, b = hosts
     partitions = range(int(number(settings, "partitions")))
     size_bytes, read_bytes = int(number(settings, "size")), int(number(settings, "read"))

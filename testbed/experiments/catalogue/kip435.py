@@ -1,13 +1,15 @@
-"""KIP-435: partitions that move whole, from one half of the brokers to the other, under load, in each mode.
+"""KIP-435: all replicas move from one half of the brokers to the other, under load, in each mode.
 
-`kip435-exchange`: (A, B) → (C, D) and (B, A) → (D, C) while clients write and read. `testbed run batching-compare` runs
-the same plan in every `mode` under the same load. `kip435-rf4` is KIP-435's motivation: (A, B, C, D) → (E, F, G, H),
-led by A. A sends inbound traffic seven times, three times of it to replicas in sync. The throttle does not limit these:
-after `phase` it is `lowered` below their rate for as long, and they keep up. In steps of one replica at most five
-replicas fetch or lead.
+`kip435-exchange` moves (A, B) → (C, D) and (B, A) → (D, C) while clients write and read. `testbed run batching-compare`
+executes the same plan in every `mode` under the same load.
 
-Fetch settings of `kip435-rf4` are Kafka's defaults: no criterion judges its rate, and shorter waits would keep two
-cores busy.
+`kip435-rf4` is KIP-435's motivation: (A, B, C, D) → (E, F, G, H), led by A. A sends inbound traffic seven times, three
+times of it to replicas in sync. The throttle does not limit in-sync traffic. After `phase` the action sets the throttle
+to `lowered`, below the rate of in-sync traffic, for another `phase`. The replicas stay in sync. In steps of one replica
+at most five replicas fetch or lead.
+
+`kip435-rf4` uses Kafka's default fetch settings. No criterion judges its rate, and shorter waits would keep two cores
+busy.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +28,7 @@ PARTITIONS = 20
 
 
 class ThrottleDip(LiveChange):
-    """Lower the throttle, and raise it again; the move ends under the higher throttle."""
+    """An action that lowers the throttle and raises it again. The move ends under the higher throttle."""
 
     def __init__(self, lowered_bytes_per_s: int, rate_bytes_per_s: int, phase_s: float) -> None:
         super().__init__([lowered_bytes_per_s, rate_bytes_per_s], phase_s)
@@ -118,7 +120,7 @@ EXPERIMENTS = (
         profiles={"release": {"preload": "90s", "phase": "30s"}},
         layout=led_by_one,
         action=_action,
-        # The throttle is lowered below the in-sync replication traffic on purpose: no rate is promised.
+        # The action sets the throttle below the in-sync replication traffic on purpose: no criterion judges the rate.
         criteria=("no-isr-shrink", "replicas-fetching", "in-sync-unbounded", *LOAD),
         suites=(
             *SuiteScenario("kip435", ("ci",), "rf4", 6).over("mode", "unbatched", "batched"),

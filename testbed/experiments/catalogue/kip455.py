@@ -1,6 +1,6 @@
 """KIP-455's scenarios of single moves: a table of experiments on one topic each, step by step.
 
-What each step expects is what KRaft does; `kip` says where the KIP's text differs. See docs/kip455.md.
+Each step expects the behavior of KRaft. `kip` describes where the KIP's text differs. See docs/kip455.md.
 """
 
 from results.contract.steps import RequiredState
@@ -51,7 +51,7 @@ def _many_all(name: str, wanted: RequiredState) -> tuple[ExpectedState, ...]:
 
 
 EXPERIMENTS = (
-    # KIP-455's own example: [1, 2, 3] to [4, 3, 2], replicas, ISR, adding and removing ones at each step.
+    # KIP-455's own example, [1, 2, 3] to [4, 3, 2]: replicas, ISR, adding and removing replicas at each step.
     kip455_experiment(
         "kip455-example",
         "KIP-455's own example: one replica is exchanged",
@@ -83,9 +83,9 @@ EXPERIMENTS = (
             ),
         ],
     ),
-    # The six rows of ZooKeeper's controller for {1, 2, 3} to {4, 5, 6}: which of them KRaft still shows. There each row
-    # was written by itself: all in sync, a leader of the target, the old replicas out of the ISR, the end. In KRaft the
-    # change of the ISR that brings in the last adding replica is the end as well, in one record.
+    # ZooKeeper's controller has a table of six rows for {1, 2, 3} to {4, 5, 6}. This scenario shows which rows KRaft
+    # still has. ZooKeeper wrote each row separately: all in sync, a leader of the target, the old replicas out of the
+    # ISR, the end. KRaft ends the move in the same record that adds the last adding replica to the ISR.
     kip455_experiment(
         "kip455-rows",
         "the six rows of {1, 2, 3} to {4, 5, 6}: which of them are still seen",
@@ -125,7 +125,7 @@ EXPERIMENTS = (
             ),
         ],
     ),
-    # The replication factor goes up, [1, 2] to [1, 2, 3], and down, to [3] alone: what only loses is done at once.
+    # The replication factor rises, [1, 2] to [1, 2, 3], and falls, to [3]. KRaft completes a pure removal at once.
     kip455_experiment(
         "kip455-replication-factor",
         "the replication factor goes up, and down",
@@ -146,7 +146,7 @@ EXPERIMENTS = (
             ),
         ],
     ),
-    # After a move that its leader survives the old leader still leads; the preferred one does once it is elected.
+    # If the old leader stays a replica, it still leads after the move. An election makes the preferred replica leader.
     kip455_experiment(
         "kip455-preferred-leader",
         "the preferred leader is elected after a move",
@@ -166,8 +166,8 @@ EXPERIMENTS = (
             ),
         ],
     ),
-    # Partitions are added to a topic while one of its partitions moves: neither disturbs the other. But the moving
-    # partition counts for as many replicas as it has in between: new ones must have as many.
+    # The user adds partitions to a topic while one of its partitions moves. Neither disturbs the other. The controller
+    # counts adding and removing replicas of the moving partition: new partitions must have as many replicas.
     kip455_experiment(
         "kip455-partitions-added",
         "partitions are added to a topic while it moves",
@@ -199,7 +199,7 @@ EXPERIMENTS = (
             ),
         ],
     ),
-    # A topic is deleted while one of its partitions moves: the move is gone with it.
+    # The user deletes a topic while one of its partitions moves. The move ends with the topic.
     kip455_experiment(
         "kip455-topic-deleted",
         "a topic is deleted while it moves",
@@ -213,7 +213,7 @@ EXPERIMENTS = (
             ScenarioStep("nothing-left", cancel(), answer="UNKNOWN_TOPIC_OR_PARTITION for 0"),
         ],
     ),
-    # What is refused, partition by partition, by the protocol's names; what is not refused is taken all the same.
+    # The controller refuses some partitions by the protocol's error names, and accepts the others of the same request.
     kip455_experiment(
         "kip455-errors",
         "what is refused, partition by partition",
@@ -240,7 +240,7 @@ EXPERIMENTS = (
             ),
         ],
     ),
-    # A target broker is down when the move is asked for: it is accepted, waits, and ends when the broker is back.
+    # A target broker is down at the request. The controller accepts the move. It ends after the broker's return.
     kip455_experiment(
         "kip455-target-dead",
         "a target broker is down, then back",
@@ -263,7 +263,7 @@ EXPERIMENTS = (
             ),
         ],
     ),
-    # The leader, which is to leave, dies while its partition moves: another leads, and the move ends without it.
+    # The leader, a removing replica, dies during the move. Another replica leads, and the move ends without it.
     kip455_experiment(
         "kip455-leader-dies",
         "the leader dies while its partition moves",
@@ -295,9 +295,9 @@ EXPERIMENTS = (
             ScenarioStep("leader-back", StartBrokers()),
         ],
     ),
-    # 2,000 partitions at once: asked for, listed and cancelled while their target is down, and moved when it is back. A
-    # request has 1,000 at most. The first and the last of each are looked at; that all of them were taken is the
-    # answer.
+    # The scenario requests, lists and cancels 2,000 moves while their target is down, and executes them after its
+    # return. A request has at most 1,000 moves. The steps check the first and the last partition of each request. The
+    # answer shows that the controller accepted all of them.
     kip455_experiment(
         "kip455-many",
         "2,000 partitions at once: asked for, listed, cancelled, moved",

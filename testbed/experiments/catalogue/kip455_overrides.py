@@ -1,4 +1,4 @@
-"""KIP-455's scenarios of moves that are cancelled or given another target: a table, as in `kip455.py`."""
+"""KIP-455's scenarios of moves that the user cancels or gives another target: a table, as in `kip455.py`."""
 
 from results.contract.steps import RequiredState
 from testbed.experiments.kip455_actions import (
@@ -32,7 +32,7 @@ _FAILOVER_SECOND = moving(adding=(3,), removing=(1, 2), isr=(1,))
 
 EXPERIMENTS = (
     # KIP-455's example of a cancellation: [1, 2, 3] to [3, 4, 5], cancelled when 4 is in sync and 5 is not. Broker 5 is
-    # down meanwhile, so that this state lasts until it has been seen. A second cancellation finds nothing.
+    # down until a poll has shown this state. A second cancellation finds no move.
     kip455_experiment(
         "kip455-cancel",
         "KIP-455's example of a cancellation, with one of two adding replicas in sync",
@@ -68,7 +68,7 @@ EXPERIMENTS = (
             ScenarioStep("five-back", StartBrokers()),
         ],
     ),
-    # A move is given another target before its adding replica is in sync: [1, 2, 3] to [4, 2, 3], then to [5, 2, 3].
+    # The user overrides a move before its adding replica is in sync: [1, 2, 3] to [4, 2, 3], then to [5, 2, 3].
     kip455_experiment(
         "kip455-override",
         "another target before the adding replica is in sync",
@@ -93,7 +93,7 @@ EXPERIMENTS = (
             ),
         ],
     ),
-    # Another target that shares an adding replica with the first: [1, 2, 3] to [4, 5, 3], then to [4, 6, 3].
+    # The second target shares an adding replica with the first: [1, 2, 3] to [4, 5, 3], then to [4, 6, 3].
     kip455_experiment(
         "kip455-override-overlapping",
         "another target that shares an adding replica with the first",
@@ -124,9 +124,9 @@ EXPERIMENTS = (
             ),
         ],
     ),
-    # An overridden move is cancelled: [1, 2, 3] to [4, 2, 3], to [5, 2, 3], and back to where it came from. That is
-    # what the KIP says. In KRaft the first move's replica, 4, has become one of those that there were. To be rid of it
-    # the original replicas are asked for.
+    # The user cancels an overridden move: [1, 2, 3] to [4, 2, 3], then to [5, 2, 3]. The KIP restores the original
+    # replicas. In KRaft the first move's replica, 4, has become an existing replica and stays. The user removes 4 with
+    # a reassignment to the original replicas.
     kip455_experiment(
         "kip455-override-cancelled",
         "a move is overridden, then cancelled",
@@ -159,9 +159,9 @@ EXPERIMENTS = (
             ),
         ],
     ),
-    # A move is given its own origin as its target. That is no cancellation: its new replica is adding and removing
-    # then. What was adding stays so when the new target adds nothing, and what is adding must come into sync before a
-    # move ends. It takes a cancellation to end it.
+    # The user gives a move its original replicas as target. KRaft does not treat this as a cancellation: the new
+    # replica is both adding and removing. Adding replicas stay when the new target adds none, and must come into sync
+    # before a move ends. Only a cancellation ends this move.
     kip455_experiment(
         "kip455-override-back",
         "a move is overridden with the replicas it came from",
@@ -185,7 +185,7 @@ EXPERIMENTS = (
             ScenarioStep("nothing-left", cancel(), answer="NO_REASSIGNMENT_IN_PROGRESS for 0"),
         ],
     ),
-    # The same target is asked for again while its move is under way: nothing changes.
+    # The user requests the same target again during the move. Nothing changes.
     kip455_experiment(
         "kip455-override-same",
         "the same target again",
@@ -212,8 +212,8 @@ EXPERIMENTS = (
             ),
         ],
     ),
-    # A move is overridden while no controller is active: the next one to be elected takes it. The controllers are nodes
-    # of their own: no replica goes down with the one that is killed.
+    # The user overrides a move while no controller is active. The next active controller accepts the request. The
+    # controllers are dedicated nodes: the killed controller takes no replica down.
     kip455_experiment(
         "kip455-override-failover",
         "another target during a failover of the controller",

@@ -1,8 +1,8 @@
 """An empty broker joins and is filled under a wildcard throttle.
 
-KIP-73 leaves a bootstrapping broker to `kafka-configs`, since nothing is reassigned: the broker has replicas, and
-nothing in them. B is stopped, the topics (A, B) are filled through A alone, B's data folder is wiped and formatted
-anew. Every replica of the topic is listed (`*`), the rates are set as the default of all brokers, and B starts.
+KIP-73 leaves the throttle of a bootstrapping broker to `kafka-configs`, because nothing is reassigned. The broker's
+replicas exist but have no data. The experiment stops B, fills the topics (A, B) through A alone, and formats B's data
+folder again. It lists every replica of the topic (`*`), sets the rates as the default of all brokers, and starts B.
 """
 
 from testbed.experiments.criteria import RATES

@@ -1,8 +1,9 @@
-"""Every broker is restarted, one after the other, while data moves: the throttle holds, nothing is lost.
+"""A restart of every broker, one after the other, during a move: the throttle holds and no record is lost.
 
-r = 2: (A, B) → (C, B), led by A, while clients write. First C is restarted, which receives, then B, which is in
-sync, at last A, which leads: from then on B does, and is listed, too, as every existing replica is. The next one
-follows when the one before serves and is in sync, and `pause` has passed. Windows across a restart are not judged.
+r = 2: (A, B) → (C, B), led by A, while clients write. The action restarts C, the receiver, then B, which is in sync,
+then A, the leader. After that B leads; the throttle lists B because it lists every existing replica. The next restart
+follows when the restarted broker serves and is in sync, and `pause` has passed. No criterion judges windows across a
+restart.
 """
 
 from testbed.experiments.criteria import BOUNDS
@@ -25,13 +26,13 @@ EXPERIMENT = throttled_experiment(
         inbound("500kB/s"),
         Parameter("pause", "12s", parse_duration, "between a broker's return and the next one's restart"),
         rate="4MB/s",
-        # Restarts included: four spans of `pause` and three restarts.
+        # This duration includes the restarts: four spans of `pause` and three restarts.
         preload="66s",
     ),
     layout=one_of_two,
     action=_action,
     profiles={"release": {"preload": "210s", "pause": "40s"}},
-    # A broker that leaves takes its replicas out of ISRs, and its metrics with it: neither is judged here.
+    # A restarted broker leaves its ISRs and sends no metrics while it is down: neither is judged here.
     criteria=(*BOUNDS, "brokers-restarted"),
     suites=(
         SuiteScenario("kip73", ("ci",), "bounce", 5),

@@ -1,8 +1,8 @@
 """KIP-73's Q&A 5: `replica.fetch.response.max.bytes` against quota × window.
 
-As `kip73-two-node`, with responses of `response`. The quota is checked before a fetch, so that the first response comes
-whole: when it is larger than quota × window, as here, the first window alone breaks the quota. With responses
-well below that (`response=1MiB`) it does not.
+As `kip73-two-node`, with responses of `response`. The broker checks the quota before a fetch and sends the first
+response whole. Here the first response exceeds quota × window, and the first window alone breaks the quota. A response
+well below quota × window (`response=1MiB`) keeps the quota.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from testbed.units import parse_size
 def _layout(settings: Settings, hosts: Hosts) -> Layout:
     a, b = hosts
     moved = PartitionGroup("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1)
-    # One partition, more than a response: it shows that it is not held back, and takes little of the first response.
+    # One partition, larger than a response: it shows that the control is not limited, and uses little of the first one.
     control = side("control", a, b, round(1.5 * number(settings, "response")), 1)
     found = Layout((moved,), calibration=side("calibration", a, b, 32_000_000), control=control)
     return sized_for(found, number(settings, "rate"), number(settings, "preload"))
@@ -38,7 +38,7 @@ EXPERIMENT = throttled_experiment(
     layout=_layout,
     properties=_properties,
     profiles={"release": {"preload": "120s"}},
-    # One response is more than a window's worth: any average over a window depends on where the window lies.
+    # One response exceeds a window's quota: any average over a window depends on the position of the window.
     criteria=("first-window", *BOUNDS, "control-unthrottled", "nic-conservation"),
     suites=(
         SuiteScenario("kip73", ("ci",), "fetch-size", 14),

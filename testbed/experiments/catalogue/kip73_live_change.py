@@ -1,13 +1,13 @@
-"""The throttle is raised and lowered while data moves, without a restart (a goal of KIP-73).
+"""The action raises and lowers the throttle during a move, without a restart (a goal of KIP-73).
 
-As `kip73-two-node`. The move begins at `rate`; after `phase` the throttle becomes `raised`, after another `lowered`,
-under which it ends. Each change is seen in force on every broker before what follows is held against it.
+As `kip73-two-node`. The move begins at `rate`. The action sets the throttle to `raised` after `phase`, and to `lowered`
+after another `phase`. The move ends under `lowered`. Criteria judge a phase only after every broker reports its quota.
 
-A quota that is lowered lets nothing through until the window has forgotten enough of what was sent before, then what it
-forgets, at the old rate, until that is used up; one that is raised lets the difference through at once. Both come back
-as heaps, a window apart, at up to the NIC's rate, and a window may have two of them or none: second windows of 0.74 to
-1.12 of the quota were read. Only the mean over a window's time of them says whether the quota is kept, so that a phase
-takes three windows, and the readings at their edges.
+After a decrease the quota admits no bytes until enough of the earlier bytes have left the window. It then admits bytes
+at the old rate, as they leave, until these are used up. After an increase it admits the difference at once. Both cause
+bursts at up to the NIC's rate, one window apart. A window contains two bursts or none: measured second windows had 0.74
+to 1.12 of the quota. Only the mean over one window's time of windows shows whether the quota holds. A phase therefore
+lasts three windows, plus the samples at their edges.
 """
 
 from testbed.experiments.criteria import BOUNDS

@@ -1,9 +1,9 @@
 """High- and low-volume partitions under one throttle (KAFKA-4313): replicas in sync keep their ISR.
 
-100 high-volume partitions (A) → (B) are written to and moved; 20 low-volume ones have both brokers in their ISR and
-are written to as well. All of them are listed, with `*`. One response is more than the quota allows in `lag`
-(`replica.lag.time.max.ms`), so that listed partitions out of sync are left out of fetches for longer than a follower
-may lag. Were those in sync left out, too, as before KAFKA-4313, their ISR would shrink and expand all the time.
+Clients write to 100 high-volume partitions, which move (A) → (B), and to 20 low-volume partitions with both brokers in
+their ISR. The throttle lists all of them, with `*`. One response exceeds what the quota allows in `lag`
+(`replica.lag.time.max.ms`). Fetches therefore omit listed partitions out of sync for longer than a follower may lag.
+Before KAFKA-4313 fetches also omitted partitions in sync: their ISR would shrink and expand all the time.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
     partitions = range(int(number(settings, "partitions")))
     high = PartitionGroup("kip73", partitions, (a,), (b,), 1, number(settings, "inbound"))
     low = PartitionGroup("low", range(LOW_PARTITIONS), (a, b), (a, b), LOW_BYTES, number(settings, "low"))
-    # One partition, more than a response: less than a response for each would not show that it is not held back.
+    # One partition, larger than a response: smaller partitions would not show that the control is not limited.
     control = side("control", a, b, round(1.5 * number(settings, "response")), 1)
     found = replace(throttled_layout([high, low], a, b, wildcard=True), control=control)
     return sized_for(found, number(settings, "rate"), number(settings, "preload"))

@@ -1,4 +1,4 @@
-"""KIP-73's test plan: data moves between two or three brokers, with and without clients that write to it."""
+"""KIP-73's test plan: moves between two or three brokers, with and without clients that write to the partitions."""
 
 from testbed.experiments.criteria import LOAD, RATES, RATES_UNDER_LOAD
 from testbed.experiments.experiment import SuiteScenario
@@ -16,11 +16,11 @@ from testbed.experiments.throttled_move import (
 )
 
 EXPERIMENTS = (
-    # KIP-73's first scenario: all partitions move from one broker to the other, under a throttle. The plan says two
-    # nodes and r = 2, which leaves nowhere to move: here r = 1. All 100 partitions lie on, and are led by, the first
-    # broker; their replicas move to the second (with ``add=yes`` they are added there, r 1 → 2). Two topics go the
-    # same way without a throttle: *calibration* before the move, to learn how many bytes a NIC carries for one byte
-    # of log, and *control* together with it, to show that only the listed replicas are held back.
+    # KIP-73's first scenario: all partitions move from one broker to the other, under a throttle. KIP-73 asks for two
+    # nodes and r = 2, which allows no move: here r = 1. The first broker leads all 100 partitions; their replicas move
+    # to the second (with ``add=yes`` the move adds them there, r 1 → 2). Two topics move the same way without a
+    # throttle. *calibration*, before the move, measures the bytes on the NIC per byte of log. *control*, together with
+    # the move, shows that the throttle limits only the listed replicas.
     throttled_experiment(
         "kip73-two-node",
         "all 100 partitions move from one broker to the other at the throttled rate (KIP-73's test plan)",
@@ -58,11 +58,11 @@ EXPERIMENTS = (
             SuiteScenario("brief", ("ci",), "add", 2, (*BRIEF, "add=yes")),
             SuiteScenario("brief", ("ci",), "batched", 3, (*BRIEF, "mode=batched", "reassignment-batch-size=10")),
         ),
-        # One replica of each partition: there is no ISR to leave.
+        # Each partition has one replica: no follower can leave the ISR.
         criteria=RATES,
     ),
-    # KIP-73's second scenario: as `kip73-two-node`, while clients write to the moving partitions. What is left for
-    # catching up is quota − inbound, on both brokers: with r = 1 there is no follower in sync.
+    # KIP-73's second scenario: as `kip73-two-node`, while clients write to the moving partitions. Quota − inbound
+    # remains for catching up, on both brokers: with r = 1 there is no follower in sync.
     throttled_experiment(
         "kip73-two-node-produce",
         "as kip73-two-node, while clients write to the moving partitions: quota − inbound is left",
@@ -80,9 +80,9 @@ EXPERIMENTS = (
         ),
         criteria=(*RATES_UNDER_LOAD, "no-isr-shrink", *LOAD),
     ),
-    # KIP-73's third scenario: three brokers, r = 2, data moves from one broker to the other two. All partitions are
-    # led by A; half move (A, B) → (C, B), half (A, C) → (B, C). Followers copy from the leader: A sends all of it, B
-    # and C receive half each, and A's quota binds.
+    # KIP-73's third scenario: three brokers, r = 2, data moves from one broker to the other two. A leads all
+    # partitions; half move (A, B) → (C, B), half (A, C) → (B, C). Followers copy from the leader: A sends all bytes, B
+    # and C receive half each. A's quota is the bottleneck.
     throttled_experiment(
         "kip73-one-to-two",
         "data moves from one broker to the other two, r = 2: the sender's quota binds",
@@ -96,9 +96,9 @@ EXPERIMENTS = (
         ),
         criteria=(*RATES, "no-isr-shrink"),
     ),
-    # As `kip73-one-to-two`, while clients write to the moving partitions. A's quota also records what its followers
-    # in sync fetch: quota − 2 × inbound is left for catching up. Since A sends in bursts (docs/kip73.md), how much is
-    # written decides in which of them the move ends: `inbound` is low for that reason.
+    # As `kip73-one-to-two`, while clients write to the moving partitions. A's quota also records in-sync traffic: quota
+    # − 2 × inbound remains for catching up. A sends in bursts (docs/kip73.md), and `inbound` decides in which burst the
+    # move ends. `inbound` is low for that reason.
     throttled_experiment(
         "kip73-one-to-two-produce",
         "as kip73-one-to-two, while clients write to the moving partitions: quota − 2 × inbound is left",
@@ -119,8 +119,8 @@ EXPERIMENTS = (
         criteria=(*RATES_UNDER_LOAD, "no-isr-shrink", *LOAD),
     ),
     # KIP-73's fourth scenario: three brokers, r = 2, data moves from two brokers to the third. Half of the partitions
-    # move (A, B) → (C, B), led by A, half (B, A) → (C, A), led by B. C receives what A and B send half each: the
-    # receiver's quota binds, not the senders'.
+    # move (A, B) → (C, B), led by A, half (B, A) → (C, A), led by B. C receives half of its bytes from each leader:
+    # the receiver's quota is the bottleneck.
     throttled_experiment(
         "kip73-two-to-one",
         "data moves from two brokers to the third, r = 2: the receiver's quota binds",
@@ -134,7 +134,7 @@ EXPERIMENTS = (
         ),
         criteria=(*RATES, "no-isr-shrink"),
     ),
-    # As `kip73-two-to-one`, while clients write to the moving partitions: quota − inbound is left to the receiver.
+    # As `kip73-two-to-one`, while clients write to the moving partitions: the receiver has quota − inbound for copying.
     throttled_experiment(
         "kip73-two-to-one-produce",
         "as kip73-two-to-one, while clients write to the moving partitions: quota − inbound is left",

@@ -1,7 +1,7 @@
-"""A quota above what the NIC carries: the NIC's rate is seen, not the quota's.
+"""A quota above the NIC's rate: the measured rate is the NIC's, not the quota's.
 
-As `kip73-two-node`, with the sender's NIC slowed to `nic` once the topics are filled; the NICs are measured in that
-shape. There is no control: unlisted partitions would share the NIC with the listed ones and be held back alike.
+As `kip73-two-node`. The action slows the sender's NIC to `nic` after the topics are filled; the run measures the NICs
+in that state. There is no control: its partitions would share the NIC with the throttled ones and be equally slow.
 """
 
 from testbed.errors import UsageError
@@ -43,7 +43,7 @@ EXPERIMENT = throttled_experiment(
     action=_action,
     nic_bound=True,
     profiles={"release": {"preload": "120s"}},
-    # Nothing is held back: control and moving partitions advance alike, and no quota is used up.
+    # The quota limits nothing: control and moving partitions advance alike, and no broker uses its whole quota.
     criteria=(*BOUNDS, "broker-rate-agrees", "nic-bound"),
     suites=(
         SuiteScenario("kip73", ("ci",), "nic-bound", 13, ("nic=48mbit", "rate=24MB/s")),

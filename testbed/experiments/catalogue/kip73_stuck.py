@@ -1,8 +1,8 @@
-"""A throttle below the inbound rate never lets the move end: it is noticed as stuck, and raised (KIP-73's Q&A).
+"""A throttle below the inbound rate: the move stalls, and the action raises the throttle (KIP-73's Q&A).
 
-As `kip73-two-node-produce`, but more is written than `rate` lets through: the summed lag grows. When it has not
-fallen for `patience` the move is said to be stuck and the throttle becomes `raised`, under which it ends in `preload`
-or somewhat less: a raised throttle lets bursts through, and the move is to end in the midst of one (docs/kip73.md).
+As `kip73-two-node-produce`, but clients write more than `rate` allows: the summed lag grows. When the lag has not
+fallen for `patience`, the action reports a stall and sets the throttle to `raised`. The move then ends in `preload` or
+less. The increase allows bursts, and the size is chosen so that the move ends within a burst (docs/kip73.md).
 """
 
 from testbed.errors import UsageError
@@ -17,7 +17,7 @@ from testbed.throttle.quota_window import BURST_BYTES_PER_S, bytes_after_a_raise
 from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 
 NOTICED_S = 2.3
-"""The lag still falls when a move begins, and is looked at once a second."""
+"""Seconds in addition to `patience`: the lag still falls at the start of a move, and has one sample a second."""
 
 
 def _layout(settings: Settings, hosts: Hosts) -> Layout:
@@ -29,10 +29,10 @@ def _layout(settings: Settings, hosts: Hosts) -> Layout:
         )
     moved = PartitionGroup("kip73", range(int(number(settings, "partitions"))), (a,), (b,), 1, written)
     raised, move_s = number(settings, "raised"), number(settings, "preload")
-    whole = sized_for(throttled_layout([moved], a, b), raised, move_s)  # refuses what never makes progress
+    whole = sized_for(throttled_layout([moved], a, b), raised, move_s)  # raises for a move that never makes progress
     raised_at_s = number(settings, "patience") + NOTICED_S
     total = bytes_after_a_raise(written, (rate, raised), raised_at_s, raised_at_s + move_s, BURST_BYTES_PER_S)
-    # The load writes to what moves before it does, too: while brokers warm up, and by itself.
+    # The load also writes to the moving partitions before the move: while brokers warm up, and while it runs alone.
     total -= round(written * (WARM_LOOK_S + ALONE_S))
     return whole.sized(total) if total > 0 else whole
 

@@ -1,7 +1,7 @@
-"""Every broker is brought to another Kafka, one after the other, while data moves: the throttle holds, nothing is lost.
+"""An upgrade of every broker, one after the other, during a move: the throttle holds and no record is lost.
 
-As `kip73-bounce`, from which it differs in what is started again; `to=same` is a restart with what ran before, beside
-which an upgrade is held. The controller comes last. A broker that does not come back is given back what it had.
+As `kip73-bounce`, but each host starts another Kafka. `to=same` restarts the same version, as the baseline of an
+upgrade. The controller's host is the last. A host whose broker does not serve again gets its old version back.
 """
 
 from testbed.errors import SoftwareError
@@ -38,7 +38,7 @@ EXPERIMENT = throttled_experiment(
         Parameter("finalize", "no", one_of("no", "yes"), "yes: its features are switched on with the last broker"),
         Parameter("pause", "12s", parse_duration, "between a broker's return and the next one's upgrade"),
         rate="4MB/s",
-        # Restarts included: four spans of `pause`, and three restarts with another class path.
+        # This duration includes the restarts: four spans of `pause`, and three restarts with another class path.
         preload="78s",
     ),
     layout=one_of_two,

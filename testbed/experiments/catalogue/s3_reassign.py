@@ -1,8 +1,8 @@
-"""What the article claims: with data in S3 a partition is reassigned in seconds, whatever its size.
+"""The claim of the article: with data in S3 a reassignment takes seconds, whatever the partition's size.
 
-All partitions move from A to B under load and without a throttle, on shaped NICs: with their logs on A's disk, tiered
-(KIP-405: all but the last segments are in the object store already), or in AutoMQ's streams. Beside the seconds stands
-the article's formula, log size ÷ NIC. `testbed run s3-compare` makes them side by side.
+All partitions move from A to B under load and without a throttle, on shaped NICs. Their logs are on A's disk, tiered
+(KIP-405: the object store has all but the last segments), or in AutoMQ's streams. The report compares the measured
+seconds with the article's formula, log size ÷ NIC. `testbed run s3-compare` runs all three storages.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,9 +28,9 @@ from testbed.workload.records import WrittenRecords
 
 
 class HandoverTiming(RunActivity):
-    """Time the steps of each partition's handover on shared storage.
+    """An activity that times the steps of each partition's handover on shared storage.
 
-    A probe writes to and reads from every partition meanwhile; the audit accounts for its records.
+    A probe writes to and reads from every partition meanwhile. The audit includes its records.
     """
 
     def __init__(self, run: ReassignmentRun) -> None:
@@ -54,7 +54,7 @@ class HandoverTiming(RunActivity):
         watch, asked_us = HandoverWatch(environment.testbed), now_us()
         watch.start()
         yield
-        run_alone(environment, "handed")  # the new brokers' first records are written and read in this time
+        run_alone(environment, "handed")  # the probe writes and reads the new brokers' first records in this time
         hosts = {broker: host for host, broker in environment.ids.items()}
         if self._probe is not None:
             self._probe.stop()

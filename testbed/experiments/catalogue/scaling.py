@@ -1,8 +1,9 @@
-"""Scaling out and in: brokers that join take their share of the partitions, a broker that leaves is drained.
+"""Scaling out and in: joining brokers receive their share of the partitions, and a leaving broker gives all away.
 
-`scale-out`: A and B give C, which is up and empty, a third of their partitions while the load rises. `scale-in`: C
-gives all its partitions to A and B and is stopped afterwards. Both measure the time until every broker has its share,
-and until acknowledgements are as quick as before. With data on disk that time grows with the data, in S3 it does not.
+`scale-out`: A and B give C, a running broker without partitions, a third of their partitions while the load rises.
+`scale-in`: C gives all its partitions to A and B, and the experiment stops C afterwards. Both measure the time until
+every broker has its share, and until the latency of acknowledgements is as before. With data on disk that time grows
+with the data; in S3 it does not.
 """
 
 from collections.abc import Sequence
@@ -22,13 +23,13 @@ from testbed.faults import Faults
 from testbed.faults.catalogue.broker_term import BrokerTerm
 
 BACK_S = 20.0
-"""How long the load runs after the move, to show that its latencies are as before."""
+"""Seconds for which the load runs after the move, to show that its latencies are as before."""
 QUIET_S = 5.0
-"""How long the load runs before it rises."""
+"""Seconds for which the load runs before it rises."""
 
 
 class LoadRise(RunActivity):
-    """Raise the load from half of its rate to all of it before the move."""
+    """An activity that raises the load from half of its rate to all of it before the move."""
 
     def __init__(self, run: ReassignmentRun) -> None:
         self._environment = run.environment
@@ -41,7 +42,7 @@ class LoadRise(RunActivity):
 
 
 class BrokerRemoval(RunActivity):
-    """Stop the drained broker after the move."""
+    """An activity that stops the drained broker after the move."""
 
     faults = frozenset({BrokerTerm.kind})
 
@@ -81,7 +82,7 @@ def blocks(partitions: range, hosts: Sequence[str]) -> dict[str, range]:
 
 
 def joined(topic: str, partitions: range, present: Sequence[str], joining: Sequence[str]) -> list[PartitionGroup]:
-    """Return the groups when brokers join: each present broker gives its last partitions to them, to equal shares."""
+    """Return the groups when brokers join: present brokers give their last partitions, to equal shares."""
     fair = blocks(partitions, [*present, *joining])
     found, spare = [], []
     for host, mine in blocks(partitions, present).items():
@@ -93,7 +94,7 @@ def joined(topic: str, partitions: range, present: Sequence[str], joining: Seque
 
 
 def left(topic: str, partitions: range, staying: Sequence[str], leaving: Sequence[str]) -> list[PartitionGroup]:
-    """Return the groups when brokers leave: they give all partitions to the others, to equal shares."""
+    """Return the groups when brokers leave: they give all partitions to the others, in equal shares."""
     before, after = blocks(partitions, [*staying, *leaving]), blocks(partitions, staying)
     found = [PartitionGroup(topic, before[host], (host,), (host,)) for host in staying]
     wanted = [(host, len(after[host]) - len(before[host])) for host in staying]
@@ -119,7 +120,7 @@ def shared_out(groups: Sequence[PartitionGroup], size_bytes: int, inbound_bytes_
 
 
 def _dealt(given: Sequence[tuple[str, range]], wanted: Sequence[tuple[str, int]]) -> list[tuple[str, str, range]]:
-    """Return (from, to, partitions): the given ranges, dealt in order to the hosts that want so many."""
+    """Return (from, to, partitions): the given ranges, divided in order among the hosts by their wanted numbers."""
     found, lacking = [], dict(wanted)
     for old, part in given:
         start = 0
