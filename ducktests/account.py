@@ -1,4 +1,4 @@
-"""A host of the testbed as ducktape reaches it."""
+"""The SSH account of a testbed's host in ducktape."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ _USER = "root"
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Where a host is; `host_key` is its pinned public key, `ssh-ed25519 AAAA…`."""
+    """The address and keys of a host; `host_key` is its pinned public key, `ssh-ed25519 AAAA…`."""
 
     name: str
     address: str
@@ -23,7 +23,7 @@ class Reach:
 
 
 def reach(testbed: Testbed, host: str) -> Reach:
-    """How `host` is reached."""
+    """Return the address and keys of `host`."""
     return Reach(
         host,
         str(testbed.plan.management_ip(host)),
@@ -34,9 +34,9 @@ def reach(testbed: Testbed, host: str) -> Reach:
 
 
 class TestbedAccount(Account):
-    """ducktape's own account, but that another host's key is an error, and that `available` asks the host.
+    """ducktape's account, but it rejects a host key that is not the pinned one, and `available` checks the host.
 
-    ducktape accepts any host key, and takes every host for available without having tried.
+    ducktape's own account accepts any host key, and considers every host available without a check.
     """
 
     __test__ = False
@@ -46,7 +46,7 @@ class TestbedAccount(Account):
             ssh_config(where.name, where.address, _USER, where.key_file),
             externally_routable_ip=where.data_address,
             node_type=topology,
-            # The default, a list, makes an account that cannot be hashed.
+            # ducktape's default, a list, makes an account that cannot be hashed.
             ssh_exception_checks=None,
         )
         self.where = where
@@ -73,7 +73,7 @@ class TestbedAccount(Account):
         self.set_sftp_client()
 
     def available(self) -> bool:
-        """Whether a command runs there."""
+        """Return whether a command runs on the host."""
         try:
             return bool(self.ssh("true", allow_fail=True) == 0)
         except (OSError, paramiko.SSHException):

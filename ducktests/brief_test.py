@@ -5,6 +5,6 @@ from ducktests.scenario import ScenarioTest, scenario_tests
 
 @scenario_tests
 class BriefTest(ScenarioTest):
-    """A test for each experiment of the suite; each case runs its experiment and asserts the verdict."""
+    """The tests of the suite, one for each experiment; each case runs its experiment and asserts the verdict."""
 
     suite = "brief"

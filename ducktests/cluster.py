@@ -1,8 +1,8 @@
-"""`--cluster ducktests.cluster.TestbedCluster`: the hosts of a testbed are the nodes, its topology is their type.
+"""`--cluster ducktests.cluster.TestbedCluster`: a testbed's hosts are the nodes, and its topology is their type.
 
-A testbed is brought up when the first test asks for its topology, stays for the tests after it, and makes room for
-the next topology: one at a time, as two would measure each other. It belongs to ducktape's process: `testbed gc`
-collects it when that was killed.
+The cluster provisions a testbed when the first test requests its topology, and keeps it for later tests. It removes the
+testbed before it provisions the next topology: two testbeds at once would disturb each other's measurements. The
+testbed belongs to ducktape's process; if that process is killed, `testbed gc` removes the testbed.
 """
 
 import atexit
@@ -28,7 +28,7 @@ from testbed.topology.find import find, ready
 
 
 class TestbedCluster(framework.Cluster):
-    """One testbed at a time. See the module."""
+    """A cluster of one testbed at a time. See the module."""
 
     __test__ = False
 
@@ -46,28 +46,28 @@ class TestbedCluster(framework.Cluster):
         self._process = os.getpid()
         atexit.register(self._remove_all)
 
-    # ---- what ducktape asks
+    # ---- ducktape's interface
 
     def available(self) -> Any:
-        """Every topology's hosts, or none while a test runs: two tests at once would measure each other."""
+        """Return every topology's hosts, or none while a test runs: two tests at once would disturb each other."""
         return framework.spec([] if self._used else self._types)
 
     def used(self) -> Any:
-        """The nodes a test has."""
+        """Return the nodes of the running test."""
         return framework.spec([node.account.node_type for node in self._used])
 
     def all(self) -> Any:
-        """Every topology's hosts."""
+        """Return every topology's hosts."""
         return framework.spec(self._types)
 
     def __len__(self) -> int:
         return len(self._types)
 
     def do_alloc(self, cluster_spec: Any) -> list[Any]:
-        """The hosts of the testbed of the topology asked for, which is brought up if need be.
+        """Return the hosts of the requested topology's testbed; provision the testbed if there is none.
 
-        What goes wrong is the `problem` of the nodes, for the test to raise: ducktape would try without end, or lose
-        all results.
+        An error becomes the `problem` of the nodes, and the test raises it. If this method raised it, ducktape would
+        retry without end, or lose all results.
         """
         wanted = {each or "" for each in framework.types_of(cluster_spec)}
         assert len(wanted) == 1, f"a test has the hosts of one topology, not of {sorted(wanted)}"
@@ -80,7 +80,7 @@ class TestbedCluster(framework.Cluster):
         return list(self._used)
 
     def free_single(self, node: Any) -> None:
-        """A test has ended, or lets go of a host."""
+        """Release a node: its test has ended."""
         self._used.remove(node)
         node.account.close()
 
@@ -102,7 +102,7 @@ class TestbedCluster(framework.Cluster):
                 for host in testbed.topology.hosts
             ]
         finally:
-            # The tests are forked from here, and threads of connections do not survive that.
+            # ducktape forks the tests from this process, and a connection's threads do not survive a fork.
             testbed.close()
 
     def _standing(self, topology: str) -> Testbed | None:
@@ -143,10 +143,10 @@ class TestbedCluster(framework.Cluster):
                 engine.close()
 
     def _remove_all(self) -> None:
-        # A test's process has inherited this, and is not the one to do it.
+        # A test's process inherits this handler, but only the process that provisioned the testbeds removes them.
         if os.getpid() == self._process:
             for name in self._made.values():
-                # A process of its own: an interpreter that is about to end starts no threads any more.
+                # `testbed down` needs a separate process: an interpreter at its exit starts no threads.
                 subprocess.run(
                     [sys.executable, "-P", "-m", "testbed.cli.main", "down", name],
                     env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

@@ -1,4 +1,4 @@
-"""Processes that end with those they work for: one that is killed cannot end them itself."""
+"""Processes that end with their parent: a killed parent cannot end them itself."""
 
 import ctypes
 import os
@@ -11,18 +11,18 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill this process when its parent dies. Raises `TestbedError`."""
+    """Request that the kernel kills this process when its parent dies. Raise `TestbedError` when it refuses."""
     parent = os.getppid()
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
         raise TestbedError(f"prctl(PR_SET_PDEATHSIG): {os.strerror(ctypes.get_errno())}")
     if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)  # it died before the kernel knew
+        os.kill(os.getpid(), signal.SIGKILL)  # the parent died before the request
 
 
 def die_with_suite() -> None:
-    """As `die_with_parent`, when the parent is `testbed suite`; a shell may end before what it started.
+    """Call `die_with_parent` when the parent is `testbed suite`; a shell may end before its background processes.
 
-    And end on SIGINT, which is how a suite interrupts; what a shell starts in the background ignores it.
+    Also end on SIGINT, with which a suite interrupts. A shell's background processes ignore SIGINT by default.
     """
     if os.environ.get(SUITE_VARIABLE) == str(os.getppid()):
         die_with_parent()

@@ -1,4 +1,4 @@
-"""What of ducktape is used here, with types: it has none of its own. No other module imports ducktape."""
+"""The parts of ducktape that this package uses, with types: ducktape has none. No other module imports ducktape."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from logging import Logger
@@ -22,13 +22,13 @@ LINUX = "linux"
 
 
 class SessionContext(Protocol):
-    """One invocation of ducktape; `globals` is what `--globals` gave."""
+    """One invocation of ducktape; `globals` is the value of `--globals`."""
 
     globals: Mapping[str, Any]
 
 
 class DucktapeContext(Protocol):
-    """What a test is given."""
+    """The context of a test."""
 
     session_context: SessionContext
     globals: Mapping[str, Any]
@@ -48,7 +48,7 @@ class Account(ducktape.cluster.linux_remoteaccount.LinuxRemoteAccount):  # type:
     _ssh_client: Any
 
     def set_sftp_client(self) -> None:
-        """Open the file transfer of the connection there is."""
+        """Open the file transfer of the existing connection."""
         self._set_sftp_client()
 
 
@@ -67,7 +67,7 @@ class Test(ducktape.tests.test.Test):  # type: ignore[misc]  # no types
 
 
 def listen_on_loopback_only() -> None:
-    """Have ducktape listen where its tests are: it unpickles what anybody sends, and listens on every address."""
+    """Make ducktape's receiver listen on loopback only: it unpickles any input, and by default listens everywhere."""
 
     def start(receiver: Any) -> None:
         receiver.port = receiver.socket.bind_to_random_port(
@@ -81,45 +81,45 @@ def listen_on_loopback_only() -> None:
 
 
 def ssh_config(name: str, address: str, user: str, key: str) -> Any:
-    """How `account.ssh_config` says where a host is."""
+    """Return the SSH configuration of a host, as `account.ssh_config`."""
     return RemoteAccountSSHConfig(host=name, hostname=address, user=user, port=22, identityfile=key)
 
 
 def problem_node(problem: str, node_type: str) -> Any:
-    """A node of a testbed that there is not."""
+    """Return a node of a testbed that could not be provisioned."""
     account = Account(ssh_config("none", "", "", ""), node_type=node_type, ssh_exception_checks=None)
     return ClusterNode(account, node_type=node_type, testbed=None, kept=True, options=None, problem=problem)
 
 
 def node(account: Account, **attributes: object) -> Any:
-    """A node of a cluster."""
+    """Return a node of a cluster."""
     return ClusterNode(account, **attributes)
 
 
 def spec(types: Iterable[str]) -> Any:
-    """A specification of Linux nodes, of one type each."""
+    """Return a specification of Linux nodes, one for each type."""
     return ClusterSpec([NodeSpec(LINUX, each) for each in types])
 
 
 def types_of(cluster_spec: Any) -> list[str | None]:
-    """The node types that a specification asks for, one each node."""
+    """Return the node types that a specification requests, one for each node."""
     return [each.node_type for each in cluster_spec]
 
 
 def results_folder(context: DucktapeContext) -> str:
-    """Where a test's results lie."""
+    """Return the folder of a test's results."""
     return str(TestContext.results_dir(context, context.test_index))
 
 
 def parametrized(values: Sequence[tuple[Mapping[str, object], int, str]]) -> Callable[[_Test], _Test]:
-    """Make a test of a method for each of `values`: its arguments, its nodes, their type. No values: no test."""
+    """Return a decorator that makes a test for each of `values`: arguments, nodes, their type. No values: no test."""
 
     def mark(method: _Test) -> _Test:
         if not values:
             matrix(case=[])(method)
         for arguments, nodes, node_type in values:
             parametrize(**arguments)(method)
-            # To the tests that are marked so far and have no nodes yet, which is the one above.
+            # ducktape applies this to every marked test without nodes: only the test marked above has none.
             cluster_mark(num_nodes=nodes, node_type=node_type)(method)
         return method
 

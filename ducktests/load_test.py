@@ -1,4 +1,4 @@
-"""The load by itself: what an idle testbed must take, or the scenarios under load could not be judged."""
+"""The load without a move: an idle testbed must sustain it, or no scenario under load could be judged."""
 
 import secrets
 from pathlib import Path
@@ -21,7 +21,7 @@ PARTITIONS = range(12)
 
 
 class LoadTest(Test):
-    """The open-loop load on a testbed where nothing else happens."""
+    """The open-loop load on a testbed without other activity."""
 
     def __init__(self, test_context: DucktapeContext) -> None:
         super().__init__(test_context)
@@ -29,7 +29,7 @@ class LoadTest(Test):
 
     @parametrized([({"rate": "20MB/s"}, 3, "three-brokers")])
     def test_an_idle_testbed_takes_the_declared_rate(self, rate: str) -> None:
-        """20 MB/s of 1 KiB records, acks=all: held, or nothing can be said; and nothing lost."""
+        """Run 20 MB/s of 1 KiB records with acks=all: no record is lost. Inconclusive when the rate is not held."""
         evidence = Path(results_folder(self.test_context)) / EVIDENCE
         topic = f"load-{secrets.token_hex(3)}"
         kafka = KafkaService(self.test_context, 3)
@@ -43,7 +43,7 @@ class LoadTest(Test):
             load = WorkloadService(self.test_context, kafka, [producer])
             load.start()
             try:
-                Event().wait(SECONDS)  # the load is what is looked at: there is nothing to wait for but time
+                Event().wait(SECONDS)  # the load is measured for this time: there is no condition to wait for
             finally:
                 load.stop()
                 keep_evidence(evidence, load.recorder, None)
@@ -55,5 +55,5 @@ class LoadTest(Test):
                 if not process.held:
                     raise Inconclusive(f"{process.name} did not hold its rate: {process.why}")
             [sent] = load.result.processes
-            # Nothing else happens here: what was due is taken, up to what the load may be late by.
+            # An idle testbed acknowledges every due record, except the records of the load's permitted lateness.
             assert sent.acked >= sent.due - LATEST_S * producer.records_per_s, sent

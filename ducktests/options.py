@@ -1,4 +1,4 @@
-"""What `--cluster-file` may say: a JSON object, every field optional, every mistake an error."""
+"""The options in `--cluster-file`: a JSON object. Every field is optional, and every mistake is an error."""
 
 import json
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from testbed.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Which Kafka, which store, and which testbeds that are up already (topology → testbed)."""
+    """The Kafka version, the store, and the testbeds that are already provisioned (topology → testbed)."""
 
     kafka: str | None = None
-    """A version, or whatever else `testbed up --kafka` takes; None is what each topology says."""
+    """A version, or another value of `testbed up --kafka`; None for the version of each topology."""
     store: str | None = None
     on: Mapping[str, str] = field(default_factory=dict)
     again: int = 0
-    """How often a case is run again that only the machine made inconclusive."""
+    """How often an inconclusive case is repeated when only the machine made it inconclusive."""
 
 
 def read_options(path: str | None) -> Options:
-    """The options of a file; without one the defaults. Raises `UsageError`."""
+    """Return the options of a file; the defaults without a file. Raise `UsageError` for a mistake."""
     if path is None:
         return Options()
     try:

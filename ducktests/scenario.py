@@ -23,7 +23,7 @@ _TestClass = TypeVar("_TestClass", bound="type[ScenarioTest]")
 
 
 def scenario_tests(test_class: _TestClass) -> _TestClass:
-    """Give a test class a method for each experiment of its suite, parametrized with the chosen profile's cases.
+    """Return a test class with a method for each experiment of its suite, with the chosen profile's cases.
 
     The method of the experiment `kip73-two-node` in the suite `kip73` is `test_two_node`.
     """
@@ -55,18 +55,18 @@ def _nodes(case: Case) -> tuple[int, str]:
 
 
 class ScenarioTest(Test):
-    """Run cases of one suite."""
+    """The base of a suite's tests: it runs cases of one suite."""
 
     suite: ClassVar[str]
     __test__ = False
 
     def __init__(self, test_context: DucktapeContext) -> None:
         super().__init__(test_context)
-        # A ducktape that is killed cannot end its tests.
+        # A killed ducktape process cannot end its tests.
         die_with_parent()
 
     def check(self, case: str) -> None:
-        """Run a case, and raise unless its verdict is pass: `Failed`, `Inconclusive`, or why there is none."""
+        """Run a case. Raise `Failed` or `Inconclusive` for that verdict, or the error that prevented a verdict."""
         suite: Suite = find_suite(self.suite)
         chosen = suite.cases(chosen_profile(), [case])[0]
         hosts, _topology = _nodes(chosen)
@@ -85,7 +85,7 @@ class ScenarioTest(Test):
         _assert_passed(outcome)
 
     def _once(self, run: CaseRun, kafka: KafkaService) -> CaseOutcome:
-        """Run it to its verdict on a testbed that is as new. Raises what became of it when there is none."""
+        """Run the case on an emptied testbed and return its outcome. Raise the error that prevented a verdict."""
         tell(f"case {run.case.name}: {run.case.experiment} {' '.join(run.case.settings)}")
         try:
             with run.recorded():
@@ -94,7 +94,7 @@ class ScenarioTest(Test):
                 kafka.start(run.resolved.overlay)
                 return run.run(testbed, self._store(kafka), tell)
         except BaseException:
-            # In whatever state it is now, the next test shall not begin there.
+            # The state of the testbed is unknown: the next test must not start on it.
             self._give_up(kafka)
             raise
 

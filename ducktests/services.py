@@ -1,4 +1,4 @@
-"""Kafka and the load as ducktape's services: facades, the work is done where it is done for everybody else."""
+"""Kafka and the load as ducktape services. They are facades: the testbed's own modules do the work."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,13 +17,13 @@ from testbed.workload.workload import Workload
 
 
 class KafkaService(Service):
-    """Kafka on all hosts of one testbed: started as it was formatted, stopped and emptied afterwards.
+    """Kafka on all hosts of one testbed: started on formatted folders, stopped and emptied afterwards.
 
-    On a testbed that was up before (`kept`) nothing is emptied or stopped: it is somebody's. Waiting is the
-    testbed's own: ducktape's `wait_until` sleeps after it has seen what it waits for, and trusts the clock on the wall.
+    The service neither empties nor stops a testbed that a user provisioned before (`kept`). It waits with the testbed's
+    functions: ducktape's `wait_until` sleeps after the condition holds, and depends on the wall clock.
     """
 
-    logs = {"kafka": {"path": "/var/log/kafka", "collect_default": False}}  # noqa: RUF012 - as ducktape has it
+    logs = {"kafka": {"path": "/var/log/kafka", "collect_default": False}}  # noqa: RUF012 - as ducktape declares it
 
     def __init__(self, context: DucktapeContext, hosts: int) -> None:
         super().__init__(context, num_nodes=hosts)
@@ -32,11 +32,11 @@ class KafkaService(Service):
         self.options: Options = self.nodes[0].options or Options()
         self._testbed: Testbed | None = None
         if self.problem is not None:
-            self.logs = {}  # of hosts that there are not
+            self.logs = {}  # there are no hosts to collect logs from
 
     @property
     def testbed(self) -> Testbed:
-        """The testbed, of which this process has connections of its own. Raises `TestbedError` when there is none."""
+        """The testbed, with connections of this process. Raises `TestbedError` when there is none."""
         if self.problem is not None:
             raise TestbedError(self.problem)
         if self._testbed is None:
@@ -44,7 +44,7 @@ class KafkaService(Service):
         return self._testbed
 
     def start(self, overlay: Mapping[str, str] | None = None) -> None:
-        """Start Kafka with `overlay` over the topology's properties. Raises `TestbedError`."""
+        """Start Kafka with `overlay` over the topology's properties. Raise `TestbedError` when it does not start."""
         testbed = self.testbed
         heal_leftovers(testbed, tell)
         if not self.kept:
@@ -55,15 +55,15 @@ class KafkaService(Service):
             testbed.reconfigure(overlay or {}, progress=tell)
 
     def stop(self) -> None:
-        """Stop Kafka on every host and empty it, unless the testbed is kept. Logs stay."""
+        """Stop Kafka on every host and empty the host, unless the testbed is kept. Logs stay."""
         if self.problem is None and not self.kept:
             empty(self.testbed)
 
     def clean_node(self, node: Any) -> None:
-        """Nothing: the next start empties what there is, also what a killed test left."""
+        """Do nothing: the next start empties the hosts, also after a killed test."""
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         super().close()
         if self._testbed is not None:
             self._testbed.close()
@@ -71,19 +71,22 @@ class KafkaService(Service):
 
 
 class WorkloadService(Service):
-    """The open-loop load: processes on this machine, beside the testbed's switch, and so on none of its nodes."""
+    """The open-loop load: processes on this machine, at the testbed's switch, and so on none of its nodes."""
 
     def __init__(self, context: DucktapeContext, kafka: KafkaService, specs: Sequence[Spec], seed: int = 1) -> None:
         super().__init__(context, num_nodes=0)
         self.recorder = Recorder()
         self._workload = Workload(kafka.testbed.bootstrap, specs, seed, self.recorder.add, self.recorder.event)
         self.result: WorkloadResult | None = None
-        """What became of it, once it was stopped."""
+        """The result of the load, after its stop."""
 
     def start(self) -> None:
-        """Begin; returns once every producer was acknowledged, and every consumer reads. Raises `TestbedError`."""
+        """Start the load; return when every producer has an acknowledgement and every consumer reads.
+
+        Raise `TestbedError` when the load does not start.
+        """
         self._workload.start()
 
     def stop(self) -> None:
-        """End; waits for what is under way until it is acknowledged or given up."""
+        """Stop the load after its last records are acknowledged or given up."""
         self.result = self._workload.stop()

@@ -1,9 +1,9 @@
-"""What a verdict other than pass is to ducktape, which knows only failed tests: an exception whose name tells."""
+"""Exceptions for verdicts other than pass: ducktape knows only failed tests, and an exception's name is the verdict."""
 
 
 class Failed(AssertionError):
-    """A verdict is fail."""
+    """The verdict is fail."""
 
 
 class Inconclusive(AssertionError):
-    """Something could not be judged: no pass. ducktape has no word for it, so that it counts as failed there."""
+    """The verdict is inconclusive. ducktape has no such result and counts the test as failed."""

@@ -1,1 +1,1 @@
-"""Incidents as files: what went wrong once, told so that it can be played again and judged."""
+"""Incidents as files: each describes a past failure, so that the testbed can replay and judge it."""

@@ -1,6 +1,6 @@
 """The JSON schema of incident files, for editors.
 
-`python -m testbed.incidents > topologies/incidents/incident.schema.json` after a change of the files' form.
+Run `python -m testbed.incidents > topologies/incidents/incident.schema.json` after a change of the form.
 """
 
 from typing import Any
@@ -14,13 +14,13 @@ FILE = "topologies/incidents/incident.schema.json"
 
 
 def json_schema() -> dict[str, Any]:
-    """Return the schema (draft 2020-12) that `topologies/incidents/incident.schema.json` holds."""
+    """Return the schema (draft 2020-12) in `topologies/incidents/incident.schema.json`."""
     schema = editor_schema(IncidentForm)
     forms = schema["$defs"]
     schema["properties"]["parameters"]["propertyNames"] = {"pattern": PARAMETER}
     forms["ClusterState"]["properties"]["topics"]["propertyNames"] = {"pattern": TOPIC}
     forms["FixedForm"]["properties"]["replace"]["propertyNames"] = {"pattern": NAME}
-    # Pydantic drops the description of a field that is a model of its own.
+    # Pydantic drops the description of a field whose type is itself a model.
     for model in (IncidentForm, ClusterState, EntryForm, TriggerForm, KnownAction, KnownExpectation):
         form = schema if model is IncidentForm else forms[model.__name__]
         properties = form["properties"] if "properties" in form else form["anyOf"][1]["properties"]

@@ -1,6 +1,6 @@
-"""What a timeline can do: one class for each action, and one for each fault of `testbed.faults`.
+"""The actions of a timeline: one class for each action, and one for each fault of `testbed.faults`.
 
-A class of this module is found because it is there: `ACTIONS` has each by its key in an incident's file.
+`ACTIONS` has every action class of this module by its key in an incident's file.
 """
 
 from collections.abc import Mapping
@@ -31,14 +31,14 @@ class Action(IncidentModel):
     key: ClassVar[str]
 
     def needs(self) -> list[Capability]:
-        """Return what the software must be able to do."""
+        """Return the capabilities that the action needs of the software."""
         return []
 
     def check(self, topology: Topology) -> None:
-        """Raise `UsageError` when the topology cannot have it."""
+        """Raise `UsageError` when the topology cannot have the action."""
 
     def perform(self, operator: "ClusterOperator") -> None:
-        """Carry it out; raises `TestbedError` when that fails."""
+        """Perform the action. Raise `TestbedError` when it fails."""
         raise NotImplementedError
 
 
@@ -220,7 +220,7 @@ def _key(kind: str) -> str:
 
 
 def _injection(fault: type[Fault]) -> type[InjectFault]:
-    """Return the action of one kind of fault: its fields are the fault's parameters."""
+    """Return the action of one kind of fault. Its fields are the fault's parameters."""
     fields: dict[str, Any] = {}
     for each in parameters(fault):
         described = Field(default=... if each.default is MISSING else each.default, description=each.metadata["help"])
@@ -246,7 +246,7 @@ def _parsed(parse: Any) -> Any:
 ACTIONS: Mapping[str, type[Action]] = {
     each.key: each for each in (*Action.__subclasses__(), *map(_injection, kinds().values())) if each is not InjectFault
 }
-"""Every action by its key in a file, the faults after the operator's own."""
+"""Every action by its key in a file: first the operator's actions, then the faults."""
 
 
 class ActionForm(OneKey):

@@ -19,7 +19,7 @@ POLL_S = 0.25
 
 @dataclass(frozen=True, slots=True)
 class RequestedMove:
-    """A move that was requested: its partitions, and how large each was then."""
+    """A requested move: its partitions, and their sizes at the request."""
 
     moves: tuple[PartitionMove, ...]
     bytes: Mapping[TopicPartition, float] = field(default_factory=dict)
@@ -30,9 +30,9 @@ def moved_share(
     states: Mapping[TopicPartition, PartitionState],
     size: Callable[[int, TopicPartition], float | None],
 ) -> float:
-    """Return how much of a move's bytes has arrived, 0 to 1; `size` is of a broker's replica. Pure.
+    """Return the share of a move's bytes that has arrived, 0 to 1; `size` returns the bytes of a replica. Pure.
 
-    A partition that is at its target has arrived. Empty partitions count as a byte each.
+    A partition at its target has arrived. An empty partition counts as one byte.
     """
     total = arrived = 0.0
     for one in move.moves:
@@ -54,12 +54,12 @@ def observations(
     size: Callable[[int, TopicPartition], float | None],
     done: Collection[str] = (),
 ) -> Observations:
-    """Return the signals that a timeline's conditions compare; `done` are the topics whose move is over. Pure."""
+    """Return the signals that a timeline's conditions compare; `done` are the topics of completed moves. Pure."""
     topics = sorted({tp.topic for tp in states})
     of = {topic: [state for tp, state in states.items() if tp.topic == topic] for topic in topics}
     return Observations(
         isr={topic: min(len(s.isr) for s in found) for topic, found in of.items()},
-        # A replica that is being added does not count as missing.
+        # An adding replica does not count as missing.
         under_replicated={t: sum(_missing(s, listed) > 0 for s in found) for t, found in of.items()},
         leaderless={topic: sum(s.leader is None for s in found) for topic, found in of.items()},
         in_flight={topic: sum(tp.topic == topic for tp in listed) for topic in topics},
@@ -75,7 +75,7 @@ def _missing(state: PartitionState, listed: Mapping[TopicPartition, Reassignment
 
 
 def as_samples(ts_us: int, seen: Observations) -> Iterable[Sample]:
-    """Return the same as samples."""
+    """Return the observations as samples."""
     for metric, by_topic in (
         ("topic.isr", seen.isr),
         ("topic.under_replicated", seen.under_replicated),
@@ -88,7 +88,7 @@ def as_samples(ts_us: int, seen: Observations) -> Iterable[Sample]:
 
 
 class ClusterPoll:
-    """Keeps the newest observations. Of two moves of a topic the newer replaces the older."""
+    """The newest observations of the cluster. The newer of two moves of a topic replaces the older."""
 
     def __init__(self, admin: AdminApi, topics: Sequence[str], hosts: Mapping[int, str], recorder: Recorder) -> None:
         self._admin, self._topics, self._hosts, self._recorder = admin, list(topics), hosts, recorder
@@ -103,12 +103,12 @@ class ClusterPoll:
             return self._newest
 
     def moving(self) -> bool:
-        """Return whether a move was requested that no poll has found done."""
+        """Return whether a requested move is not done at the last poll."""
         with self._lock:
             return bool(self._requested.keys() - self._done)
 
     def follow(self, moves: Mapping[str, tuple[PartitionMove, ...]]) -> None:
-        """Follow these moves from now on, by topic; to be called just before they are requested."""
+        """Follow these moves, by topic, from now on. Call this immediately before the request."""
         sized = {
             topic: RequestedMove(each, {move.tp: self.size(move.current[0], move.tp) or 0.0 for move in each})
             for topic, each in moves.items()
@@ -116,38 +116,38 @@ class ClusterPoll:
         with self._lock:
             self._requested |= sized
             self._done -= sized.keys()
-            self._newest = Observations()  # older than the move: a trigger on its end must not use it
+            self._newest = Observations()  # the last poll is older than the move: a trigger on its end must not use it
 
     def forget(self) -> None:
-        """Follow no move any more: they were cancelled."""
+        """Follow no move any more, after their cancellation."""
         with self._lock:
             self._requested.clear()
 
     def requested(self) -> dict[str, tuple[PartitionMove, ...]]:
-        """Return the moves that are followed, by topic."""
+        """Return the followed moves by topic."""
         with self._lock:
             return {topic: each.moves for topic, each in self._requested.items()}
 
     def size(self, broker: int, tp: TopicPartition) -> float | None:
-        """Return the bytes of a replica's log as its host's probe read them last."""
+        """Return the bytes of a replica's log, from the last sample of its host's probe."""
         host = self._hosts.get(broker)
         return None if host is None else self._recorder.latest(host, "log.bytes", tp.topic, tp.partition)
 
     def poll(self) -> Iterable[Sample]:
-        """Poll once; for `Recorder.poll`. Raises `KafkaError` when no broker answers."""
+        """Poll once and return the samples, for `Recorder.poll`. Raise `KafkaError` when no broker answers."""
         with self._lock:
             requested = dict(self._requested)
             known = set(self._done)
         listed = self._admin.reassignments(self._topics)
         states = self._admin.partitions(self._topics)
         placed = {t: each.moves for t, each in requested.items() if not not_placed(each.moves, listed, states)}
-        # Whether old logs are gone is the expensive question: it comes last, and once for each topic.
+        # The request that checks whether old logs are gone is expensive: it comes last, once for each topic.
         done = {t for t, moves in placed.items() if t in known or not left_behind(self._admin, moves)}
         seen = observations(states, listed, requested, self.size, done)
         ts_us = now_us()
         with self._lock:
             if requested != self._requested:
-                return ()  # a move was requested meanwhile: this poll is about the time before
+                return ()  # a move was requested during this poll: the poll describes the time before
             self._newest = seen
             new = sorted(seen.done - self._done)
             self._done |= seen.done
@@ -157,7 +157,7 @@ class ClusterPoll:
 
 
 def quota_poll(admin: AdminApi, host: str, broker: int) -> Callable[[], Iterable[Sample]]:
-    """Return a poll of the quota that a broker has in force; it has no samples while the broker does not answer."""
+    """Return a poll of the quota in force on a broker; it has no samples while the broker does not answer."""
 
     def poll() -> Iterable[Sample]:
         try:
@@ -169,7 +169,7 @@ def quota_poll(admin: AdminApi, host: str, broker: int) -> Callable[[], Iterable
 
 
 def uplink_poll(fabric: Shell, devices: Mapping[str, tuple[str, str]]) -> Callable[[], Iterable[Sample]]:
-    """Return a poll of the bytes that each rack's uplink has carried, by its devices (out of the rack, into it)."""
+    """Return a poll of the bytes on each rack's uplink, by its devices (out of the rack, into it)."""
     wanted = [
         (rack, way, device) for rack, pair in devices.items() for way, device in zip(("tx", "rx"), pair, strict=True)
     ]

@@ -1,6 +1,6 @@
-"""Field types and model bases of an incident's file; each reads its text, and says what is allowed.
+"""Field types and model bases of an incident's file. Each type parses its text, and its errors name the allowed values.
 
-Descriptions, patterns and examples are what editors show through the JSON schema.
+Editors show descriptions, patterns and examples through the JSON schema.
 """
 
 import re
@@ -45,12 +45,12 @@ def _reader(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def parsed(parse: Callable[[Any], Any]) -> BeforeValidator:
-    """Return a validator that reads a value with `parse`, whose ValueError is the message."""
+    """Return a validator that parses a value with `parse`. The message is that of its ValueError."""
     return BeforeValidator(_reader(parse))
 
 
 def parse_percent(value: object) -> float:
-    """Return the share that `50%` says, 0.5. Raises ValueError outside 0 to 100."""
+    """Return the share of a text, 0.5 for `50%`. Raise ValueError outside 0 to 100."""
     number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?%", value) if isinstance(value, str) else None
     share = float(number[1]) / 100 if number else -1.0
     if not 0 <= share <= 1:
@@ -59,7 +59,7 @@ def parse_percent(value: object) -> float:
 
 
 def format_seconds(seconds: float) -> str:
-    """Return `90s` for 90 and `500ms` for 0.5: a timeline is in seconds, also beyond a minute."""
+    """Return `90s` for 90 and `500ms` for 0.5: a timeline uses seconds, also beyond a minute."""
     return f"{seconds:g}s" if seconds >= 1 else format_duration(seconds)
 
 
@@ -92,7 +92,7 @@ def _named(pattern: str, what: str, such_as: str) -> BeforeValidator:
 
 
 def throttle_rate(value: Any) -> int:
-    """Return a throttle's rate in bytes/s. Raises ValueError for 0."""
+    """Return a throttle's rate in bytes per second. Raise ValueError for 0."""
     rate = parse_byte_rate(value)
     if rate < 1:
         raise ValueError("a throttle of nothing; allowed: 1B/s or more")
@@ -100,7 +100,7 @@ def throttle_rate(value: Any) -> int:
 
 
 def whole_number(most: int) -> tuple[BeforeValidator, WithJsonSchema]:
-    """Return how a whole number from 1 to `most` is read, and its schema."""
+    """Return the validator and the schema of a whole number from 1 to `most`."""
 
     def parse(value: Any) -> int:
         text = str(value)
@@ -113,7 +113,7 @@ def whole_number(most: int) -> tuple[BeforeValidator, WithJsonSchema]:
 
 
 def one_or_more(value: Any) -> tuple[Any, ...]:
-    """Return a list's items, or the single value. Raises ValueError for an empty list."""
+    """Return a list's items, or the single value. Raise ValueError for an empty list."""
     if value == []:
         raise ValueError("an empty list; allowed: one or more, or leave the field out")
     return tuple(value) if isinstance(value, list) else (value,)
@@ -153,7 +153,7 @@ CONTEXT: Mapping[str, Callable[[Any], Any]] = {
     "byte_rate": _reader(parse_byte_rate),
     "share": _reader(parse_percent),
 }
-"""How the quantities of expectations are read from a file."""
+"""The parsers of the quantities in a file's expectations."""
 
 
 class IncidentModel(BaseModel):

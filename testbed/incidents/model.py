@@ -1,4 +1,4 @@
-"""An incident's file and what it means: the form that a person writes, and the two variants that come of it."""
+"""The form of an incident's file, and the two variants that it describes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -92,13 +92,13 @@ class TopicState(IncidentModel):
 
     @property
     def records_per_partition(self) -> int:
-        """Return how many records are written to each partition before the incident."""
+        """Return the number of records that each partition has before the incident."""
         in_all = self.records if self.records is not None else -(-(self.size or 0) // self.record_size)
         return -(-in_all // self.partitions)
 
     @property
     def bytes(self) -> int:
-        """Return the size of all records, each counted once."""
+        """Return the size of all records in bytes; each record counts once."""
         return self.partitions * self.records_per_partition * self.record_size
 
 
@@ -144,7 +144,7 @@ class ExpectationForm(OneKey):
     what = "an expectation"
 
 
-if TYPE_CHECKING:  # to mypy the models that have the keys are those that they derive from
+if TYPE_CHECKING:  # for mypy the models with the keys are the models that they derive from
     KnownAction = ActionForm
     KnownExpectation = ExpectationForm
 else:
@@ -184,17 +184,17 @@ class EntryForm(IncidentModel):
 
     @property
     def trigger(self) -> Trigger:
-        """Return the trigger; an entry without one acts at the start."""
+        """Return the trigger. An entry without one acts at the start."""
         return AtTime(0.0) if self.at is None else self.at.trigger
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """Return what is done."""
+        """Return the entry's actions."""
         return tuple(each.value for each in self.do)
 
     @property
     def expectations(self) -> tuple[TimelineExpectation, ...]:
-        """Return what is expected."""
+        """Return the entry's expectations."""
         return tuple(each.value for each in self.expect)
 
 
@@ -244,9 +244,9 @@ class IncidentForm(IncidentModel):
 
 @dataclass(frozen=True, slots=True)
 class ScheduledEntry:
-    """An entry of one variant, under its name.
+    """A named entry of one variant.
 
-    `deadline_s` is counted from the start; a trigger that has not come by then leaves the replay inconclusive, unless
+    `deadline_s` is counted from the start. A trigger that has not come by then makes the replay inconclusive, unless
     the entry is optional.
     """
 
@@ -261,7 +261,7 @@ class ScheduledEntry:
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """One variant of an incident, ready to be replayed."""
+    """One variant of an incident, ready for replay."""
 
     name: str
     variant: Variant
@@ -286,12 +286,12 @@ class IncidentFile:
     fixed: Incident
 
     def variant(self, name: Variant) -> Incident:
-        """Return one of them."""
+        """Return the variant of this name."""
         return self.broken if name == "broken" else self.fixed
 
 
 PlacedEntry = tuple[Path, EntryForm]
-"""An entry, and where it stands in its file."""
+"""An entry and its path in its file."""
 
 
 def entries_of(form: IncidentForm, variant: Variant) -> list[PlacedEntry]:
@@ -303,7 +303,7 @@ def entries_of(form: IncidentForm, variant: Variant) -> list[PlacedEntry]:
     kept: list[PlacedEntry] = []
     for path, entry in entries:
         if entry.name in fixed.replace:
-            # The replacement keeps the name, so that reports of both variants can be compared.
+            # The replacement keeps the name, so that a report can compare both variants.
             other = fixed.replace[entry.name].model_copy(update={"name": entry.name})
             kept.append((("fixed", "replace", entry.name or ""), other))
         elif entry.name not in fixed.drop:
@@ -319,7 +319,7 @@ def variant_of(
     parameters: Mapping[str, str],
     document: Mapping[str, Any],
 ) -> Incident:
-    """Return one variant of a checked form, with everything that the file leaves out."""
+    """Return one variant of a checked form, with the defaults of all omitted fields."""
     return Incident(
         name=form.name,
         variant=variant,

@@ -1,4 +1,4 @@
-"""The operator of a replay: carries the timeline's actions out on a cluster, and restores everything at the end."""
+"""The operator of a replay: performs the timeline's actions on a cluster, and restores everything at the end."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -38,14 +38,14 @@ EventSink = Callable[[str, str, Mapping[str, Any]], None]
 
 
 def rates_on(brokers: Collection[int], rate_bytes_per_s: int) -> dict[ConfigResource, dict[str, str]]:
-    """Return both rates on these brokers."""
+    """Return both rates for each of these brokers."""
     return {ConfigResource.broker(b): dict.fromkeys(RATES, str(rate_bytes_per_s)) for b in sorted(brokers)}
 
 
 def lists_for(
     topics: Collection[str], moves: Mapping[str, Sequence[PartitionMove]]
 ) -> dict[ConfigResource, dict[str, str]]:
-    """Return the lists of these topics: the replicas that move, or every replica of a topic that does not."""
+    """Return the lists of these topics: the moving replicas, or every replica of a topic without a move."""
     wanted: dict[ConfigResource, dict[str, str]] = {}
     for topic in sorted(topics):
         listed = throttled_replicas(moves.get(topic, ())).get(topic)
@@ -55,10 +55,10 @@ def lists_for(
 
 
 class OperatorThrottle:
-    """The throttle as an operator sets, changes and removes it, in any order, also one that was there before.
+    """The throttle as an operator sets, changes and removes it, in any order, including an earlier throttle.
 
-    `Throttle` keeps one throttle in force for one move. This one makes each change that the timeline says, and no
-    other. Every change is journaled before it is made, so that `restore`, or `reassign recover`, can take it back.
+    `Throttle` keeps one throttle in force for one move. This class makes exactly the changes of the timeline. It writes
+    every change to the journal before it makes it, so that `restore` or `reassign recover` can revert the change.
     """
 
     def __init__(self, admin: AdminApi, journals: JournalFolder, on_event: EventSink) -> None:
@@ -69,7 +69,7 @@ class OperatorThrottle:
         self._journal: ThrottleJournal | None = None
 
     def set(self, wanted: ConfigValues) -> None:
-        """Set these keys. Raises `KafkaError`."""
+        """Set these keys. Raise `KafkaError` when a broker refuses them."""
         with self._journals.held():
             self._read_originals(wanted)
             for resource, keys in wanted.items():
@@ -82,7 +82,7 @@ class OperatorThrottle:
         self._on_event("throttle.set", "throttle", {str(r): dict(k) for r, k in wanted.items()})
 
     def wait_in_force(self, wanted: ConfigValues, brokers: Collection[int], timeout_s: float) -> None:
-        """Wait until every broker itself shows its rates and all lists; raises `WaitTimeout`."""
+        """Wait until every broker reports its rates and all lists. Raise `WaitTimeout` after `timeout_s` seconds."""
 
         def missing() -> list[str]:
             problems = []
@@ -99,7 +99,7 @@ class OperatorThrottle:
         self._on_event("throttle.in_force", "throttle", {"brokers": sorted(brokers)})
 
     def remove(self, brokers: Collection[int], topics: Collection[str]) -> None:
-        """Remove the rates and lists of these brokers and topics, also foreign ones. Raises `KafkaError`."""
+        """Remove all rates and lists of these brokers and topics, including foreign ones. Raise `KafkaError`."""
         keys_of = {ConfigResource.broker(b): RATES for b in sorted(brokers)}
         keys_of |= {ConfigResource.topic(topic): LISTS for topic in sorted(topics)}
         with self._journals.held():
@@ -115,7 +115,7 @@ class OperatorThrottle:
         self._on_event("throttle.removed", "throttle", {"brokers": sorted(brokers), "topics": sorted(topics)})
 
     def record_left(self, brokers: Collection[int], topics: Collection[str]) -> None:
-        """Record, as an event, what is set now, and what could not be read."""
+        """Record, as an event, the remaining keys and the resources that could not be read."""
         left, unread = [], []
         resources = [ConfigResource.broker(b) for b in sorted(brokers)]
         for resource in [*resources, *map(ConfigResource.topic, sorted(topics))]:
@@ -128,7 +128,7 @@ class OperatorThrottle:
         self._on_event("throttle.found", "throttle", {"left": left, "unread": unread})
 
     def restore(self, timeout_s: float = 15.0) -> None:
-        """Restore what was set before the first change. Raises `RestoreError`; the journal stays then."""
+        """Restore the original configuration. Raise `RestoreError` on failure; the journal stays then."""
         if self._journal is None:
             return
         with self._journals.held():
@@ -139,9 +139,9 @@ class OperatorThrottle:
         self._on_event("throttle.restored", "throttle", {})
 
     def _read_originals(self, resources: Iterable[ConfigResource]) -> None:
-        """Read what is set on resources before their first change.
+        """Read the configuration of resources before their first change.
 
-        The journal is newer where a fault that began before this throttle was healed after it was set.
+        The journal is newer when a fault began before this throttle and was healed after it was set.
         """
         for change in self._journals.latest(self._journal).changes if self._journal else ():
             found = {key: value for key, value in self._originals[change.resource].items() if key != change.key}
@@ -162,14 +162,14 @@ class OperatorThrottle:
     def _write(self) -> None:
         if self._journal is None:
             self._journal = ThrottleJournal.new(self._admin.bootstrap, self._admin.cluster().cluster_id, ())
-        # With the same id each write replaces the one before as a whole.
+        # With the same id each write replaces the previous journal as a whole.
         old = self._journal
         self._journal = ThrottleJournal(old.id, old.bootstrap, old.cluster_id, self._changes(), old.owner)
         self._journals.write(self._journal)
 
 
 class ClusterOperator:
-    """Carries actions out; safe to use from several threads, one action at a time on the throttle.
+    """The operator of a cluster. Several threads may use it; it performs one action at a time on the throttle.
 
     Every action raises `TestbedError` when it fails.
     """
@@ -191,7 +191,7 @@ class ClusterOperator:
         self._lock = threading.Lock()
 
     def move(self, topics: tuple[str, ...], hosts: tuple[str, ...], rate_bytes_per_s: int | None) -> None:
-        """Request a reassignment; with a rate, the throttle is in force on every live broker before."""
+        """Request a reassignment. With a rate, the throttle is in force on every live broker before the request."""
         target = tuple(self._ids[host] for host in hosts)
         states = self._admin.partitions(list(topics))
         todo = moves(Plan(dict.fromkeys(states, target)), states)
@@ -208,12 +208,12 @@ class ClusterOperator:
         self._admin.alter_reassignments({move.tp: move.target for move in todo})
 
     def set_throttle(self, rate_bytes_per_s: int, topics: tuple[str, ...]) -> None:
-        """Set rates and lists for these topics (none: all of the incident's); returns when they are in force."""
+        """Set rates and lists for these topics (none: all of the incident's); return when they are in force."""
         lists = lists_for(topics or self._topics, self._poll.requested())
         self._set_and_wait(lists, rate_bytes_per_s, self._live())
 
     def set_initial_throttle(self, rate_bytes_per_s: int, topics: Collection[str]) -> None:
-        """Set the throttle that the incident begins with, on every broker; returns when it is in force."""
+        """Set the throttle with which the incident begins, on every broker; return when it is in force."""
         self._set_and_wait(lists_for(topics, {}), rate_bytes_per_s, list(self._ids.values()))
 
     def change_throttle(self, rate_bytes_per_s: int) -> None:
@@ -248,7 +248,7 @@ class ClusterOperator:
         self._poll.forget()
 
     def inject(self, fault: Fault) -> None:
-        """Inject a fault; returns when it has taken effect."""
+        """Inject a fault; return when it has taken effect."""
         self._injected[self._faults.add(fault)] = fault.kind
         self._event("fault.injected", as_text(fault))
 
@@ -256,16 +256,16 @@ class ClusterOperator:
         """Heal the faults of this replay, or those of one kind."""
         active = {entry.id for entry in self._faults.list()}
         for fault_id in [each for each, known in self._injected.items() if kind in (None, known)]:
-            if fault_id in active:  # otherwise it was healed already, by hand
+            if fault_id in active:  # otherwise a user has healed it already
                 self._faults.clear(fault_id)
             self._event("fault.healed", self._injected.pop(fault_id))
 
     def record_throttle_left(self) -> None:
-        """Record what is left of a throttle on any broker and topic."""
+        """Record the remains of a throttle on any broker and topic."""
         self._throttle.record_left(self._ids.values(), self._topics)
 
     def restore(self) -> list[str]:
-        """Heal the faults, start Kafka, cancel moves, restore the throttle; return what failed."""
+        """Heal the faults, start Kafka, cancel moves and restore the throttle; return the failures."""
         problems: list[str] = []
         for step in (self.heal, self._testbed.start_kafka, self.cancel, self._throttle.restore):
             try:

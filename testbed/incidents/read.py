@@ -1,6 +1,6 @@
-"""An incident's file → its two variants. All mistakes come at once with file, line, column and field.
+"""Reads an incident's file into its two variants. It reports all mistakes at once with file, line, column and field.
 
-The types are checked first; the rules between values only when every type is right.
+It checks the types first, and the rules between values only when every type is right.
 """
 
 import re
@@ -66,7 +66,7 @@ def ready_incidents() -> list[str]:
 
 
 def find(text: str, vary: Mapping[str, str] | None = None) -> IncidentFile:
-    """Return the incident `text` means: a path when it looks like one or exists, else a ready incident's name."""
+    """Return the incident of `text`: a path when it looks like one or exists, otherwise a ready incident's name."""
     if "/" in text or text.endswith((".yaml", ".yml")) or FilePath(text).is_file():
         return load(text, vary)
     known = ready_incidents()
@@ -77,17 +77,17 @@ def find(text: str, vary: Mapping[str, str] | None = None) -> IncidentFile:
 
 
 def load(path: str | FilePath, vary: Mapping[str, str] | None = None) -> IncidentFile:
-    """Return the incident in this file. Raises `FormError` for its mistakes, `UsageError` for a wrong `vary`."""
+    """Return the incident in this file. Raise `FormError` for its mistakes, `UsageError` for a wrong `vary`."""
     return _file(read(path, KIND), vary or {}, FilePath(path).parent)
 
 
 def loads(text: str, source: str = "<string>", vary: Mapping[str, str] | None = None) -> IncidentFile:
-    """Return the incident in this text. Raises as `load`."""
+    """Return the incident in this text. Raise the errors of `load`."""
     return _file(parse(text, source, KIND), vary or {}, FilePath())
 
 
 def _file(document: Document, vary: Mapping[str, str], folder: FilePath) -> IncidentFile:
-    """Return both variants; paths of topologies count from `folder`."""
+    """Return both variants. Paths of topologies are relative to `folder`."""
     if isinstance(document.values, dict):
         _check_varied(document.values, vary)
     problems = list(document.problems)
@@ -121,7 +121,7 @@ def _variant(document: Document, variant: Variant, vary: Mapping[str, str], fold
 
 
 def _in_text(path: Path, values: Any) -> Path:
-    """Return a path without the indexes of lists that the text leaves out: it has a single item in their place."""
+    """Return a path without the list indexes that the text omits: the text has a single item in place of a list."""
     found: list[str | int] = []
     for part, following in zip(path, (*path[1:], None), strict=True):
         if isinstance(part, int):
@@ -154,7 +154,7 @@ def _check_varied(values: Mapping[str, Any], vary: Mapping[str, str]) -> None:
 
 
 def _parameters(values: Any, variant: Variant, vary: Mapping[str, str]) -> dict[str, str]:
-    """Return the file's parameters, the fixed variant's over them, and what is varied over both."""
+    """Return the file's parameters. The fixed variant's replace them, and `vary` replaces both."""
     values = values if isinstance(values, dict) else {}
     fixed = values.get("fixed")
     layers = [values.get("parameters")]
@@ -167,7 +167,7 @@ def _parameters(values: Any, variant: Variant, vary: Mapping[str, str]) -> dict[
 
 
 def _substituted(value: Any, path: Path, parameters: Mapping[str, str], unknown: dict[Path, str]) -> Any:
-    """Return a copy of `value` with `$NAME` replaced; a name that is no parameter goes into `unknown`."""
+    """Return a copy of `value` with `$NAME` replaced. Unknown names go into `unknown`."""
     if path in {("parameters",), ("fixed", "parameters")}:
         return value
     if isinstance(value, dict):
@@ -211,7 +211,7 @@ def _violations(form: IncidentForm, topology: Topology, entries: list[PlacedEntr
 
 
 def _references(path: Path, value: Any, names: Mapping[str, list[str]], kind: str | None = None) -> Iterator[Violation]:
-    """Check every field that is marked as the name of a broker, a topic or an uplink."""
+    """Check every field that is marked as the name of a broker, a topic or an uplink; yield the violations."""
     if isinstance(value, str) and kind is not None and value not in names[kind]:
         yield Violation(path, _no(kind, value, names[kind]))
     elif isinstance(value, list | tuple):
@@ -228,7 +228,7 @@ def _references(path: Path, value: Any, names: Mapping[str, list[str]], kind: st
 
 
 def _marks(annotation: Any, metadata: Iterable[Any]) -> Iterator[Reference]:
-    """Return the references among a field's annotations, those of its items included."""
+    """Return the references among a field's annotations and its items' annotations."""
     yield from (each for each in metadata if isinstance(each, Reference))
     yield from (each for each in getattr(annotation, "__metadata__", ()) if isinstance(each, Reference))
     for inner in getattr(annotation, "__args__", ()):
@@ -237,7 +237,7 @@ def _marks(annotation: Any, metadata: Iterable[Any]) -> Iterator[Reference]:
 
 
 def _actions(path: Path, entry: EntryForm, topology: Topology) -> Iterator[Violation]:
-    """Check what a fault needs of the topology, and what the software accepts but does not do."""
+    """Check the topology for each fault, and the software for settings that it accepts and ignores."""
     have, who = of_software(topology), f"the software of {topology.name}"
     for index, action in enumerate(entry.actions):
         try:

@@ -1,4 +1,4 @@
-"""Replaying an incident: an experiment whose steps are the timeline's entries."""
+"""The replay of an incident: an experiment whose steps are the timeline's entries."""
 
 import secrets
 from collections.abc import Callable
@@ -42,14 +42,14 @@ from testbed.workload.workload import Workload
 
 POLL_TIMEOUT_S = 3.0
 GIVE_UP_S = 30.0
-"""The producer gives up a record that is not acknowledged by then."""
+"""Seconds after which the producer gives up an unacknowledged record."""
 PRODUCER = "producer-1"
 Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """A replay to be made. `on` names a testbed that is up; otherwise one is made, and removed afterwards."""
+    """A request for a replay. `on` names a provisioned testbed; without it the replay provisions and removes one."""
 
     incident: Incident
     seed: int = 0
@@ -59,7 +59,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """A replay that is in the store. `deviation` is how it differs from what the file expects; None: it does not."""
+    """A replay in the store. `deviation` is its difference from the file's expectation; None without a difference."""
 
     run_id: str
     experiment: str
@@ -72,7 +72,10 @@ class ReplayResult:
 
 
 def replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
-    """Replay one variant to its verdict. Raises `UsageError` before anything is made, `TestbedError` afterwards."""
+    """Replay one variant and return its verdict.
+
+    Raise `UsageError` before the provisioning, `TestbedError` afterwards.
+    """
     incident, experiment = request.incident, as_experiment(request.incident, request.seed)
     store = Store.open(request.store or default_store())
     run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
@@ -95,7 +98,7 @@ def replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
 
 
 def as_experiment(incident: Incident, seed: int) -> Experiment:
-    """Return the incident as an experiment: it brings its own topology, and its file has the settings."""
+    """Return the incident as an experiment: the incident's file has the topology and the settings."""
     return Experiment(
         name=f"incident-{incident.name}",
         summary=incident.summary,
@@ -109,7 +112,7 @@ def as_experiment(incident: Incident, seed: int) -> Experiment:
 
 
 def record_of(incident: Incident, seed: int) -> IncidentRecord:
-    """Return what the manifest holds of a replay: enough to judge it at any time."""
+    """Return the manifest's record of a replay. It suffices to judge the replay at any time."""
     topology = incident.topology
     entries = tuple(
         TimelineEntry(
@@ -135,11 +138,11 @@ def record_of(incident: Incident, seed: int) -> IncidentRecord:
 
 
 def allowed(incident: Incident) -> tuple[Allowance, ...]:
-    """Return what brokers may log because of what this variant does on purpose."""
+    """Return the broker log lines that this variant causes on purpose."""
     actions = [action for entry in incident.entries for action in entry.actions]
     moves = [action for action in actions if isinstance(action, MoveTopics)]
     faults = {action.kind.kind for action in actions if isinstance(action, InjectFault)}
-    # To the other brokers a restart by the operator is the same as one by a fault.
+    # For the other brokers a restart by the operator is the same as a restart by a fault.
     faults |= {"broker-restart" for action in actions if isinstance(action, RestartBroker)}
     return (*(new_replicas(move.topics, move.hosts) for move in moves), *during(faults))
 
@@ -165,7 +168,7 @@ def _testbed(
 
 
 def _run(incident: Incident, seed: int, context: Context) -> ExperimentResult:
-    """Prepare, play the timeline, restore, read back. Raises `TestbedError`; the testbed is restored all the same."""
+    """Prepare, play the timeline, restore, read back. Raise `TestbedError` after the testbed is restored."""
     testbed = context.testbed
     logs = LogWatch(testbed, allowed(incident))
     logs.start()
@@ -182,7 +185,7 @@ def _run(incident: Incident, seed: int, context: Context) -> ExperimentResult:
 
 
 class IncidentScenario:
-    """One replay on a testbed: topics and load, polls, the operator, and the timeline."""
+    """One replay on a testbed: topics, load, polls, the operator, and the timeline."""
 
     def __init__(self, context: Context, incident: Incident, seed: int, admin: Admin, polling: Admin) -> None:
         self._context, self._incident, self._admin, self._polling = context, incident, admin, polling
@@ -203,7 +206,7 @@ class IncidentScenario:
         self._made: list[str] = []
 
     def play(self) -> tuple[NicMeasurement, ...]:
-        """Prepare, play the timeline and restore; return the measured NICs."""
+        """Prepare, play the timeline and restore. Return the measured NICs."""
         problems: list[str] = []
         try:
             with self._recorder.step("prepare"):
@@ -231,9 +234,9 @@ class IncidentScenario:
         return nics
 
     def read_back(self) -> Records | None:
-        """Read all records back; None when none were written.
+        """Read all records back; return None when there are none.
 
-        Records that were never acknowledged are not expected.
+        Records without acknowledgement are not expected.
         """
         written = self._written.written if self._written is not None else ()
         if not self._fills and not written:
@@ -243,7 +246,7 @@ class IncidentScenario:
         return Records(found.expected, found.found, found.lost, found.duplicated, found.corrupt)
 
     def delete_topics(self) -> None:
-        """Delete the topics; a testbed that was made for this replay goes as a whole."""
+        """Delete the topics. A testbed that this replay provisioned is removed as a whole instead."""
         for topic in [] if self._testbed.state.ephemeral else self._made:
             self._admin.delete_topic(topic)
 
@@ -275,7 +278,7 @@ class IncidentScenario:
             self._operator.set_initial_throttle(state.throttle.rate, state.throttle.topics)
 
     def _measured_nics(self) -> tuple[NicMeasurement, ...]:
-        """Measure every NIC just before the timeline; without a measurement no rate is judged."""
+        """Measure every NIC immediately before the timeline. Without a measurement no rate is judged."""
         self._context.progress("measuring the NICs, 2 s each way")
         try:
             return nic_measurements(self._testbed.topology, settled(self._testbed.nics))
@@ -313,7 +316,7 @@ class IncidentScenario:
                 recorder.event("incident.failed", each.due.entry.name, {"error": each.error})
 
     def _perform(self, due: DueEntry, actual_s: float) -> str | None:
-        """Perform an entry's actions one after the other; return why one failed."""
+        """Perform an entry's actions one after the other; return why one failed, None on success."""
         entry = due.entry
         detail = {
             "planned_s": round(due.planned_s, 4),

@@ -1,4 +1,4 @@
-"""The timeline's state machine and its engine: which entry acts when, and acting within 100 ms of it."""
+"""The timeline's state machine, and the engine that performs each entry within 100 ms of its time."""
 
 import threading
 import time
@@ -11,14 +11,14 @@ from testbed.incidents.model import Incident, ScheduledEntry
 from testbed.incidents.triggers import AtTime, Observations
 
 TICK_S = 0.05
-"""How often conditions are evaluated; the engine sleeps until the instant of an entry with a fixed time."""
+"""Seconds between evaluations of conditions. For a fixed time the engine sleeps until that instant."""
 FINISH_S = 60.0
-"""How long actions that are under way at the end may take."""
+"""Seconds that actions still running at the end may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class DueEntry:
-    """An entry that acts now. Seconds after the start: when its trigger came, and when it was to act."""
+    """An entry that acts now: the time of its trigger and its planned time, in seconds after the start."""
 
     entry: ScheduledEntry
     triggered_s: float
@@ -26,7 +26,7 @@ class DueEntry:
 
 
 class TimelineState:
-    """Returns each entry once, if asked often enough. `due` depends on nothing but its arguments so far."""
+    """The state of a timeline. It returns each entry once. The result of `due` depends only on its arguments so far."""
 
     def __init__(self, entries: Sequence[ScheduledEntry]) -> None:
         self._waiting = list(entries)
@@ -34,7 +34,7 @@ class TimelineState:
         self._missed: list[ScheduledEntry] = []
 
     def due(self, now_s: float, seen: Observations) -> tuple[DueEntry, ...]:
-        """Return the entries that act at `now_s`, in the order in which they were planned; `now_s` never goes back."""
+        """Return the entries that act at `now_s`, in the order of their planned times. `now_s` never decreases."""
         for entry in list(self._waiting):
             met_s = entry.trigger.met_s(now_s, seen)
             if met_s is not None and met_s <= entry.deadline_s:
@@ -49,7 +49,7 @@ class TimelineState:
         return tuple(acting)
 
     def next_s(self) -> float | None:
-        """Return the earliest known time at which an entry acts; None when all wait for conditions."""
+        """Return the earliest known time at which an entry acts, in seconds; None when all wait for conditions."""
         known = [due.planned_s for due in self._armed]
         known += [entry.trigger.seconds for entry in self._waiting if isinstance(entry.trigger, AtTime)]
         return min(known, default=None)
@@ -61,22 +61,22 @@ class TimelineState:
         return (*(due.entry for due in self._armed), *waiting)
 
     def missed(self) -> tuple[ScheduledEntry, ...]:
-        """Return the entries whose trigger has not come in time, or at all after the replay; without optional ones."""
+        """Return the entries whose trigger missed its deadline, or never came. Optional entries are omitted."""
         return tuple(entry for entry in (*self._missed, *self.open) if not entry.optional)
 
 
 class Clock(Protocol):
-    """Seconds after the start."""
+    """A clock in seconds after the start."""
 
     def now_s(self) -> float:
-        """Return the time."""
+        """Return the time in seconds."""
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Wait for this number of seconds."""
 
 
 class MonotonicClock:
-    """The monotonic clock, from when it is made."""
+    """The monotonic clock. Its start is its construction."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
@@ -92,7 +92,7 @@ class MonotonicClock:
 
 @dataclass(frozen=True, slots=True)
 class PerformedEntry:
-    """An entry that acted: planned and actual seconds after the start; `error` is why an action failed."""
+    """A performed entry: planned and actual seconds after the start; `error` is why an action failed."""
 
     due: DueEntry
     actual_s: float
@@ -101,7 +101,7 @@ class PerformedEntry:
 
 @dataclass(frozen=True, slots=True)
 class PlayedTimeline:
-    """A timeline that is over. `missed` are the names of entries whose trigger never came."""
+    """A completed timeline. `missed` are the names of entries whose trigger never came."""
 
     performed: tuple[PerformedEntry, ...]
     missed: tuple[str, ...]
@@ -113,7 +113,7 @@ Perform = Callable[[DueEntry, float], str | None]
 
 @dataclass(slots=True)
 class _ActionThreads:
-    """Performs each entry in a thread of its own, so that a slow action delays no other entry."""
+    """A thread for each entry, so that a slow action delays no other entry."""
 
     perform: Perform
     performed: list[PerformedEntry] = field(default_factory=list)
@@ -127,7 +127,7 @@ class _ActionThreads:
             except TestbedError as failure:
                 error = str(failure)
             except BaseException as failure:
-                # A mistake of ours in a thread: without this the entry would seem never to have acted.
+                # A programming error in a thread: without this report the entry would seem never to have acted.
                 error = f"unexpected: {failure!r}"
                 raise
             finally:
@@ -155,17 +155,17 @@ def play(
     moving: Callable[[], bool],
     finish_s: float = FINISH_S,
 ) -> PlayedTimeline:
-    """Play the timeline to its end: all entries acted and no move left for `settle_s`, or `lasts_s`.
+    """Play the timeline to its end: all entries acted and no move ran for `settle_s`, or `lasts_s` passed.
 
-    `perform` carries out an entry (planned, actual seconds) and returns what went wrong, if anything; each call has a
-    thread of its own. Actions still under way at the end are waited for, `finish_s` at most.
+    `perform` performs an entry (planned, actual seconds) and returns its error, if any; each call has its own thread.
+    At the end the engine waits for running actions, `finish_s` at most.
     """
     timeline = TimelineState(incident.entries)
     threads = _ActionThreads(perform)
     try:
         ended_s = _follow(incident, clock, observe, moving, timeline, threads)
     except BaseException:
-        # Also on Ctrl-C: an action that is still under way must not come after the restore.
+        # Also on Ctrl-C: a running action must not follow the restoration.
         threads.wait(finish_s)
         raise
     threads.wait(finish_s)
@@ -182,7 +182,7 @@ def _follow(
     timeline: TimelineState,
     threads: _ActionThreads,
 ) -> float:
-    """Observe and act on what is due, to the end; return when that was."""
+    """Observe and perform due entries to the end; return the end in seconds."""
     quiet_since: float | None = None
     while True:
         now_s = clock.now_s()

@@ -1,4 +1,4 @@
-"""When an entry of a timeline acts: at a time, when a signal meets a condition, or after a share of a move. Pure."""
+"""Triggers of a timeline's entries: a time, a condition on a signal, or a share of a move. Pure."""
 
 import operator
 from collections.abc import Callable, Mapping
@@ -31,10 +31,10 @@ _COMPARE: Mapping[str, tuple[str, Callable[[float, float], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """The newest poll of the cluster, by topic. A topic that is missing was not polled, and meets no condition.
+    """The newest poll of the cluster, by topic. A missing topic was not polled, and meets no condition.
 
-    `moved` is the share of a move's bytes that has arrived, of those topics that a move was requested for; `done` are
-    those whose move was polled to be done.
+    `moved` is the share of a move's bytes that has arrived, by topic with a requested move. `done` are the topics whose
+    move the poll found done.
     """
 
     isr: Mapping[str, int] = field(default_factory=dict)
@@ -56,13 +56,13 @@ class Observations:
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """This many seconds after the timeline's start."""
+    """A time in seconds after the timeline's start."""
 
     seconds: float
     topic: ClassVar[None] = None
 
     def met_s(self, now_s: float, _seen: Observations) -> float | None:
-        """Return when it was met, in seconds after the start; None when it was not."""
+        """Return when the trigger was met, in seconds after the start; None when it was not."""
         return self.seconds if now_s >= self.seconds else None
 
     def __str__(self) -> str:
