@@ -1,1 +1,1 @@
-"""Experiments: parameters, steps, and what they established; judged by `results`."""
+"""Experiments: their parameters, steps and results. The package `results` judges them."""

@@ -22,7 +22,7 @@ Replicas = tuple[int, ...]
 Listed = Mapping[TopicPartition, Reassignment]
 States = Mapping[TopicPartition, PartitionState]
 STEP_POLL_S = 0.3
-"""Interval of polls of the controller's list; a step that only removes replicas is shorter."""
+"""Seconds between polls of the controller's list. A step that only removes replicas is shorter."""
 SETTLED_S = 10.0
 _SHOWN = 10
 
@@ -41,7 +41,7 @@ class _PartitionSteps:
 
 
 class BatchAccount:
-    """Account for all polls of a move; `summary` returns the result."""
+    """The account of all polls of a move. `summary` returns the result."""
 
     def __init__(self, plan: Plan, mode: str, limits: Limits, min_insync: Mapping[str, int]) -> None:
         self._plan, self._mode, self._limits, self._min_insync = plan, mode, limits, min_insync
@@ -105,7 +105,7 @@ class BatchAccount:
             known = self._known[tp] = _PartitionSteps(before, set(before))
         known.replicas = state.replicas
         if listed is None:
-            # The partition was described after the list: it may be in a step that the list does not have yet.
+            # The poll reads the partition after the list: the partition may be in a step that the list does not show.
             if known.step is not None:
                 known.before = _target(known.step)
                 known.members |= set(known.before)
@@ -119,13 +119,13 @@ class BatchAccount:
     def _new_step(
         self, tp: TopicPartition, known: _PartitionSteps, listed: Reassignment, state: PartitionState
     ) -> None:
-        """Count a step that the last poll did not list; a step listed then has ended."""
+        """Count a step that the last poll did not list. A step listed then has ended."""
         if known.step is not None and set(known.step.adding) & set(listed.adding) != set(known.step.adding):
             known.before = _target(known.step)
             known.members |= set(known.before)
         target, old = _target(listed), set(listed.replicas) - set(listed.adding)
         self._steps += 1
-        # A whole step may lie between two polls: then the leader is the first replica before this step.
+        # A whole step may occur between two polls: then the leader is the first replica before this step.
         first = known.before[0] if set(known.before) == old else state.leader
         known.moves_leader = first is not None and target[0] != first
         known.members |= old
@@ -157,7 +157,7 @@ def _target(listed: Reassignment) -> Replicas:
 
 
 class BatchMonitor:
-    """Poll the controller's list while a move runs, and record every change of a partition."""
+    """A poller of the controller's list while a move runs. It records every change of a partition."""
 
     def __init__(self, environment: MoveEnvironment) -> None:
         self._environment = environment
@@ -179,7 +179,7 @@ class BatchMonitor:
             self._poller = None
 
     def await_end(self) -> None:
-        """Poll, after `stop`, until the last step has the target's replicas. Raises `WaitTimeout`.
+        """Poll, after `stop`, until the last step has the target's replicas. Raise `WaitTimeout` when it does not.
 
         The metadata of a broker may be older than the controller's.
         """

@@ -32,7 +32,7 @@ from testbed.wait import WaitTimeout, wait_for
 
 TURN_S = 0.5
 BATCH_REST_S = 4.0
-"""The longest time of a batch in addition to copying: two turns, an election, and the propagation of metadata."""
+"""The longest time of a batch in seconds, beyond copying: two turns, an election, and the propagation of metadata."""
 CANCELLED_S = 60.0
 
 
@@ -45,7 +45,7 @@ class BatchedModel:
 
     @property
     def no_model(self) -> str:
-        """Why no model predicts the duration of the move; empty: a model does."""
+        """The reason why no model predicts the duration of the move; empty: a model does."""
         if self._environment.setup.action.no_model:
             return self._environment.setup.action.no_model
         if any(group.inbound_bytes_per_s for group in self._environment.layout.throttled):
@@ -57,7 +57,7 @@ class BatchedModel:
 
     @property
     def idle_s(self) -> float:
-        """The longest time that the move may rest, in addition to copying."""
+        """The longest time that the move may rest, in seconds, in addition to copying."""
         return BATCH_REST_S * len(self._batches())
 
     def flows(self) -> tuple[Flow, ...]:
@@ -67,11 +67,11 @@ class BatchedModel:
         return (*stepwise(environment.layout, environment.ids, environment.setup.limits.replicas), *others)
 
     def carried(self, sizes: LogSizes, inbound: InboundRates) -> Sequence[Share]:
-        """Return what each broker has to carry; the leader at the time of each step sends its copies."""
+        """Return the bytes that each broker has to carry. The leader at the time of each step sends its copies."""
         return self._unbatched.carried(sizes, inbound) if self.no_model else carried(self._batches(), sizes)
 
     def batches_s(self, sizes: LogSizes, throttles: Sequence[tuple[float, float]]) -> tuple[float, ...]:
-        """Return when the bytes up to each batch have been copied; one time when slots are refilled."""
+        """Return the seconds until the bytes up to each batch are copied; one time when slots are refilled."""
         if self._environment.setup.mode == "batched":
             return finished_s(self._batches(), sizes, throttles)
         return (seconds_over(carried(self._batches(), sizes), throttles),)
@@ -87,7 +87,7 @@ class BatchedModel:
 
 
 class BatchedDriver:
-    """Execute the plan in batches, under a throttle; the control moves at once, unthrottled."""
+    """The driver of a plan in batches, under a throttle. The control moves at once, unthrottled."""
 
     def __init__(self, environment: MoveEnvironment, monitor: BatchMonitor) -> None:
         self._environment, self._monitor = environment, monitor
@@ -119,7 +119,7 @@ class BatchedDriver:
             try:
                 done = self._execute(execution, listener, timeout_s)
             except (ExecutionError, KafkaError, PlanError, ThrottleError, WaitTimeout) as error:
-                # The samples so far are judged all the same; the verdict says what is missing.
+                # The run still judges the samples so far; the verdict names the missing data.
                 done = Done(False, str(error))
                 environment.recorder.event("note", "the move was not done", {"error": str(error)})
             finally:
@@ -161,7 +161,7 @@ class BatchedDriver:
         return Done(True, f"seen {seconds:.1f} s after it was begun")
 
     def _restore(self, execution: Execution) -> Differences:
-        """Remove the throttle; cancel what has not arrived before."""
+        """Cancel the moves that did not complete, then remove the throttle. Return the differences."""
         try:
             return restored_differences(self._end(execution))
         except (KafkaError, RestoreError, WaitTimeout) as error:
@@ -179,7 +179,7 @@ class BatchedDriver:
         return ended.restored
 
     def change_rate(self, rate_bytes_per_s: int) -> None:
-        """Request another throttle; it takes effect with the next turn. Raises `ThrottleError` without a move."""
+        """Request another throttle, which takes effect with the next turn. Raise `ThrottleError` without a move."""
         if self._job.id not in self._jobs.ids():
             raise ThrottleError("the throttle's rate cannot be changed: no move is under way")
         control = self._jobs.control(self._job.id)

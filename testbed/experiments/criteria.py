@@ -1,12 +1,12 @@
-"""Names of the criteria that several experiments share; each experiment names its own in its file of the catalogue.
+"""Names of the criteria that several experiments share. Each experiment names its own criteria in its catalogue file.
 
-The criteria of every move need not be named: records, configuration, leaders, quotas, logs and preconditions.
+An experiment need not name the criteria of every move: records, configuration, leaders, quotas, logs, preconditions.
 """
 
 BOUNDS = ("throttled-window", "long-window-bound")
-"""What a throttle promises of any move, whatever else happens to it."""
+"""Criteria of any throttled move, whatever else happens during it."""
 LOAD = ("load-rate-sustained", "live-records")
-"""Of a move under load: it must be under load, and its records are read back."""
+"""Criteria of a move under load: the load holds its rate, and its records are read back."""
 RATES_UNDER_LOAD = (
     *BOUNDS,
     "steady-mean",
@@ -15,10 +15,10 @@ RATES_UNDER_LOAD = (
     "duration-model",
     "bottleneck-as-modelled",
 )
-"""Of a move with one quota. Under load a NIC carries what clients write and read: its bytes are not those of logs."""
+"""Criteria of a move with one quota. Under load a NIC also carries client traffic: its bytes exceed those of logs."""
 RATES = (*RATES_UNDER_LOAD, "nic-conservation")
-"""Of a move with one quota that no client writes to."""
+"""Criteria of a move with one quota and no client writes."""
 SCALED = ("tiered-local-fraction", "copied-bytes", "store-requests", "p99-recovery")
-"""Of a broker that is added or removed."""
+"""Criteria of an added or removed broker."""
 STEPS = ("scenario-steps", "trace-whole", "polling-agrees")
-"""Of KIP-455's scenarios."""
+"""Criteria of KIP-455's scenarios."""

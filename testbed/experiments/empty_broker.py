@@ -1,4 +1,4 @@
-"""An empty broker that joins and is filled: nothing is reassigned, its replicas have no data."""
+"""An empty broker joins and is filled. Nothing is reassigned: its replicas exist without data."""
 
 import re
 import time
@@ -58,7 +58,7 @@ IN_FORCE_S = 30.0
 
 
 class EmptyBroker:
-    """Preparation and driver of a run in which one broker starts with an empty data folder.
+    """The preparation and driver of a run in which one broker starts with an empty data folder.
 
     The preparation stops the broker, fills the topics without it, and formats its data folder. The transfer sets the
     throttle as the default of all brokers, starts the broker, and waits until its replicas are in sync.
@@ -82,7 +82,7 @@ class EmptyBroker:
     # ---- preparation
 
     def prepare(self) -> Differences:
-        """Create the topics and write the calibration's records alone; the other records follow without the broker."""
+        """Create the topics and write the calibration's records. `complete` writes the other records without the broker."""
         environment = self._environment
         environment.create()
         environment.preload([fill for fill in environment.fills if fill.topic == environment.layout.calibration.topic])
@@ -107,7 +107,7 @@ class EmptyBroker:
         return factor
 
     def complete(self) -> Differences:
-        """Stop the broker, fill the topics without it, and format its data folder; return the placement then."""
+        """Stop the broker, fill the topics without it, and format its data folder. Return the resulting placement."""
         environment, host = self._environment, self.joining
         calibration = environment.layout.calibration
         environment.context.progress(f"stopping {host}")
@@ -115,7 +115,7 @@ class EmptyBroker:
         environment.preload([fill for fill in environment.fills if fill.topic != calibration.topic])
         self._format(host)
         found = environment.placed([group for group in environment.layout.groups if group is not calibration])
-        environment.recorder.wait_for_all()  # the latest samples are of the filled topics
+        environment.recorder.wait_for_all()  # the latest samples then include the filled topics
         return Differences(found.ok and not self._calibration_left, (*self._calibration_left, *found.differences))
 
     def allowances(self) -> list[Allowance]:
@@ -130,7 +130,7 @@ class EmptyBroker:
         self._start()
 
     def _format(self, host: str) -> None:
-        """Do what `kafka-storage format` does to a folder: another directory id, the same node and cluster."""
+        """Change the folder as `kafka-storage format` does: another directory id, the same node and cluster."""
         testbed = self._environment.testbed
         shell = testbed.hosts[host]
         keep = ["!", "-name", CHECKPOINT]
@@ -169,7 +169,7 @@ class EmptyBroker:
         return TransferResult(self._done, self._in_force, restored)
 
     def change_rate(self, rate_bytes_per_s: int) -> None:
-        """Change the throttle during the move. Raises `ThrottleError` before the move."""
+        """Change the throttle during the move. Raise `ThrottleError` before the move."""
         if self._throttle is None:
             raise ThrottleError("the throttle's rate cannot be changed: no move has been started")
         self._throttle.change_rate(rate_bytes_per_s, IN_FORCE_S)
@@ -189,7 +189,7 @@ class EmptyBroker:
         environment, recorder = self._environment, self._environment.recorder
         begun = time.monotonic()
         brokers, topics = list(environment.ids.values()), environment.layout.throttled_topics
-        # A broker that is down takes no configuration of its own: the rates are the default of all brokers.
+        # A stopped broker accepts no configuration of its own: the rates are the default of all brokers.
         throttle.set((), environment.setup.throttle_bytes_per_s, brokers, wildcard=topics, everywhere=True)
         throttle.wait_in_force(IN_FORCE_S, brokers=[b for b in brokers if b != environment.ids[self.joining]])
         environment.context.progress(f"starting {self.joining}")
@@ -210,7 +210,7 @@ class EmptyBroker:
             self._done = Done(True, f"in sync everywhere {seconds:.1f} s after it was seen to serve")
 
     def _empty_logs(self) -> list[Sample]:
-        """Return samples of the empty logs: without them the first samples would contain fetched records."""
+        """Return samples of the empty logs. Without them the first samples would contain fetched records."""
         at, host = now_us(), self.joining
         empty = [tp for group in self._environment.layout.groups if host in group.empty for tp in group.tps()]
         return [Sample(at, host, "log.bytes", 0.0, tp.topic, tp.partition) for tp in empty]

@@ -1,4 +1,4 @@
-"""What an experiment is, how experiments are found, and how their parameters are read."""
+"""The definition of an experiment, the lookup of experiments, and the parser of their settings."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ PROFILES = ("smoke", "ci", "release")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One `--set NAME=VALUE`; `parse` raises ValueError with what is allowed."""
+    """One `--set NAME=VALUE`. `parse` raises ValueError with the allowed values."""
 
     name: str
     default: str
@@ -31,7 +31,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an experiment works with."""
+    """The environment of one run of an experiment."""
 
     testbed: Testbed
     settings: Mapping[str, Value]
@@ -46,7 +46,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
-    """What an experiment established beside the samples and events."""
+    """The result of an experiment, in addition to its samples and events."""
 
     nics: tuple[NicMeasurement, ...] = ()
     move: Move | None = None
@@ -64,13 +64,13 @@ class SuiteScenario:
     profiles: Sequence[str]
     name: str
     order: int
-    """Position in the suite: scenarios with a lower number run first, equal numbers in the order of declaration."""
+    """Position in the suite: lower numbers run first, equal numbers in the order of declaration."""
     settings: tuple[str, ...] = ()
-    """`NAME=VALUE` each, over the defaults of the experiment's profile."""
+    """`NAME=VALUE` each; they replace the defaults of the experiment's profile."""
     topology: str | None = None
     """A ready topology, instead of the experiment's own."""
     limit_s: float | None = None
-    """Seconds until the scenario is stopped and has failed; None for the suites' default."""
+    """Seconds after which the scenario is stopped and fails; None for the suites' default."""
 
     def over(self, parameter: str, *values: str) -> "tuple[SuiteScenario, ...]":
         """Return one scenario for each value of a parameter: `NAME-VALUE`, with the value as its first setting."""
@@ -82,28 +82,28 @@ class SuiteScenario:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Parameters and steps, and the names of the criteria that judge a run."""
+    """An experiment: its parameters, its steps, and the names of the criteria that judge a run."""
 
     name: str
     summary: str
     topology: str
-    """The ready topology it runs on unless another is given."""
+    """The ready topology of a run without another topology."""
     parameters: Sequence[Parameter]
     profiles: Mapping[str, Mapping[str, str]]
     """Profile → other defaults."""
     overlay: Callable[[Mapping[str, Value]], Mapping[str, str]]
-    """Broker properties that the settings ask for."""
+    """Broker properties that the settings require."""
     check: Callable[[Topology], None]
-    """Raises `UsageError` when the topology cannot host the experiment."""
+    """Raise `UsageError` when the topology cannot host the experiment."""
     run: Callable[[Context], ExperimentResult]
     needs: frozenset[Capability] = frozenset()
-    """What the software must be able to do for the experiment to mean anything."""
+    """Capabilities that the experiment requires of the software."""
     suits: Callable[[Topology, Mapping[str, Value]], None] = lambda _topology, _settings: None
-    """Raises `UsageError` when the topology cannot host it with these settings."""
+    """Raise `UsageError` when the topology cannot host the experiment with these settings."""
     suites: Sequence[SuiteScenario] = ()
     """Its scenarios in suites."""
     criteria: Sequence[str] = ()
-    """The names of the criteria that judge it, besides those of every run: files of `results/criteria/catalogue`."""
+    """The names of its criteria, in addition to those of every run: files of `results/criteria/catalogue`."""
 
     def fits(self, topology: Topology, settings: Mapping[str, Value]) -> None:
         """Raise `UsageError` when a topology cannot host the experiment, `LacksCapability` when its software cannot."""
@@ -114,12 +114,12 @@ class Experiment:
 
 
 def experiments() -> dict[str, Experiment]:
-    """Return every experiment by name: a module of the catalogue has one, EXPERIMENT, or several, EXPERIMENTS."""
+    """Return every experiment by name. A module of the catalogue has one, EXPERIMENT, or several, EXPERIMENTS."""
     return {each.name: each for each in discovered_all("testbed.experiments.catalogue", "EXPERIMENT", "EXPERIMENTS")}
 
 
 def find_experiment(name: str) -> Experiment:
-    """The experiment of this name. Raises `UsageError` naming those there are."""
+    """Return the experiment of this name. Raise `UsageError` with the existing names when there is none."""
     known = experiments()
     if name not in known:
         raise UsageError(f"no experiment {name!r}; there are {', '.join(sorted(known))}{did_you_mean(name, known)}")
@@ -127,9 +127,9 @@ def find_experiment(name: str) -> Experiment:
 
 
 def read_settings(experiment: Experiment, profile: str, given: Sequence[str]) -> dict[str, Value]:
-    """All parameters' values: defaults, the profile's, then `given` (`NAME=VALUE` each), every mistake at once.
+    """Return all parameters' values: the defaults, replaced by the profile's, replaced by `given` (`NAME=VALUE` each).
 
-    Raises `UsageError`.
+    Raise `UsageError` with every mistake at once.
     """
     known = {parameter.name: parameter for parameter in experiment.parameters}
     texts = {parameter.name: parameter.default for parameter in experiment.parameters}
@@ -156,7 +156,7 @@ def read_settings(experiment: Experiment, profile: str, given: Sequence[str]) ->
 
 
 def number(settings: Settings, name: str) -> float:
-    """Return a setting that is a number. Raises `TypeError` for text."""
+    """Return a setting that is a number. Raise `TypeError` for text."""
     value = settings[name]
     if isinstance(value, str):
         raise TypeError(f"setting {name} is text: {value!r}")
@@ -164,7 +164,7 @@ def number(settings: Settings, name: str) -> float:
 
 
 def one_of(*allowed: str) -> Callable[[str], Value]:
-    """A parser for a parameter with few values."""
+    """Return a parser for a parameter with few values."""
 
     def parse(text: str) -> Value:
         if text not in allowed:
@@ -175,7 +175,7 @@ def one_of(*allowed: str) -> Callable[[str], Value]:
 
 
 def whole(lowest: int, highest: int) -> Callable[[str], Value]:
-    """A parser for a whole number within bounds."""
+    """Return a parser for a whole number within bounds."""
 
     def parse(text: str) -> Value:
         if not text.isdecimal() or not lowest <= int(text) <= highest:

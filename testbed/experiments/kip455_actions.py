@@ -1,7 +1,7 @@
-"""The steps of a KIP-455 scenario as data: actions on a cluster, and the states of partitions that each must lead to.
+"""The steps of a KIP-455 scenario as data: actions on a cluster, and the states of partitions that each must cause.
 
-`kip455_executor.py` takes the steps. Brokers are given by id, partitions by their number in the scenario's one topic;
-partition 0 is the default.
+`kip455_executor.py` executes the steps. A step names brokers by id, and partitions by their number in the scenario's
+one topic. Partition 0 is the default.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ Replicas = Sequence[int]
 
 
 class ScenarioCluster(Protocol):
-    """The cluster as actions use it: one topic, its throttle, and faults that are healed together."""
+    """The cluster of the actions: one topic, its throttle, and faults that are healed together."""
 
     @property
     def admin(self) -> Admin:
@@ -60,13 +60,13 @@ class ScenarioCluster(Protocol):
 
 
 class ScenarioAction(Protocol):
-    """One action on the cluster. An error of Kafka's is its answer; other errors are raised."""
+    """One action on the cluster. An error of Kafka is the action's answer. Other errors are raised."""
 
     def __str__(self) -> str:
         """Describe the action in a few words."""
 
     def do(self, on: ScenarioCluster) -> None:
-        """Execute the action. Raises `KafkaError` when the cluster refuses it."""
+        """Execute the action. Raise `KafkaError` when the cluster refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def still(replicas: Replicas, *, ordered: bool = False, leaders: Replicas | None
 
 @dataclass(frozen=True, slots=True)
 class Reassign:
-    """Reassign for reassignments; None cancels one."""
+    """Request reassignments; None as a target cancels one."""
 
     targets: Mapping[int, Replicas | None]
 
@@ -165,7 +165,7 @@ class Reassign:
 
 
 def reassign(*target: int, partition: int = 0) -> Reassign:
-    """Reassign for one partition's replicas to be these."""
+    """Return the request for one partition's reassignment to these replicas."""
     return Reassign({partition: target})
 
 
@@ -176,7 +176,7 @@ def cancel(*partitions: int) -> Reassign:
 
 @dataclass(frozen=True, slots=True)
 class ReassignUnknownTopic:
-    """Reassign for a reassignment of a topic that does not exist."""
+    """Request a reassignment of a topic that does not exist."""
 
     def __str__(self) -> str:
         return "partition 0 of a topic that does not exist: to [1]"
@@ -219,7 +219,7 @@ class KillBroker:
 
 @dataclass(frozen=True, slots=True)
 class KillController:
-    """Kill the node of the active controller and do not wait: no controller is active afterwards."""
+    """Kill the node of the active controller and do not wait. No controller is active afterwards."""
 
     def __str__(self) -> str:
         return "kill the active controller"
@@ -273,7 +273,7 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True)
 class ElectPreferredLeader:
-    """ElectPreferredLeader the preferred leader of partition 0."""
+    """Elect the preferred leader of partition 0."""
 
     def __str__(self) -> str:
         return "elect the preferred leader"
@@ -285,7 +285,7 @@ class ElectPreferredLeader:
 
 @dataclass(frozen=True, slots=True)
 class NoAction:
-    """Do nothing: the step only observes."""
+    """Do nothing. The step only observes."""
 
     def __str__(self) -> str:
         return "look"

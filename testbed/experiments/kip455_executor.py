@@ -1,7 +1,7 @@
-"""Execute a KIP-455 scenario on a testbed: fill its topic, take its steps under a low throttle, undo everything.
+"""The executor of a KIP-455 scenario: it fills the topic, takes the steps under a low throttle, and undoes everything.
 
 Expected states follow the rules of KRaft's controller (`PartitionReassignmentReplicas` and `PartitionChangeBuilder` in
-`org.apache.kafka.controller`). `kip` in a step says where the KIP's text differs; docs/kip455.md has the table.
+`org.apache.kafka.controller`). `kip` in a step describes where the KIP's text differs; docs/kip455.md has the table.
 """
 
 import time
@@ -47,8 +47,8 @@ class Kip455Scenario:
     """A topic and the steps on it.
 
     `partitions` are the replicas of each partition, the leader first; each partition has `bytes`. `hold_bytes_per_s` is
-    the throttle of all replicas at the start, None for no throttle. `doomed` are the brokers that are down while the
-    throttle changes: the executor does not wait for the new rate on them.
+    the throttle of all replicas at the start, None for no throttle. `doomed` are the brokers that are down during a
+    throttle change: the executor does not wait for the new rate on them.
     """
 
     partitions: Sequence[Replicas]
@@ -59,7 +59,7 @@ class Kip455Scenario:
 
 
 class Kip455Executor:
-    """Execute one scenario on a testbed. As a context it undoes every change to the testbed at the block's end."""
+    """The executor of one scenario on a testbed. At the end of its block it undoes every change to the testbed."""
 
     def __init__(self, context: Context, scenario: Kip455Scenario) -> None:
         self.testbed, self.recorder, self._scenario = context.testbed, context.recorder, scenario
@@ -135,7 +135,7 @@ class Kip455Executor:
         self.recorder.poll("trace", POLL_S, self.trace.look)
 
     def walk(self) -> list[StepRecord]:
-        """Take all steps in order and return their records. Steps after one that did not end are not taken."""
+        """Take all steps in order and return their records. A step that does not end is the last one."""
         taken: list[StepRecord] = []
         _next_batch()
         for step in self._scenario.steps:
@@ -197,7 +197,7 @@ class Kip455Executor:
         return Expectation(expect.name, expect.when, self.topic, expect.partition, expect.wanted, expect.kip)
 
     def settle(self) -> None:
-        """Undo all changes before the log is read: no fault, no move, no throttle."""
+        """Undo all changes before the trace is read from the log: no fault, no move, no throttle."""
         self.heal()
         self._cancel()
         self.throttle.restore()
@@ -253,8 +253,8 @@ def kip455_experiment(
 ) -> Experiment:
     """Return the experiment of a scenario; `scenario` are the fields of `Kip455Scenario`.
 
-    It needs brokers with the ids 1 to `brokers`; with `dedicated` also three controllers that are no brokers. `order`
-    is its position in the suite kip455; with `smoke` it is in the profile smoke, too.
+    It needs brokers with the ids 1 to `brokers`; with `dedicated` it also needs three controllers that are not brokers.
+    `order` is its position in the suite kip455. With `smoke` the profile smoke includes it.
     """
     built = Kip455Scenario(**scenario)
 

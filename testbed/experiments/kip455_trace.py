@@ -1,7 +1,7 @@
 """The states of partitions over time, recorded in a run: by polling clients, and exactly from the metadata log.
 
-Events: `trace.described` (DescribeTopics) and `trace.listed` (ListPartitionReassignments), each when it differs from
-before; `trace.log`, a record of the controller's log, at the time at which the controller wrote it.
+Events: `trace.described` (DescribeTopics) and `trace.listed` (ListPartitionReassignments), each after a change;
+`trace.log`, a record of the controller's log, with the time at which the controller wrote it.
 """
 
 import threading
@@ -21,10 +21,10 @@ from testbed.reassignment.metadata_log import MetadataHistory, MetadataLogError,
 
 POLL_S = 0.15
 _READINGS = 3
-"""Times that the log is read until it and DescribeTopics agree: either may be a moment behind the other."""
+"""Maximum number of reads of the log until it agrees with DescribeTopics: either may be a moment older."""
 
 _SHOWN = 300
-"""Characters of an error: its end, where the tool says what was wrong."""
+"""Characters of an error that are shown: its end, where the tool names the cause."""
 
 Detail = Mapping[str, Any]
 
@@ -39,7 +39,7 @@ class TraceComparison:
 
 
 class Trace:
-    """Record the trace of some topics' partitions: call `look` regularly, and `finish` once at the end."""
+    """The trace of some topics' partitions. Call `look` regularly, and `finish` once at the end."""
 
     def __init__(self, recorder: Recorder, admin: AdminApi, topics: Sequence[str]) -> None:
         self._recorder, self._admin, self._topics = recorder, admin, tuple(topics)
@@ -48,9 +48,9 @@ class Trace:
         self._seen: dict[TopicPartition, tuple[int, State]] = {}
 
     def look(self) -> list[Sample]:
-        """Ask once and record every change as an event. Raises `KafkaError`."""
+        """Poll once and record every change as an event. Raise `KafkaError` when the cluster does not answer."""
         asked = now_us()
-        # What is listed comes first: a move that is not listed any more is then described as done, or as it was.
+        # The list comes first: DescribeTopics then shows a move that has left the list as complete or cancelled.
         listed = self._admin.reassignments(self._topics)
         described: dict[TopicPartition, PartitionState] = {}
         for topic in self._topics:
@@ -113,7 +113,7 @@ class Trace:
 
 
 def log_events(history: MetadataHistory, topics: Sequence[str]) -> list[Event]:
-    """The log's records of these topics as events. Pure."""
+    """Return the log's records of these topics as events. Pure."""
     changes = [(c.offset, c.ts_us, c.tp, _logged(c)) for c in history.changes if c.tp.topic in topics]
     changes += [(r.offset, r.ts_us, r.tp, {"gone": True}) for r in history.removals if r.tp.topic in topics]
     return [
@@ -125,7 +125,7 @@ def log_events(history: MetadataHistory, topics: Sequence[str]) -> list[Event]:
 def differences(
     history: MetadataHistory, there: Mapping[TopicPartition, PartitionState], topics: Sequence[str]
 ) -> list[str]:
-    """Where the log's last states and DescribeTopics differ; empty when they do not. Pure."""
+    """Return the differences between the log's last states and DescribeTopics; empty without a difference. Pure."""
     logged = {tp: state for tp, state in history.now.items() if tp.topic in topics}
     found = []
     for tp in sorted({*logged, *there}):
