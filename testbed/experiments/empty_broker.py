@@ -82,7 +82,7 @@ class EmptyBroker:
     # ---- preparation
 
     def prepare(self) -> Differences:
-        """Create the topics and write the calibration's records. `complete` writes the other records without the broker."""
+        """Create the topics and write the calibration's records only. `complete` writes the rest without the broker."""
         environment = self._environment
         environment.create()
         environment.preload([fill for fill in environment.fills if fill.topic == environment.layout.calibration.topic])

@@ -1,6 +1,6 @@
-"""Layouts of throttled moves, from an experiment's settings and the brokers' hosts: KIP-73's test plan and KIP-435's.
+"""Layouts of throttled moves, made from an experiment's settings and the brokers' hosts: KIP-73's test plan, KIP-435's.
 
-Every layout has a calibration transfer and, where it fits, an unthrottled control. Pure.
+Every layout has a calibration transfer and, where possible, an unthrottled control. Pure.
 """
 
 import math
@@ -20,7 +20,7 @@ CALIBRATION_BYTES, CONTROL_BYTES = 32_000_000, 48_000_000
 
 
 def side(topic: str, source: str, target: str, size_bytes: int, partitions: int = SIDE_PARTITIONS) -> PartitionGroup:
-    """Return a group of calibration or control: partitions with one replica that moves from a host to another."""
+    """Return a calibration or control group: partitions with one replica, which moves from `source` to `target`."""
     return PartitionGroup(topic, range(partitions), (source,), (target,), size_bytes)
 
 
@@ -37,10 +37,10 @@ def throttled_layout(
 
 
 def sized_for(layout: Layout, throttle_bytes_per_s: float, move_s: float) -> Layout:
-    """Return the layout with the bytes that, by the model, take `move_s` under this throttle.
+    """Return the layout with the bytes that, by the model, take `move_s` seconds under this throttle.
 
-    Where the bottleneck is a leader that sends in bursts, the move is shorter, so that it ends within a burst. Raises
-    `UsageError` when the throttle leaves nothing to catch up with.
+    When the bottleneck is a leader that sends in bursts, the move is shorter, so that it ends within a burst. Raise
+    `UsageError` when the throttle leaves no bytes for catching up.
     """
     hosts = sorted({host for group in layout.groups for host in (*group.current, *group.target)})
     ids = {host: number for number, host in enumerate(hosts)}
@@ -61,7 +61,7 @@ def sized_for(layout: Layout, throttle_bytes_per_s: float, move_s: float) -> Lay
 
 
 def halves(partitions: int) -> tuple[range, range]:
-    """Return the two halves of so many partitions."""
+    """Return the two halves of this number of partitions."""
     return range(partitions // 2), range(partitions // 2, partitions)
 
 
@@ -118,9 +118,9 @@ def one_of_two(settings: Settings, hosts: Hosts) -> Layout:
 
 
 def whole_move(settings: Settings, hosts: Hosts) -> Layout:
-    """Return a move from the first half of the hosts to the other half; each host of the first leads as many.
+    """Return a move from the first half of the hosts to the other half. Each host of the first half leads equally many.
 
-    (A, B) → (C, D) and (B, A) → (D, C), for instance.
+    For instance (A, B) → (C, D) and (B, A) → (D, C).
     """
     half = len(hosts) // 2
     old, new, count = hosts[:half], hosts[half:], int(number(settings, "partitions"))
@@ -140,7 +140,7 @@ def led_by_one(settings: Settings, hosts: Hosts) -> Layout:
     group = PartitionGroup(
         "kip435", partitions, tuple(hosts[:half]), tuple(hosts[half:]), 1, number(settings, "inbound")
     )
-    # A control would take a large part of the leader's NIC, whose traffic is compared here.
+    # A control would use a large part of the leader's NIC, whose traffic the experiment compares.
     return _under(settings, [group], hosts[0], hosts[half], control=False)
 
 

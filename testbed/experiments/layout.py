@@ -1,6 +1,6 @@
 """Partition layouts: groups of partitions with their hosts before and after a move, the leader first. Pure.
 
-A layout knows no time, no throttle rate and no cluster. The functions here derive from it the records written before
+A layout contains no time, throttle rate or cluster. From a layout the functions here derive the records written before
 the move, the reassignment plan, the flows between brokers, and the bytes that each broker's quota has to carry.
 """
 
@@ -14,7 +14,7 @@ from testbed.throttle.duration import Copy, Share
 from testbed.workload.records import Fill, Recipe
 
 RECORD_BYTES = 4096
-"""Size of a record that is written before the move."""
+"""Size in bytes of a record that is written before the move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class PartitionGroup:
         return self.current != self.target
 
     def tps(self) -> list[TopicPartition]:
-        """Return its partitions."""
+        """Return the group's partitions."""
         return [TopicPartition(self.topic, partition) for partition in self.partitions]
 
 
@@ -81,7 +81,7 @@ class Layout:
     min_insync: int = 1
 
     def named(self, token: str) -> "Layout":
-        """Return the layout with topic names of one run: each ends with `token`."""
+        """Return the layout with the topic names of one run: each name ends with `token`."""
 
         def suffix(group: PartitionGroup) -> PartitionGroup:
             return replace(group, topic=f"{group.topic}-{token}")
@@ -127,7 +127,7 @@ class Layout:
 
 
 def assignment(groups: Iterable[PartitionGroup], ids: Mapping[str, int]) -> dict[str, dict[int, list[int]]]:
-    """Return topic → partition → broker ids, the leader first, to create the topics with. `ids`: host → broker id."""
+    """Return topic → partition → broker ids, the leader first, for the topics' creation. `ids`: host → broker id."""
     found: dict[str, dict[int, list[int]]] = {}
     for group in groups:
         brokers = [ids[host] for host in group.current]
@@ -226,9 +226,9 @@ def copies(
     sizes: Mapping[TopicPartition, int] | None = None,
     inbound: Mapping[TopicPartition, float] | None = None,
 ) -> tuple[Copy, ...]:
-    """Return what the throttled partitions have to carry, for the model.
+    """Return the bytes that the throttled partitions have to carry, for the model.
 
-    `sizes` are the leaders' logs when the move starts, `inbound` the measured inbound rates; without them the declared
+    `sizes` are the leaders' logs when the move starts, `inbound` the measured inbound rates. Without them the declared
     values count.
     """
     found = []

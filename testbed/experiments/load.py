@@ -14,11 +14,11 @@ from testbed.workload.workload import Workload
 
 PRODUCERS_WITH_FOLLOWERS = 2
 LINGER_MS = 100.0
-"""librdkafka sends a batch by itself, and wakes every follower and consumer for it: lingering for 5 ms, as Java does,
+"""librdkafka sends each batch separately, and wakes every follower and consumer for it. With 5 ms, as Java lingers,
 1 MB/s in records of 1 KiB kept two cores 98 % busy with requests; with 50 ms 39 %, with 100 ms, full batches, 25 %."""
 WARM_BUSY, WARM_LOOK_S, WARM_S = 0.55, 3.0, 40.0
 ALONE_S = 8.0
-"""How long the load runs before and after the move: its latencies are compared with those during the move."""
+"""Seconds for which the load runs alone before and after the move. A report compares its latencies with the move's."""
 
 
 def _halved(layout: Layout) -> Layout:
@@ -30,7 +30,7 @@ def load_specs(layout: Layout, token: str) -> list[Spec]:
     """Return producers for the throttled groups with an inbound rate, and a consumer of all these groups. Pure.
 
     A broker answers the requests of one connection in order, and each request has one batch. With followers in sync the
-    broker waits for them, and they are busy with the move: several producers then share a group.
+    broker waits for these followers, which are busy with the move. Several producers therefore share such a group.
     """
     written = [group for group in layout.throttled if group.inbound_bytes_per_s]
     producers: list[Spec] = []
@@ -49,9 +49,9 @@ def load_specs(layout: Layout, token: str) -> list[Spec]:
 
 
 class ClientLoad:
-    """The producers and the consumer of a layout; without inbound rates there is no load.
+    """The producers and the consumer of a layout. Without inbound rates there is no load.
 
-    With `rises` the load begins with half of its rate, and `rise` starts the producers of the other half.
+    With `rises` the load begins with half of its rate. `rise` then starts the producers of the other half.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ClientLoad:
 
     @property
     def result(self) -> WorkloadResult | None:
-        """The result of all clients, after the load has stopped; None without a load."""
+        """The result of all clients after the load's stop; None without a load."""
         return self._result
 
     @property
@@ -105,17 +105,17 @@ class ClientLoad:
             self._more.start()
 
     def warm(self) -> None:
-        """Wait until brokers and clients need no more CPU than in the long run, `WARM_S` at most.
+        """Wait until brokers and clients need no more CPU than in the long run, `WARM_S` seconds at most.
 
         A new broker compiles its code: three brokers kept two cores 70 to 100 % busy for half a minute, and 35 to 40 %
-        afterwards. Neither the move nor the time that it is compared with may contain that.
+        afterwards. Neither the move nor the time before it, with which it is compared, may include this.
         """
         if self._workload is not None and not wait_calm(WARM_BUSY, WARM_LOOK_S, WARM_S):
             busy = f"still above {WARM_BUSY:.0%} busy after {WARM_S:g} s of load"
             self._recorder.event("note", "the machine did not become calm", {"why": busy})
 
     def alone(self, name: str) -> None:
-        """Mark an instant, and let the load run by itself for `ALONE_S`."""
+        """Mark an instant, and let the load run alone for `ALONE_S`."""
         if self._workload is not None:
             self._workload.mark(name)
             threading.Event().wait(ALONE_S)  # the load is measured for this time: there is no condition to wait for

@@ -27,12 +27,12 @@ BACK_IN_SYNC_S = 60.0
 FIRST_LAG_S = 1.5
 """Seconds after the start of a move until the latest lag sample, one a second, is a sample of the move."""
 SAME = "same"
-"""Instead of a Kafka version: the version that each host runs, so that brokers are only restarted."""
+"""The setting in place of a Kafka version: each host keeps its version, and brokers are only restarted."""
 _LOOK_S = 0.2
 
 
 class RunningMove(Protocol):
-    """A running move as actions use it."""
+    """A running move, as actions use it."""
 
     context: Context
     testbed: Testbed
@@ -50,14 +50,14 @@ class RunningMove(Protocol):
 
 
 class MidMoveAction:
-    """No action. An action overrides some of these methods; the run calls them in this order."""
+    """The base of actions: it does nothing. An action overrides some methods. The run calls them in this order."""
 
     no_model: str = ""
-    """Why no model predicts the duration of the move; empty: a model does."""
+    """The reason why no model predicts the duration of the move; empty: a model does."""
     faults: frozenset[str] = frozenset()
-    """The kinds of the injected faults: brokers may log what belongs to them."""
+    """The kinds of the injected faults: brokers may log the lines that these cause."""
     slowest_bytes_per_s: int = 0
-    """The throttle under which the move must end at the latest; 0: the first throttle."""
+    """The throttle in B/s under which the move must end at the latest; 0: the first throttle."""
 
     @contextmanager
     def around(self, _move: RunningMove) -> Iterator[None]:
@@ -72,15 +72,15 @@ class MidMoveAction:
         """Note that the controller accepted the move."""
 
     def look(self, _move: RunningMove, _poll: Poll) -> None:
-        """Act if it is time to; the run calls this at every poll of the move, and does not poll meanwhile."""
+        """Act when the time has come. The run calls this at every poll of the move, and does not poll meanwhile."""
 
     def missing(self) -> str:
-        """Return the actions that did not happen because the move ended before; empty when all happened."""
+        """Return the actions that did not happen because the move ended earlier; empty when all happened."""
         return ""
 
 
 class LiveChange(MidMoveAction):
-    """Change the throttle during the move, to each rate after `phase_s` of the rate before."""
+    """An action that changes the throttle during the move, to each rate after `phase_s` seconds of the last one."""
 
     def __init__(self, rates_bytes_per_s: Sequence[int], phase_s: float) -> None:
         self._rates = list(rates_bytes_per_s)
@@ -98,7 +98,7 @@ class LiveChange(MidMoveAction):
             rate = self._rates[0]
             move.context.progress(f"changing the throttle to {format_byte_rate(rate)}")
             move.change_rate(rate)
-            # Only after success: a change without an answer is requested again at the next poll.
+            # The rate leaves the list only after success: the next poll requests an unanswered change again.
             self._rates.pop(0)
             self._next_s = time.monotonic() + self._phase_s
 
@@ -108,7 +108,7 @@ class LiveChange(MidMoveAction):
 
 
 class RaiseAfterStall(MidMoveAction):
-    """Detect that the summed lag does not fall, report the stall, and raise the throttle, once."""
+    """An action that detects a stall of the summed lag, reports it, and raises the throttle, once."""
 
     def __init__(self, raised_bytes_per_s: int, patience_s: float) -> None:
         self._raised = self.slowest_bytes_per_s = raised_bytes_per_s
@@ -142,7 +142,7 @@ class RaiseAfterStall(MidMoveAction):
 
 
 class RollingRestart(MidMoveAction):
-    """Restart brokers one after the other, each after a pause in which all brokers served."""
+    """An action that restarts brokers one after the other, each after a pause in which all brokers served."""
 
     no_model = "brokers were restarted: how long nothing was copied is not modelled"
     faults = frozenset({BrokerRestart.kind})
@@ -181,7 +181,7 @@ class RollingRestart(MidMoveAction):
 
 
 class SlowNic(MidMoveAction):
-    """Slow a host's NIC below its declared rate, as a NIC that negotiated a lower rate."""
+    """An action that slows a host's NIC below its declared rate, as a NIC that negotiated a lower rate."""
 
     no_model = "the NIC binds, not the quota"
     faults = frozenset({NicRate.kind})
@@ -202,10 +202,10 @@ class SlowNic(MidMoveAction):
 
 
 class Upgrade(MidMoveAction):
-    """Upgrade hosts to another Kafka, each after a pause in which all brokers served.
+    """An action that upgrades hosts to another Kafka, each after a pause in which all brokers served.
 
     A host that does not serve with the new version gets its old version back, so that the audit can read every record.
-    The move counts as not done then.
+    The move then counts as incomplete.
     """
 
     no_model = "brokers were upgraded: how long nothing was copied is not modelled"
@@ -219,7 +219,7 @@ class Upgrade(MidMoveAction):
 
     @contextmanager
     def around(self, move: RunningMove) -> Iterator[None]:
-        """Prepare the new version before any measurement. Raises `TestbedError` when it cannot join the cluster."""
+        """Prepare the new version before any measurement. Raise `TestbedError` when it cannot join the cluster."""
         move.context.progress(f"preparing Kafka {self._to}")
         release = move.testbed.software.kafka(self._to)
         if wrong := cannot_join(move.admin.features(), release.features):
@@ -235,7 +235,7 @@ class Upgrade(MidMoveAction):
         self._next_s = time.monotonic() + self._pause_s
 
     def look(self, move: RunningMove, poll: Poll) -> None:
-        """Upgrade the next host when its time has come. Raises `DriverError` when it does not serve then."""
+        """Upgrade the next host when its time has come. Raise `DriverError` when it does not serve afterwards."""
         if not (self._left and poll.in_flight and time.monotonic() >= self._next_s):
             return
         host = self._left[0]
@@ -253,7 +253,7 @@ class Upgrade(MidMoveAction):
                 what=f"{host} to be back in sync",
             )
         except UnreachableError:
-            raise  # requested again at the next poll
+            raise  # the next poll requests it again
         except TestbedError as error:
             move.recorder.event("upgrade.failed", self._to, {"why": str(error)}, host=host)
             move.context.progress(f"{host} did not come back with Kafka {self._to}: it is given back Kafka {before}")

@@ -1,4 +1,4 @@
-"""The model's inputs from measurements: NIC bytes per log byte, inbound rates, the throttles that were in force."""
+"""The model's inputs from measurements: NIC bytes per log byte, inbound rates, the throttles in force."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -23,7 +23,7 @@ def inbound_rates(
 ) -> dict[TopicPartition, float]:
     """Return the growth of the leaders' logs of these partitions in B/s, from their first to their last sample.
 
-    The log grows by what followers have to fetch, batch headers included. A partition with one sample is omitted.
+    The growth includes batch headers: followers fetch them, too. A partition with one sample is omitted.
     """
     first: dict[TopicPartition, tuple[int, float]] = {}
     last: dict[TopicPartition, tuple[int, float]] = {}
@@ -63,7 +63,7 @@ def throttles(events: Sequence[Event], first_bytes_per_s: float) -> list[tuple[f
 
 
 def sent_at(layout: Layout, host: str, share: Share, throttle_bytes_per_s: float) -> float | None:
-    """Return the rate of a leader's bursts: what its followers may receive, and in-sync traffic.
+    """Return the rate of a leader's bursts in B/s: its followers' possible inbound rate, and in-sync traffic.
 
     None for a leader without followers before the move: its quota window has no samples yet.
     """
@@ -81,7 +81,7 @@ def predicted_seconds(
     throttles: Sequence[tuple[float, float]],
     line_bytes_per_s: float = BURST_BYTES_PER_S,
 ) -> float:
-    """Return how long the move takes under its throttles (`throttles`), in seconds.
+    """Return the duration of the move under its throttles (`throttles`), in seconds.
 
     Leaders with a filled quota window send in bursts. So does every broker after a raise, at `line_bytes_per_s`.
     """
@@ -98,8 +98,8 @@ def predicted_seconds(
 def calibrate(context: Context, admin: Admin, plan: Plan, topic: str, source: str, target: str) -> float | None:
     """Move `plan` without a throttle and return NIC bytes per byte of log.
 
-    Raises `DriverError` when the move does not end, `KafkaError` when the cluster refuses it; the driver then cancels
-    what has not arrived.
+    Raise `DriverError` when the move does not end, `KafkaError` when the cluster refuses it. The driver then cancels
+    the incomplete reassignments.
     """
     recorder = context.recorder
     recorder.wait_for_all()
@@ -122,7 +122,7 @@ def conversion_factor(
     """Return NIC bytes per byte of log over a transfer of `topic` from `source` to `target`. Pure.
 
     The factor is the bytes sent by the source's NIC ÷ the growth of the target's log, from the last samples before the
-    transfer to the first samples after it. None when samples do not enclose the transfer, or nothing was copied.
+    transfer to the first samples after it. Return None when samples do not enclose the transfer, or without copies.
     """
     sent = _enclosing(
         [(s.ts_us, s.value) for s in samples if s.host == source and s.metric == "nic.tx.bytes"], begun_us, ended_us
@@ -130,7 +130,7 @@ def conversion_factor(
     logs: dict[int, float] = {}
     for sample in samples:
         if sample.host == target and sample.metric == "nic.rx.bytes":
-            logs.setdefault(sample.ts_us, 0.0)  # before its first replica exists a host has no log of the topic: 0
+            logs.setdefault(sample.ts_us, 0.0)  # before its first replica a host has no log of the topic: 0 bytes
         if sample.host == target and sample.metric == "log.bytes" and sample.topic == topic:
             logs[sample.ts_us] = logs.get(sample.ts_us, 0.0) + sample.value
     grown = _enclosing(sorted(logs.items()), begun_us, ended_us)

@@ -1,4 +1,4 @@
-"""Drivers of a move: the whole plan at once, with a throttle or without. See `batched_move.py` for batches."""
+"""Drivers of a move: the whole plan at once, with or without a throttle. See `batched_move.py` for batches."""
 
 import time
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from testbed.wait import WaitTimeout
 
 LOOK_S = 0.5
 UNTHROTTLED_LOOK_S = 0.1
-"""A move in S3 takes seconds: its polls are more frequent than those of a move that takes minutes."""
+"""Seconds between polls. A move in S3 takes seconds: its polls are more frequent than those of a move of minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class TransferResult:
 
 
 class MoveListener(Protocol):
-    """The run as its driver calls it."""
+    """The receiver of a driver's calls: the run."""
 
     def begun(self) -> None:
         """Note that the controller accepted the move."""
@@ -45,11 +45,11 @@ class MoveListener(Protocol):
         """Note, once, that the control transfer may start."""
 
     def on_poll(self, poll: Poll) -> None:
-        """Take one poll of the move."""
+        """Process one poll of the move."""
 
 
 class MoveDriver(Protocol):
-    """One way of executing a move."""
+    """A method of executing a move."""
 
     @property
     def throttle(self) -> Throttle | None:
@@ -66,7 +66,7 @@ class MoveDriver(Protocol):
 
 
 class UnbatchedDriver:
-    """Execute the whole plan with one request, under a throttle; the control moves with it, unthrottled."""
+    """The driver of a whole plan in one request, under a throttle. The control moves with it, unthrottled."""
 
     def __init__(self, environment: MoveEnvironment) -> None:
         self._environment = environment
@@ -98,14 +98,14 @@ class UnbatchedDriver:
                 timeline = driver.follow(listener.on_poll, timeout_s=timeout_s, interval_s=LOOK_S)
                 done = Done(True, f"seen {timeline.seconds:.1f} s after it was asked for")
         except (DriverError, ThrottleError, KafkaError, RestoreError, WaitTimeout) as error:
-            # The samples so far are judged all the same; the verdict says what is missing.
+            # The run still judges the samples so far; the verdict names the missing data.
             if error is not driver.not_restored:
                 done = Done(False, str(error))
                 recorder.event("note", "the move was not done", {"error": str(error)})
         return TransferResult(done, in_force, restored_differences(driver.restored, driver.not_restored))
 
     def change_rate(self, rate_bytes_per_s: int) -> None:
-        """Change the throttle during the move. Raises `ThrottleError` before the move."""
+        """Change the throttle during the move. Raise `ThrottleError` before the move."""
         if self._driver is None:
             raise ThrottleError("the throttle's rate cannot be changed: no move has been started")
         self._driver.change_rate(rate_bytes_per_s)
@@ -116,7 +116,7 @@ class UnbatchedDriver:
 
 
 class UnthrottledDriver:
-    """Execute the whole plan with one request, without a throttle."""
+    """The driver of a whole plan in one request, without a throttle."""
 
     def __init__(self, environment: MoveEnvironment) -> None:
         self._environment = environment
@@ -138,7 +138,7 @@ class UnthrottledDriver:
                 timeline = driver.follow(listener.on_poll, timeout_s=timeout_s, interval_s=UNTHROTTLED_LOOK_S)
                 done = Done(True, f"seen {timeline.seconds:.1f} s after it was asked for")
         except (DriverError, KafkaError, RestoreError, WaitTimeout) as error:
-            # The samples so far are judged all the same; the verdict says what is missing.
+            # The run still judges the samples so far; the verdict names the missing data.
             done = Done(False, str(error))
             recorder.event("note", "the move was not done", {"error": str(error)})
         return TransferResult(done, InForce(True, 0.0), Differences(True))
@@ -153,9 +153,9 @@ class UnthrottledDriver:
 
 
 def restored_differences(restored: RestoreResult | None, failed: TestbedError | None = None) -> Differences:
-    """Return whether the configuration is as before the throttle, and what other clients changed in it meanwhile.
+    """Return whether the configuration is as before the throttle, and other clients' changes to it meanwhile.
 
-    `failed` is the error of the restoration, if it failed.
+    `failed` is the error of the restoration, if any.
     """
     if restored is None:
         problems = failed.problems if isinstance(failed, RestoreError) else () if failed is None else (str(failed),)

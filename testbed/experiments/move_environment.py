@@ -1,4 +1,4 @@
-"""The environment of one measured move: testbed, layout and load, with what every kind of move does on them."""
+"""The environment of one measured move: testbed, layout and load, and the operations that every move needs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -38,7 +38,7 @@ REPLICATED_S = 120.0
 PRELOAD_NAME = "preload"
 """The producer's name, in the audit, of the records written before a move."""
 FULL_FRAMES = 1514 / 1448
-"""NIC bytes per payload byte in full frames: the factor for software whose replicas copy nothing to calibrate by."""
+"""NIC bytes per payload byte in full frames: the factor for software without a calibration transfer."""
 SHOWN = 10
 
 
@@ -55,7 +55,7 @@ class MoveSetup:
     limits: BatchLimits = field(default_factory=BatchLimits)
     storage: Storage = "disk"
     local_bytes: int = 0
-    """Of tiered logs: bytes of all moving partitions that stay on disk, besides the active segments."""
+    """Bytes of all moving tiered partitions that stay on disk, in addition to the active segments."""
     load_rises: bool = False
     """Whether the load begins with half of its rate, until `ClientLoad.rise`."""
 
@@ -90,7 +90,7 @@ class MoveEnvironment:
             self.admin.create_topic(topic, partitions, least if topic in self.layout.throttled_topics else {})
 
     def preload(self, fills: Sequence[Fill]) -> None:
-        """Write the records of `fills` and wait until they are on all replicas in sync. Raises `WaitTimeout`."""
+        """Write the records of `fills` and wait until all replicas in sync have them. Raise `WaitTimeout` otherwise."""
         total = sum(fill.bytes for fill in fills)
         self.context.progress(
             f"preloading {total / 1e6:.0f} MB into {sum(len(f.partitions) for f in fills)} partitions"
@@ -115,7 +115,7 @@ class MoveEnvironment:
         return [f"{tp}: {ends.get(tp)} of {count}" for tp, count in written.items() if ends.get(tp) != count][:SHOWN]
 
     def settle(self) -> None:
-        """Wait until the object store has all but a small part of tiered logs. Raises `WaitTimeout`."""
+        """Wait until the object store has all but a small part of tiered logs. Raise `WaitTimeout` otherwise."""
         if self.setup.storage != "tiered":
             return
         self.context.progress("waiting until the object store has the logs, and the disks hardly anything of them")
@@ -135,7 +135,7 @@ class MoveEnvironment:
         return [new_replicas(self.layout.topics, receiving), *during(self.setup.action.faults)]
 
     def nics(self) -> tuple[NicMeasurement, ...]:
-        """Measure every NIC, twice if one is off. A NIC that was not measured has no rate: its criteria are skipped."""
+        """Measure every NIC, twice if one deviates. A NIC without measurement has no rate: its criteria are skipped."""
         self.context.progress("measuring the NICs, 2 s each way")
         topology = self.setup.action.measured_topology(self.testbed.topology)
         try:
@@ -155,7 +155,7 @@ class MoveEnvironment:
         try:
             return calibrate(self.context, self.admin, plan([group], self.ids), group.topic, group.leader, target)
         except (DriverError, KafkaError) as error:
-            # Without a factor the criteria that compare NICs with logs are inconclusive, and only these.
+            # Without a factor only the criteria that compare NICs with logs are inconclusive.
             self.recorder.event("note", "not calibrated", {"error": str(error)})
             return None
 
@@ -205,7 +205,7 @@ class MoveEnvironment:
         return [tp for tp in wanted if broker in states[tp].replicas and broker not in states[tp].isr]
 
     def led_as_planned(self) -> bool:
-        """Return whether the layout's leader leads every throttled partition that it still has a replica of."""
+        """Return whether the layout's leader leads every throttled partition of which it still has a replica."""
         try:
             states = self.admin.partitions(list(self.layout.throttled_topics))
         except UnreachableError:
@@ -216,7 +216,7 @@ class MoveEnvironment:
     # ---- after the move
 
     def broker_property(self, key: str, default: int) -> int:
-        """Return a broker property that is the same on all hosts, as the brokers were started with it."""
+        """Return a broker property with the same value on all hosts, as set at the brokers' start."""
         properties: Mapping[str, str] = {
             **self.testbed.topology.brokers[0].properties,
             **self.testbed.state.overlay,

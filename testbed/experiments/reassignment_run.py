@@ -24,7 +24,7 @@ InboundRates = Mapping[TopicPartition, float]
 
 
 class Preparation(Protocol):
-    """What makes the cluster ready for a move."""
+    """The preparation of the cluster for a move."""
 
     def prepare(self) -> Differences:
         """Create and fill the topics; return whether replicas, leaders and ISRs are those of the layout."""
@@ -33,17 +33,17 @@ class Preparation(Protocol):
         """Run the calibration transfer; return NIC bytes per byte of log, None on failure."""
 
     def complete(self) -> Differences | None:
-        """Finish the preparation after the calibration; return the placement then, None when nothing was done."""
+        """Finish the preparation after the calibration; return the resulting placement, None without a change."""
 
     def allowances(self) -> list[Allowance]:
         """Return the broker log lines that the preparation causes."""
 
     def close(self) -> None:
-        """Undo what the preparation left on the testbed."""
+        """Undo the preparation's remaining changes to the testbed."""
 
 
 class FilledTopics:
-    """Topics with all their records before the move."""
+    """The preparation that writes all records to the topics before the move."""
 
     def __init__(self, environment: MoveEnvironment) -> None:
         self._environment = environment
@@ -60,7 +60,7 @@ class FilledTopics:
         return self._environment.calibrate()
 
     def complete(self) -> Differences | None:
-        """Return None: everything was made ready before the calibration."""
+        """Return None: the preparation was complete before the calibration."""
         return None
 
     def allowances(self) -> list[Allowance]:
@@ -76,20 +76,20 @@ class MoveModel(Protocol):
 
     @property
     def no_model(self) -> str:
-        """Why no model predicts the duration of the move; empty: a model does."""
+        """The reason why no model predicts the duration of the move; empty: a model does."""
 
     @property
     def idle_s(self) -> float:
-        """The longest time that the move may rest, in addition to copying."""
+        """The longest time that the move may rest, in seconds, in addition to copying."""
 
     def flows(self) -> tuple[Flow, ...]:
         """Return the flows from leader to follower, with the kind that says whether a quota records them."""
 
     def carried(self, sizes: LogSizes, inbound: InboundRates) -> Sequence[Share]:
-        """Return what each broker has to carry in each direction."""
+        """Return the bytes that each broker has to carry in each direction."""
 
     def batches_s(self, sizes: LogSizes, throttles: Sequence[tuple[float, float]]) -> tuple[float, ...]:
-        """Return when the bytes up to each batch have been copied; empty for a move at once."""
+        """Return the seconds until the bytes up to each batch are copied; empty for a move at once."""
 
 
 class UnbatchedModel:
@@ -100,7 +100,7 @@ class UnbatchedModel:
 
     @property
     def no_model(self) -> str:
-        """Why no model predicts the duration of the move; empty: a model does."""
+        """The reason why no model predicts the duration of the move; empty: a model does."""
         return self._environment.setup.action.no_model
 
     @property
@@ -113,7 +113,7 @@ class UnbatchedModel:
         return flows(self._environment.layout)
 
     def carried(self, sizes: LogSizes, inbound: InboundRates) -> Sequence[Share]:
-        """Return what each broker has to carry in each direction."""
+        """Return the bytes that each broker has to carry in each direction."""
         layout = self._environment.layout
         return shares(copies(layout, self._environment.ids, sizes, inbound), wildcard=layout.wildcard)
 
@@ -123,7 +123,7 @@ class UnbatchedModel:
 
 
 class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
-    """One measured move. Leaving the block undoes what its preparation left on the testbed."""
+    """One measured move. At the end of its block it undoes its preparation's remaining changes to the testbed."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
     # ---- called by the driver
 
     def begun(self) -> None:
-        """Note that the controller accepted the move: monitor, control and action begin."""
+        """Note that the controller accepted the move. Monitor, control and action begin."""
         if self._monitor is not None:
             self._monitor.start()
         self.environment.load.mark("during")
@@ -173,9 +173,9 @@ class ReassignmentRun(AbstractContextManager["ReassignmentRun"]):
             self.recorder.event("control.started", control.topic)
 
     def on_poll(self, poll: Poll) -> None:
-        """Record the partitions in flight and the end of the control; then let the action act.
+        """Record the partitions in flight and the end of the control, then call the action.
 
-        A request without an answer is recorded, and repeated at the next poll.
+        A request without an answer is recorded; the next poll repeats it.
         """
         self.recorder.add([Sample(poll.ts_us, DRIVER, "move.in_flight", float(poll.in_flight))])
         control = self.environment.layout.control

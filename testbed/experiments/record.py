@@ -1,7 +1,7 @@
 """The record of a run: its manifest, and its commit to the store.
 
-While a run or its report is being written, a note of it is in the state folder. The note's name is the run and the
-process that writes; its content is the location of the store. `collect_half_runs` removes what a killed process left.
+While a process writes a run or its report, the state folder has a note of it. The note's name is the run and the
+process; its content is the location of the store. `collect_half_runs` removes a killed process's incomplete files.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from testbed.provision.testbed import Testbed
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What was asked for, and when."""
+    """The request for a run, and its times."""
 
     run_id: str
     experiment: str
@@ -40,7 +40,7 @@ class Header:
 
 
 def commit_of_checkout() -> str | None:
-    """The commit this code is at, with `+` when it was changed since; None outside a checkout."""
+    """Return the commit of this checkout, with `+` after uncommitted changes; None outside a checkout."""
     root = Path(__file__).parents[2]
     try:
         head = subprocess.run(
@@ -55,7 +55,7 @@ def commit_of_checkout() -> str | None:
 
 
 def load_of(samples: Sequence[Sample]) -> Load:
-    """The machine's load over everything that was sampled."""
+    """Return the machine's load over all samples."""
     busy = [sample.value for sample in samples if sample.host == MACHINE and sample.metric == "cpu.busy"]
     steal = [sample.value for sample in samples if sample.host == MACHINE and sample.metric == "cpu.steal"]
     return Load(
@@ -66,7 +66,7 @@ def load_of(samples: Sequence[Sample]) -> Load:
 
 
 def manifest(header: Header, testbed: Testbed, outcome: ExperimentResult, samples: Sequence[Sample]) -> Manifest:
-    """The run's manifest, not judged yet."""
+    """Return the run's manifest before its judgement."""
     engine = testbed.engine.info()
     machine = fingerprint()
     topology = testbed.topology
@@ -107,7 +107,7 @@ def _utc(when: datetime) -> str:
 
 
 def commit(store: Store, run: RunData) -> None:
-    """Write a run to its store. Raises `TestbedError`; then, and after a kill and `gc`, nothing of it is there."""
+    """Write a run to its store. Raise `TestbedError` on failure: then, and after a kill and `gc`, no part is stored."""
     with noted(run.manifest.run_id, store.location):
         try:
             store.commit(run)
@@ -117,9 +117,9 @@ def commit(store: Store, run: RunData) -> None:
 
 @contextlib.contextmanager
 def noted(run_id: str, location: str) -> Iterator[None]:
-    """Within the block something of this run is being written to the store at `location`, or is its report.
+    """Keep a note within the block: this process writes the run to the store at `location`, or writes its report.
 
-    Raises `OSError` when the state folder cannot be written.
+    Raise `OSError` when the state folder cannot be written.
     """
     note = _folder() / f"{run_id},{Owner.this_process()}"
     note.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -131,10 +131,10 @@ def noted(run_id: str, location: str) -> Iterator[None]:
 
 
 def collect_half_runs(reports: Path, *, dry_run: bool) -> list[str]:
-    """Remove what dead processes left half written of runs, and of their reports in `reports`; a line for each.
+    """Remove incomplete runs of dead processes, and their incomplete reports in `reports`; return a line for each.
 
-    A run that is whole stays, whatever its writer died of. Raises `TestbedError` for a store that cannot be reached;
-    its note stays, for the next try.
+    A complete run stays, whatever ended its writer. Raise `TestbedError` for a store that cannot be reached. Its note
+    stays for the next attempt.
     """
     said = []
     for note in sorted(_folder().glob("*,*")):

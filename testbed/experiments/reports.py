@@ -1,4 +1,4 @@
-"""Reports of runs: their figures, their folder, and the page written from what a store holds."""
+"""Reports of runs: their figures, their folder, and the page of a stored run."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ class RunFigure:
 
 
 def figures(run: Manifest, measures: MoveMeasures) -> tuple[RunFigure, ...]:
-    """What was measured of a move, as shares of its quota (of each it had) and of its estimated times."""
+    """Return the figures of a move, as shares of each of its quotas and of its estimated times."""
     if run.move is None:
         return ()
     found: list[tuple[str, str, str, float | None, str]] = []
@@ -35,7 +35,7 @@ def figures(run: Manifest, measures: MoveMeasures) -> tuple[RunFigure, ...]:
         which = f", phase {number}" if len(phases) > 1 else ""
         for rates in ends:
             steady = rates.steady
-            # Above 1 the strict reading of the quota, quota × 11 s in any 11 s, is missed by that much.
+            # A value above 1 exceeds the strict reading of the quota, quota × 11 s in any 11 s, by the difference.
             found += [
                 (
                     f"{name}{which}",
@@ -65,17 +65,17 @@ def figures(run: Manifest, measures: MoveMeasures) -> tuple[RunFigure, ...]:
 
 
 def default_store() -> str:
-    """Where runs go unless `--store` says otherwise."""
+    """Return the location of runs without `--store`."""
     return str(data_dir() / "store")
 
 
 def reports_dir() -> Path:
-    """Where reports are written: always on this machine, also when the store is elsewhere."""
+    """Return the folder of reports. It is always on this machine, even when the store is not."""
     return data_dir() / "reports"
 
 
 def write_report(store: Store, run: Manifest, judgement: Judgement | None = None) -> Path:
-    """Write a run's report; returns where it is. It tells what was judged otherwise when the run was recorded."""
+    """Write a run's report and return its path. The report shows differences from the recorded judgement."""
     samples, events = store.samples(run.run_id), store.events(run.run_id)
     judged = judgement or judge(run, samples, events)
     changed = changes(store.criteria(run.run_id), judged.criteria)

@@ -1,4 +1,4 @@
-"""Run one experiment: bring up, run, judge, commit, report; and have Spark judge committed runs again."""
+"""The execution of one experiment: provision, run, judge, commit, report. Spark can judge committed runs again."""
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One run to make. `on` names a testbed that is up; otherwise one is made, and removed afterwards.
+    """A request for one run. `on` names a provisioned testbed; without it the run provisions and removes one.
 
     With `confirm` Spark judges the run again, from the store.
     """
@@ -58,7 +58,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A run that is in the store, judged."""
+    """A judged run in the store."""
 
     run_id: str
     experiment: str
@@ -71,7 +71,7 @@ class RunResult:
 
 
 def run(request: RunRequest, progress: Progress) -> RunResult:
-    """Run one experiment to its verdict. Raises `UsageError` before anything is made, `TestbedError` afterwards."""
+    """Run one experiment and return its result. Raise `UsageError` before provisioning, `TestbedError` afterwards."""
     experiment = find_experiment(request.experiment)
     if request.profile not in PROFILES:
         raise UsageError(f"profile {request.profile!r}: there are {', '.join(PROFILES)}")
@@ -83,8 +83,8 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
     with ExitStack() as stack:
         testbed = _testbed(request, experiment, settings, run_id, stack, progress)
         judgement = run_on(testbed, experiment, settings, request.profile, run_id, store, progress)
-    if request.confirm:  # the testbed is gone, or is left as it was
-        from results.spark.session import session  # the import takes a second, and most runs do without
+    if request.confirm:  # the testbed is removed, or no longer in use
+        from results.spark.session import session  # the import takes a second, and most runs do not need it
 
         with session() as spark:
             judgement = confirm(spark, store, [run_id])[run_id]
@@ -139,10 +139,10 @@ def run_on(
     *,
     recorder: Recorder | None = None,
 ) -> Judgement:
-    """Run an experiment on a testbed that is ready for it, judge it and commit it; the testbed is left as it is then.
+    """Run an experiment on a ready testbed, judge it and commit it; return the judgement. The testbed keeps its state.
 
-    A caller that gives a `recorder` has its samples also of a run that is never committed. Raises `TestbedError` when
-    there is no run.
+    A caller's `recorder` also has the samples of a run that is never committed. Raise `TestbedError` when there is no
+    run.
     """
     recorder = recorder or Recorder()
     started = datetime.now(UTC)
@@ -150,7 +150,7 @@ def run_on(
         with explained(testbed.engine, testbed.state), guarded(testbed.state):
             outcome: ExperimentResult = experiment.run(Context(testbed, settings, recorder, progress, run_id))
         if why := why_not_whole(testbed.engine, testbed.state):
-            raise NotWhole(testbed.state, why)  # nothing that was seen is about Kafka then
+            raise NotWhole(testbed.state, why)  # then no sample describes Kafka
     finally:
         recorder.stop()
     header = Header(run_id, experiment.name, profile, started, datetime.now(UTC), settings, tuple(experiment.criteria))
@@ -165,7 +165,7 @@ def run_on(
 
 
 def confirm(spark: "SparkSession", store: Store, run_ids: Sequence[str]) -> dict[str, Judgement]:
-    """Return what Spark judges from the store alone. Raises `TestbedError` when that differs from what was recorded."""
+    """Return Spark's judgements from the store alone. Raise `TestbedError` when one differs from the recorded one."""
     again = recompute(spark, store, run_ids)
     for run_id in run_ids:
         if run_id not in again.judgements:

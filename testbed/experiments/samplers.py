@@ -25,7 +25,7 @@ def start_samplers(recorder: Recorder, testbed: Testbed, admin: AdminApi, layout
     recorder.poll("cpu", 1.0, cpu_probe())
     watch_brokers(recorder, testbed.topology, testbed.hosts, layout.topics)
     watch_stores(recorder, testbed.topology, testbed.hosts)
-    # An ISR of one replica without producers cannot shrink.
+    # Without producers an ISR of one replica cannot shrink.
     if any(group.in_sync or group.inbound_bytes_per_s for group in layout.throttled):
         recorder.poll("in-sync replicas", ISR_POLL_S, partial(isr_samples, admin, layout.throttled_topics))
 
@@ -37,7 +37,7 @@ def quota_polls(
     """Poll, within the block, the quota in force on every broker and the replicas that its lists lack.
 
     A sample has the time of the request. The block ends before the driver restores the configuration: every answer
-    within the move is about the throttle of the move.
+    within the move describes the throttle of the move.
     """
 
     def samples(host: str, broker: int) -> list[Sample]:

@@ -1,6 +1,6 @@
 """The storage of an experiment's topics: the brokers' disks, tiered storage, or AutoMQ's streams.
 
-`disk` and `tiered` are topic settings on the same brokers. AutoMQ is other software.
+`disk` and `tiered` are topic settings on the same brokers. AutoMQ is different software.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ SETTLED_S = 120.0
 
 
 def storage_parameter(*allowed: Storage) -> Parameter:
-    """Return the parameter of the storage; `allowed` are its values, without any all three."""
+    """Return the parameter of the storage; its values are `allowed`, or all three without `allowed`."""
     words = "disk: on the brokers; tiered: in the object store but for the last segments (KIP-405)"
     more = "; automq: in its streams" if not allowed or "automq" in allowed else ""
     return Parameter("storage", "disk", one_of(*(allowed or STORAGES)), words + more)
@@ -43,14 +43,14 @@ def check_storage(storage: Storage, topology: Topology) -> None:
 
 
 def topic_settings(storage: Storage, local_bytes: int = 0) -> dict[str, str]:
-    """Return the topic settings; of each tiered partition `local_bytes` stay on disk besides the active segment."""
+    """Return the topic settings. Each tiered partition keeps `local_bytes` on disk, besides the active segment."""
     if storage != "tiered":
         return {}
     return tiered_topic(segment_bytes=SEGMENT_BYTES, local_bytes=max(1, local_bytes))
 
 
 def least_bytes(storage: Storage, partitions: int) -> int:
-    """Return the bytes that so many partitions need for their active segments to be under a tenth of the rest."""
+    """Return the bytes with which the active segments of these partitions are less than a tenth of the rest."""
     return round(partitions * SEGMENT_BYTES * (1 / LOCAL_MOST + 1)) if storage == "tiered" else 0
 
 
@@ -76,7 +76,7 @@ def check_size(storage: Storage, size_bytes: float, partitions: int) -> None:
 
 
 def log_bytes_of(values_bytes: int, sample_values_bytes: int, sample_log_bytes: float | None) -> int:
-    """Return the log size of these bytes of values, from a log of like records; without one, the values alone."""
+    """Return the log size in bytes of these values, from a log of similar records; `values_bytes` without one."""
     if not sample_log_bytes or sample_values_bytes <= 0:
         return values_bytes
     return round(values_bytes * max(1.0, sample_log_bytes / sample_values_bytes))

@@ -1,6 +1,6 @@
-"""A throttled move: its parameters, the order of its run, and the record of what was moved.
+"""A throttled move: its parameters, the order of its run, and the record of the move.
 
-`throttled_experiment` makes an experiment from a layout and an action; `run_throttled_move` is the order of the run.
+`throttled_experiment` makes an experiment from a layout and an action. `run_throttled_move` defines the order.
 """
 
 import math
@@ -54,12 +54,12 @@ STEPS = ("replicas", "reassignment-batch-size", "leaders")
 """The parameters that limit steps: R, P, L."""
 RELEASE = {"preload": "120s"}
 BRIEF = ("fetch=default", "rate=5MB/s", "preload=26s", "partitions=20")
-"""Settings of a short scenario: two bursts of Kafka's own fetch settings suffice, and its run is small to keep."""
+"""Settings of a short scenario: two bursts with Kafka's default fetch settings suffice, and its run is small."""
 LIGHT = {"rate": "3MB/s", "inbound": "500kB/s"}
 
 
 def limit(text: str) -> Value:
-    """Parse a limit of at least 1; `none` is 0."""
+    """Parse a limit of at least 1 and return it; `none` is 0."""
     return 0 if text == "none" else whole(1, 100_000)(text)
 
 
@@ -83,7 +83,7 @@ def parameters(
     preload: str = "52s",
     without: Sequence[str] = (),
 ) -> list[Parameter]:
-    """Return the parameters of every throttled move but `without`, and `more`."""
+    """Return the parameters of every throttled move except `without`, and `more`."""
     common = [
         Parameter("rate", rate, parse_byte_rate, "the throttle, leader and follower"),
         Parameter(
@@ -118,7 +118,7 @@ def inbound(default: str = "3MB/s") -> Parameter:
 def stored() -> Parameter:
     """Return the parameter of the storage, for topics without inbound traffic.
 
-    Old segments of a tiered log leave the disk while new ones come: its growth is less than what was copied.
+    Old segments of a tiered log leave the disk as new ones come: its growth is less than the copied bytes.
     """
     return storage_parameter("disk", "tiered")
 
@@ -129,7 +129,7 @@ def no_action(_settings: Settings, _hosts: Hosts) -> MidMoveAction:
 
 
 def check_brokers(name: str, topology: Topology, brokers: int, ready: str) -> None:
-    """Raise `UsageError` unless a topology has exactly so many brokers; `ready` names such a topology."""
+    """Raise `UsageError` unless a topology has exactly `brokers` brokers; `ready` names such a topology."""
     if len(topology.brokers) != brokers:
         raise UsageError(
             f"{name} needs exactly {brokers} brokers, {topology.name} has {len(topology.brokers)}: "
@@ -152,14 +152,14 @@ def throttled_experiment(
     criteria: Sequence[str],
     suites: Sequence[SuiteScenario] = (),
 ) -> Experiment:
-    """Return an experiment from its layout and its action, which get the settings and the brokers' hosts.
+    """Return an experiment from its layout and its action, which receive the settings and the brokers' hosts.
 
     `properties` are broker properties in addition to those of `fetch`. `make` builds the run of the mode unbatched.
     """
     letters = string.ascii_uppercase[:brokers]
 
     def overlay(settings: Settings) -> Mapping[str, str]:
-        layout(settings, letters)  # raises for contradictory settings before a testbed is made
+        layout(settings, letters)  # raises for contradictory settings before the provisioning
         return {**(FETCH_TUNED if settings["fetch"] == "tuned" else {}), **properties(settings)}
 
     def check(topology: Topology) -> None:
@@ -226,7 +226,7 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
                 with recorder.step("move"):
                     moved = run.transfer(_timeout_s(run, sizes))
                 load.alone("after")
-            # Twice: the last sample of one host must be later than the samples of the others that show the end.
+            # Two waits: the last sample of one host must be later than the samples of the others that show the end.
             recorder.wait_for_all()
             recorder.wait_for_all()
             recorder.stop()
@@ -258,7 +258,7 @@ def _announce(environment: MoveEnvironment, sizes: LogSizes) -> None:
 
 
 def _timeout_s(run: ReassignmentRun, sizes: LogSizes) -> float:
-    """Return three times the duration under the slowest throttle, a minute, and the rests between batches."""
+    """Return the timeout: three times the time under the slowest throttle, a minute, and rests between batches."""
     environment, layout = run.environment, run.environment.layout
     throttle = run.action.slowest_bytes_per_s or environment.setup.throttle_bytes_per_s
     moved_s = seconds(shares(copies(layout, environment.ids, sizes), wildcard=layout.wildcard), throttle)
@@ -293,7 +293,7 @@ def _move_record(run: ReassignmentRun, sizes: LogSizes, factor: float | None) ->
         flows=model.flows(),
         total_log_bytes=estimate.total_log_bytes,
         move_ratio=estimate.move_ratio,
-        # Of the first throttle above the inbound rate; 0 stands for none.
+        # The estimate of the first throttle above the inbound rate; 0 means no estimate.
         kip73_seconds=estimate.seconds if math.isfinite(estimate.seconds) else 0.0,
         window_samples=SAMPLES,
         sample_s=SAMPLE_S,

@@ -1,4 +1,4 @@
-"""A move without a throttle, under load: its parameters, the order of its run, and the record of what was sent."""
+"""A move without a throttle, under load: its parameters, the order of its run, and the record of the sent bytes."""
 
 import math
 import threading
@@ -49,10 +49,10 @@ CALIBRATION_PARTITIONS = 4
 
 
 class RunActivity:
-    """An activity of a run besides its move: none here. The run calls these methods in this order."""
+    """An activity of a run besides its move. The base does nothing. The run calls these methods in this order."""
 
     faults: frozenset[str] = frozenset()
-    """The kinds of the injected faults: brokers may log what belongs to them."""
+    """The kinds of the injected faults: brokers may log the lines that these cause."""
 
     def load_started(self) -> None:
         """Act when the load has started, before it runs alone."""
@@ -73,7 +73,7 @@ class RunActivity:
         return None
 
     def close(self) -> None:
-        """Undo what the activity left on the testbed or running."""
+        """Undo the activity's remaining changes to the testbed, and stop its processes."""
 
     def written(self) -> Sequence[WrittenRecords]:
         """Return further records for the audit."""
@@ -138,7 +138,7 @@ def run_unthrottled_move(
                 each.after_move()
             run_alone(environment, "after", after_s)
             cold = next(filter(None, [each.cold_read() for each in active]), None)
-        # Twice: the last sample of one host must be later than the samples of the others that show the end.
+        # Two waits: the last sample of one host must be later than the samples of the others that show the end.
         recorder.wait_for_all()
         recorder.wait_for_all()
         recorder.stop()
@@ -162,7 +162,7 @@ def run_unthrottled_move(
 
 
 def run_alone(environment: MoveEnvironment, name: str, seconds: float = ALONE_S) -> None:
-    """Mark an instant, and let the load run without a move: its latencies and its costs are compared with the move."""
+    """Mark an instant, and let the load run without a move, so that its latencies and costs can be compared."""
     environment.load.mark(name)
     if environment.load.idle:
         environment.recorder.event(f"load.{name}", "load")
@@ -170,7 +170,7 @@ def run_alone(environment: MoveEnvironment, name: str, seconds: float = ALONE_S)
 
 
 def sent_logs(environment: MoveEnvironment, sizes: LogSizes) -> tuple[Sent, ...]:
-    """Return what each leader has to send to each host, with the sizes of the leaders' logs before the move."""
+    """Return the bytes that each leader has to send to each host, from the leaders' log sizes before the move."""
     storage, calibration = environment.setup.storage, environment.layout.calibration
     logs = [
         environment.recorder.latest(calibration.leader, "log.bytes", tp.topic, tp.partition) for tp in calibration.tps()
@@ -180,7 +180,7 @@ def sent_logs(environment: MoveEnvironment, sizes: LogSizes) -> tuple[Sent, ...]
     for group in environment.layout.throttled:
         local: int | None = sum(sizes.get(tp, 0) for tp in group.tps())
         if storage == "automq":
-            local = 0  # no log is on a disk
+            local = 0  # AutoMQ keeps no log on a disk
         elif any(tp not in sizes for tp in group.tps()):
             local = None
         total = log_bytes_of(group.bytes, calibration.bytes, like)
@@ -201,7 +201,7 @@ def _sizes_text(sent: tuple[Sent, ...]) -> str:
 
 
 def _timeout_s(sent: tuple[Sent, ...], nics: tuple[NicMeasurement, ...]) -> float:
-    """Return five times the duration of the whole logs over the slowest NIC, and a minute and a half."""
+    """Return the timeout in seconds: five times the duration of the whole logs over the slowest NIC, plus 90 s."""
     rates = [nic.payload_bytes_per_s for nic in nics if nic.payload_bytes_per_s]
     return 90.0 + 5 * sum(each.total_bytes for each in sent) / min(rates, default=10e6)
 
@@ -210,7 +210,7 @@ def _timeout_s(sent: tuple[Sent, ...], nics: tuple[NicMeasurement, ...]) -> floa
 
 
 def size(text: str) -> Value:
-    """Parse a size with its unit."""
+    """Parse a size with its unit and return the bytes."""
     return parse_size(text)
 
 
@@ -248,7 +248,7 @@ def unthrottled_experiment(
     load_rises: bool = False,
     suites: Sequence[SuiteScenario] = (),
 ) -> Experiment:
-    """Return an experiment from its layout, which gets the settings and the brokers' hosts, and its activities."""
+    """Return an experiment from its activities and its layout, which receives the settings and the brokers' hosts."""
 
     def overlay(settings: Settings) -> Mapping[str, str]:
         check_size(storage_of(settings), number(settings, "size"), math.ceil(number(settings, "partitions")))
