@@ -49,7 +49,7 @@ def _test_method(test_class: "type[ScenarioTest]", experiment: str) -> Callable[
 
 @functools.cache
 def _nodes(case: Case) -> tuple[int, str]:
-    """Return the number of hosts of a case and their topology. Raises `UsageError` when the case cannot run."""
+    """Return the number of hosts of a case and their topology. Raise `UsageError` when the case cannot run."""
     topology = resolve(of_case(case, chosen_profile())).topology.name
     return len(find(topology).hosts), topology
 

@@ -1,4 +1,4 @@
-"""Monitor the steps of a batched move: compare what the controller lists with the plan and the limits.
+"""The monitor of a batched move's steps. It compares the controller's list with the plan and the limits.
 
 `BatchAccount` is pure. `BatchMonitor` polls the controller for it, whatever drives the move.
 """

@@ -145,7 +145,7 @@ def still(replicas: Replicas, *, ordered: bool = False, leaders: Replicas | None
 
 @dataclass(frozen=True, slots=True)
 class Reassign:
-    """Request reassignments; None as a target cancels one."""
+    """A request for reassignments. None as a target cancels one."""
 
     targets: Mapping[int, Replicas | None]
 
@@ -176,7 +176,7 @@ def cancel(*partitions: int) -> Reassign:
 
 @dataclass(frozen=True, slots=True)
 class ReassignUnknownTopic:
-    """Request a reassignment of a topic that does not exist."""
+    """A request for the reassignment of a topic that does not exist."""
 
     def __str__(self) -> str:
         return "partition 0 of a topic that does not exist: to [1]"
@@ -188,7 +188,7 @@ class ReassignUnknownTopic:
 
 @dataclass(frozen=True, slots=True)
 class ChangeThrottle:
-    """Change the throttle: a low rate keeps moves running, a high rate lets them complete."""
+    """A change of the throttle. A low rate keeps moves running, a high rate lets them complete."""
 
     rate_bytes_per_s: int
 
@@ -205,7 +205,7 @@ RELEASE_THROTTLE = ChangeThrottle(200_000_000)
 
 @dataclass(frozen=True, slots=True)
 class KillBroker:
-    """Kill a broker; it stays down until `StartBrokers`."""
+    """The kill of a broker, which stays down until `StartBrokers`."""
 
     broker: int
 
@@ -219,7 +219,7 @@ class KillBroker:
 
 @dataclass(frozen=True, slots=True)
 class KillController:
-    """Kill the node of the active controller and do not wait. No controller is active afterwards."""
+    """The kill of the active controller's node, without a wait. No controller is active afterwards."""
 
     def __str__(self) -> str:
         return "kill the active controller"
@@ -235,7 +235,7 @@ class KillController:
 
 @dataclass(frozen=True, slots=True)
 class StartBrokers:
-    """Start all killed nodes and wait until every broker serves."""
+    """The start of all killed nodes, with a wait until every broker serves."""
 
     def __str__(self) -> str:
         return "start what was killed"
@@ -247,7 +247,7 @@ class StartBrokers:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopic:
-    """Delete the topic."""
+    """The deletion of the topic."""
 
     def __str__(self) -> str:
         return "delete the topic"
@@ -259,7 +259,7 @@ class DeleteTopic:
 
 @dataclass(frozen=True, slots=True)
 class AddPartitions:
-    """Add partitions to the topic, each with its replicas; numbers follow the existing partitions."""
+    """The addition of partitions to the topic, each with its replicas. Numbers follow the existing partitions."""
 
     replicas: Sequence[Replicas]
 
@@ -273,7 +273,7 @@ class AddPartitions:
 
 @dataclass(frozen=True, slots=True)
 class ElectPreferredLeader:
-    """Elect the preferred leader of partition 0."""
+    """The election of partition 0's preferred leader."""
 
     def __str__(self) -> str:
         return "elect the preferred leader"
@@ -285,7 +285,7 @@ class ElectPreferredLeader:
 
 @dataclass(frozen=True, slots=True)
 class NoAction:
-    """Do nothing. The step only observes."""
+    """No action: the step only observes."""
 
     def __str__(self) -> str:
         return "look"

@@ -97,7 +97,7 @@ def one_to_two(settings: Settings, hosts: Hosts) -> Layout:
 
 
 def two_to_one(settings: Settings, hosts: Hosts) -> Layout:
-    """Return (A, B) → (C, B) led by A, and (B, A) → (C, A) led by B: the bottleneck is what C receives."""
+    """Return (A, B) → (C, B) led by A, and (B, A) → (C, A) led by B: C's receiving quota is the bottleneck."""
     a, b, c = hosts
     first, second = halves(int(number(settings, "partitions")))
     each = _written(settings) / 2

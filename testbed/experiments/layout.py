@@ -1,7 +1,7 @@
 """Partition layouts: groups of partitions with their hosts before and after a move, the leader first. Pure.
 
-A layout contains no time, throttle rate or cluster. From a layout the functions here derive the records written before
-the move, the reassignment plan, the flows between brokers, and the bytes that each broker's quota has to carry.
+A layout contains no time, throttle rate or cluster. From a layout these functions derive the records written before
+the move, the reassignment plan, the flows between brokers, and the bytes for each broker's quota.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -121,8 +121,8 @@ def conversion_factor(
 ) -> float | None:
     """Return NIC bytes per byte of log over a transfer of `topic` from `source` to `target`. Pure.
 
-    The factor is the bytes sent by the source's NIC ÷ the growth of the target's log, from the last samples before the
-    transfer to the first samples after it. Return None when samples do not enclose the transfer, or without copies.
+    The factor is the bytes sent by the source's NIC ÷ the growth of the target's log. Both count from the last samples
+    before the transfer to the first samples after it. Return None without enclosing samples or copies.
     """
     sent = _enclosing(
         [(s.ts_us, s.value) for s in samples if s.host == source and s.metric == "nic.tx.bytes"], begun_us, ended_us

@@ -124,7 +124,7 @@ class MoveEnvironment:
                 wait_local(self.admin, remote, topic, timeout_s=SETTLED_S)
 
     def placed(self, groups: Sequence[PartitionGroup]) -> Differences:
-        """Return whether replicas, leaders and ISRs are those of the layout, and the first differences."""
+        """Return whether replicas, leaders and ISRs match the layout, and the first differences."""
         states = self.admin.partitions(sorted({group.topic for group in groups}))
         wrong = misplaced(groups, states, self.ids)
         return Differences(not wrong, tuple(wrong[:SHOWN]))

@@ -27,7 +27,7 @@ class Preparation(Protocol):
     """The preparation of the cluster for a move."""
 
     def prepare(self) -> Differences:
-        """Create and fill the topics; return whether replicas, leaders and ISRs are those of the layout."""
+        """Create and fill the topics; return whether replicas, leaders and ISRs match the layout."""
 
     def calibrate(self) -> float | None:
         """Run the calibration transfer; return NIC bytes per byte of log, None on failure."""

@@ -253,7 +253,7 @@ class ClusterOperator:
         self._event("fault.injected", as_text(fault))
 
     def heal(self, kind: str | None = None) -> None:
-        """Heal the faults of this replay, or those of one kind."""
+        """Heal all faults of this replay, or its faults of one kind."""
         active = {entry.id for entry in self._faults.list()}
         for fault_id in [each for each, known in self._injected.items() if kind in (None, known)]:
             if fault_id in active:  # otherwise a user has healed it already
