@@ -1,8 +1,8 @@
 """An empty broker joins and is filled under a wildcard throttle.
 
 KIP-73 leaves the throttle of a bootstrapping broker to `kafka-configs`, because nothing is reassigned. The broker's
-replicas exist but have no data. The experiment stops B, fills the topics (A, B) through A alone, and formats B's data
-folder again. It lists every replica of the topic (`*`), sets the rates as the default of all brokers, and starts B.
+replicas exist but have no data. The experiment stops B, fills the topics (A, B) through A alone, and wipes and formats
+B's data folder. It lists every replica of the topic (`*`), sets the rates as the default of all brokers, and starts B.
 """
 
 from testbed.experiments.criteria import RATES

@@ -5,7 +5,7 @@ after another `phase`. The move ends under `lowered`. Criteria judge a phase onl
 
 After a decrease the quota admits no bytes until enough of the earlier bytes have left the window. It then admits bytes
 at the old rate, as they leave, until these are used up. After an increase it admits the difference at once. Both cause
-bursts at up to the NIC's rate, one window apart. A window contains two bursts or none: measured second windows had 0.74
+bursts at up to the NIC's rate, one window apart. A window may have two bursts or none: measured second windows had 0.74
 to 1.12 of the quota. Only the mean over one window's time of windows shows whether the quota holds. A phase therefore
 lasts three windows, plus the samples at their edges.
 """

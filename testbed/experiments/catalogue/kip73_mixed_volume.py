@@ -3,7 +3,7 @@
 Clients write to 100 high-volume partitions, which move (A) → (B), and to 20 low-volume partitions with both brokers in
 their ISR. The throttle lists all of them, with `*`. One response exceeds what the quota allows in `lag`
 (`replica.lag.time.max.ms`). Fetches therefore omit listed partitions out of sync for longer than a follower may lag.
-Before KAFKA-4313 fetches also omitted partitions in sync: their ISR would shrink and expand all the time.
+Before KAFKA-4313 fetches also omitted partitions in sync, and their ISR shrank and expanded all the time.
 """
 
 from collections.abc import Mapping
