@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        # Looked up only when asked for: the set-up imports this package before its dependencies are there.
+        # Imported at first use: set-up imports this package before the package's dependencies are installed.
         if name == "Testbed":
             from testbed.api import UserTestbed as Testbed
 

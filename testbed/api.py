@@ -1,4 +1,4 @@
-"""The testbed from Python: what a user sees. `from testbed import Testbed` is the way in."""
+"""The testbed's Python interface. `from testbed import Testbed` imports it."""
 
 from collections.abc import Callable
 
@@ -11,11 +11,11 @@ __all__ = ["RunResult", "UserTestbed"]
 
 
 class UserTestbed(provisioned.Testbed):
-    """A running testbed, on which faults are injected and experiments run. See `provision.testbed.Testbed`."""
+    """A running testbed that injects faults and runs experiments. See `provision.testbed.Testbed`."""
 
     @property
     def faults(self) -> Faults:
-        """The faults of this testbed. Those of this process are garbage once it is dead."""
+        """Return the faults of this testbed. A fault of this process is garbage once the process is dead."""
         return Faults(self)
 
     def run(
@@ -27,13 +27,13 @@ class UserTestbed(provisioned.Testbed):
         progress: Callable[[str], None] = lambda _text: None,
         **settings: str | int | float,
     ) -> RunResult:
-        """Run an experiment on this testbed to its verdict; `settings` are its parameters.
+        """Run an experiment on this testbed and return its result; `settings` are the experiment's parameters.
 
-        Raises `UsageError` for an experiment, profile or parameter that does not exist.
+        Raise `UsageError` when an experiment, a profile or a parameter does not exist.
         """
         words = [f"{name}={value}" for name, value in settings.items()]
         try:
             return run(RunRequest(experiment, words, profile=profile, on=self.name, store=store), progress)
         finally:
-            # The run restarts Kafka with the properties it needs, and says so in the state.
+            # The run restarts Kafka with the properties it needs, and records that in the state.
             self.state = states.load(self.name) or self.state

@@ -1,4 +1,4 @@
-"""Catalogues: packages in which every module declares entries, found because the module is there."""
+"""Catalogues: packages whose modules each declare entries. A catalogue lists every module of its package."""
 
 import importlib
 import pkgutil
@@ -8,9 +8,9 @@ from typing import Any
 
 
 def discovered(package: str, name: str) -> dict[str, Any]:
-    """Return what each module of a package calls `name`, by the module's own name, in their order.
+    """Return the attribute `name` of each module of a package, by module name and in the modules' order.
 
-    Raises `TypeError` naming a module that has nothing of that name.
+    Raise `TypeError`, which names the module, when a module has no such attribute.
     """
     found = {}
     for module in _modules(package):
@@ -21,9 +21,9 @@ def discovered(package: str, name: str) -> dict[str, Any]:
 
 
 def discovered_all(package: str, one: str, several: str) -> list[Any]:
-    """Return what the modules of a package declare: each has one entry, called `one`, or a sequence, `several`.
+    """Return the entries of a package's modules. A module has one entry, `one`, or a sequence of entries, `several`.
 
-    Raises `TypeError` naming a module that has neither.
+    Raise `TypeError`, which names the module, when a module has neither.
     """
     found: list[Any] = []
     for module in _modules(package):

@@ -1,6 +1,6 @@
-"""YAML files: read hostile text into plain values, with the line and column of each value.
+"""YAML files: plain values from untrusted text, with the line and column of each value.
 
-`testbed.form` says how a kind of file uses this module.
+`testbed.form` describes how a kind of file uses this module.
 """
 
 import re
@@ -25,7 +25,7 @@ Path = tuple[str | int, ...]
 
 
 class _Mark(Protocol):
-    """PyYAML's mark of a place, of its Python or its C parser."""
+    """PyYAML's mark of a position, of its Python or its C parser."""
 
     line: int
     column: int
@@ -39,7 +39,7 @@ _BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fals
 
 
 class Violation(NamedTuple):
-    """A rule that the values at `path` break."""
+    """A rule that the values at `path` violate."""
 
     path: Path
     message: str
@@ -70,7 +70,7 @@ class FormError(UsageError):
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """Name a kind of file for messages."""
+    """The name of a kind of file and the words for its messages."""
 
     noun: str
     """`topology`"""
@@ -80,23 +80,23 @@ class FileKind:
     """What the user writes in place of a merge key."""
     error: type[FormError] = FormError
     missing: Mapping[str, str] = field(default_factory=dict)
-    """By required field: what is allowed there."""
+    """Required field → the allowed values."""
     unknown: Callable[[Path], str] = lambda _path: ""
-    """Return what to write in place of the unknown field at this path, or an empty text."""
+    """A function that returns a replacement for the unknown field at this path, or an empty text."""
 
     @property
     def a_noun(self) -> str:
-        """`a topology`, `an incident`."""
+        """Return the name with its article: `a topology`, `an incident`."""
         return f"an {self.noun}" if self.noun[0] in "aeiou" else f"a {self.noun}"
 
 
 class FloatLiteral(float):
-    """A float that remembers how the user wrote it (4.10 is not 4.1)."""
+    """A float that keeps the user's text (4.10 is not 4.1)."""
 
     text: str
 
     def __new__(cls, text: str) -> "FloatLiteral":
-        """Parse `text` as YAML's core schema does."""
+        """Parse `text` as YAML's core schema does and return the number."""
         self = super().__new__(cls, text.lower().replace(".inf", "inf").replace(".nan", "nan"))
         self.text = text
         return self
@@ -121,7 +121,7 @@ class Document:
     marks: dict[Path, _Mark] = field(default_factory=dict)
 
     def problem(self, path: Path, message: str, at_key: bool = False) -> Problem:
-        """Return a problem at this field, or at the nearest enclosing one that the text has."""
+        """Return a problem at this field, or at the nearest enclosing field of the text."""
         exact = self.keys.get(path) if at_key else self.marks.get(path)
         enclosing = (
             places[path[:end]]
@@ -133,13 +133,13 @@ class Document:
         return Problem(self.file, line, column, field_name(path), message)
 
     def raise_problems(self, problems: Iterable[Problem]) -> None:
-        """Raise the kind's error with these problems in the order of the file, unless there are none."""
+        """Raise the kind's error when there are problems, in the order of the file."""
         in_order = sorted(dict.fromkeys(problems), key=lambda p: (p.line or 0, p.column or 0))
         if in_order:
             raise self.kind.error(in_order)
 
     def raise_violations(self, violations: Iterable[Violation]) -> None:
-        """Raise the kind's error with these broken rules in the order of the file, unless there are none."""
+        """Raise the kind's error when rules are violated, in the order of the file."""
         self.raise_problems(self.problem(violation.path, violation.message) for violation in violations)
 
 
@@ -157,7 +157,7 @@ def field_name(path: Path) -> str:
 
 
 def read(path: str | FilePath, kind: FileKind) -> Document:
-    """Read a file. Raises the kind's error when the file cannot be read as YAML."""
+    """Read a file and return its document. Raise the kind's error when the file is not readable YAML."""
     file = FilePath(path)
     shown = str(path) if str(path).isprintable() else repr(str(path))
 
@@ -195,7 +195,7 @@ def _neighbour(file: FilePath) -> str:
 
 
 def parse(text: str, file: str, kind: FileKind) -> Document:
-    """Read one YAML document. Raises the kind's error when the text as a whole cannot be read."""
+    """Parse one YAML document and return it. Raise the kind's error when the text as a whole is unreadable."""
     document = Document(file, kind)
     document.values = _Composer(document).value(_compose(text, document), ())
     return document
@@ -244,7 +244,7 @@ def _yaml_message(error: yaml.MarkedYAMLError) -> str:
 
 
 def _excesses(text: str, kind: FileKind) -> Iterator[tuple[yaml.Event, str]]:
-    """Yield what would be dear or dangerous to compose, from the flat stream of events."""
+    """Yield each event of the stream that exceeds a limit of size, depth or aliases, with a message."""
     depth = documents = 0
     for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         if count >= MAX_NODES:
@@ -266,7 +266,7 @@ def _excesses(text: str, kind: FileKind) -> Iterator[tuple[yaml.Event, str]]:
 
 
 class _Composer:
-    """Build values from nodes, with a budget: one alias may stand for very many nodes.
+    """Build values from nodes, with a budget: one alias may expand to very many nodes.
 
     Scalars follow YAML 1.2's core schema, as editors do: only true and false are booleans, and 12:30 is text.
     """
@@ -278,7 +278,7 @@ class _Composer:
 
     def value(self, node: yaml.Node, path: Path) -> Any:
         document = self._document
-        # A block starts at its first child. A mistake in the whole of it is better located at its key.
+        # A block starts at its first child. A problem with the whole block is better located at its key.
         block = isinstance(node, yaml.CollectionNode) and not node.flow_style
         document.marks[path] = document.keys.get(path, node.start_mark) if block else node.start_mark
         self._budget -= 1

@@ -1,10 +1,10 @@
-"""The errors a user may meet. Each message says what was wrong, where, and what to do about it."""
+"""The errors that a user may meet. Each message names the problem, its place and the remedy."""
 
 
 class TestbedError(Exception):
-    """Something the user can act on; printed without a traceback (exit code 70)."""
+    """An error that the user can act on; printed without a traceback (exit code 70)."""
 
-    __test__ = False  # the name starts with "Test": pytest must not take it for one
+    __test__ = False  # the name starts with "Test": pytest must not collect it
 
 
 class UsageError(TestbedError):
@@ -12,4 +12,4 @@ class UsageError(TestbedError):
 
 
 class SoftwareError(TestbedError):
-    """A release, an image or an archive could not be had; the message says which, why, and what to do."""
+    """A release, an image or an archive is not available; the message names it, the reason and the remedy."""

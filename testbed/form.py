@@ -1,4 +1,4 @@
-"""The forms of files that users write in YAML: which fields a file may have, and of which type.
+"""The forms of files that users write in YAML: the fields that a file may have, and their types.
 
 Every kind of file (topology, incident, log allow-list) is read in the same way:
 
@@ -46,7 +46,7 @@ def refusal(message: str) -> PydanticCustomError:
 
 
 def check(problem_of: Callable[[object], str | None]) -> BeforeValidator:
-    """Return a validator that refuses what `problem_of` has a message for, and leaves all else as it is."""
+    """Return a validator that refuses a value when `problem_of` returns a message, and changes no value."""
 
     def validated(value: Any) -> Any:
         wrong = problem_of(value)
@@ -74,7 +74,7 @@ def quantity(parsed: Callable[[object], Any], problem_of: Callable[[Any, str], s
 
 
 def validate(document: Document, model: type[F]) -> F:
-    """Return the document as a `model`. Raises the kind's error with every mistake in YAML and types."""
+    """Return the document as a `model`. Raise the kind's error with every problem of YAML and types."""
     form, problems = validation_problems(document, model, document.values)
     document.raise_problems([*document.problems, *problems])
     assert form is not None
@@ -84,7 +84,7 @@ def validate(document: Document, model: type[F]) -> F:
 def validation_problems(
     document: Document, model: type[F], values: Any, context: Mapping[str, Any] | None = None
 ) -> tuple[F | None, list[Problem]]:
-    """Return `values`, which stand in `document`, as a `model`; None and every problem where it is none.
+    """Return `values`, a part of `document`, as a `model`; return None and every problem when they are invalid.
 
     Validators may use `context`.
     """
@@ -116,7 +116,7 @@ def validation_problems(
 
 
 def _nulls(values: Any, path: Path) -> Iterator[Path]:
-    """Yield the fields left empty: `rate:` with nothing after it is a slip, not a wish to inherit."""
+    """Yield the empty fields: `rate:` without a value is a mistake, not a request to inherit."""
     if len(path) >= _MAX_DEPTH:
         return
     if isinstance(values, list):
@@ -131,7 +131,7 @@ def _nulls(values: Any, path: Path) -> Iterator[Path]:
 
 
 def _place(error: ErrorDetails, values: Any) -> Path:
-    """Return where in the file an error is. Pydantic puts names of validators and of unions' members between."""
+    """Return an error's path in the file. Pydantic's path also has names of validators and of unions' members."""
     path: list[str | int] = []
     here = values
     for part in error["loc"]:

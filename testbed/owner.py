@@ -1,4 +1,4 @@
-"""The process that made a resource, distinguished from a later one of the same number by its start and its boot."""
+"""The process that made a resource. Its start and its boot distinguish it from a later process of the same number."""
 
 import os
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Owner:
 
     @classmethod
     def this_process(cls) -> "Owner":
-        """The process that runs this."""
+        """Return the current process."""
         started = _started_ticks(os.getpid())
         if started is None:
             raise TestbedError(f"cannot read when this process ({os.getpid()}) started; is /proc mounted?")
@@ -31,11 +31,11 @@ class Owner:
         return cls(int(pid), int(ticks), boot) if pid.isdigit() and ticks.isdigit() and boot else None
 
     def of_this_boot(self) -> bool:
-        """Whether the machine has not been restarted since."""
+        """Return whether the process started since the machine's last restart."""
         return self.boot_id == _boot_id()
 
     def alive(self) -> bool:
-        """Whether that very process still runs."""
+        """Return whether that process still runs."""
         return self.of_this_boot() and _started_ticks(self.pid) == self.started_ticks
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Where the testbed keeps things: the XDG base directories, one folder `testbed` in each."""
+"""The testbed's folders: the XDG base directories, one folder `testbed` in each."""
 
 import os
 from pathlib import Path
@@ -12,20 +12,20 @@ def _xdg(variable: str, fallback: str) -> Path:
 
 
 def cache_dir() -> Path:
-    """What can be made again: jars, images' recipes, archives."""
+    """Return the folder of files that can be made again: jars, images' recipes, archives."""
     return _xdg("XDG_CACHE_HOME", ".cache")
 
 
 def state_dir() -> Path:
-    """What running testbeds and unfinished moves are known by: keys, addresses, journals."""
+    """Return the folder of running testbeds and unfinished moves: keys, addresses, journals."""
     return _xdg("XDG_STATE_HOME", ".local/state")
 
 
 def data_dir() -> Path:
-    """What the user wants to keep: the result store and its reports."""
+    """Return the folder of the user's results: the store and its reports."""
     return _xdg("XDG_DATA_HOME", ".local/share")
 
 
 def throttle_journals() -> Path:
-    """Return the folder with a journal for each throttle that is set: what has to be restored, and in which cluster."""
+    """Return the folder with a journal for each active throttle: the settings to restore, and their cluster."""
     return state_dir() / "reassign"

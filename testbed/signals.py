@@ -1,4 +1,4 @@
-"""Signals around a cluster change: SIGTERM unwinds like Ctrl-C, and neither cuts the clean-up short."""
+"""Signals during a cluster change: SIGTERM unwinds like Ctrl-C, and neither interrupts the clean-up."""
 
 import signal
 import threading
@@ -11,11 +11,11 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Terminated(SystemExit):
-    """The process was asked to end (SIGTERM); unwinds like Ctrl-C, exit code 143 as a shell reports it."""
+    """A request to end the process (SIGTERM); unwinds like Ctrl-C, exit code 143 as a shell reports it."""
 
 
 class TerminationGuard:
-    """While entered, SIGTERM raises `Terminated` where the program is, so that ``finally`` clauses run.
+    """A context in which SIGTERM raises `Terminated` in the main thread, so that ``finally`` clauses run.
 
     Python runs handlers on the main thread only; on another thread entering does nothing.
     """
@@ -40,10 +40,10 @@ class TerminationGuard:
 
 @contextmanager
 def deferred_signals() -> Iterator[None]:
-    """Hold SIGINT and SIGTERM back until the end of the block, then deliver the first that came.
+    """Delay SIGINT and SIGTERM until the end of the block, then deliver the first that arrived.
 
-    For what must not be left half done but is bounded in time. On a thread other than the main one it does
-    nothing, since no handler runs there.
+    The block must be short and must not be interrupted halfway. On any thread but the main one this does nothing,
+    since Python runs no handler there.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,11 +1,11 @@
-"""Words for refusals: the value as found, the values that are allowed, and the nearest of them."""
+"""Texts for refusals: the value found, the allowed values, and the nearest allowed value."""
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 
 
 def nearest(found: object, names: Iterable[str]) -> str | None:
-    """Return the name that `found` most looks like, or None when no name is near."""
+    """Return the name most similar to `found`, or None when no name is near."""
     if not isinstance(found, str):
         return None
     by_folded = {name.lower(): name for name in names}

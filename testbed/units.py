@@ -1,8 +1,8 @@
-"""Quantities with units: the one place where text becomes bits/s, bytes/s, bytes or seconds, and back.
+"""Quantities with units: conversion between text and bits/s, bytes/s, bytes or seconds.
 
 Rates of bits and of bytes are decimal (`mbit` = 10⁶ bit/s, `MB/s` = 10⁶ B/s); `KiB`, `MiB`, `GiB` are binary.
-Results are whole bits or bytes, computed without floating point. A number without a unit is refused: 10 may
-mean ten of anything.
+Results are whole bits or bytes, computed without floating point. A number without a unit is refused: its unit is
+ambiguous.
 """
 
 import difflib
@@ -15,7 +15,7 @@ _K, _M, _G = 10**3, 10**6, 10**9
 _KI, _MI, _GI = 2**10, 2**20, 2**30
 
 BIT_RATES: Mapping[str, int] = {"gbit": _G, "mbit": _M, "kbit": _K, "bit": 1}
-"""Bits per second, largest first. Also accepted: upper case (`Mbit`) and `/s` behind (`Mbit/s`)."""
+"""Bits per second, largest first. Also accepted: upper case (`Mbit`) and the suffix `/s` (`Mbit/s`)."""
 SIZES: Mapping[str, int] = {"GiB": _GI, "GB": _G, "MiB": _MI, "MB": _M, "KiB": _KI, "kB": _K, "B": 1}
 """Bytes. Case matters, except that `KB` is taken for `kB`."""
 BYTE_RATES: Mapping[str, int] = {f"{unit}/s": factor for unit, factor in SIZES.items()}
@@ -38,8 +38,7 @@ _AMBIGUOUS = {"bps": "bit", "kbps": "kbit", "mbps": "mbit", "gbps": "gbit"}
 
 
 class UnitError(ValueError):
-    """A quantity that cannot be read; the message says what was found, what is allowed and what may have been
-    meant."""
+    """An unreadable quantity; the message has the text found, the allowed forms and the likely intention."""
 
 
 class _Kind(NamedTuple):
@@ -58,27 +57,27 @@ _KINDS = (_BIT_RATE, _BYTE_RATE, _SIZE, _DURATION, _SHARE)
 
 
 def parse_bit_rate(value: object) -> int:
-    """Bits per second of `"400mbit"`, `"1.5 Gbit/s"`, …; raises UnitError."""
+    """Return the bits per second of `"400mbit"`, `"1.5 Gbit/s"`, …. Raise UnitError for any other value."""
     return _whole(value, _BIT_RATE, "bit")
 
 
 def parse_byte_rate(value: object) -> int:
-    """Bytes per second of `"10MB/s"`, `"1MiB/s"`, …; raises UnitError."""
+    """Return the bytes per second of `"10MB/s"`, `"1MiB/s"`, …. Raise UnitError for any other value."""
     return _whole(value, _BYTE_RATE, "byte")
 
 
 def parse_size(value: object) -> int:
-    """Bytes of `"1MiB"`, `"50kB"`, …; raises UnitError."""
+    """Return the bytes of `"1MiB"`, `"50kB"`, …. Raise UnitError for any other value."""
     return _whole(value, _SIZE, "byte")
 
 
 def parse_duration(value: object) -> float:
-    """Seconds of `"30ms"`, `"5min"`, …; raises UnitError."""
+    """Return the seconds of `"30ms"`, `"5min"`, …. Raise UnitError for any other value."""
     return float(_parse(value, _DURATION))
 
 
 def parse_duration_us(value: object) -> int:
-    """Whole microseconds of `"20ms"`, `"0.5ms"`, …; raises UnitError."""
+    """Return the whole microseconds of `"20ms"`, `"0.5ms"`, …. Raise UnitError for any other value."""
     duration_us = _parse(value, _DURATION) * _M
     if duration_us.denominator != 1:
         raise UnitError(f"{_show(value)} is not a whole number of microseconds; allowed: {_DURATION.allowed}")
@@ -86,7 +85,7 @@ def parse_duration_us(value: object) -> int:
 
 
 def parse_share(value: object) -> int:
-    """Parts per million of `"0.1%"`, `"50ppm"`, …; raises UnitError."""
+    """Return the parts per million of `"0.1%"`, `"50ppm"`, …. Raise UnitError for any other value."""
     share = _parse(value, _SHARE)
     if share.denominator != 1:
         raise UnitError(f"{_show(value)} is finer than one in a million; allowed: {_SHARE.allowed}")
@@ -94,18 +93,20 @@ def parse_share(value: object) -> int:
 
 
 def format_bit_rate(rate_bps: float, significant: int | None = None) -> str:
-    """`400000000` → `400mbit`. Exact (`parse_bit_rate` inverts it) unless rounded to `significant` digits."""
+    """Return `400mbit` for `400000000`. Exact (`parse_bit_rate` inverts it) unless rounded to `significant` digits."""
     return _format_whole(rate_bps, ("gbit", "mbit", "kbit", "bit"), BIT_RATES, significant)
 
 
 def format_byte_rate(rate_bytes_per_s: float, significant: int | None = None) -> str:
-    """`10000000` → `10MB/s`. Exact (`parse_byte_rate` inverts it) unless rounded to `significant` digits."""
+    """Return `10MB/s` for `10000000`. Exact (`parse_byte_rate` inverts it) unless rounded to `significant` digits."""
     return _format_whole(rate_bytes_per_s, ("GB/s", "MB/s", "kB/s", "B/s"), BYTE_RATES, significant)
 
 
 def format_size(size_bytes: float, significant: int | None = None) -> str:
-    """`51200` → `50KiB`, `50000` → `50kB`. Exact (`parse_size` inverts it) unless rounded to `significant`
-    digits."""
+    """Return `50KiB` for `51200`, `50kB` for `50000`. Exact unless rounded to `significant` digits.
+
+    `parse_size` inverts it.
+    """
     if significant is None:
         whole = round(size_bytes)
         for unit in ("GiB", "MiB", "KiB"):
@@ -115,14 +116,14 @@ def format_size(size_bytes: float, significant: int | None = None) -> str:
 
 
 def format_duration(duration_s: float) -> str:
-    """Seconds for people, four digits at most: `0.03` → `30ms`, `90` → `1.5min`."""
+    """Return seconds as readable text of at most four digits: `0.03` → `30ms`, `90` → `1.5min`."""
     size = abs(duration_s)
     unit = next((unit for unit in ("h", "min", "s", "ms") if size >= DURATIONS[unit]), "us" if size else "s")
     return f"{_digits(duration_s / float(DURATIONS[unit]), 4)}{unit}"
 
 
 def format_share(share_ppm: int) -> str:
-    """`1000` → `0.1%`. Exact: `parse_share` inverts it."""
+    """Return `0.1%` for `1000`. Exact: `parse_share` inverts it."""
     whole, rest = divmod(share_ppm, SHARES["%"])
     return f"{whole}.{rest:04d}".rstrip("0").rstrip(".") + "%"
 
@@ -213,7 +214,7 @@ def _format_whole(value: float, names: tuple[str, ...], units: Mapping[str, int]
         return f"{_digits(value / units[name], significant)}{name}"
     whole = round(value)
     for name in names:
-        # The largest unit that needs at most three decimals says the same number without losing any of it.
+        # The largest unit that needs at most three decimals represents the number exactly.
         if abs(whole) >= units[name] and whole * 1000 % units[name] == 0:
             return f"{_decimal(whole, units[name])}{name}"
     return f"{whole}{names[-1]}"

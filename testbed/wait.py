@@ -1,4 +1,4 @@
-"""Waiting for a condition: returns at once when it holds, and an error says what was missing."""
+"""Waits for a condition. They return as soon as it holds; the timeout's error names the missing condition."""
 
 import time
 from collections.abc import Callable
@@ -10,7 +10,7 @@ _T = TypeVar("_T")
 
 
 class WaitTimeout(TestbedError):
-    """The condition did not come to hold; ``last_seen`` is what was observed last."""
+    """The condition did not hold in time; ``last_seen`` is the last observation."""
 
     def __init__(self, what: str, timeout_s: float, last_seen: Any) -> None:
         self.what = what
@@ -21,7 +21,7 @@ class WaitTimeout(TestbedError):
 def wait_until(condition: Callable[[], bool], timeout_s: float, interval_s: float, what: str) -> None:
     """Check ``condition`` every ``interval_s`` until it is True; otherwise as `wait_for`.
 
-    A condition that returns anything but a bool raises TypeError: a list of what is missing would be true.
+    Raise TypeError when the condition returns anything but a bool: a list of missing items would count as true.
     """
 
     def observe() -> bool:
@@ -42,8 +42,8 @@ def wait_for(
 ) -> _T:
     """Observe every ``interval_s`` until ``accept(observed)`` holds, and return that observation.
 
-    Observes at least once, also with a timeout of 0, and once more at the deadline; returns without a further
-    sleep. Runs on the monotonic clock. Raises `WaitTimeout` naming ``what`` and the last observation.
+    Observe at least once, also with a timeout of 0, and once more at the deadline. Return without a further
+    sleep. Use the monotonic clock. Raise `WaitTimeout`, which names ``what`` and the last observation.
     """
     if interval_s <= 0:
         raise ValueError(f"interval {interval_s} s: must be above 0")

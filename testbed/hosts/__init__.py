@@ -1,4 +1,4 @@
-"""Where a command runs: one `Host`, the same for a container and for a machine."""
+"""Hosts that run commands. `Host` is the same interface for a container and for a machine."""
 
 from testbed.hosts.host import CommandFailed, CommandResult, Daemon, Host, Process, Shell
 from testbed.hosts.ssh import SshHost

@@ -1,4 +1,4 @@
-"""Hosts: where a command runs, how a server process is kept there, and the namespaces of this machine's containers."""
+"""Hosts: commands, server processes, and the namespaces of this machine's containers."""
 
 import shlex
 import subprocess
@@ -12,13 +12,13 @@ from testbed.errors import TestbedError
 from testbed.wait import wait_for
 
 AGENT_PATH = "/opt/testbed/agent.py"
-"""Where the probes' agent lies on every host."""
+"""The path of the probes' agent on every host."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """A finished command: its exit status, what it printed, and how long it took."""
+    """A finished command: its exit status, its output, and its duration."""
 
     command: str
     exit_status: int
@@ -28,7 +28,7 @@ class CommandResult:
 
 
 class CommandFailed(TestbedError):
-    """A command ended with another status than 0, or not in time."""
+    """A command ended with a status other than 0, or did not end in time."""
 
     def __init__(self, host: str, result: CommandResult) -> None:
         said = (result.stderr.strip() or result.stdout.strip() or "(it printed nothing)")[-2000:]
@@ -38,21 +38,21 @@ class CommandFailed(TestbedError):
 
 
 class Process(Protocol):
-    """A command that is still running on a host."""
+    """A command that still runs on a host."""
 
     def lines(self) -> Iterator[str]:
-        """Each line it prints, until it ends."""
+        """Yield each line of the command's output, until the command ends."""
 
     def stop(self) -> None:
-        """End it, and everything it started; does nothing when it has ended."""
+        """End the command and every process it started; do nothing when it has ended."""
 
 
 class Shell(Protocol):
-    """A place where commands run to their end."""
+    """A place in which commands run to their end."""
 
     @property
     def name(self) -> str:
-        """The host's name in the topology."""
+        """Return the host's name in the topology."""
 
     def run(
         self,
@@ -62,26 +62,26 @@ class Shell(Protocol):
         check: bool = True,
         stdin: bytes = b"",
     ) -> CommandResult:
-        """Run a command to its end; a string is given to a shell, a sequence is not interpreted.
+        """Run a command to its end and return its result. A shell interprets a string; nothing interprets a sequence.
 
-        Raises `CommandFailed` on a status other than 0 (unless `check` is false) and on a timeout.
+        Raise `CommandFailed` on a status other than 0 (unless `check` is false) and on a timeout.
         """
 
 
 class Host(Shell, Protocol):
-    """A place where commands run, also in the background, and files lie."""
+    """A shell that also runs commands in the background and stores files."""
 
     def spawn(self, command: str | Sequence[str]) -> Process:
-        """Start a command that prints lines until it is stopped; it ends with the connection."""
+        """Start a command that prints lines and return its process; the command ends with the connection."""
 
     def put(self, content: bytes, path: str, *, mode: int = 0o644) -> None:
-        """Write a file whole: a reader sees the old content or the new, never half of it."""
+        """Write a file atomically: a reader sees the old content or the new content."""
 
     def get(self, path: str) -> bytes:
-        """Read a file whole. Raises `TestbedError` when it is not there."""
+        """Return the content of a file. Raise `TestbedError` when the file does not exist."""
 
     def tail(self, path: str, *, lines: int = 100) -> str:
-        """The last lines of a text file; empty when there is no such file."""
+        """Return the last lines of a text file; empty when the file does not exist."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -92,7 +92,7 @@ _ALIVE = "[ -n \"$p\" ] && grep -qs '^State:[[:space:]]*[A-WYa-wy]' /proc/$p/sta
 
 
 class Daemon:
-    """Starts, looks at and stops one process. `what` is its name in messages: Kafka."""
+    """One server process: start, state and end. `what` is its name in messages, for instance Kafka."""
 
     def __init__(self, host: Host, what: str, command: Sequence[str], *, pid_file: str, log: str) -> None:
         self.host = host
@@ -101,9 +101,9 @@ class Daemon:
         self._pid_file, self.log = pid_file, log
 
     def start(self) -> None:
-        """Start it; returns as soon as the process exists. Does nothing when it runs already."""
+        """Start the process and return as soon as it exists. Do nothing when it runs already."""
         folder = self.log.rpartition("/")[0]
-        # setsid: it must outlive the SSH session. The pid is its own, as `exec` replaces the shell.
+        # setsid: the process must outlive the SSH session. The pid is its own, since `exec` replaces the shell.
         self.host.run(
             f"p=$(cat {self._pid_file} 2>/dev/null); if {_ALIVE}; then exit 0; fi; "
             f"mkdir -p {folder}; cd /; "
@@ -112,19 +112,19 @@ class Daemon:
         )
 
     def pid(self) -> int | None:
-        """Its process number on its host; None when it does not run."""
+        """Return its process number on its host; None when it does not run."""
         text = self.host.run(f"p=$(cat {self._pid_file} 2>/dev/null); {_ALIVE} && echo $p || true").stdout.strip()
         return int(text) if text else None
 
     def signal(self, name: str) -> None:
-        """Send a signal (`TERM`, `KILL`, `STOP`, `CONT`). Raises `TestbedError` when it does not run."""
+        """Send a signal (`TERM`, `KILL`, `STOP`, `CONT`). Raise `TestbedError` when the process does not run."""
         pid = self.pid()
         if pid is None:
             raise TestbedError(f"{self.host.name}: {self.what} does not run, SIG{name} cannot be sent")
         self.host.run(["kill", f"-{name}", str(pid)])
 
     def kill(self, *, timeout_s: float = 30.0) -> None:
-        """End it at once, whatever it is doing, and wait until it is gone: for who does not need what it holds."""
+        """Kill the process at once and wait until it is gone, for a caller that does not need its data."""
         pid = self.pid()
         if pid is None:
             return
@@ -133,7 +133,7 @@ class Daemon:
         wait_for(self.pid, lambda pid: pid is None, timeout_s=timeout_s, interval_s=0.05, what=what)
 
     def stop(self, *, timeout_s: float = 30.0) -> None:
-        """Ask it to shut down, wait until it is gone; kills it after `timeout_s`."""
+        """Send SIGTERM and wait until the process is gone; kill it after `timeout_s`."""
         if self.pid() is None:
             return
         self.signal("TERM")
@@ -150,12 +150,12 @@ class Daemon:
             raise
 
     def log_tail(self, lines: int = 40) -> str:
-        """The end of its log."""
+        """Return the end of its log."""
         return self.host.tail(self.log, lines=lines)
 
 
 class NamespaceShell:
-    """Runs commands as a process of a container would, by that container's first process."""
+    """A shell that runs commands in the namespaces of a container, through the container's first process."""
 
     def __init__(self, name: str, pid: int) -> None:
         self._name = name
@@ -163,7 +163,7 @@ class NamespaceShell:
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """Return the name for errors."""
         return self._name
 
     def run(
@@ -196,7 +196,7 @@ class NamespaceShell:
 
 
 def in_parallel(items: Iterable[T], work: Callable[[T], object]) -> None:
-    """Do `work` for all items at once; the first failure is raised after all have ended."""
+    """Call `work` for all items in parallel. Raise the first failure after all calls have ended."""
     with ThreadPoolExecutor(max_workers=16) as pool:
         futures = [pool.submit(work, item) for item in items]
     for future in futures:

@@ -1,4 +1,4 @@
-"""A host reached over SSH: a container of the testbed, or any machine."""
+"""A host that is reached over SSH: a container of the testbed, or any machine."""
 
 import io
 import os
@@ -14,12 +14,12 @@ import paramiko
 from testbed.errors import TestbedError
 from testbed.hosts.host import CommandFailed, CommandResult
 
-_TIMED_OUT = 124  # as timeout(1) says it
+_TIMED_OUT = 124  # the exit status of timeout(1)
 
 
 @dataclass(frozen=True, slots=True)
 class SshAddress:
-    """How a host is reached: the pinned host key makes an impostor an error, not a question."""
+    """The address of a host. The client pins the host key: an impostor is an error."""
 
     host: str
     port: int
@@ -40,17 +40,17 @@ class SshProcess:
         self._channel = channel
 
     def lines(self) -> Iterator[str]:
-        """Each line of its standard output, until it ends or is stopped."""
+        """Yield each line of its standard output, until it ends or is stopped."""
         with self._channel.makefile("r") as stream:
             yield from stream
 
     def stop(self) -> None:
-        """Close the channel; the command has a terminal-less session whose end it sees on its input."""
+        """Close the channel; the command has no terminal and sees the end of its input."""
         self._channel.close()
 
 
 class SshHost:
-    """One SSH connection, opened at first use and kept; safe to use from several threads."""
+    """One SSH connection, opened at first use and left open; safe to use from several threads."""
 
     def __init__(self, name: str, address: SshAddress, *, connect_timeout_s: float = 15.0) -> None:
         self._name = name
@@ -61,7 +61,7 @@ class SshHost:
 
     @property
     def name(self) -> str:
-        """The host's name in the topology."""
+        """Return the host's name in the topology."""
         return self._name
 
     def _transport(self) -> paramiko.Transport:
@@ -76,7 +76,7 @@ class SshHost:
             return transport
 
     def _connect(self) -> paramiko.SSHClient:
-        """Connect, waiting for a server that is still starting (refused) but not for a wrong key."""
+        """Connect and return the client. Wait for a server that still starts (refused), but not after a wrong key."""
         address = self._address
         kind, blob = address.host_key.split()[:2]
         key = paramiko.Ed25519Key.from_private_key_file(str(address.private_key))
@@ -109,12 +109,12 @@ class SshHost:
                         f"{self._name}: no SSH connection to {address.host}:{address.port} "
                         f"within {self._connect_timeout_s:.0f} s: {error}"
                     ) from error
-                time.sleep(0.05)  # between two attempts; there is no event to wait on for a closed port
+                time.sleep(0.05)  # between two attempts; a closed port gives no event to wait for
             else:
                 return client
 
     def session(self) -> paramiko.Channel:
-        """A new channel on the connection, for what `run` and `spawn` do not do. Raises `TestbedError`."""
+        """Return a new channel on the connection, for uses other than `run` and `spawn`. Raise `TestbedError`."""
         try:
             return self._transport().open_session(timeout=10.0)
         except (OSError, EOFError, paramiko.SSHException) as error:
@@ -139,7 +139,7 @@ class SshHost:
             if stdin:
                 channel.sendall(stdin)
             channel.shutdown_write()
-            # Both streams are drained together: a command that fills one of them would otherwise block.
+            # Both streams are drained together: otherwise a command that fills one of them would block.
             drain = threading.Thread(target=_copy, args=(channel.recv_stderr, err), daemon=True)
             drain.start()
             channel.settimeout(timeout_s)
@@ -205,10 +205,10 @@ class SshHost:
 
 
 def _copy(receive: "object", into: io.BytesIO) -> None:
-    """Drain one stream of a channel until it ends."""
+    """Copy one stream of a channel into `into` until the stream ends."""
     assert callable(receive)
     try:
         while data := receive(65536):
             into.write(data)
     except TimeoutError:
-        return  # the command ran out of time; what was read so far is what there is
+        return  # the command timed out; the caller uses the output so far

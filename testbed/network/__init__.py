@@ -1,1 +1,1 @@
-"""Racks as bridges, NICs as veth pairs: rendered by pure functions, applied, read back, compared."""
+"""Bridges for racks and veth pairs for NICs. Pure functions render the commands; the kernel's state is compared."""

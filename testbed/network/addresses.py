@@ -1,4 +1,4 @@
-"""Which addresses a testbed's hosts have: a function of one number, the testbed's slot.
+"""The addresses of a testbed's hosts, as a function of the testbed's slot number.
 
 All addresses are out of 198.18.0.0/15, which RFC 2544 sets aside for benchmarking, so that a testbed
 never hides a network the machine needs. Slot n has 198.18.n.0/24 for management and 198.19.n.0/24 for data:
@@ -21,7 +21,7 @@ _FIRST_HOST, _LAST_HOST = 11, 110
 _DRIVER, _FABRIC, _FIRST_RACK = 1, 2, 111
 _FIRST_OF_MORE, _LAST_OF_MORE = 1, 62
 _NETWORKS = ((0, 25), (128, 26), (192, 26))
-"""By number of the NIC: where its network begins in the data network, and the length of its prefix."""
+"""By NIC number: the begin of its network in the data network, and the length of the prefix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,39 +39,39 @@ class AddressPlan:
 
     @property
     def management(self) -> IPv4Network:
-        """Where commands go; one bridge of the container engine."""
+        """Return the network for commands; one bridge of the container engine."""
         return IPv4Network((_MANAGEMENT + 256 * self.slot, 24))
 
     @property
     def data(self) -> IPv4Network:
-        """Where Kafka's bytes go; the testbed's own bridges."""
+        """Return the network for Kafka's traffic; the testbed's own bridges."""
         return IPv4Network((_DATA + 256 * self.slot, 24))
 
     def network(self, nic: int = 0) -> IPv4Network:
-        """The network in which all hosts' NICs of this number (from 0) meet."""
+        """Return the network that connects all hosts' NICs of this number (from 0)."""
         begin, prefix = _NETWORKS[nic]
         return IPv4Network((int(self.data.network_address) + begin, prefix))
 
     @property
     def driver(self) -> IPv4Address:
-        """The machine's own address on the data network; its link is not shaped."""
+        """Return the machine's own address on the data network; its link is not shaped."""
         return self.data[_DRIVER]
 
     @property
     def fabric(self) -> IPv4Address:
-        """The address of the core switch itself: an unshaped peer to measure an uplink against."""
+        """Return the address of the core switch: an unshaped peer for the measurement of an uplink."""
         return self.data[_FABRIC]
 
     def fabric_in_rack(self, rack: int) -> IPv4Address:
-        """The address of a rack's switch: an unshaped peer to measure a NIC against."""
+        """Return the address of a rack's switch: an unshaped peer for the measurement of a NIC."""
         return self.data[_FIRST_RACK + rack]
 
     def management_ip(self, host: str) -> IPv4Address:
-        """A host's address on the management network."""
+        """Return a host's address on the management network."""
         return self.management[_FIRST_HOST + self.hosts.index(host)]
 
     def data_ip(self, host: str, nic: int = 0) -> IPv4Address:
-        """The address of a host's NIC of this number (from 0) on the data network."""
+        """Return the address of a host's NIC of this number (from 0) on the data network."""
         index = self.hosts.index(host)
         if nic == 0:
             return self.data[_FIRST_HOST + index]
@@ -81,9 +81,9 @@ class AddressPlan:
 
 
 def free_slot(taken: Iterable[int], used_networks: Iterable[IPv4Network]) -> int:
-    """The lowest slot that no testbed holds and whose networks overlap no route of the machine.
+    """Return the lowest slot that no testbed holds and whose networks overlap no route of the machine.
 
-    Raises `LookupError` when there is none.
+    Raise `LookupError` when no slot is free.
     """
     taken_slots, used = set(taken), list(used_networks)
     for slot in SLOTS:

@@ -1,4 +1,4 @@
-"""The fabric of a testbed in the kernel: made, read back, and compared with the declared one.
+"""A testbed's fabric in the kernel: create it, read it back, and compare it with the topology.
 
 Needs root on the engine's machine.
 """
@@ -48,24 +48,24 @@ def _run(pid: int | None, command: Sequence[str], *, lines: Sequence[str] = ()) 
 
 
 def apply(script: Script, pid: int | None = None) -> None:
-    """Run a script in the namespace of process `pid`, or in the machine's own. Raises `NetworkError`."""
+    """Run a script in the namespace of process `pid`, or in the machine's own. Raise `NetworkError` on failure."""
     if script.ip:
         _run(pid, ["ip", "-batch", "-"], lines=script.ip)
     if script.commands:
-        # One shell instead of one process per device; `-e` makes the first failure the result.
+        # One shell instead of one process per device; with `-e` the first failure ends the script.
         _run(pid, ["sh", "-e", "-s"], lines=[" ".join(command) + " >/dev/null" for command in script.commands])
     if script.tc:
         _run(pid, ["tc", "-batch", "-"], lines=script.tc)
 
 
 def read_shape(device: str, pid: int | None = None) -> Shape | None:
-    """What the kernel says about a device's shaping now; None when it is not shaped."""
+    """Return the kernel's present shaping of a device; None when the device is not shaped."""
     qdiscs: list[Any] = json.loads(_run(pid, qdisc_show_command(device)) or "[]")
     return parse_shape(qdiscs, _run(pid, class_show_command(device)))
 
 
 def machine_networks() -> list[str]:
-    """Every IPv4 network the machine has a route to, in CIDR notation (without the default route)."""
+    """Return every IPv4 network the machine has a route to, in CIDR notation (without the default route)."""
     routes: list[dict[str, Any]] = json.loads(_run(None, ["ip", "-j", "-4", "route", "show", "table", "all"]) or "[]")
     found = []
     for route in routes:
@@ -76,7 +76,7 @@ def machine_networks() -> list[str]:
 
 
 def devices_with_alias(prefix: str) -> dict[str, str]:
-    """Devices of the machine's own namespace whose alias begins with `prefix`: name → alias."""
+    """Return the devices of the machine's own namespace whose alias begins with `prefix`: name → alias."""
     links: list[dict[str, Any]] = json.loads(_run(None, ["ip", "-j", "link", "show"]) or "[]")
     return {
         str(link["ifname"]): str(link["ifalias"]) for link in links if str(link.get("ifalias", "")).startswith(prefix)
@@ -84,12 +84,12 @@ def devices_with_alias(prefix: str) -> dict[str, str]:
 
 
 FABRIC, MACHINE = "", "<machine>"
-"""In place of a host's name; no host can have these."""
+"""Stands for a host's name; no host can have these names."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkEnd:
-    """One end of a link, or a switch: `what` in words, the `device`, and the host it is on (or the two above)."""
+    """One end of a link, or a switch: its description `what`, its `device`, and its host (or one of the two above)."""
 
     what: str
     host: str
@@ -98,7 +98,7 @@ class LinkEnd:
 
 @dataclass(frozen=True, slots=True)
 class BrokenLink:
-    """An end that was taken down, or is not there."""
+    """A link end that is down or missing."""
 
     end: LinkEnd
     state: str
@@ -109,7 +109,7 @@ class BrokenLink:
 
 
 def link_ends(testbed: str, topology: Topology) -> tuple[LinkEnd, ...]:
-    """Every end of every link of a testbed of this name, and its switches. Pure."""
+    """Return every end of every link of a testbed of this name, and its switches. Pure."""
     found = [LinkEnd("the core", FABRIC, CORE)]
     found += [LinkEnd("this machine's link", *at) for at in ((FABRIC, DRIVER), (MACHINE, driver_device(testbed)))]
     for number, rack in enumerate(topology.racks):
@@ -125,9 +125,10 @@ def link_ends(testbed: str, topology: Topology) -> tuple[LinkEnd, ...]:
 def compare_links(
     testbed: str, topology: Topology, links: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> tuple[BrokenLink, ...]:
-    """Which ends are down or gone, given what `ip -j link show` says on each host, in the fabric, on the machine. Pure.
+    """Return the ends that are down or missing. Pure.
 
-    Of what is not among `links` nothing is said. A link that is up but has no carrier is down at its other end.
+    `links` has the output of `ip -j link show` on each host, in the fabric and on the machine. Other places are not
+    judged. A link that is up but has no carrier is down at its other end.
     """
     found = []
     for end in link_ends(testbed, topology):
@@ -141,9 +142,9 @@ def compare_links(
 
 
 def broken_links(testbed: str, topology: Topology, pids: Mapping[str, int]) -> tuple[BrokenLink, ...]:
-    """Which ends of links are down or gone, as the kernel has them. Needs root; raises `TestbedError`.
+    """Return the link ends that are down or missing in the kernel. Needs root. Raise `TestbedError` on failure.
 
-    `pids` has a process of each host that runs, and of the fabric (under its name here, ``FABRIC``).
+    `pids` has a process of each running host, and of the fabric (under its name here, ``FABRIC``).
     """
     links = {}
     for place, pid in {**pids, MACHINE: os.getpid()}.items():
@@ -154,7 +155,7 @@ def broken_links(testbed: str, topology: Topology, pids: Mapping[str, int]) -> t
 def make_fabric(
     name: str, topology: Topology, plan: AddressPlan, fabric_pid: int, host_pids: Mapping[str, int]
 ) -> None:
-    """Bridges, links, addresses and shaping, read back and compared. Raises `TestbedError` on any difference."""
+    """Make bridges, links, addresses and shaping, then compare. Raise `TestbedError` on any difference."""
     wiring = wire(name, topology, plan, host_pids, os.getpid())
     apply(wiring.fabric, fabric_pid)
     for host, script in wiring.hosts.items():
@@ -166,9 +167,9 @@ def make_fabric(
 
 
 def shaping_differences(topology: Topology, fabric_pid: int | None, host_pids: Mapping[str, int]) -> list[str]:
-    """Where the shaping in force differs from the declared one, in words; empty when it is as declared.
+    """Return the differences between declared and actual shaping as texts; empty when there are none.
 
-    What does not run (None; a host that is not among `host_pids`) differs.
+    A host that does not run (None, or not in `host_pids`) differs.
     """
     found = []
     for each in shaped_devices(topology):

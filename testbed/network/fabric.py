@@ -1,15 +1,15 @@
-"""The fabric: the bridges and links of a testbed, as the lines that make them. Pure.
+"""The fabric: a testbed's bridges and links, and the commands that make them. Pure.
 
-All bridges of a testbed stand in the network namespace of one container, the *fabric*. So they are labelled and
-found like any container, the machine's own firewall and forwarding rules do not see the testbed's traffic,
-and removing the container removes every bridge and link at once, whatever state they were left in.
+All bridges of a testbed are in the network namespace of one container, the *fabric*. So the labels of this container
+find them. The machine's own firewall and forwarding rules do not apply to the testbed's traffic.
+The removal of the container removes every bridge and link at once, in any state.
 
     core ── up0/dn0 ── rack0 ── port0 (the far end is the first host's `data0`), port1 …
       └──── up1/dn1 ── rack1 ── port2 …
       └──── driver (the machine itself, unshaped)
 
 Devices are numbered, because names of devices have at most 15 characters; each carries its name as alias. A host's
-further NICs end in ports of their own, `port0n1`, in the same rack.
+further NICs end in their own ports, `port0n1`, in the same rack.
 
 An uplink that the topology shapes is shaped at both ends: `up0` sends what leaves the rack, `dn0` what enters it.
 """
@@ -29,7 +29,7 @@ DRIVER = "driver"
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What is run in one network namespace, in this order."""
+    """The commands for one network namespace, in order."""
 
     ip: tuple[str, ...] = ()
     commands: tuple[tuple[str, ...], ...] = ()
@@ -38,7 +38,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """Everything that is made: one script for the fabric, one for each host, one for the machine itself."""
+    """The scripts for a whole fabric: one for the fabric, one for each host, one for the machine."""
 
     fabric: Script
     hosts: Mapping[str, Script]
@@ -46,13 +46,13 @@ class Wiring:
 
 
 def driver_device(testbed: str) -> str:
-    """The name of the machine's own link into the testbed (names of devices have at most 15 characters)."""
+    """Return the name of the machine's own link into the testbed (names of devices have at most 15 characters)."""
     return "tb-" + hashlib.sha256(testbed.encode()).hexdigest()[:10]
 
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """A device that sends at a declared rate, and where it stands: on a host, or in the fabric (None)."""
+    """A device that sends at a declared rate, and its place: a host, or the fabric (None)."""
 
     what: str
     host: str | None
@@ -61,17 +61,17 @@ class Shaped:
 
 
 def port(host: int, nic: int) -> str:
-    """The switch's end of a host's link, by the numbers of both."""
+    """Return the name of the switch's end of a host's link, by the numbers of host and NIC."""
     return f"port{host}" + (f"n{nic}" if nic else "")
 
 
 def shaped_devices(topology: Topology) -> tuple[Shaped, ...]:
-    """Every device whose shaping the topology declares."""
+    """Return every device whose shaping the topology declares."""
     found = []
     for number, host in enumerate(topology.hosts):
         for index, nic in enumerate(host.nics):
             tx, rx = nic.sides
-            # What the switch's end sends is what the host receives.
+            # The host receives the traffic that the switch's end sends.
             found += [
                 Shaped(f"{host.name} {nic.name} transmit", host.name, nic.name, Shape.of(tx)),
                 Shaped(f"{host.name} {nic.name} receive", None, port(number, index), Shape.of(rx)),
@@ -97,14 +97,14 @@ def _bridge(name: str) -> list[str]:
 def wire(
     testbed: str, topology: Topology, plan: AddressPlan, pids: Mapping[str, int | str], machine_pid: int | str
 ) -> Wiring:
-    """Render the whole fabric of `topology`.
+    """Render the whole fabric of `topology` and return its scripts.
 
-    `pids` gives a process of each host (the far end of its link goes into that process's namespace),
-    `machine_pid` one of the machine's own namespace.
+    `pids` has a process of each host: the far end of the host's link moves into that process's namespace.
+    `machine_pid` is a process of the machine's own namespace.
     """
     prefix = plan.network().prefixlen
     ip = ["link set dev lo up", *_bridge(CORE), f"addr add {plan.fabric}/{prefix} dev {CORE}"]
-    # What the switches themselves send, to measure a link, is to be frames as well.
+    # The switches' own traffic, which measures a link, must be single frames as well.
     commands = [offload_command(CORE)]
     shaped = shaped_devices(topology)
     for number, rack in enumerate(topology.racks):
@@ -112,7 +112,7 @@ def wire(
         ip += [
             *_bridge(bridge),
             f"link set dev {bridge} alias {rack}",
-            # /32: no route goes here; what uses it is bound to the bridge.
+            # /32: no route leads here; the users of this address bind to the bridge.
             f"addr add {plan.fabric_in_rack(number)}/32 dev {bridge}",
             f"link add name {up} type veth peer name {down}",
             f"link set dev {up} master {bridge}",
@@ -144,7 +144,7 @@ def wire(
             f"link set dev {device} alias testbed={testbed}",
             f"addr add {plan.driver}/{prefix} dev {device}",
             f"link set dev {device} up",
-            # Its packets must not come to a short queue of the fabric as more than a frame each.
+            # Each of its packets must reach a short queue of the fabric as a single frame.
             *([frames_line(device)] if any(sends_frames(each.shape) for each in shaped) else []),
         )
     )

@@ -1,4 +1,4 @@
-"""What the kernel can do with NICs: each kind of device or discipline, tried in a network namespace of its own.
+"""The kernel's support for NICs: each kind of device or discipline is tried in its own network namespace.
 
 Standard library only: set-up checks the kernel before the project's environment exists.
 """
@@ -18,7 +18,7 @@ TIMEOUT_S = 10.0
 
 
 def try_kind(kind: str) -> str:
-    """Why the kernel refuses this kind; "" when it does not."""
+    """Return why the kernel refuses this kind; "" when it does not."""
     try:
         done = subprocess.run(
             ["unshare", "--net", "sh", "-c", TRIALS[kind]],

@@ -1,8 +1,8 @@
-"""Measuring NICs and uplinks: what each carries, each way, before anything is judged with it.
+"""Measurement of NICs and uplinks: the rate of each in each direction, before a run is judged with it.
 
-All NICs of a rack fill its uplink together. The sum of the flows' rates is not the uplink's rate: flows do not begin
-and end together, and one that is alone for 80 ms of 2 s has the whole uplink then (sums of 1.04 were measured). So the
-flows outlast the measurement, and frames are counted where they leave the uplink while all flows go on."""
+All NICs of a rack fill its uplink together. The sum of the flows' rates is not the uplink's rate, because flows do
+not begin and end together. A flow that is alone for 80 ms of 2 s then has the whole uplink (sums of 1.04 were
+measured). So the flows outlast the measurement, and frames are counted where they leave the uplink."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -26,29 +26,29 @@ LinkDirection = tuple[str, str, Direction]
 """One link in one direction: place, device, direction."""
 PORT = 5201
 FABRIC = "<fabric>"
-"""Stands for the switch in a transfer; no host can have this name."""
+"""The switch in a transfer; no host can have this name."""
 MEASURE_S = 2.0
 BEFORE_S = 1
-"""Not measured at first: TCP looks for the rate (the first connections over a new link had 0.93 to 0.98 of it in their
-first 2 s, later ones 0.998 to 1.000), and what a bucket holds passes at once."""
+"""Not measured: TCP searches for the rate, and a full bucket passes at once. The first connections over a new link
+had 0.93 to 0.98 of the rate in their first 2 s, later ones 0.998 to 1.000."""
 FRAMES = 100
-"""So many full frames at least are measured: one more or less is 1 % then. At 600 kbit/s they take 2 s."""
+"""The least number of full frames in a measurement: one more or less is then 1 %. At 600 kbit/s they take 2 s."""
 DATAGRAM_BYTES = 1448
 DATAGRAM_FRAME_BYTES = DATAGRAM_BYTES + 8 + 20 + 14
-"""On the wire, with the headers of UDP, IP and Ethernet: less than a full frame, `FRAME_BYTES`, of the same payload."""
+"""Bytes on the wire, with the headers of UDP, IP and Ethernet: less than a full frame, `FRAME_BYTES`."""
 TRIES = 6
-"""When other machines take this one's CPU, a NIC read 0.86 to 0.90 three times within half a minute, and 0.99 after."""
+"""When other machines took this one's CPU, a NIC read 0.86 to 0.90 three times within half a minute, then 0.99."""
 LOWEST, HIGHEST = 0.95, 1.02
-"""A link outside this share of its declared payload rate is off: nothing is judged with it."""
+"""A link outside this share of its declared payload rate is off: no run is judged with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkRate:
-    """A NIC or an uplink in one direction, measured.
+    """A measured NIC or uplink in one direction.
 
     `place` is a host, or `rack r1`, whose `device` is its `uplink`. `ratio` is measured payload ÷ declared payload.
-    `reach_bps` is what can be measured of it at most: less than is declared where all NICs of a rack together are
-    slower than its uplink. `unsure_s` is how long it took to read the clock and what was counted.
+    `reach_bps` is the highest measurable rate. It is below the declared rate where all NICs of a rack together are
+    slower than its uplink. `unsure_s` is the duration of reading the clock and the counter.
     """
 
     place: str
@@ -63,21 +63,21 @@ class LinkRate:
 
     @property
     def end(self) -> LinkDirection:
-        """Which link it is, and which way."""
+        """Return the place, the device and the direction as text."""
         return self.place, self.device, self.direction
 
     @property
     def as_declared(self) -> bool:
-        """Whether the link may be judged with."""
+        """Return whether a run may be judged with this link."""
         return LOWEST <= self.ratio * self.declared_bps / self.reach_bps <= HIGHEST
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One measurement: `source` sends to `target`, each on its NIC number `nic`; it measures the ends in `measures`.
+    """One measurement: `source` sends to `target` on NIC number `nic` of each; it measures the ends in `measures`.
 
-    Where delay or loss would make one TCP connection slower than the NIC, datagrams are offered at `offered_bps`, which
-    is more than passes; 0: TCP. It is measured for `seconds`, after `before_s`.
+    With delay or loss, one TCP connection may be slower than the NIC. Then datagrams are offered at `offered_bps`, more
+    than the NIC's rate; 0: TCP. The measurement takes `seconds`, after `before_s`.
     """
 
     source: str
@@ -91,7 +91,7 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class FlowEnd:
-    """Where one end of a flow is. Bound to the device: some addresses are reached by no route."""
+    """The address of one end of a flow. Bound to the device: no route reaches some addresses."""
 
     shell: Shell
     address: str
@@ -99,11 +99,11 @@ class FlowEnd:
 
 
 def transfers(topology: Topology) -> tuple[Transfer, ...]:
-    """Which transfers measure every NIC both ways, as few as can be. Pure.
+    """Return the smallest set of transfers that measures every NIC both ways. Pure.
 
-    Hosts of one rack send around a ring, so that no uplink is in the way. A transfer measures the slower of its two
-    ends (both when they are alike); an end that is faster than its partner is measured against the rack's switch
-    itself, which is not shaped.
+    Hosts of one rack send around a ring, so that no uplink limits them. A transfer measures the slower of its two
+    ends (both when they are equal). An end that is faster than its partner is measured against the rack's switch, which
+    is not shaped.
     """
     found: list[Transfer] = []
     for number in range(max(len(host.nics) for host in topology.hosts)):
@@ -151,12 +151,12 @@ def _transfer_of(
 
 
 def measure_s(rate_bps: int) -> float:
-    """How long a link of this rate is measured, in seconds. Pure."""
+    """Return the duration of a measurement at this rate, in seconds. Pure."""
     return max(MEASURE_S, 8 * FRAMES * FRAME_BYTES / rate_bps)
 
 
 def offered_bps(rate_bps: float, *links: Link) -> int:
-    """Datagrams that fill `rate_bps` although `links` delay or lose some: bits/s; 0 where TCP fills it. Pure."""
+    """Return the bits/s of datagrams that fill `rate_bps` despite delay or loss; 0 where TCP fills it. Pure."""
     impairments = [side.impairment for link in links for side in link.sides]
     if not any(impairments):
         return 0
@@ -173,10 +173,10 @@ def measure(
     fabric: Shell,
     only: Collection[LinkDirection] | None = None,
 ) -> tuple[LinkRate, ...]:
-    """Measure every NIC each way (of `only`, when given), one transfer at a time, 2 s each (longer below 600 kbit/s).
+    """Measure every NIC each way (or `only` these) and return the rates. Each transfer takes 2 s, alone.
 
-    A transfer has two ends: one that is not asked for may be measured, too. Raises `TestbedError` when a transfer did
-    not happen.
+    Below 600 kbit/s a transfer takes longer. It has two ends: one that is not in `only` may be measured, too. Raise
+    `TestbedError` when a transfer failed.
     """
     rates: dict[tuple[str, int, Direction], tuple[float, float]] = {}
     for transfer in transfers(topology):
@@ -214,10 +214,10 @@ def _ends(topology: Topology, transfer: Transfer) -> set[LinkDirection]:
 def settled(
     take: Callable[[Collection[LinkDirection] | None], Sequence[LinkRate]], tries: int = TRIES
 ) -> tuple[LinkRate, ...]:
-    """Return what `take` measures: every link at first (None), then those that are off, until none is.
+    """Return the measurements of `take`: of every link at first (None), then of links that are off, until none is.
 
-    A busy machine makes a link read low, or a transfer fail, for some seconds. One that is shaped otherwise than
-    declared reads off every time. Raises `TestbedError` when no measurement came to its end.
+    A busy machine makes a link read low, or a transfer fail, for some seconds. A link with wrong shaping reads off
+    every time. Raise `TestbedError` when no measurement succeeded.
     """
     found: dict[LinkDirection, LinkRate] = {}
     failed: TestbedError | None = None
@@ -239,19 +239,19 @@ def settled(
 def carried(
     topology: Topology, plan: AddressPlan, hosts: Mapping[str, Shell], source: str, target: str, nic: int = 0
 ) -> float:
-    """Payload bytes per second that pass from one host to another on their NICs of this number, over 2 s."""
+    """Return the payload bytes per second from one host to another on their NICs of this number, over 2 s."""
     ends = [host_place(topology.host(name), nic, plan, hosts) for name in (source, target)]
     return _transfer(ends[0], ends[1], FlowSettings(MEASURE_S))
 
 
 def host_place(host: DeclaredHost, nic: int, plan: AddressPlan, hosts: Mapping[str, Shell]) -> FlowEnd:
-    """A host's NIC of this number."""
+    """Return a host's NIC of this number."""
     return FlowEnd(hosts[host.name], str(plan.data_ip(host.name, nic)), host.nics[nic].name)
 
 
 @dataclass(frozen=True, slots=True)
 class FlowSettings:
-    """How long is sent: `seconds`, after `before_s` that iperf3 leaves out; TCP, or datagrams at `offered_bps`."""
+    """The duration of a flow: `seconds`, after `before_s` that iperf3 omits; TCP, or datagrams at `offered_bps`."""
 
     seconds: float
     before_s: int = BEFORE_S
@@ -260,7 +260,7 @@ class FlowSettings:
 
 @contextmanager
 def receiver(target: FlowEnd, port: int) -> Iterator[None]:
-    """Run the receiver of one flow at `target` within the block; a flow that still goes on at its end is cut off."""
+    """Run the receiver of one flow at `target` within the block; cut off a flow that continues at its end."""
     pid_file = f"/run/iperf3-{port}.pid"
     server = ["iperf3", "-s", "-1", "-D", "-B", target.address, "--bind-dev", target.device]
     gone = f"[ -s {pid_file} ] && kill $(tr -d '\\0' < {pid_file}) 2>/dev/null; rm -f {pid_file}"
@@ -269,17 +269,17 @@ def receiver(target: FlowEnd, port: int) -> Iterator[None]:
     try:
         yield
     finally:
-        # `-1` ends it after one flow; this is for a flow that never came, or goes on.
+        # `-1` ends it after one flow; this ends it when a flow never came, or continues.
         target.shell.run(gone, check=False)
 
 
 def send(source: FlowEnd, target: FlowEnd, port: int, flow: FlowSettings) -> CommandResult:
-    """A flow to the receiver at `target`: iperf3's result, which is JSON, and says so when it failed."""
+    """Run a flow to the receiver at `target` and return iperf3's JSON result, which reports a failure."""
     client = ["iperf3", "-c", target.address, "-B", source.address, "--bind-dev", source.device, "-p", str(port)]
     client += ["-t", f"{flow.seconds:g}", "-O", str(flow.before_s), "-J", "--connect-timeout", "2000"]
     if flow.offered_bps:
         client += ["-u", "-l", str(DATAGRAM_BYTES), "-b", str(flow.offered_bps)]
-    # The receiver gives no sign when it listens: a refused connection is tried again.
+    # The receiver does not signal that it listens: a refused connection is tried again.
     return wait_for(
         lambda: source.shell.run(client, timeout_s=flow.before_s + flow.seconds + 30, check=False),
         lambda result: result.exit_status == 0 or "refused" not in result.stdout,
@@ -290,7 +290,7 @@ def send(source: FlowEnd, target: FlowEnd, port: int, flow: FlowSettings) -> Com
 
 
 def _transfer(source: FlowEnd, target: FlowEnd, flow: FlowSettings) -> float:
-    """Payload bytes per second from `source` to `target`, as the receiver counted them (those TCP would have had)."""
+    """Return the payload bytes/s from `source` to `target` by the receiver's count, converted to TCP's payload."""
     with receiver(target, PORT):
         result = send(source, target, PORT, flow)
     if result.exit_status != 0:
@@ -303,13 +303,13 @@ def _transfer(source: FlowEnd, target: FlowEnd, flow: FlowSettings) -> float:
 
 
 BEGUN_BYTES = 16 * 1024
-"""A flow that has carried so much has begun: by far more than iperf3's two ends exchange before."""
+"""A flow that has carried so many bytes has begun: iperf3's two ends exchange far fewer before it."""
 BEGIN_S = 10.0
 OUTLAST_S = 5.0
-"""How much longer a flow may go on than it takes; it is ended once the uplink has been measured."""
+"""Seconds that a flow may continue beyond its duration; it is ended once the uplink has been measured."""
 
-# Runs in the fabric as it is: waits until so much has passed at each place and for what is not measured, then reads the
-# counter twice, each time between two looks at the clock.
+# Runs in the fabric unchanged. It waits until so many bytes have passed at each place and the settling time is over.
+# Then it reads the counter twice, each time between two readings of the clock.
 _COUNT = """
 import json, sys, time
 first, (device, way), begin_s, before_s, seconds = json.loads(sys.argv[1])
@@ -338,7 +338,7 @@ print(json.dumps({"idle": idle, "looks": looks}))
 
 @dataclass(frozen=True, slots=True)
 class ByteCount:
-    """Bytes of frames in so many seconds, give or take `unsure_s`: each reading lies between two looks at the clock."""
+    """Bytes of frames in a time of uncertainty `unsure_s`: each reading lies between two readings of the clock."""
 
     bytes: int
     seconds: float
@@ -346,16 +346,16 @@ class ByteCount:
 
     @classmethod
     def between(cls, first: Sequence[float], last: Sequence[float]) -> "ByteCount":
-        """From two readings: the clock before, the counter, the clock after."""
+        """Return the count of two readings: the clock before, the counter, the clock after."""
         seconds = (last[0] + last[2] - first[0] - first[2]) / 2
         return cls(int(last[1] - first[1]), seconds, (first[2] - first[0] + last[2] - last[0]) / 2)
 
 
 @dataclass(frozen=True, slots=True)
 class UplinkFlow:
-    """One NIC's part in filling an uplink: TCP, or datagrams offered at `offered_bps` (0: TCP).
+    """One NIC's part of the load on an uplink: TCP, or datagrams offered at `offered_bps` (0: TCP).
 
-    `at` is the switch's end of its link, `nic` its number on the host, `rate_bps` what it carries.
+    `at` is the switch's end of its link, `nic` its number on the host, `rate_bps` the NIC's rate.
     """
 
     host: DeclaredHost
@@ -366,15 +366,15 @@ class UplinkFlow:
 
 
 def highest_ratio(rate_bps: int, burst_bytes: int, seconds: float, unsure_s: float = 0.0) -> float:
-    """The most that a link at `rate_bps` can read over `seconds`, as a share of its rate. Pure.
+    """Return the highest reading of a link at `rate_bps` over `seconds`, as a share of its rate. Pure.
 
-    A full bucket passes at once, and the frame that empties it passes whole; the time is known to `unsure_s`.
+    A full bucket passes at once, and the frame that empties it passes whole; the time has the uncertainty `unsure_s`.
     """
     return 1 + unsure_s / seconds + 8 * (burst_bytes + FRAME_BYTES) / (rate_bps * seconds)
 
 
 def uplink_flows(topology: Topology, rack: str, direction: Direction) -> tuple[UplinkFlow, ...]:
-    """Who fills a rack's uplink, and how: every NIC in the rack, datagrams in shares as the NICs are. Pure."""
+    """Return the flows that fill a rack's uplink: every NIC in the rack, datagrams in proportion to the NICs. Pure."""
     uplink, sends = topology.uplinks[rack], direction == "transmit"
     nics = [
         (host, index, nic, port(number, index))
@@ -393,10 +393,10 @@ def uplink_flows(topology: Topology, rack: str, direction: Direction) -> tuple[U
 def measure_uplinks(
     topology: Topology, plan: AddressPlan, hosts: Mapping[str, Shell], fabric: Shell
 ) -> tuple[LinkRate, ...]:
-    """Measure every shaped uplink each way: all NICs of its rack against the core switch at once.
+    """Measure every shaped uplink each way and return the rates: all NICs of its rack send at once to the core switch.
 
-    2 s each, longer below 600 kbit/s. A rack without hosts is left out. Raises `TestbedError` when an uplink could not
-    be measured.
+    Each takes 2 s, longer below 600 kbit/s. A rack without hosts is omitted. Raise `TestbedError` when an uplink could
+    not be measured.
     """
     core = FlowEnd(fabric, str(plan.fabric), CORE)
     found = []
@@ -422,7 +422,7 @@ def measure_uplinks(
 
 @dataclass(frozen=True, slots=True)
 class _UplinkCount:
-    """What is counted of which rack's uplink, at which rate it is filled, and how much may pass it at once."""
+    """The counter of a rack's uplink, the rate that fills it, and the bytes that may pass it at once."""
 
     rack: int
     direction: Direction
@@ -433,16 +433,16 @@ class _UplinkCount:
 def _count(
     counting: _UplinkCount, filling: Sequence[UplinkFlow], places: Sequence[FlowEnd], core: FlowEnd
 ) -> ByteCount:
-    """What left the uplink's far end while all flows went on and its bucket was empty."""
+    """Return the bytes that left the uplink's far end while all flows ran and its bucket was empty."""
     sends = counting.direction == "transmit"
-    # A host's port receives what the host sends; the far end of what leaves the rack is in the core.
+    # A host's port receives what the host sends; traffic that leaves the rack is counted in the core.
     far_end = f"{'dn' if sends else 'up'}{counting.rack}"
     first: list[tuple[str, str, int]] = [(flow.at, "rx" if sends else "tx", BEGUN_BYTES) for flow in filling]
     first.append((far_end, "rx", counting.burst_bytes + BEGUN_BYTES * len(filling)))
     begin_s = BEGIN_S + 8 * first[-1][-1] / counting.rate_bps
     seconds = measure_s(counting.rate_bps)
     with ExitStack() as stack:
-        # Left last: once the receivers are gone, so are the senders.
+        # Left last: the senders end with their receivers.
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=len(filling)))
         sending = []
         for number, (flow, place) in enumerate(zip(filling, places, strict=True), PORT):

@@ -1,4 +1,4 @@
-"""Shaping of one device: what `tc` is asked for, what it reports of itself, and where the two differ. Pure.
+"""Shaping of one device: the commands for `tc`, the parser of its output, and the comparison. Pure.
 
 A device has an HTB class with a byte queue; netem adds delay, jitter and loss."""
 
@@ -14,27 +14,26 @@ from testbed.topology.links import UNIMPAIRED, Impairment, Side
 from testbed.units import format_bit_rate, format_duration, format_share, format_size
 
 QUANTUM_BYTES = 1514
-"""What HTB gives a class at its turn: one full Ethernet frame. With one class it decides nothing, but unset
-it would be rate / 10, for which the kernel writes a warning at high rates."""
+"""Bytes that HTB gives a class at its turn: one full Ethernet frame. One class needs no turns, but the default is
+rate / 10, for which the kernel logs a warning at high rates."""
 LEAF_S = Fraction(30, 1000)
 LEAF_FLOOR_BYTES = 64 * 1024
 FRAME_BYTES = 1514
 _SUPER_PACKET_BYTES = 64 * 1024
-"""Most that TCP hands to a device at once, to be cut into frames behind the queue."""
+"""The most bytes that TCP gives a device at once; the device cuts them into frames behind the queue."""
 _FRAME_PAYLOAD_BYTES = 1448
 
 
 class ShapeError(TestbedError):
-    """`tc` said something that this project does not know how to read."""
+    """`tc` printed something that this project cannot parse."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Shaping of one direction of one NIC. What is left out follows from rate and burst as `tc_lines` sets
-    it.
+    """Shaping of one direction of one NIC. Omitted fields follow from rate and burst as `tc_lines` sets them.
 
-    `delayed_packets` is how many frames netem holds; 0 where there is none.
-    `foreign` names what else the kernel has on the device; it is empty on a NIC that only `tc_lines` touched.
+    `delayed_packets` is the number of frames that netem holds; 0 without netem.
+    `foreign` names other disciplines on the device; it is empty on a NIC that only `tc_lines` changed.
     """
 
     rate_bps: int
@@ -49,7 +48,7 @@ class Shape:
 
     @classmethod
     def of(cls, side: Side) -> "Shape":
-        """The shaping that one direction of a declared link asks for."""
+        """Return the shaping that one direction of a declared link asks for."""
         return cls(side.rate_bps, side.burst_bytes, impairment=side.impairment)
 
     def __post_init__(self) -> None:
@@ -65,27 +64,27 @@ class Shape:
 
 
 def leaf_limit_bytes(rate_bps: int) -> int:
-    """Length of the queue under the class: 30 ms of the rate, 64 KiB at least."""
+    """Return the bytes of the queue under the class: 30 ms of the rate, at least 64 KiB."""
     return max(LEAF_FLOOR_BYTES, int(rate_bps * LEAF_S / 8))
 
 
 def payload_bytes_per_s(rate_bps: float) -> float:
-    """TCP payload per second that fits through: 1448 of the 1514 bytes of each full frame."""
+    """Return the TCP payload in bytes/s that passes: 1448 of the 1514 bytes of each full frame."""
     return rate_bps * _FRAME_PAYLOAD_BYTES / FRAME_BYTES / 8
 
 
 def tc_lines(device: str, rate_bps: int, burst_bytes: int, impairment: Impairment = UNIMPAIRED) -> tuple[str, ...]:
-    """Lines for `tc -batch -` that shape what `device` sends, whatever was on it before.
+    """Return the lines for `tc -batch -` that shape the traffic sent by `device`, whatever was on it before.
 
     The kernel can replace a class or a FIFO in place, but not an HTB root by another of the same handle
-    ("Change operation not supported"). So the root is a plain FIFO first: that drops the old tree with what
-    is queued in it, and the lines can be run again at any time.
+    ("Change operation not supported"). So the lines first set a plain FIFO as root: this drops the old tree with its
+    queue. The lines can be repeated at any time.
     """
     return tc_lines_for(device, Shape(rate_bps, burst_bytes, impairment=impairment))
 
 
 def tc_lines_for(device: str, shape: Shape) -> tuple[str, ...]:
-    """As `tc_lines`, of a shape's rate, burst and impairment (all else follows from those)."""
+    """Return the lines of `tc_lines` for a shape's rate, burst and impairment (all else follows from these)."""
     rate, burst = f"{shape.rate_bps}bit", f"{shape.burst_bytes}b"
     queue = f"bfifo limit {leaf_limit_bytes(shape.rate_bps)}"
     leaves: tuple[str, ...] = (f"qdisc replace dev {device} parent 1:10 handle 10: {queue}",)
@@ -105,32 +104,34 @@ def tc_lines_for(device: str, shape: Shape) -> tuple[str, ...]:
 
 
 def offload_command(device: str) -> tuple[str, ...]:
-    """Turns segmentation offload off, so that counters see frames of the wire and not 64 KB super-packets."""
+    """Return the command that disables segmentation offload: counters then see the wire's frames, not super-packets."""
     return ("ethtool", "-K", device, "tso", "off", "gso", "off", "gro", "off")
 
 
 def sends_frames(shape: Shape) -> bool:
-    """Whether what is sent through this queue must be single frames from the beginning.
+    """Return whether this queue must receive single frames from the beginning.
 
-    With segmentation offload off the kernel still queues up to 64 KiB of a connection as one. A queue that holds few of
-    these drops them whole: at 10 mbit 8 % of the rate was left of a connection, with single frames all of it.
+    With segmentation offload off the kernel still queues up to 64 KiB of a connection as one packet. A queue of few
+    packets drops it whole. At 10 mbit this left 8 % of the rate to a connection; single frames leave all of it.
     """
     return shape.leaf_bytes < 4 * _SUPER_PACKET_BYTES
 
 
 def frames_line(device: str) -> str:
-    """The line for `ip -batch -` that makes connections hand single frames to `device`."""
+    """Return the line for `ip -batch -` that makes connections hand single frames to `device`."""
     return f"link set dev {device} gso_max_segs 1"
 
 
 def qdisc_show_command(device: str) -> tuple[str, ...]:
-    """What `parse_shape` reads first; JSON."""
+    """Return the first command whose output `parse_shape` reads; its output is JSON."""
     return ("tc", "-j", "qdisc", "show", "dev", device)
 
 
 def class_show_command(device: str) -> tuple[str, ...]:
-    """What `parse_shape` reads second; text, because iproute2 6.1 has no JSON for HTB's classes (with -j it
-    prints the same text). `-d` adds the quantum."""
+    """Return the second command whose output `parse_shape` reads, as text. `-d` adds the quantum.
+
+    iproute2 6.1 has no JSON for HTB's classes (with -j it prints the same text).
+    """
     return ("tc", "-d", "class", "show", "dev", device)
 
 
@@ -142,13 +143,13 @@ _CLASS = re.compile(
 
 
 def parse_shape(qdiscs: Sequence[Mapping[str, Any]], class_text: str) -> Shape | None:
-    """The shaping in force, from the answers to `qdisc_show_command` (decoded) and `class_show_command`.
+    """Return the shaping in force, from the output of `qdisc_show_command` (decoded) and `class_show_command`.
 
-    None when there is no HTB with the class 1:10 at the root. Raises ShapeError when a class cannot be read.
+    Return None without an HTB with the class 1:10 at the root. Raise ShapeError when a class cannot be parsed.
     """
     foreign = []
     root = leaf = netem = None
-    # netem is itself a class to what stands under it.
+    # netem is itself a class for the disciplines under it.
     under = "10:1" if any(_is_netem(qdisc) for qdisc in qdiscs) else "1:10"
     for qdisc in qdiscs:
         if qdisc.get("kind") == "htb" and qdisc.get("handle") == "1:" and qdisc.get("root"):
@@ -192,8 +193,7 @@ def _is_netem(qdisc: Mapping[str, Any]) -> bool:
 
 
 def compare(expected: Shape, actual: Shape | None) -> list[str]:
-    """Where the kernel's shaping differs from the declared one, in words; empty when it is what was
-    declared."""
+    """Return the differences between the kernel's shaping and the declared shaping as texts; empty without any."""
     if actual is None:
         return [f"not shaped; declared is {format_bit_rate(expected.rate_bps)}"]
     found = []
@@ -223,11 +223,10 @@ def compare(expected: Shape, actual: Shape | None) -> list[str]:
     return [*found, *(f"{thing} is not the testbed's" for thing in actual.foreign)]
 
 
-# How tc rounds. The kernel keeps a rate in whole bytes/s and a burst as the time it takes, in ticks of 64 ns;
-# tc turns both into text with a few digits. The functions below repeat that arithmetic, so that `compare`
-# accepts exactly what the declared value must look like and nothing else: a tolerance would also accept
-# a wrong value. What tc does not print it cannot tell apart: a rate of 123456789 bit/s is shown as
-# 123456Kbit.
+# tc's rounding. The kernel keeps a rate in whole bytes/s and a burst as its duration, in ticks of 64 ns;
+# tc converts both into text with a few digits. The functions below repeat that arithmetic, so that `compare`
+# accepts only the text of the declared value. A tolerance would also accept a wrong value.
+# Digits that tc does not print cannot be compared: a rate of 123456789 bit/s is shown as 123456Kbit.
 
 _TICKS_PER_US = 1000 / 64
 _US = 1_000_000
@@ -236,7 +235,7 @@ _BINARY: Mapping[str, int] = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def rate_as_shown(rate_bps: int) -> int:
-    """What `tc` shows for this rate, in bits/s: whole bytes/s, and no digit below the unit it chooses."""
+    """Return the rate that `tc` shows for this rate, in bits/s: whole bytes/s, and no digit below its unit."""
     shown, unit = rate_bps // 8 * 8, 1
     for _ in range(len(_SUFFIXES) - 1):
         if shown < 1000 or (shown % 1000 and shown < 1_000_000):
@@ -246,10 +245,10 @@ def rate_as_shown(rate_bps: int) -> int:
 
 
 def bursts_as_shown(burst_bytes: int, rate_bps: int) -> tuple[int, int]:
-    """What `tc` shows for this burst, in bytes: up to iproute2 6.13, and since."""
+    """Return the bursts that `tc` shows for this burst, in bytes: up to iproute2 6.13, and since."""
     bytes_per_s = rate_bps // 8
     us = _US * (burst_bytes / bytes_per_s)
-    # Up to 6.13 every intermediate value is cut to a whole number, microseconds too.
+    # Up to 6.13 tc truncates every intermediate value to a whole number, microseconds too.
     ticks = int(int(us) * _TICKS_PER_US)
     old = int(bytes_per_s * int(ticks / _TICKS_PER_US) / _US)
     ticks = math.ceil(us * _TICKS_PER_US)
@@ -281,11 +280,11 @@ def _bytes(text: str) -> int:
 
 SMALLEST_FRAME_BYTES = 64
 _QUIET: Mapping[str, Any] = {"ecn": False, "gap": 0}
-"""What netem reports of itself besides, when nothing else was asked of it."""
+"""netem's further output when no other impairment is set."""
 
 
 def netem_limit_packets(impairment: Impairment, rate_bps: int, queue_bytes: int) -> int:
-    """How many frames netem must hold so that none is dropped for being under way: those of the delay, and the queue.
+    """Return the number of frames that netem must hold so that it drops none: frames in the delay and in the queue.
 
     netem counts frames, not bytes; all may be as small as Ethernet allows.
     """
@@ -295,7 +294,7 @@ def netem_limit_packets(impairment: Impairment, rate_bps: int, queue_bytes: int)
 
 
 def netem_words(impairment: Impairment, limit_packets: int) -> str:
-    """The discipline as `tc` reads it."""
+    """Return netem's options as `tc` reads them."""
     words = [f"netem limit {limit_packets}"]
     if impairment.delay_us:
         words.append(f"delay {impairment.delay_us}us")
@@ -307,7 +306,7 @@ def netem_words(impairment: Impairment, limit_packets: int) -> str:
 
 
 def parse_netem(options: Mapping[str, Any]) -> tuple[int, Impairment, tuple[str, ...]]:
-    """Its limit in frames, what it does, and what it does beyond that, from `options` of `tc -j qdisc show`."""
+    """Return netem's limit in frames, its impairment, and its other effects, from `options` of `tc -j qdisc show`."""
     delay, loss = options.get("delay", {}), options.get("loss-random", {})
     known = {"limit", "delay", "loss-random", "seed", *_QUIET}
     beyond = [f"netem's {name}" for name in options if name not in known]
@@ -324,7 +323,7 @@ def parse_netem(options: Mapping[str, Any]) -> tuple[int, Impairment, tuple[str,
 
 
 def compare_impairment(expected: Impairment, actual: Impairment) -> list[str]:
-    """Where the two differ, in words. Times may differ by the kernel's tick, which is less than a microsecond."""
+    """Return the differences as texts. Times may differ by the kernel's tick, which is less than a microsecond."""
     found = []
     for name, want, have in (
         ("delay", expected.delay_us, actual.delay_us),

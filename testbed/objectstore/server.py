@@ -26,7 +26,7 @@ class Credentials:
 
     @classmethod
     def parse(cls, text: str) -> "Credentials":
-        """The inverse of `text`. Raises ValueError, which does not repeat what was found."""
+        """Return the inverse of `text`. Raise ValueError, which does not repeat what was found."""
         found = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
         if not (found.get("access_key") and found.get("secret_key")):
             raise ValueError("expected the lines access_key=… and secret_key=…")
@@ -48,7 +48,7 @@ DRIVES = 4
 
 
 def endpoints(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
-    """Where clients find the servers, in the topology's order: any of them serves everything."""
+    """Return where clients find the servers, in the topology's order: any of them serves everything."""
     return tuple(f"http://{plan.data_ip(host.name)}:{PORT}" for host in topology.objectstores)
 
 
@@ -70,7 +70,7 @@ def command(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
 
 
 def environment(credentials: Credentials) -> str:
-    """The file of variables that the server reads by itself."""
+    """Return the file of variables that the server reads by itself."""
     variables = {
         "MINIO_ROOT_USER": credentials.access_key,
         "MINIO_ROOT_PASSWORD": credentials.secret_key,

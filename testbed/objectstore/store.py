@@ -44,22 +44,22 @@ class ObjectStore:
 
     @property
     def endpoint(self) -> str:
-        """The first server's."""
+        """Return the first server's."""
         return self.endpoints[0]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The hosts of the servers."""
+        """Return the hosts of the servers."""
         return tuple(host.name for host in self._topology.objectstores)
 
     def server(self, host: str) -> Server:
-        """The server's process on a host. Raises `TestbedError` for a host that has none."""
+        """Return the server's process on a host. Raise `TestbedError` for a host that has none."""
         if host not in self.names:
             raise TestbedError(f"{host} runs no object store; {', '.join(self.names)} of {self._topology.name} do")
         return Server(self._hosts[host], self._topology, self._plan)
 
     def client(self, *, endpoint: str | None = None, attempts: int = 3, timeout_s: float = 30.0) -> Any:
-        """A new S3 client (boto3's), on the first server unless `endpoint` names another.
+        """Return a new S3 client (boto3's), on the first server unless `endpoint` names another.
 
         `attempts` is how often a request is tried, `timeout_s` how long an answer is waited for.
         """
@@ -88,7 +88,7 @@ class ObjectStore:
         progress(f"object store ready after {time.monotonic() - begun:.1f} s")
 
     def silence(self, host: str) -> str:
-        """Why a server is not ready to read and write; empty when it is."""
+        """Return why a server is not ready to read and write; empty when it is."""
         connection = http.client.HTTPConnection(str(self._plan.data_ip(host)), PORT, timeout=ASK_S)
         try:
             connection.request("GET", "/minio/health/cluster")
@@ -102,9 +102,9 @@ class ObjectStore:
             connection.close()
 
     def ask(self) -> int:
-        """The HTTP status of one signed request for an object that there is not: 404 when all is well.
+        """Return the HTTP status of one signed request for an object that there is not: 404 when all is well.
 
-        Raises `ObjectStoreError` when there is no answer.
+        Raise `ObjectStoreError` when there is no answer.
         """
         from botocore.exceptions import BotoCoreError, ClientError
 
@@ -120,7 +120,7 @@ class ObjectStore:
         return 200
 
     def refusal(self) -> str:
-        """Why the store does not take an object now; empty when it does (which is removed again)."""
+        """Return why the store does not take an object now; empty when it does (which is removed again)."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         client = self.client(attempts=1, timeout_s=ASK_S)
@@ -147,7 +147,7 @@ class ObjectStore:
         wait_for(look, lambda found: not found, timeout_s, _LOOK_S, f"the object store of {self._topology.name}")
 
     def make_buckets(self) -> None:
-        """Make those of `BUCKETS` that are not there. Raises `ObjectStoreError`."""
+        """Make those of `BUCKETS` that are not there. Raise `ObjectStoreError`."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         client = self.client()

@@ -88,7 +88,7 @@ def counters(device: str) -> list[int]:
 
 
 def device_reads(proc: str = "/proc") -> int | None:
-    """Bytes that this host's Java processes had read from a device, not from the page cache; None without any."""
+    """Return bytes that this host's Java processes had read from a device, not from the page cache; None without any."""
     found = None
     for entry in os.scandir(proc):
         if not entry.name.isdigit():
@@ -106,7 +106,7 @@ def device_reads(proc: str = "/proc") -> int | None:
 
 
 def metrics(port: int, topics: list[str]) -> list[Value]:
-    """The broker's metrics in one bulk request; an empty list while the broker does not answer."""
+    """Return the broker's metrics in one bulk request; an empty list while the broker does not answer."""
     requests = [{"type": "read", "mbean": name, "attribute": "Count"} for name in COUNTS]
     requests += [{"type": "read", "mbean": name, "attribute": "Value"} for name in VALUES]
     requests += [{"type": "read", "mbean": name, "attribute": "byte-rate"} for name in RATES]
@@ -140,7 +140,7 @@ def metrics(port: int, topics: list[str]) -> list[Value]:
 
 
 def store_metrics(port: int) -> list[Value]:
-    """What the object store's server has counted since its start; an empty list while it does not answer.
+    """Return what the object store's server has counted since its start; an empty list while it does not answer.
 
     An operation is there from its first request on.
     """
@@ -162,7 +162,7 @@ def store_metrics(port: int) -> list[Value]:
 
 
 def sample(config: dict[str, Any]) -> dict[str, Any]:
-    """One look at everything. Each value is as of the moment it was read; `t` is in their middle."""
+    """Return one look at everything. Each value is as of the moment it was read; `t` is in their middle."""
     begun = time.time_ns()
     values: list[Value] = []
     for device in config["devices"]:

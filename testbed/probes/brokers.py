@@ -25,12 +25,12 @@ from testbed.topology.model import Topology
 
 
 def sampled_nic(host: DeclaredHost) -> Nic:
-    """The NIC whose bytes are those of copied replicas: the one for data, unless another is for replication."""
+    """Return the NIC whose bytes are those of copied replicas: the one for data, unless another is for replication."""
     return host.nic_for(NicUse.REPLICATION)[1]
 
 
 def sampled_bps(host: DeclaredHost) -> tuple[int, int]:
-    """The declared rates of the NIC that is sampled: (sent, received), bits/s."""
+    """Return the declared rates of the NIC that is sampled: (sent, received), bits/s."""
     nic = sampled_nic(host)
     return nic.tx_bps, nic.rx_bps
 
@@ -84,9 +84,9 @@ _KEYS = {"leader": (LEADER_RATE, LEADER_REPLICAS), "follower": (FOLLOWER_RATE, F
 
 
 def quota_samples(admin: AdminApi, host: str, broker: int, lists: Lists | None = None) -> list[Sample]:
-    """Which quota a broker has in force (-1: none), and how many replicas of `lists` its lists lack, as it says itself.
+    """Return which quota a broker has in force (-1: none), and how many replicas of `lists` its lists lack, as it says itself.
 
-    Without `lists` only the quota. A sample's time is when it was asked for. Raises `KafkaError`.
+    Without `lists` only the quota. A sample's time is when it was asked for. Raise `KafkaError`.
     """
     asked, configs = now_us(), admin.broker_configs(broker, RATES)
     there = admin.topics_configs(sorted(lists), [key for _rate, key in _KEYS.values()], broker) if lists else {}

@@ -46,12 +46,12 @@ class LogEntry:
 
     @property
     def full_message(self) -> str:
-        """The message, and what was thrown, if anything."""
+        """Return the message, and what was thrown, if anything."""
         return f"{self.message}: {self.trace[0]}" if self.trace else self.message
 
 
 def entries(text: str) -> Iterator[LogEntry]:
-    """The entries of a piece of a log. Lines before the first head belong to an entry before the piece."""
+    """Return the entries of a piece of a log. Lines before the first head belong to an entry before the piece."""
     lines: list[str] = []
     ts_us, level = 0, ""
     for line in text.splitlines():
@@ -71,7 +71,7 @@ def entries(text: str) -> Iterator[LogEntry]:
 
 
 def _entry(ts_us: int, level: str, lines: list[str]) -> LogEntry:
-    """The message ends with the first line that ends with a logger's name."""
+    """Return the message ends with the first line that ends with a logger's name."""
     for index, line in enumerate(lines):
         if found := _LOGGER.fullmatch(line):
             message = "\n".join([*lines[:index], found[1]])
@@ -126,7 +126,7 @@ class Allowance:
     during: frozenset[str] = frozenset()
 
     def explains(self, entry: LogEntry, host: str, version: str, earlier: Sequence[LogEntry] = ()) -> bool:
-        """Whether it explains this entry of a host that runs Kafka `version`, `earlier` the ones just before it."""
+        """Return whether it explains this entry of a host that runs Kafka `version`, `earlier` the ones just before it."""
         return (
             entry.level in self.levels
             and entry.logger == self.logger
@@ -170,7 +170,7 @@ def new_replicas(topics: Collection[str], hosts: Collection[str]) -> Allowance:
 
 
 def shipped() -> tuple[Allowance, ...]:
-    """The allow-list that comes with the testbed: what is harmless whatever happens."""
+    """Return the allow-list that comes with the testbed: what is harmless whatever happens."""
     return tuple(allowance for allowance in _shipped() if not allowance.during)
 
 
@@ -185,7 +185,7 @@ def _shipped() -> tuple[Allowance, ...]:
 
 
 def loads(text: str, source: str) -> tuple[Allowance, ...]:
-    """The allowances of a YAML list. Raises `AllowListError` with every mistake, its line and its column."""
+    """Return the allowances of a YAML list. Raise `AllowListError` with every mistake, its line and its column."""
     try:
         located = parse(text, source, KIND)
     except FormError as error:
@@ -275,7 +275,7 @@ def _release(version: str) -> Release | None:
 
 
 def unexplained(found: Sequence[LogEntry], host: str, version: str, allowances: Sequence[Allowance]) -> list[LogEntry]:
-    """The entries at WARN or above that no allowance explains, of a piece of a log in its order."""
+    """Return the entries at WARN or above that no allowance explains, of a piece of a log in its order."""
     left = []
     for number, entry in enumerate(found):
         if entry.level in LEVELS:
@@ -312,7 +312,7 @@ class LoggedCluster(Protocol):
 
     @property
     def hosts(self) -> Mapping[str, Shell]:
-        """Every host by its name."""
+        """Return every host by its name."""
 
     @property
     def kafka_versions(self) -> Mapping[str, str]:
@@ -341,11 +341,11 @@ class LogWatch:
         self._allowances += allowances
 
     def logs(self) -> tuple[HostLog, ...]:
-        """What each host said since `start` that nothing explains; a log that was not read says why."""
+        """Return what each host said since `start` that nothing explains; a log that was not read says why."""
         return tuple(self._log(name) for name in self._hosts)
 
     def findings(self) -> tuple[LogFinding, ...]:
-        """The findings of all hosts. Raises `TestbedError` when a log was not read whole: it may hide anything."""
+        """Return the findings of all hosts. Raise `TestbedError` when a log was not read whole: it may hide anything."""
         logs = self.logs()
         unread = [f"{log.host}: {log.problem}" for log in logs if log.problem is not None]
         if unread:
@@ -370,7 +370,7 @@ class LogWatch:
 
 
 def mark_end(host: Shell) -> LogPosition:
-    """Where a host's log ends now. Raises nothing: why that cannot be seen is in the mark."""
+    """Return where a host's log ends now. Raise nothing: why that cannot be seen is in the mark."""
     # Before Kafka's first start there is no log: then all of it will count.
     size = f"if [ -e {shlex.quote(LOG)} ]; then stat -c %s {shlex.quote(LOG)}; else echo 0; fi"
     try:
@@ -380,9 +380,9 @@ def mark_end(host: Shell) -> LogPosition:
 
 
 def read_since(host: Shell, offset: int, most_bytes: int = MOST_BYTES) -> tuple[str, str | None]:
-    """The whole lines of a host's log from byte `offset` on, and why that is not all of them (None: it is).
+    """Return the whole lines of a host's log from byte `offset` on, and why that is not all of them (None: it is).
 
-    Raises `TestbedError` when there is no log, or the host does not answer.
+    Raise `TestbedError` when there is no log, or the host does not answer.
     """
     log = shlex.quote(LOG)
     told = host.run(f"stat -c %s {log} && tail -c +{offset + 1} {log} | head -c {most_bytes}").stdout

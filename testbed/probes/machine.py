@@ -25,7 +25,7 @@ def cpu_times() -> tuple[int, int, int]:
 
 
 def cpu_probe() -> Callable[[], Iterable[Sample]]:
-    """A look for `Recorder.poll`: the fraction of all cores that was busy, or stolen, since the last look."""
+    """Return a look for `Recorder.poll`: the fraction of all cores that was busy, or stolen, since the last look."""
     last = cpu_times()
 
     def look() -> Iterable[Sample]:

@@ -60,7 +60,7 @@ class Recorder:
                 self._latest[sample.host, sample.metric, sample.topic, sample.partition] = sample.value
 
     def latest(self, host: str, metric: str, topic: str | None = None, partition: int | None = None) -> float | None:
-        """The newest value of a metric; None while there is none."""
+        """Return the newest value of a metric; None while there is none."""
         with self._lock:
             return self._latest.get((host, metric, topic, partition))
 
@@ -74,7 +74,7 @@ class Recorder:
             self.event("step", name, {"phase": "end"})
 
     def wait_for_all(self, *, timeout_s: float = 10.0) -> None:
-        """Wait until every watched host has sampled once more. Raises `TestbedError` naming the hosts that did not."""
+        """Wait until every watched host has sampled once more. Raise `TestbedError` naming the hosts that did not."""
         since = now_us()
 
         def missing() -> list[str]:
@@ -149,12 +149,12 @@ class Recorder:
             reader.join(timeout=10.0)
 
     def samples(self) -> list[Sample]:
-        """Everything sampled so far."""
+        """Return everything sampled so far."""
         with self._lock:
             return list(self._samples)
 
     def events(self) -> list[Event]:
-        """Everything that happened so far."""
+        """Return everything that happened so far."""
         with self._lock:
             return list(self._events)
 

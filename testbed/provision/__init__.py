@@ -1,1 +1,1 @@
-"""How hosts come to be: containers of one node image, found again by their labels."""
+"""Provisioning: hosts as containers of one node image, found by their labels."""

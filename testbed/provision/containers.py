@@ -1,4 +1,4 @@
-"""The container engine as a testbed uses it, and the labels of everything that a testbed makes in it.
+"""The testbed's interface to the container engine, and the labels of all resources that a testbed makes in it.
 
 `ls`, `down` and `gc` find containers, networks and volumes by their labels.
 """
@@ -32,7 +32,7 @@ STATE = "testbed.state"
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What all resources of one testbed have in common."""
+    """The labels that all resources of one testbed share."""
 
     name: str
     slot: int
@@ -40,7 +40,7 @@ class Labels:
     state_dir: str
 
     def of(self, role: str, host: str = "") -> dict[str, str]:
-        """The labels of one resource; roles: host, fabric, management."""
+        """Return the labels of one resource; roles: host, fabric, management."""
         labels = {
             NAME: self.name,
             ROLE: role,
@@ -53,16 +53,16 @@ class Labels:
 
 SYSCTLS: Mapping[str, str] = {
     "net.ipv6.conf.all.disable_ipv6": "1",
-    # Several NICs of a host stand in one rack: each answers for its own address only, and asks with its own.
+    # Several NICs of a host are in one rack: each answers for its own address only, and uses its own in requests.
     "net.ipv4.conf.all.arp_ignore": "1",
     "net.ipv4.conf.all.arp_announce": "2",
-    # The fabric has an address in each rack to which its routes do not lead.
+    # The fabric has an address in each rack that its routes do not reach.
     "net.ipv4.conf.all.rp_filter": "0",
     "net.ipv4.conf.default.rp_filter": "0",
 }
 CPU_PERIOD_US = 100_000
 BACK_S = 30.0
-"""How long an engine that is being restarted is waited for."""
+"""Seconds to wait for an engine that is being restarted."""
 
 
 class NetworkTaken(TestbedError):
@@ -79,7 +79,7 @@ class HostContainer:
 
     @property
     def host(self) -> str:
-        """The host it is; empty for the fabric."""
+        """Return the container's host; empty for the fabric."""
         return self.labels.get(HOST, "")
 
     @property
@@ -90,7 +90,7 @@ class HostContainer:
 
 @dataclass(frozen=True, slots=True)
 class ContainerSpec:
-    """A container to be made."""
+    """The specification of a container."""
 
     name: str
     image: str
@@ -102,21 +102,21 @@ class ContainerSpec:
     read_only_mounts: Mapping[str, str]
     """Path on the machine → path in the container."""
     files: Mapping[str, bytes]
-    """Put in place before it starts."""
+    """Files that are written before the container starts."""
     private_files: Sequence[str] = ()
     volumes: Mapping[str, str] = field(default_factory=dict)
     """Volume of the engine → path in the container, writable."""
     bandwidths: Mapping[str, int] = field(default_factory=dict)
-    """Device of the machine → bytes/s that may be read from it, and written to it."""
+    """Device of the machine → the highest rate of reads and of writes, bytes/s."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Name → address, for its /etc/hosts. Who looks for the name of an address finds it there, and asks no DNS."""
+    """Name → address for its /etc/hosts, so that a lookup of an address's name asks no DNS."""
     cpus: float | None = None
-    """So many CPUs are shared by all of its processes; None: as many as there are."""
+    """The number of CPUs that all its processes share; None: all CPUs of the machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerExit:
-    """A container that has run and does not any more. `host` is empty for the fabric's."""
+    """A container that has ended. `host` is empty for the fabric's."""
 
     host: str
     exit_code: int
@@ -128,12 +128,12 @@ class EngineGone(TestbedError):
 
 
 def cpu_quota_us(cpus: float | None) -> int:
-    """Microseconds of `CPU_PERIOD_US` that a container's processes get together; -1: no limit."""
+    """Microseconds per `CPU_PERIOD_US` that all processes of a container share; -1: no limit."""
     return -1 if cpus is None else round(cpus * CPU_PERIOD_US)
 
 
 class _Api(docker.APIClient):
-    """The engine's interface; a request that the engine does not answer raises `EngineGone`."""
+    """The engine's interface. A request that the engine does not answer raises `EngineGone`."""
 
     def send(self, *args: Any, **named: Any) -> requests.Response:
         """See `requests.Session.send`."""
@@ -156,11 +156,11 @@ class Engine:
             ) from error
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._api.close()
 
     def wait_answering(self, timeout_s: float = BACK_S) -> None:
-        """Wait until the engine answers, as it does at once unless it is just being restarted. Raises `EngineGone`."""
+        """Wait until the engine answers; only a restarting engine needs a wait. Raise `EngineGone` on a timeout."""
 
         def answer() -> str:
             try:
@@ -177,12 +177,12 @@ class Engine:
             raise EngineGone(str(error)) from error
 
     def info(self) -> dict[str, Any]:
-        """What the engine says of itself."""
+        """Return the engine's description of itself."""
         info: dict[str, Any] = self._api.info()
         return info
 
     def create_network(self, name: str, subnet: IPv4Network, labels: Mapping[str, str]) -> None:
-        """A bridge network without a way out. Raises `NetworkTaken` when its addresses are in use."""
+        """Make a bridge network without external access. Raise `NetworkTaken` when its addresses are in use."""
         try:
             self._api.create_network(
                 name,
@@ -197,19 +197,19 @@ class Engine:
             raise _refused(f"network {name}", error) from error
 
     def create_volume(self, name: str, options: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """A volume that the engine mounts itself, with the options of mount(8), for as long as a container has it."""
+        """Make a volume that the engine mounts with the options of mount(8) while a container uses it."""
         try:
             self._api.create_volume(name, driver="local", driver_opts=dict(options), labels=dict(labels))
         except docker.errors.APIError as error:
             raise _refused(f"volume {name}", error) from error
 
     def volumes(self, name: str) -> list[str]:
-        """The names of all volumes of testbed `name`."""
+        """Return the names of all volumes of testbed `name`."""
         found = self._api.volumes(filters={"label": _filter(name)})
         return [str(each["Name"]) for each in found.get("Volumes") or []]
 
     def remove_volume(self, volume: str) -> None:
-        """Remove; one that is gone already is no error."""
+        """Remove the volume; do nothing when it does not exist."""
         try:
             self._api.remove_volume(volume)
         except docker.errors.NotFound:
@@ -218,7 +218,7 @@ class Engine:
             raise TestbedError(f"volume {volume}: {error.explanation}") from error
 
     def create(self, spec: ContainerSpec) -> str:
-        """Make and start a container; returns its id. Nothing is left when it cannot be started."""
+        """Make and start a container and return its id. Leave nothing behind when it cannot be started."""
         networking = None
         if spec.network:
             endpoint = self._api.create_endpoint_config(ipv4_address=spec.ip)
@@ -260,7 +260,7 @@ class Engine:
         return identity
 
     def pid(self, container: str) -> int:
-        """The number, on the machine, of the container's first process."""
+        """Return the machine's process number of the container's first process."""
         state = self._api.inspect_container(container)["State"]
         if not state["Pid"]:
             raise TestbedError(
@@ -270,7 +270,7 @@ class Engine:
         return int(state["Pid"])
 
     def ended(self, container: str, host: str) -> ContainerExit | None:
-        """When and how a container of `host` ended; None for one that runs, never ran, or is gone."""
+        """Return when and how a container of `host` ended; None when it runs, never ran, or is gone."""
         try:
             state = self._api.inspect_container(container)["State"]
         except docker.errors.NotFound:
@@ -280,30 +280,30 @@ class Engine:
         return ContainerExit(host, int(state["ExitCode"]), datetime.fromisoformat(state["FinishedAt"]))
 
     def limit_cpus(self, container: str, cpus: float | None) -> None:
-        """Let all processes of a running container share so many CPUs; None: as many as there are."""
+        """Limit all processes of a running container to this number of CPUs; None: all CPUs of the machine."""
         try:
             self._api.update_container(container, cpu_period=CPU_PERIOD_US, cpu_quota=cpu_quota_us(cpus))
         except docker.errors.APIError as error:
             raise TestbedError(f"container {container[:12]}: the limit was refused: {error.explanation}") from error
 
     def containers(self, name: str | None = None) -> list[HostContainer]:
-        """All containers of testbed `name`, or of every testbed, whatever their state."""
+        """Return all containers of testbed `name`, or of every testbed, in any state."""
         found = self._api.containers(all=True, filters={"label": _filter(name)})
         return [HostContainer(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found]
 
     def networks(self, name: str | None = None) -> list[tuple[str, Mapping[str, str]]]:
-        """Id and labels of all networks of testbed `name`, or of every testbed."""
+        """Return id and labels of all networks of testbed `name`, or of every testbed."""
         found = self._api.networks(filters={"label": _filter(name)})
         return [(str(each["Id"]), each["Labels"] or {}) for each in found]
 
     def remove_container(self, container: str) -> None:
-        """Kill and remove; one that is gone already is no error."""
+        """Kill and remove the container; do nothing when it does not exist."""
         try:
             self._api.remove_container(container, force=True, v=True)
         except docker.errors.NotFound:
             return
         except docker.errors.APIError as error:
-            if error.status_code != 409:  # another command is removing it right now: wait for that below
+            if error.status_code != 409:  # another command is removing it: wait for that below
                 raise TestbedError(f"container {container[:12]}: {error.explanation}") from error
             self._wait_gone(container)
 
@@ -318,7 +318,7 @@ class Engine:
         raise TestbedError(f"container {container[:12]} is being removed by another command, and does not go")
 
     def remove_network(self, network: str) -> None:
-        """Remove; one that is gone already is no error."""
+        """Remove the network; do nothing when it does not exist."""
         try:
             self._api.remove_network(network)
         except docker.errors.NotFound:
@@ -341,7 +341,7 @@ def _filter(name: str | None) -> str:
 
 
 def _tar(files: Mapping[str, bytes], private: Sequence[str]) -> bytes:
-    """An archive of `files` (absolute paths), with the folders they lie in."""
+    """Return a tar archive of `files` (absolute paths) and their folders."""
     buffer = io.BytesIO()
     now = int(time.time())
     with tarfile.open(fileobj=buffer, mode="w") as archive:

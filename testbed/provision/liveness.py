@@ -1,7 +1,7 @@
-"""Whether the containers of a testbed still run, and a block that ends when they do not.
+"""Checks that the containers of a testbed still run, and a block that is left when they do not.
 
-The engine ends all containers when it is stopped, unless it was configured to keep them (live-restore); so does the
-machine. A testbed does not survive that: its network is made in the namespaces of its containers, and goes with them.
+A stopping engine ends all containers unless it is configured with live-restore; so does a stopping machine. A testbed
+does not survive this: its network is in the namespaces of its containers.
 """
 
 import signal
@@ -18,12 +18,12 @@ from testbed.provision.containers import ContainerExit, Engine
 from testbed.provision.state import TestbedState
 
 AT_ONCE = timedelta(seconds=60)
-"""The engine gives each container some seconds to end by itself."""
+"""Seconds that the engine gives each container to end by itself."""
 FABRIC = "the fabric"
 
 
 class NotWhole(TestbedError):
-    """Containers of a testbed have ended, or are gone."""
+    """Containers of a testbed have ended or are missing."""
 
     def __init__(self, state: TestbedState, why: str, *, remedy: str = "", seen_as: str = "") -> None:
         name = state.name
@@ -35,7 +35,7 @@ class NotWhole(TestbedError):
 
 
 def why_not_whole(engine: Engine, state: TestbedState) -> str:
-    """Which containers of a testbed that was up do not run, since when and why; empty when all run."""
+    """Return which containers of a provisioned testbed do not run, since when and why; empty when all run."""
     found = engine.containers(state.name)
     running = {each.host for each in found if each.running}
     missing = [host for host in ("", *_hosts(state)) if host not in running]
@@ -46,7 +46,7 @@ def why_not_whole(engine: Engine, state: TestbedState) -> str:
 
 
 def in_words(missing: Collection[str], ended: Sequence[ContainerExit], ran: int, owner: Owner | None) -> str:
-    """The same, of what was found: `ran` is how many containers have been started, `owner` knows the machine's boot."""
+    """Return the text of `missing` and `ended`. `ran` counts started containers; `owner` has the machine's boot."""
     gone = [host or FABRIC for host in missing if host not in {each.host for each in ended}]
     words = [f"{', '.join(gone)} {'has' if len(gone) == 1 else 'have'} no running container"] if gone else []
     times = [each.at for each in ended]
@@ -65,9 +65,9 @@ def in_words(missing: Collection[str], ended: Sequence[ContainerExit], ran: int,
 
 @contextmanager
 def explained(engine: Engine, state: TestbedState, remedy: str = "") -> Iterator[None]:
-    """Within the block an error that comes of containers that have ended says so: `NotWhole` is raised instead of it.
+    """Convert an error in the block to `NotWhole` when containers have ended.
 
-    It waits for an engine that is being restarted. `remedy` is the advice to the user in the error.
+    Wait for an engine that is being restarted. `remedy` is the advice to the user in the error.
     """
     try:
         yield
@@ -97,15 +97,15 @@ _SIGNAL = signal.SIGUSR2
 
 
 class _EndedError(BaseException):
-    """Unwinds the block as Ctrl-C would: nothing on the way takes it for an error that can be waited out."""
+    """An exception that unwinds the block like Ctrl-C: code that retries after errors does not catch it."""
 
 
 @contextmanager
 def guarded(state: TestbedState, *, look_s: float = LOOK_S) -> Iterator[None]:
-    """Within the block, look every `look_s` whether all containers of a testbed still run.
+    """Check within the block, every `look_s`, that all containers of a testbed still run.
 
-    When one does not, the block is left, what is to be put back on the way is put back as far as that is possible, and
-    `NotWhole` is raised. Only the main thread can be interrupted: on any other thread this checks nothing.
+    When one does not, leave the block, run its clean-up as far as possible, and raise `NotWhole`. Only the main thread
+    can be interrupted: on any other thread this checks nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -130,7 +130,7 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 class _Watcher(threading.Thread):
-    """Interrupts the thread that made it, once, unless it was stopped before."""
+    """A thread that interrupts its creator once, unless it was stopped before."""
 
     def __init__(self, state: TestbedState, look_s: float) -> None:
         super().__init__(name="guard", daemon=True)
@@ -139,15 +139,15 @@ class _Watcher(threading.Thread):
         self._whom = threading.get_ident()
         self._stopped = threading.Event()
         self._either = threading.Lock()
-        """Stopped or interrupting, not both: a late signal would interrupt the code after the block."""
+        """Guards stopping against interrupting: a late signal would interrupt the code after the block."""
 
     def stop(self) -> None:
-        """From now on nothing is interrupted."""
+        """Disable the interruption from now on."""
         with self._either:
             self._stopped.set()
 
     def run(self) -> None:
-        """Look until something has ended."""
+        """Check until something has ended."""
         while not self._stopped.wait(self._look_s):
             self.found = self._look()
             if self.found:
@@ -158,7 +158,7 @@ class _Watcher(threading.Thread):
 
     def _look(self) -> str:
         try:
-            # A connection of its own: one is not for two threads.
+            # Its own connection: two threads cannot share one.
             with closing(Engine()) as engine:
                 return why_not_whole(engine, self._state)
         except TestbedError:

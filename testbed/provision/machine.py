@@ -1,8 +1,8 @@
-"""What the machine gives to hosts: CPUs and disks of their own, and whether it has what a topology asks for.
+"""The machine's support for hosts: CPUs and disks for each, and a check of the features that a topology needs.
 
-A disk is a sparse file with ext4 on a loop device, given to the engine as a labelled volume. The file lies in the
-testbed's state folder. So a loop device is found by the file behind it, and what a crash left is found as long as
-that folder is there; `remove` deletes the folder last.
+A disk is a sparse file with ext4 on a loop device, which the engine has as a labelled volume. The file is in the
+testbed's state folder. So a loop device is found by its file, and the remains of a crash are found as long as
+that folder exists; `remove` deletes the folder last.
 """
 
 import os
@@ -31,7 +31,7 @@ DISK_PROGRAMS = ("mkfs.ext4", "debugfs", "losetup")
 
 
 class Need(StrEnum):
-    """Something not every machine can do; the value is what it is called in a refusal."""
+    """A feature that some machines lack; the value is its name in a refusal."""
 
     NETEM = "delay, jitter and loss"
     DISK = "a disk of a size"
@@ -39,11 +39,11 @@ class Need(StrEnum):
 
 
 class MachineLacks(TestbedError):
-    """The topology asks for something that this machine's kernel or programs cannot do."""
+    """The machine's kernel or programs lack a feature that the topology needs."""
 
 
 def asked_for(topology: Topology) -> dict[Need, tuple[str, ...]]:
-    """What the topology needs, each with who asks for it. Pure."""
+    """Return the features that the topology needs, each with the hosts that need it. Pure."""
     links: list[tuple[str, Link]] = [(f"{host.name} ({nic.name})", nic) for host in topology.hosts for nic in host.nics]
     links += [(f"rack {rack} (uplink)", uplink) for rack, uplink in topology.uplinks.items()]
     disks = [(host.name, host.disk) for host in topology.hosts if host.disk is not None]
@@ -56,13 +56,13 @@ def asked_for(topology: Topology) -> dict[Need, tuple[str, ...]]:
 
 
 def no_netem() -> str:
-    """Why frames cannot be delayed or lost here; empty when they can."""
+    """Return why frames cannot be delayed or lost here; empty when they can."""
     said = try_kind("netem")
     return f"the kernel has no netem ({said}); `modprobe sch_netem` loads it where it was built" if said else ""
 
 
 def no_disk() -> str:
-    """Why no file system of its own can be made here; empty when it can."""
+    """Return why this machine cannot make a separate file system; empty when it can."""
     lacking = [
         program for program in DISK_PROGRAMS if shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin") is None
     ]
@@ -76,7 +76,7 @@ def no_disk() -> str:
 
 
 def no_bandwidth() -> str:
-    """Why a disk cannot be slowed down here; empty when it can."""
+    """Return why this machine cannot limit a disk's bandwidth; empty when it can."""
     if not CONTROLLERS.exists():
         return (
             "its control groups are of version 1, under which a limit does not hold what is written through the page "
@@ -95,7 +95,7 @@ MACHINE_PROBES: Mapping[Need, Callable[[], str]] = {
 
 
 def require_machine(topology: Topology, probes: Mapping[Need, Callable[[], str]] = MACHINE_PROBES) -> None:
-    """Raises `MachineLacks`, naming everything that is missing and who asks for it."""
+    """Raise `MachineLacks`, which names every missing feature and the hosts that need it."""
     there = os.cpu_count() or 1
     refused = [
         f"{host.cpus:g} CPUs cannot be had here, asked for by {host.name}: this machine has {there}"
@@ -115,12 +115,12 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def cpu_limit(pid: int) -> float | None:
-    """The limit that the kernel has for a process of the machine; None: there is none. Raises `TestbedError`."""
+    """Return the kernel's CPU limit of a process of the machine; None without one. Raise `TestbedError` on failure."""
     return read_cpu_limit(Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8"), CGROUPS)
 
 
 def require_cpus(hosts: Iterable[DeclaredHost], pids: Mapping[str, int]) -> None:
-    """Raises `TestbedError` when the kernel does not hold a host to the CPUs that the topology gives it."""
+    """Raise `TestbedError` when the kernel does not apply the topology's CPU limit to a host."""
     for host in hosts:
         if host.cpus is not None and (found := cpu_limit(pids[host.name])) != host.cpus:
             raise TestbedError(f"{host.name}: {host.cpus:g} CPUs are declared, the kernel has {found or 'no limit'}")
@@ -128,10 +128,10 @@ def require_cpus(hosts: Iterable[DeclaredHost], pids: Mapping[str, int]) -> None
 
 @contextmanager
 def without_cpu_limits(engine: Engine, testbed: str, hosts: Iterable[DeclaredHost]) -> Iterator[None]:
-    """For the block, hosts whose CPUs the topology limits have all of the machine's; then as many as just before."""
+    """Remove the CPU limits of all hosts within the block; restore the previous limits at its end."""
     names = {host.name for host in hosts if host.cpus is not None}
     containers = [found.id for found in engine.containers(testbed) if found.host in names] if names else []
-    # A fault may leave them fewer than the topology does.
+    # A fault may have set a lower limit than the topology.
     before = {container: cpu_limit(engine.pid(container)) for container in containers}
     try:
         for container in before:
@@ -143,7 +143,7 @@ def without_cpu_limits(engine: Engine, testbed: str, hosts: Iterable[DeclaredHos
 
 
 def read_cpu_limit(cgroup: str, root: Path) -> float | None:
-    """The limit of the cgroup that a `/proc/PID/cgroup` names, in CPUs: of version 1 or 2."""
+    """Return the CPU limit of the cgroup that a `/proc/PID/cgroup` names, version 1 or 2."""
     for line in cgroup.splitlines():
         _, controllers, path = line.split(":", maxsplit=2)
         folder = path.lstrip("/")
@@ -161,7 +161,7 @@ def read_cpu_limit(cgroup: str, root: Path) -> float | None:
 
 BLOCK_DEVICES = Path("/sys/block")
 BYTES_PER_INODE = 65536
-"""Kafka's files are few and large; a small table is written at once and not in the background, while a run measures."""
+"""Kafka's files are few and large. A small inode table is written at once, not in the background during a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,19 +174,19 @@ class DiskMount:
 
 
 def disk_file(testbed: str, host: str) -> Path:
-    """The file that holds a host's disk."""
+    """Return the path of the file that contains a host's disk."""
     return states.folder(testbed).resolve() / "disks" / f"{host}.img"
 
 
 def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMount:
-    """A fresh file system of `disk.size_bytes`, as a volume of the engine. Raises `TestbedError`."""
+    """Make a file system of `disk.size_bytes` as a volume of the engine. Raise `TestbedError` on failure."""
     file = disk_file(labels.name, host)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with file.open("wb") as stream:
         stream.truncate(disk.size_bytes)
     extended = "lazy_itable_init=0,lazy_journal_init=0,nodiscard"
     _run(["mkfs.ext4", "-q", "-F", "-m", "0", "-i", str(BYTES_PER_INODE), "-E", extended, str(file)])
-    # Kafka takes every folder among its logs for a partition's.
+    # Kafka takes every folder in its log directory for a partition's.
     _run(["debugfs", "-w", "-R", "rmdir lost+found", str(file)])
     device = _run(["losetup", "--find", "--show", str(file)]).strip()
     volume = f"testbed-{labels.name}-{host}"
@@ -195,7 +195,7 @@ def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMoun
 
 
 def attached_devices(testbed: str, block_devices: Path = BLOCK_DEVICES) -> dict[str, str]:
-    """Loop devices with a file of this testbed behind them: device → file."""
+    """Return the loop devices of this testbed's files: device → file."""
     folder = str(disk_file(testbed, "x").parent) + "/"
     found = {}
     for path in sorted(block_devices.glob("loop*/loop/backing_file")):
@@ -209,7 +209,7 @@ def attached_devices(testbed: str, block_devices: Path = BLOCK_DEVICES) -> dict[
 
 
 def remove_disks(engine: Engine, testbed: str) -> list[str]:
-    """Remove every volume and detach every loop device of a testbed whose containers are gone; says which."""
+    """Remove every volume and detach every loop device of a testbed without containers; return their names."""
     removed = []
     for volume in engine.volumes(testbed):
         engine.remove_volume(volume)
@@ -219,7 +219,7 @@ def remove_disks(engine: Engine, testbed: str) -> list[str]:
         _run(["losetup", "--detach", device])
         removed.append(device)
     if devices:
-        # A device that is still mounted somewhere is detached only when that ends.
+        # A device that is still mounted somewhere is detached when the mount ends.
         wait_for(
             lambda: attached_devices(testbed),
             lambda left: not left,

@@ -1,4 +1,4 @@
-"""Which containers a topology becomes, and `testbed plan`: the same in words. Pure: values in, values out."""
+"""The containers of a topology, and `testbed plan`: the same as text. Pure: values in, values out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,32 +46,32 @@ Subsystem sftp internal-sftp
 
 @dataclass(frozen=True, slots=True)
 class ClusterIdentity:
-    """What is random about a testbed, so that the rest of the plan is a function."""
+    """The random values of a testbed, so that the rest of the plan is a function."""
 
     cluster_id: str
     login: KeyPair
     host_keys: Mapping[str, KeyPair]
     store: Credentials | None = None
-    """Of the object store, where the topology has one."""
+    """The credentials of the object store, where the topology has one."""
 
     @classmethod
     def generate(cls, topology: Topology) -> "ClusterIdentity":
-        """New keys and a new cluster id."""
+        """Return new keys and a new cluster id."""
         keys = {host.name: KeyPair.generate() for host in topology.hosts}
         return cls(new_id(), KeyPair.generate(), keys, Credentials.generate() if topology.objectstores else None)
 
 
 def management_network(labels: Labels) -> str:
-    """The name of the testbed's management network in the engine.
+    """Return the name of the testbed's management network in the engine.
 
-    With its slot: an `up` that was killed may have asked the engine for a network that appears only after the next `up`
-    has cleaned up, and two networks of one name cannot be distinguished.
+    The name contains the slot. A killed `up` may have requested a network that appears only after the next `up` has
+    cleaned up, and two networks of one name cannot be distinguished.
     """
     return f"testbed-{labels.name}-{labels.slot}"
 
 
 def fabric_spec(image: str, labels: Labels) -> ContainerSpec:
-    """The container whose network namespace holds the bridges."""
+    """Return the name of the container whose network namespace has the bridges."""
     return ContainerSpec(
         name=f"testbed-{labels.name}-fabric",
         image=image,
@@ -97,9 +97,9 @@ def host_spec(
     disk: DiskMount | None = None,
     minio: Path | None = None,
 ) -> ContainerSpec:
-    """One host: an SSH server, the probe's agent, and what its role needs ready to start.
+    """Return one host: an SSH server, the probe's agent, and the software of its role, ready to start.
 
-    That is a formatted node for Kafka's roles, and for an object store the `minio` binary.
+    That is a formatted node for Kafka's roles, and the `minio` binary for an object store.
     """
     ip = str(plan.management_ip(host.name))
     agent = Path(__file__).parents[1] / "probes" / "agent.py"
@@ -146,16 +146,16 @@ def host_spec(
 
 
 def _store_files(host: DeclaredHost, credentials: Credentials | None) -> dict[str, bytes]:
-    """What a host that serves the object store, or may use it, is given of the credentials; private."""
+    """Return the private credential files of a host that serves or may use the object store."""
     if credentials is None or not host.role.stores_data:
         return {}
     return dict(server.server_files(credentials) if host.role is Role.OBJECTSTORE else server.user_files(credentials))
 
 
 def _names(topology: Topology, plan: AddressPlan) -> dict[str, str]:
-    """The data addresses of all hosts, by host and NIC.
+    """Return the data addresses of all hosts, by host and NIC.
 
-    A broker looks for the name of its own address at each SASL login: where no DNS answers, that takes 10 s and more.
+    A broker looks up the name of its own address at each SASL login: without a DNS answer that takes 10 s and more.
     """
     return {
         f"{host.name}.{nic.name}": str(plan.data_ip(host.name, index))
@@ -172,7 +172,7 @@ def _script(title: str, script: Script) -> list[str]:
 
 
 def _link(link: Link) -> str:
-    """`transmit 100mbit (burst 16KiB), receive …`, with delay and loss where there are any."""
+    """Return `transmit 100mbit (burst 16KiB), receive …`, with delay and loss where there are any."""
     ways = []
     for side in link.sides:
         way = "transmit" if side.name == "tx" else "receive"
@@ -191,14 +191,14 @@ def _disk(disk: Disk) -> str:
 
 
 def _kafka(host: DeclaredHost, topology: Topology) -> str:
-    """Which Kafka it runs, in words."""
+    """Return the Kafka that the host runs, as text."""
     if topology.automq is None or not host.role.runs_kafka:
         return host.kafka_version or "-"
     return f"AutoMQ ({topology.automq.path or topology.automq.image or f'what {VARIABLE} names'})"
 
 
 def to_be_made(wanted: RemoteStorage | None) -> RemoteStorageManager | None:
-    """Return the manager that `up` would take, as far as it is known without building it or opening its jars."""
+    """Return the manager that `up` would use, as far as it is known without a build and without opening its jars."""
     if wanted is None:
         return None
     found = f"(the RemoteStorageManager among the jars of {wanted.manager})"
@@ -206,9 +206,9 @@ def to_be_made(wanted: RemoteStorage | None) -> RemoteStorageManager | None:
 
 
 def describe(topology: Topology) -> str:
-    """What would be made. Addresses are of the first slot; `up` takes the first that is free."""
+    """Return the plan as text. Addresses are of the first slot; `up` takes the first free slot."""
     plan = AddressPlan(0, tuple(host.name for host in topology.hosts))
-    # In `up` these are process numbers; here the names stand for them.
+    # `up` uses process numbers here; the plan uses the names instead.
     wiring = wire(topology.name, topology, plan, {host.name: f"<{host.name}>" for host in topology.hosts}, "<machine>")
     lines = [f"{topology.name}: {topology.description}".rstrip(": "), "", "hosts"]
     for number, host in enumerate(topology.hosts):
@@ -244,7 +244,7 @@ def describe(topology: Topology) -> str:
                 topology, host, plan, able=of_software(topology), manager=manager, cluster_id="<cluster id>"
             )
             lines += [f"  {line}" for line in render(properties).splitlines()]
-            # What a release can do is asked of its jars, which need not be here yet.
+            # Only a release's jars say what it supports, and they need not be on this machine yet.
             for capability in Capability:
                 more = properties_of(capability, topology).items()
                 lines += [f"  where its release has {capability.value}: {key}={value}" for key, value in sorted(more)]

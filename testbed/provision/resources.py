@@ -1,7 +1,7 @@
-"""What testbeds hold of the engine and the kernel: taken, listed, judged as garbage, and removed.
+"""A testbed's resources in the engine and the kernel: allocation, list, garbage and removal.
 
-Labels, owners and state decide together. A testbed is removed by what carries its label, not by what a file says of
-it.
+Labels, owners and state decide together. The removal of a testbed follows the labels of its resources, not a file's
+content.
 """
 
 import json
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def allocate(engine: Engine, name: str, image: str) -> Labels:
-    """Make the management network and the fabric's container, which hold the slot from then on."""
+    """Make the management network and the fabric's container, which reserve the slot."""
     with states.lock(".slots", wait=True):
         taken = {
             int(labels[SLOT])
@@ -90,21 +90,21 @@ def _labelled(engine: Engine) -> dict[str, list[Mapping[str, str]]]:
 
 
 def _elsewhere(resources: list[Mapping[str, str]]) -> bool:
-    """Whether another state folder (another user's, a test's) answers for these."""
+    """Return whether another state folder (another user's, a test's) owns these resources."""
     return any(labels.get(STATE) != str(state_dir()) for labels in resources)
 
 
 def known_here(engine: Engine) -> list[str]:
-    """Every testbed this state folder answers for: with state, with resources, or both."""
+    """Return every testbed of this state folder: with state, with resources, or both."""
     labelled = _labelled(engine)
     return sorted({*states.names(), *(name for name, found in labelled.items() if not _elsewhere(found))})
 
 
 def garbage(engine: Engine) -> dict[str, str]:
-    """Return testbed → why it is garbage. One that is up to stay, being made, or another folder's is none."""
+    """Return testbed → why it is garbage. Not garbage: permanent, being made, or another folder's."""
     labelled = _labelled(engine)
     ran: dict[str, bool] = {}
-    """Whether any of its containers still runs."""
+    """Return whether any of its containers still runs."""
     for container in engine.containers():
         ran[container.labels[NAME]] = ran.get(container.labels[NAME], False) or container.running
     found: dict[str, str] = {}
@@ -134,7 +134,7 @@ def garbage(engine: Engine) -> dict[str, str]:
 
 
 def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
-    """Remove every testbed that is garbage; a line for each."""
+    """Remove every testbed that is garbage; return a line for each."""
     for name, why in garbage(engine).items():
         if dry_run:
             yield f"{name}: would be removed, {why}"
@@ -145,7 +145,7 @@ def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
 
 
 def finish_restarts(attach: Callable[[str], "Testbed"], *, dry_run: bool) -> Iterator[str]:
-    """Start Kafka where a command that was restarting it has died; a line for each."""
+    """Start Kafka where a command that was restarting it has died; return a line for each."""
     for name in states.names():
         try:
             state = states.load(name)
@@ -164,7 +164,7 @@ def finish_restarts(attach: Callable[[str], "Testbed"], *, dry_run: bool) -> Ite
 
 
 def overview(engine: Engine) -> list[ResourceSummary]:
-    """All testbeds on the engine and in the state folder."""
+    """Return all testbeds on the engine and in the state folder."""
     containers = engine.containers()
     dead = garbage(engine)
     labelled = _labelled(engine)
@@ -192,16 +192,16 @@ SETTLE_S = 1.0
 
 
 def remove(engine: Engine, name: str) -> list[str]:
-    """Remove every container, network, disk, link and file of testbed `name`; says what was removed.
+    """Remove every container, network, disk, link and file of testbed `name`; return the names of those removed.
 
-    Removing what is not there is no error, so it can be repeated after a failure. What could not be removed is
-    raised as one `TestbedError` after everything else has gone; the state stays then, for the next try.
+    A missing resource is no error, so the removal can be repeated after a failure. Raise one `TestbedError` for all
+    failures after everything else is removed; the state then stays for the next attempt.
     """
     engine.wait_answering()
     try:
         return _remove(engine, name)
     except EngineGone:
-        engine.wait_answering()  # it went away in the middle: what it had still done is not known
+        engine.wait_answering()  # it stopped in the middle: the result of its last request is unknown
         return _remove(engine, name)
 
 
@@ -245,9 +245,9 @@ def _remove(engine: Engine, name: str) -> list[str]:
 
 
 def _forget_throttles(cluster_id: str) -> bool:
-    """Remove the journals of throttles on a cluster that is gone; return whether there were any.
+    """Remove the throttle journals of a removed cluster; return whether there were any.
 
-    A journal says what has to be restored in its cluster. One that cannot be read stays, for `reassign recover`.
+    A journal has the settings to restore in its cluster. An unreadable journal stays, for `reassign recover`.
     """
     removed = False
     for path in throttle_journals().glob("*.json"):
@@ -262,7 +262,7 @@ def _forget_throttles(cluster_id: str) -> bool:
 
 
 def _all_containers(engine: Engine, name: str) -> list[HostContainer]:
-    """Every container of the testbed, also one that the engine is still making for a client that has died."""
+    """Return every container of the testbed, also one that the engine still makes for a dead client."""
     found = engine.containers(name)
     state = _state_of(name)
     if state is not None and state.status == "up":

@@ -1,7 +1,7 @@
-"""Whether a cluster serves, and is as declared; starting Kafka on all hosts, and restarting it with other properties.
+"""Checks that a cluster serves and is as declared; the start of Kafka, and its restart with other properties.
 
-Every node is asked itself, because the metadata alone is no proof. A broker that was killed and started again within
-its session is still listed as unfenced, by the registration of the process that is dead.
+Every node is asked itself, because the metadata alone is no proof. A broker that was killed and restarted within
+its session is still listed as unfenced, by the registration of the dead process.
 """
 
 import socket
@@ -54,9 +54,9 @@ def wait_serving(testbed: "Testbed", *, timeout_s: float) -> None:
 
 
 def silent(testbed: "Testbed", nodes: Collection[str]) -> list[str]:
-    """Return which of `nodes` (hosts' names) do not serve, and why; empty when all do.
+    """Return which of `nodes` (names of hosts) do not serve, and why; empty when all do.
 
-    Raises `TestbedError` for one whose process has died, with the end of its log.
+    Raise `TestbedError` with the end of its log when a node's process has died.
     """
     found = silence(testbed, nodes)
     for name in found:
@@ -67,9 +67,9 @@ def silent(testbed: "Testbed", nodes: Collection[str]) -> list[str]:
 
 
 def silence(testbed: "Testbed", nodes: Collection[str]) -> dict[str, str]:
-    """Return host → why it does not serve, for each of `nodes` that does not.
+    """Return host → why it does not serve, for each of `nodes` that does not serve.
 
-    A broker serves that is unfenced and answers for itself; a node that is only a controller, that listens.
+    A broker serves when it is unfenced and answers itself; a node that is only a controller serves when it listens.
     """
     hosts = [host for host in testbed.topology.hosts if host.name in nodes]
     found: dict[str, str] = {}
@@ -92,7 +92,7 @@ def reconfigure(testbed: "Testbed", overlay: Mapping[str, str], progress: "Progr
     if dict(overlay) == dict(testbed.state.overlay) and not testbed.state.restarting:
         return
     progress("restarting Kafka with other properties")
-    # Noted first: after a kill at any point it is known that Kafka may be down, or run with either.
+    # Recorded first: after a kill at any point the state shows that Kafka may be down, or run with either.
     testbed.state = replace(testbed.state, overlay=dict(overlay), restarting=str(Owner.this_process()))
     states.save(testbed.state)
     kafka = [host for host in testbed.topology.hosts if host.node_id is not None]
@@ -107,7 +107,7 @@ def reconfigure(testbed: "Testbed", overlay: Mapping[str, str], progress: "Progr
 
 
 def configure(testbed: "Testbed", host: DeclaredHost) -> None:
-    """Give a node the properties that its release, the topology and the overlay make; in force from its next start."""
+    """Write a node's properties from its release, the topology and the overlay; they apply at its next start."""
     able = testbed.software.kafka(testbed.state.kafka[host.name]).capabilities
     state, wanted = testbed.state, testbed.topology.remote_storage
     manager = None if wanted is None else testbed.software.manager(wanted)
@@ -153,13 +153,13 @@ _MOST_DELETED = 1000
 
 
 class NotAsDeclared(TestbedError):
-    """The cluster is up, and is not what its topology says; the message has every difference."""
+    """The cluster runs, but differs from its topology; the message has every difference."""
 
 
 def require_buckets(testbed: "Testbed") -> None:
     """Raise `NotAsDeclared` when a bucket cannot be reached with the testbed's own credentials.
 
-    Before brokers are started: one that has no bucket says so in a thousand lines, and not plainly.
+    This check precedes the brokers' start: a broker without a bucket logs a thousand unclear lines.
     """
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -179,7 +179,7 @@ def require_buckets(testbed: "Testbed") -> None:
 
 
 def require_as_declared(testbed: "Testbed", progress: "Progress") -> None:
-    """Ask every broker what it goes by; raise `NotAsDeclared` naming each setting that is not as it was given.
+    """Ask every broker for its settings. Raise `NotAsDeclared`, which names each setting with another value.
 
     A setting that a broker does not know is reported as not checked.
     """
@@ -198,7 +198,7 @@ def require_as_declared(testbed: "Testbed", progress: "Progress") -> None:
 
 
 def _differences(testbed: "Testbed", name: str) -> tuple[list[str], list[str]]:
-    """Return the settings that one broker has otherwise, and those that it does not report."""
+    """Return the settings of one broker with other values, and the settings that it does not report."""
     host, state = testbed.topology.host(name), testbed.state
     assert host.node_id is not None
     able = testbed.software.kafka(state.kafka[name]).capabilities
@@ -210,7 +210,7 @@ def _differences(testbed: "Testbed", name: str) -> tuple[list[str], list[str]]:
 
 
 def compared(host: str, given: Mapping[str, str], reported: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Return the settings that a broker has otherwise than it was given, and those that it does not report. Pure."""
+    """Return the settings that differ from the given values, and the settings that the broker does not report. Pure."""
     wrong = [
         f"{host} has {key}={reported[key]}, was given {given[key]}"
         for key in _ASKED
@@ -220,7 +220,7 @@ def compared(host: str, given: Mapping[str, str], reported: Mapping[str, str]) -
 
 
 def empty_buckets(testbed: "Testbed") -> None:
-    """Remove every object: a new cluster would find those of the last one. Raises `NotAsDeclared`."""
+    """Remove every object: a new cluster would find objects of the last one. Raise `NotAsDeclared` on failure."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     client = testbed.objectstore.client()

@@ -1,4 +1,4 @@
-"""What a Kafka host is given of the software cache: jars, archive, format, and the command that starts it."""
+"""The files of the software cache that a Kafka host uses: jars, archive, format, and the start command."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -22,41 +22,41 @@ START_S, START_SHARED_S = 90.0, 240.0
 
 @dataclass(frozen=True, slots=True)
 class KafkaSoftware:
-    """One Kafka, ready to be mounted into a host and started there."""
+    """One Kafka, ready to be mounted into a host and started in it."""
 
     release: KafkaRelease
     command: tuple[str, ...]
-    """Starts a node with its properties file."""
+    """The command that starts a node with its properties file."""
     mounts: Mapping[str, str]
     """Path on the machine → path in the container, read-only; the same for every release."""
     checkpoint: bytes | None
-    """The `bootstrap.checkpoint` a host is formatted with; None: it formats itself at its first start."""
+    """The `bootstrap.checkpoint` that a host is formatted with; None: the node formats itself at its first start."""
     manager: RemoteStorageManager | None = None
-    """What its brokers keep their remote logs with, if they do; mounted with it."""
+    """The manager of the brokers' remote logs, if any; mounted with the release."""
 
     @property
     def version(self) -> str:
-        """Names this Kafka for good (`4.3.1`, or `4.3.1+0123456789ab` for a build), wherever it came from."""
+        """Return the permanent name of this Kafka: `4.3.1`, or `4.3.1+0123456789ab` for a build."""
         return self.release.version
 
     @property
     def digest(self) -> str:
-        """Over all jars."""
+        """Return the digest over all jars."""
         return self.release.digest
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What the release can do, whatever cluster it runs in."""
+        """Return the feature levels that the release supports, in any cluster."""
         return of_release(self.release)
 
     @property
     def features(self) -> dict[str, int]:
-        """Feature → level of a cluster that is formatted with `checkpoint`; empty where that is not ours to say."""
+        """Return feature → level of a cluster formatted with `checkpoint`; empty when the node formats itself."""
         return {} if self.checkpoint is None else feature_levels(self.checkpoint)
 
     @property
     def start_s(self) -> float:
-        """How long a cluster of it may take to start, at most."""
+        """Return the longest time that a cluster of this release may take to start, in seconds."""
         return START_SHARED_S if has(self.release, Capability.SHARED_STORAGE) else START_S
 
 
@@ -70,13 +70,13 @@ class SoftwareSet:
 
     @cached_property
     def image(self) -> ImageRef:
-        """The node image all hosts are made from."""
+        """Return the node image of all hosts."""
         return node_image()
 
     def kafka(self, source: str) -> KafkaSoftware:
-        """The Kafka that `source` names: a version, a tarball's or folder's path, an imported build's version.
+        """Return the Kafka that `source` names: a version, a tarball's or folder's path, an imported build's version.
 
-        Raises `SoftwareError` when it is not to be had.
+        Raise `SoftwareError` when it is not available.
         """
         if source not in self._kafka:
             release = kafka_release(source)
@@ -86,7 +86,7 @@ class SoftwareSet:
         return self._kafka[source]
 
     def of(self, topology: Topology) -> dict[str, str]:
-        """Host → version of the Kafka that it is to run, each looked up. Raises `SoftwareError` as `kafka` does."""
+        """Return host → version of its Kafka, each looked up. Raise `SoftwareError` as `kafka` does."""
         hosts = [host for host in topology.hosts if host.role.runs_kafka]
         if topology.automq is not None:
             where = supplied(topology.automq.path, topology.automq.image)
@@ -103,7 +103,7 @@ class SoftwareSet:
         )
 
     def minio(self, progress: Callable[[str], None] = lambda _text: None) -> Minio:
-        """Return the object store's server; build it when there is none, and report that. Raises `SoftwareError`."""
+        """Return the object store's server; build and report it when it is missing. Raise `SoftwareError` on failure."""
         if self._minio is None:
             self._minio = minio(progress)
         return self._minio
@@ -111,7 +111,7 @@ class SoftwareSet:
     def manager(
         self, wanted: RemoteStorage, progress: Callable[[str], None] = lambda _text: None
     ) -> RemoteStorageManager:
-        """The remote storage manager that a topology wants; built or copied when new. Raises `SoftwareError`."""
+        """Return the remote storage manager of a topology; build or copy it when new. Raise `SoftwareError` on failure."""
         if wanted not in self._managers:
             if wanted.manager is None and cached_manager() is None:
                 progress("building the remote storage manager, once: half a minute")
@@ -119,16 +119,16 @@ class SoftwareSet:
         return self._managers[wanted]
 
     def lowest(self, versions: Iterable[str]) -> KafkaSoftware:
-        """Of the Kafkas of one cluster: that whose features all have. Raises `SoftwareError` when there is none."""
+        """Return the Kafka of one cluster whose features all others have. Raise `SoftwareError` when there is none."""
         return self.kafka(lowest({version: self.kafka(version).features for version in versions}))
 
     def member(
         self, version: str, cluster: Iterable[str], remote_storage: RemoteStorage | None = None
     ) -> KafkaSoftware:
-        """A Kafka as a node of a cluster of these: formatted at the feature levels of the lowest of them.
+        """Return a Kafka as a node of a cluster of these: formatted at the feature levels of the lowest of them.
 
-        Nodes that are formatted differently disagree about what the metadata log begins with. With `remote_storage` it
-        has the manager with it.
+        Nodes that are formatted differently disagree about the begin of the metadata log. With `remote_storage` the node
+        has the manager.
         """
         found = self.kafka(version)
         manager = None if remote_storage is None else self.manager(remote_storage)
@@ -142,7 +142,7 @@ class SoftwareSet:
 
 
 def _on_shared_storage(release: KafkaRelease) -> KafkaSoftware:
-    """It formats itself, and gets no class-data archive: one is made by a broker that starts alone, without a store."""
+    """Return AutoMQ, which formats itself. It has no class-data archive: a broker alone, without a store, makes one."""
     return KafkaSoftware(
         release=release,
         command=with_credentials(broker_command(release, PROPERTIES, extra_flags=FLAGS)),

@@ -1,6 +1,6 @@
-"""What is known of each testbed between two commands: one folder each under the state folder, with its keys.
+"""The state of each testbed between two commands: one folder each under the state folder, with its keys.
 
-The state is all it takes to reach the hosts of a testbed again.
+The state suffices to reach the hosts of a testbed again.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ class KeyPair:
 
     @classmethod
     def generate(cls) -> "KeyPair":
-        """A new key."""
+        """Return a new key pair."""
         key = Ed25519PrivateKey.generate()
         return cls(
             key.private_bytes(
@@ -49,7 +49,7 @@ class KeyPair:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read, from the moment it exists."""
+    """Write a file that only its owner can read, from its creation on."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(descriptor, 0o600)
@@ -57,13 +57,13 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 NO_SLOT = -1
-"""Of a testbed whose addresses have not been taken yet."""
+"""The slot of a testbed whose addresses are not allocated yet."""
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 Status = Literal["creating", "up"]
 
 
 def check_name(name: str) -> str:
-    """The name itself, or `UsageError` saying which names are allowed."""
+    """Return the name. Raise `UsageError` with the allowed names when it is not allowed."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"testbed name {name!r}: a name begins with a lower-case letter and has at most 32 "
@@ -74,7 +74,7 @@ def check_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TestbedState:
-    """Everything needed to reach a testbed again, without its topology file."""
+    """The data that reaches a testbed again without its topology file."""
 
     __test__ = False
 
@@ -86,51 +86,51 @@ class TestbedState:
     topology_digest: str
     owner: str
     ephemeral: bool
-    """Made for one run: garbage as soon as its owner is dead."""
+    """True for one run's testbed: it is garbage as soon as its owner is dead."""
     created: str
     cluster_id: str
     kafka: Mapping[str, str]
     """Host → Kafka version."""
     overlay: Mapping[str, str]
-    """Broker properties set over the topology's, for instance by an experiment."""
+    """Broker properties that replace the topology's, for instance of an experiment."""
     host_keys: Mapping[str, str]
     """Host → pinned public host key."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """Of what it runs: image, jars per version."""
+    """Digests of the testbed's software: the image, the jars per version."""
     restarting: str = ""
     """The process that is restarting Kafka with `overlay` (see `Owner`); empty while no process is."""
 
 
 def folder(name: str) -> Path:
-    """The folder of one testbed's state."""
+    """Return the folder of one testbed's state."""
     return state_dir() / "testbeds" / check_name(name)
 
 
 def private_key_path(name: str) -> Path:
-    """The key all hosts of the testbed accept."""
+    """Return the path of the key that all hosts of the testbed accept."""
     return folder(name) / "id_ed25519"
 
 
 def write_key(name: str, key: KeyPair) -> None:
-    """Put the login key into the testbed's folder, readable by its owner only. Raises as `save`."""
+    """Write the login key into the testbed's folder, readable by its owner only. Raise as `save`."""
     with _writing(private_key_path(name)):
         folder(name).mkdir(parents=True, exist_ok=True, mode=0o700)
         write_private(private_key_path(name), key.private)
 
 
 def credentials_path(name: str) -> Path:
-    """The file with the credentials of the testbed's object store."""
+    """Return the path of the credentials of the testbed's object store."""
     return folder(name) / "s3-credentials"
 
 
 def write_credentials(name: str, credentials: Credentials) -> None:
-    """Put the object store's credentials into the testbed's folder, readable by its owner only. Raises as `save`."""
+    """Write the object store's credentials into the testbed's folder, readable by its owner only. Raise as `save`."""
     with _writing(credentials_path(name)):
         write_private(credentials_path(name), credentials.text().encode())
 
 
 def load_credentials(name: str) -> Credentials:
-    """The credentials of a testbed's object store. Raises `TestbedError` when they are missing or damaged."""
+    """Return the credentials of a testbed's object store. Raise `TestbedError` when they are missing or damaged."""
     path = credentials_path(name)
     try:
         return Credentials.parse(path.read_text(encoding="utf-8"))
@@ -143,7 +143,7 @@ def load_credentials(name: str) -> Credentials:
 
 
 def save(state: TestbedState) -> None:
-    """Write the state durably and atomically. Raises `TestbedError`, for instance on a full disk."""
+    """Write the state durably and atomically. Raise `TestbedError` on failure, for instance on a full disk."""
     path = folder(state.name) / "state.json"
     with _writing(path):
         durable.make_folder(path.parent, 0o700)
@@ -161,7 +161,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def load(name: str) -> TestbedState | None:
-    """The state of a testbed; None when there is none. Raises `TestbedError` for a damaged file."""
+    """Return the state of a testbed; None without one. Raise `TestbedError` when the file is damaged."""
     path = folder(name) / "state.json"
     try:
         return decode(TestbedState, json.loads(path.read_text()), path.name)
@@ -180,16 +180,16 @@ def forget(name: str) -> None:
 
 
 def names() -> list[str]:
-    """Every testbed that has a state folder here."""
+    """Return the name of every testbed with a state folder here."""
     root = state_dir() / "testbeds"
     return sorted(path.name for path in root.iterdir() if _NAME.fullmatch(path.name)) if root.is_dir() else []
 
 
 @contextlib.contextmanager
 def lock(name: str, *, wait: bool = False) -> Iterator[None]:
-    """Hold `name` for the time of one change; another process that holds it is an error unless `wait`.
+    """Lock `name` for one change. Raise an error when another process holds the lock, unless `wait`.
 
-    The lock is the kernel's, so that it ends with the process that holds it, however that dies.
+    The kernel releases the lock when its process ends, however it ends.
     """
     path = state_dir() / "locks" / f"{name}.lock"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -206,7 +206,7 @@ def lock(name: str, *, wait: bool = False) -> Iterator[None]:
 def ssh_hosts(
     state: TestbedState, topology: Topology, plan: AddressPlan, *, connect_timeout_s: float = 15.0
 ) -> Mapping[str, SshHost]:
-    """Every host by its name: over the management network, with the testbed's key and the host's pinned one."""
+    """Return every host by its name: on the management network, with the testbed's key and the host's pinned key."""
     return {
         host.name: SshHost(
             host.name,

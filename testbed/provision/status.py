@@ -1,4 +1,4 @@
-"""What a testbed is doing now: what runs, what answers, what is not as declared."""
+"""The status of a testbed: the processes that run, the servers that answer, and differences from the topology."""
 
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,18 +16,18 @@ from testbed.topology.links import Link
 from testbed.units import format_bit_rate
 
 ANSWER_S = 5.0
-"""A host that takes longer does not answer."""
+"""A host that takes longer, in seconds, does not answer."""
 BROKERS_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterObservation:
-    """What was found of a testbed."""
+    """The observations of a testbed."""
 
     kafka: Mapping[str, int | None] = field(default_factory=dict)
-    """Host → the number of its server's process, if it has one; only hosts that answered."""
+    """Host → the process number of its server, if any; only hosts that answered."""
     stores: Mapping[str, str] = field(default_factory=dict)
-    """Host → why the object store's server there is not ready; empty: it is."""
+    """Host → why its object store's server is not ready; empty: it is ready."""
     silent: Mapping[str, str] = field(default_factory=dict)
     """Host → why it did not answer."""
     unfenced: frozenset[int] = frozenset()
@@ -37,20 +37,20 @@ class ClusterObservation:
     faults: Sequence[Mapping[str, Any]] = ()
     """The faults that are active: id, fault, since, owner."""
     problems: tuple[str, ...] = ()
-    """What could not be observed, and why."""
+    """Items that could not be observed, and why."""
 
 
 def status(testbed: Testbed, faults: Sequence[Mapping[str, Any]], problems: Sequence[str] = ()) -> dict[str, Any]:
-    """Return what is known of a testbed, which need not be whole; `ok` when everything is as declared.
+    """Return the status of a testbed, which may be incomplete; `ok` when everything is as declared.
 
-    `faults` are the active faults as documents; `problems` says why faults could not be read.
+    `faults` are the active faults as documents; `problems` has the reasons why faults could not be read.
     """
     found = look(testbed)
     return describe(testbed, replace(found, faults=faults, problems=(*found.problems, *problems)))
 
 
 def look(testbed: Testbed) -> ClusterObservation:
-    """Observe a testbed and return what was found, and what could not be observed. Takes at most 20 s."""
+    """Observe a testbed and return the observations, with the items that could not be observed. Takes at most 20 s."""
     pids = _pids(testbed)
     kafka, silent = _ask_hosts(testbed, pids)
     ended = why_not_whole(testbed.engine, testbed.state)
@@ -75,17 +75,17 @@ def look(testbed: Testbed) -> ClusterObservation:
 
 
 def _pids(testbed: Testbed) -> dict[str, int]:
-    """A process of each host that runs, and of the fabric."""
+    """Return a process number of each host that runs, and of the fabric."""
     found = {}
     for each in testbed.engine.containers(testbed.name):
         if each.role in ("host", "fabric"):
-            with suppress(TestbedError):  # one that does not run has none
+            with suppress(TestbedError):  # a container that does not run has no process
                 found[each.host] = testbed.engine.pid(each.id)
     return found
 
 
 def _ask_hosts(testbed: Testbed, running: Collection[str]) -> tuple[dict[str, int | None], dict[str, str]]:
-    """The server's process of each host that answers, and why the others do not; only those `running` are asked."""
+    """Return the server's process of each host that answers, and why others do not; ask only the `running` hosts."""
     hosts = ssh_hosts(testbed.state, testbed.topology, testbed.plan, connect_timeout_s=ANSWER_S)
     kafka: dict[str, int | None] = {}
     silent: dict[str, str] = {}
@@ -109,7 +109,7 @@ def _ask_hosts(testbed: Testbed, running: Collection[str]) -> tuple[dict[str, in
 
 
 def _ask_stores(testbed: Testbed) -> dict[str, str]:
-    """Why each server of the object store is not ready; empty for one that is."""
+    """Return why each server of the object store is not ready; empty when it is ready."""
     if not testbed.topology.objectstores:
         return {}
     store = testbed.objectstore
@@ -118,7 +118,7 @@ def _ask_stores(testbed: Testbed) -> dict[str, str]:
 
 
 def describe(testbed: Testbed, seen: ClusterObservation) -> dict[str, Any]:
-    """Return the observation together with what is declared, as plain data. Pure."""
+    """Return the observation together with the declared values, as plain data. Pure."""
     hosts = [_host(testbed, host, seen) for host in testbed.topology.hosts]
     whole = all(host["answers"] and not {False} & {host["running"], host["unfenced"], host["ready"]} for host in hosts)
     wrong = (*seen.shaping, *seen.links, *seen.faults, *seen.problems)
@@ -166,7 +166,7 @@ def _host(testbed: Testbed, host: DeclaredHost, seen: ClusterObservation) -> dic
 
 
 def rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """What `status` found of each host, in words: host, role, rack, NICs, Kafka, does its server run, and serve."""
+    """Return the rows of a status: host, role, rack, NICs, Kafka, whether its server runs, and whether it serves."""
     return [
         (
             host["name"],
@@ -199,12 +199,12 @@ def _nic(nic: Mapping[str, Any], *, named: bool) -> str:
 
 
 def rates_in_words(link: Mapping[str, Any]) -> str:
-    """`400mbit tx 100mbit rx`, of a NIC or an uplink in what `status` found."""
+    """Return `400mbit tx 100mbit rx` for a NIC or an uplink of a status."""
     return f"{format_bit_rate(link['transmit_bps'])} tx {format_bit_rate(link['receive_bps'])} rx"
 
 
 def remarks(found: Mapping[str, Any]) -> list[str]:
-    """Everything that is not as declared, in words, a line each."""
+    """Return a line for each difference from the declared testbed."""
     lines = [f"{host} does not answer: {why}" for host, why in found["silent"].items()]
     lines += [f"the object store's server on {host} is not ready: {why}" for host, why in found["stores"].items()]
     lines += [f"shaping differs: {difference}" for difference in found["shaping"]]

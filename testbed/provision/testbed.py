@@ -1,4 +1,4 @@
-"""A testbed: the hosts of a topology, up and reachable."""
+"""A testbed: the running and reachable hosts of a topology."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -33,10 +33,10 @@ Progress = Callable[[str], None]
 
 
 class Testbed:
-    """A running testbed. Make one with `up`, find one again with `attach`, remove it with `down`.
+    """A running testbed. `up` makes one, `attach` finds an existing one, `down` removes it.
 
-    As a context it is removed at the end of the block, also after an error, if `up` made it; what was up already
-    stays up.
+    As a context manager it removes itself at the end of the block, also after an error, if `up` made it. A testbed that
+    was up before stays up.
     """
 
     __test__ = False
@@ -62,11 +62,11 @@ class Testbed:
         ephemeral: bool = False,
         progress: Progress = lambda _text: None,
     ) -> Self:
-        """Bring `topology` (a file or a ready one's name, too) up: shaped, unfenced and serving.
+        """Provision `topology` (also a file, or the name of a ready topology) and return it shaped, unfenced and serving.
 
-        What is up already is left as it is.
-        `overlay` is broker properties over the topology's. An `ephemeral` testbed is garbage once this process is
-        dead. Whatever fails, nothing is left behind; raises `TestbedError`.
+        A testbed that is up already is not changed.
+        `overlay` has broker properties that replace the topology's. An `ephemeral` testbed is garbage once this process is
+        dead. Raise `TestbedError` on failure; nothing is left behind then.
         """
         topology = topology if isinstance(topology, Topology) else find(str(topology))
         name = states.check_name(name or topology.name)
@@ -101,7 +101,7 @@ class Testbed:
         ephemeral: bool,
         progress: Progress,
     ) -> Self:
-        # What the machine or the software lacks is found before anything is made.
+        # Missing features of the machine or the software are found before anything is made.
         require_machine(topology)
         software = SoftwareSet()
         kafka = software.of(topology)
@@ -129,7 +129,7 @@ class Testbed:
                 host_keys={host: key.public for host, key in identity.host_keys.items()},
                 digests=digests,
             )
-            # Before the first request: after a kill, `remove` finds by this state what the engine still makes.
+            # Before the first request: after a kill, `remove` finds by this state the resources still being made.
             states.save(state)
             labels = allocate(engine, name, image.tag)
             progress(f"addresses {AddressPlan(labels.slot, ()).data}")
@@ -143,13 +143,13 @@ class Testbed:
             with explained(engine, state, "what was made is removed; bring it up again"):
                 testbed._make_hosts(identity, image.tag, labels, progress)
                 if topology.objectstores:
-                    # What a broker writes to is there before it starts.
+                    # The folders that a broker writes to exist before it starts.
                     testbed.objectstore.start(progress=progress)
                 testbed.start_kafka(progress=progress)
             testbed.state = replace(state, status="up")
             states.save(testbed.state)
         except BaseException as error:
-            # Also on Ctrl-C. A kill -9 cannot be caught: `down` and `gc` find what it leaves by the labels.
+            # Also on Ctrl-C. A kill -9 cannot be caught: `down` and `gc` find its remains by the labels.
             progress("failed: removing what was made")
             try:
                 remove(engine, name)
@@ -161,9 +161,9 @@ class Testbed:
 
     @classmethod
     def attach(cls, name: str, *, whole: bool = True) -> Self:
-        """Return a testbed that is up. Raises `TestbedError` when there is none of that name, or it is not whole.
+        """Return a testbed that is up. Raise `TestbedError` when none has that name, or when it is not whole.
 
-        Without `whole`, a testbed whose containers have ended is returned, too: `status` reports what is left of it.
+        Without `whole`, also return a testbed whose containers have ended: `status` reports its remains.
         """
         known = states.load(states.check_name(name))
         if known is None:
@@ -207,26 +207,26 @@ class Testbed:
 
     @property
     def name(self) -> str:
-        """The testbed's name."""
+        """Return the testbed's name."""
         return self.state.name
 
     @property
     def bootstrap(self) -> tuple[str, ...]:
-        """The brokers' client addresses."""
+        """Return the brokers' client addresses."""
         return bootstrap_servers(self.topology, self.plan)
 
     @property
     def software(self) -> SoftwareSet:
-        """The image, and Kafkas by name."""
+        """Return the image, and the Kafkas by name."""
         return self._software
 
     @property
     def kafka_versions(self) -> Mapping[str, str]:
-        """Host → the version of Kafka that it runs now."""
+        """Return host → the version of Kafka that it runs now."""
         return self.state.kafka
 
     def pids(self) -> tuple[int, dict[str, int]]:
-        """A process of the fabric and one of each host, as the machine numbers them."""
+        """Return the machine's process numbers of the fabric and of each host."""
         found = self.engine.containers(self.state.name)
         pids = {each.host: self.engine.pid(each.id) for each in found if each.role in ("host", "fabric")}
         return pids.pop(""), pids
@@ -234,27 +234,27 @@ class Testbed:
     def nics(
         self, only: Collection[LinkDirection] | None = None, *, topology: Topology | None = None
     ) -> tuple[LinkRate, ...]:
-        """Measure every NIC each way (or `only` these); 2 s for each transfer, one at a time.
+        """Measure every NIC each way (or `only` these) and return the rates; 2 s for each transfer, one at a time.
 
-        With faults in, `topology` is what the NICs are then; otherwise it is the testbed's.
+        While faults are active, `topology` has the NICs' present shaping; otherwise it is the testbed's.
         """
         fabric, _pids = self.pids()
-        # What a NIC carries is not to be a matter of the few CPUs that a host may have.
+        # A host's CPU limit must not limit the measured rate of its NIC.
         with without_cpu_limits(self.engine, self.name, self.topology.hosts):
             return measure(topology or self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric), only)
 
     def uplinks(self) -> tuple[LinkRate, ...]:
-        """Measure every shaped uplink each way, 2 s each, filled by all NICs of its rack."""
+        """Measure every shaped uplink each way and return the rates; 2 s each, with all NICs of its rack."""
         fabric, _pids = self.pids()
         return measure_uplinks(self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric))
 
     def shaping_differences(self) -> list[str]:
-        """Where the kernel's shaping differs from the declared one; empty when it does not."""
+        """Return the differences between the kernel's shaping and the declared shaping; empty without any."""
         fabric, pids = self.pids()
         return shaping_differences(self.topology, fabric, pids)
 
     def node(self, host: str) -> Node:
-        """The Kafka node of a host."""
+        """Return the Kafka node of a host."""
         version = self.state.kafka.get(host)
         if version is None:
             raise TestbedError(f"{host} runs no Kafka: its role is {self.topology.host(host).role.value}")
@@ -262,42 +262,42 @@ class Testbed:
 
     @property
     def objectstore(self) -> ObjectStore:
-        """The object store. Raises `TestbedError` where the topology has none."""
+        """Return the object store. Raise `TestbedError` when the topology has none."""
         if not self.topology.objectstores:
             raise TestbedError(f"{self.topology.name} has no object store: no host has the role objectstore")
         return ObjectStore(self.topology, self.plan, self.hosts, states.load_credentials(self.name))
 
     def daemon(self, host: str) -> Daemon | None:
-        """The server that runs on a host, Kafka's or the object store's; None on one for load."""
+        """Return the server process of a host, Kafka's or the object store's; None on a host for load."""
         role = self.topology.host(host).role
         if role.runs_kafka:
             return self.node(host)
         return self.objectstore.server(host) if role.stores_data else None
 
     def admin(self, *, timeout_s: float = 10.0) -> Admin:
-        """A new admin client; close it."""
+        """Return a new admin client; the caller closes it."""
         return Admin(self.bootstrap, timeout_s=timeout_s)
 
     def start_kafka(self, *, timeout_s: float | None = None, progress: Progress = lambda _text: None) -> None:
         """Start every Kafka node that does not run, and wait until all brokers are unfenced.
 
-        No longer than `timeout_s`; None: than their release may take.
+        Wait at most `timeout_s`; with None, as long as their release may take.
         """
         serving.start_kafka(self, timeout_s=timeout_s, progress=progress)
 
     def wait_serving(self, *, timeout_s: float = 90.0) -> None:
-        """Wait until every node answers for itself, every broker unfenced. One that died is an error at once."""
+        """Wait until every node answers itself and every broker is unfenced. Raise an error at once when one died."""
         serving.wait_serving(self, timeout_s=timeout_s)
 
     def reconfigure(self, overlay: Mapping[str, str], *, progress: Progress = lambda _text: None) -> None:
-        """Make `overlay` the brokers' properties over the topology's; restarts Kafka when that changes anything."""
+        """Make `overlay` the brokers' properties over the topology's; restart Kafka when they differ."""
         serving.reconfigure(self, overlay, progress)
 
     # ---- leaving
 
     def __enter__(self) -> Self:
         if self._made_here:
-            # From here on the block answers for it: garbage once this process is dead.
+            # From here on the block owns it: it is garbage once this process is dead.
             self.state = replace(self.state, ephemeral=True)
             states.save(self.state)
         return self
@@ -318,7 +318,7 @@ class Testbed:
         self.engine.close()
 
     def down(self) -> None:
-        """Remove the testbed and everything that belongs to it."""
+        """Remove the testbed and all its resources."""
         for host in self.hosts.values():
             host.close()
         with states.lock(self.name, wait=True):

@@ -1,6 +1,6 @@
-"""A rolling upgrade: one node after the other is stopped, started with another Kafka, and waited for.
+"""A rolling upgrade: each node in turn is stopped, started with another Kafka, and waited for.
 
-Nothing is decided by version numbers: whether a release may join is asked of the features the cluster has finalized.
+Version numbers decide nothing: the cluster's finalized features decide whether a release may join.
 """
 
 import time
@@ -30,7 +30,7 @@ _INTERVAL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class NodeUpgrade:
-    """One node's upgrade. `seconds` from its stop until the cluster was whole again."""
+    """One node's upgrade. `seconds` counts from its stop until the cluster was whole again."""
 
     host: str
     before: str
@@ -40,7 +40,7 @@ class NodeUpgrade:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeResult:
-    """What was done: the nodes in their order, and the cluster's finalized features afterwards."""
+    """An upgrade's result: the nodes in order, and the cluster's finalized features afterwards."""
 
     steps: tuple[NodeUpgrade, ...]
     features: Mapping[str, int]
@@ -55,16 +55,16 @@ def rolling_upgrade(
     progress: Callable[[str], None] = lambda _text: None,
     timeout_s: float = WHOLE_TIMEOUT_S,
 ) -> UpgradeResult:
-    """Bring `hosts` (None: all that run Kafka) to the Kafka that `to` names, one after the other.
+    """Upgrade `hosts` (None: all that run Kafka) to the Kafka that `to` names, one after the other; return the result.
 
-    Brokers first, then controllers, the active one last. Each node is shut down in a controlled way, started with the
-    other Kafka, and must be unfenced with nothing under-replicated within `timeout_s` before the next one is touched;
-    a node that runs the wanted Kafka already is left alone, so that an upgrade cut short is finished by asking again.
-    Partitions that were led by their preferred replica are so again afterwards. With `finalize`, the features of the
-    wanted release are switched on at the end (there is no way back from that).
+    Brokers come first, then controllers, the active one last. Each node is shut down in a controlled way and started
+    with the other Kafka. Within `timeout_s` it must be unfenced with nothing under-replicated; then the next one follows.
+    A node that already runs the wanted Kafka is skipped, so that a repeated call finishes an interrupted upgrade.
+    Partitions that were led by their preferred replica are led by it afterwards. With `finalize`, the features of the
+    wanted release are finalized at the end (this cannot be undone).
 
-    Raises `UsageError` for unknown hosts, `TestbedError` when the release cannot join the cluster, the cluster is not
-    whole to begin with, or a node does not come back (the error has the end of its log).
+    Raise `UsageError` for unknown hosts. Raise `TestbedError` when the release cannot join the cluster, when the cluster
+    is not whole before the upgrade, or when a node does not come back (the error has the end of its log).
     """
     wanted = _wanted(testbed, hosts)
     with states.lock(testbed.name):
@@ -74,7 +74,7 @@ def rolling_upgrade(
         testbed.state = replace(testbed.state, digests={**testbed.state.digests, target.version: target.digest})
         for host in wanted:
             if testbed.node(host.name).pid() is None:
-                # An upgrade that was cut short left it so, or it did not come back: the cluster waits for it.
+                # An interrupted upgrade left it down, or it did not come back: the cluster waits for it.
                 progress(f"{host.name}: runs nothing, is started with Kafka {target.version}")
                 _start(testbed, host, target)
         led = _wait_whole(testbed, timeout_s, "before the upgrade").led_as_preferred
@@ -98,18 +98,18 @@ def rolling_upgrade(
 
 
 def next_host(waiting: Sequence[DeclaredHost], active_controller: int | None) -> DeclaredHost:
-    """Which of the waiting hosts comes next: brokers, then controllers, the active one last."""
+    """Return the next of the waiting hosts: brokers, then controllers, the active one last."""
     return min(waiting, key=lambda host: (host.is_controller, host.node_id == active_controller))
 
 
 def quorum_without(topology: Topology, host: DeclaredHost) -> bool:
-    """Whether the other controllers are a majority without this host."""
+    """Return whether the other controllers are a majority without this host."""
     others = [controller for controller in topology.controllers if controller.name != host.name]
     return 2 * len(others) > len(topology.controllers)
 
 
 def cannot_join(finalized: Mapping[str, int], features: Mapping[str, int]) -> str | None:
-    """Why a release with these `features` cannot join a cluster with those finalized; None when it can."""
+    """Return why a release with these `features` cannot join a cluster with those finalized; None when it can."""
     above = {name: level for name, level in finalized.items() if level > features.get(name, 0)}
     if not above:
         return None
@@ -118,9 +118,9 @@ def cannot_join(finalized: Mapping[str, int], features: Mapping[str, int]) -> st
 
 
 def finalize_features(bootstrap: Sequence[str], features: Mapping[str, int]) -> None:
-    """Raise the cluster's finalized features to these levels, all in one request, and wait until they are in force.
+    """Raise the cluster's finalized features to these levels in one request, and wait until they are in force.
 
-    Levels the cluster has already are left alone; nothing is ever lowered. Raises `KafkaError` with what was refused.
+    Levels that the cluster already has are skipped; no level is lowered. Raise `KafkaError` with the refused features.
     """
     with closing(Connection(bootstrap, FEATURES_TIMEOUT_S, "testbed-upgrade")) as connection:
 
@@ -156,7 +156,7 @@ def _wanted(testbed: Testbed, hosts: Sequence[str] | None) -> list[DeclaredHost]
 
 
 def _check(testbed: Testbed, target: KafkaSoftware, hosts: Sequence[str], finalize: bool) -> None:
-    """Everything that can be known beforehand, so that no node is stopped for an upgrade that cannot work."""
+    """Raise an error before any node is stopped when the upgrade cannot work."""
     with testbed.admin() as admin:
         wrong = cannot_join(admin.features(), target.features)
     if wrong:
@@ -182,7 +182,7 @@ def _check(testbed: Testbed, target: KafkaSoftware, hosts: Sequence[str], finali
 
 
 def _start(testbed: Testbed, host: DeclaredHost, target: KafkaSoftware) -> None:
-    # Recorded before the start: whatever happens now, it is the new one that would be started again.
+    # Recorded before the start: from now on any restart of this node uses the new Kafka.
     testbed.state = replace(testbed.state, kafka={**testbed.state.kafka, host.name: target.version})
     states.save(testbed.state)
     configure(testbed, host)
@@ -193,7 +193,7 @@ def _upgrade(testbed: Testbed, host: DeclaredHost, target: KafkaSoftware, timeou
     begun = time.monotonic()
     before = testbed.state.kafka[host.name]
     testbed.node(host.name).stop(timeout_s=STOP_TIMEOUT_S)
-    # Without a quorum no controller can answer now, and the next leader does not know how far each node had come.
+    # Without a quorum no controller can answer now, and the next leader does not know each node's progress.
     reached = _observe(testbed).high_watermark if quorum_without(testbed.topology, host) else -1
     _start(testbed, host, target)
     try:
@@ -212,8 +212,8 @@ def _wait_whole(
 ) -> Health:
     """Wait until every node serves and nothing is under-replicated.
 
-    `back` has just been restarted: it must have followed the metadata log beyond offset `beyond`, which that had
-    reached when the node was down (so that nothing known of its earlier life counts); that it died is an error at once.
+    `back` has just been restarted. It must have followed the metadata log beyond offset `beyond`, the log's end while the
+    node was down, so that earlier observations do not count. Raise an error at once when `back` died.
     """
     nodes = [host.name for host in testbed.topology.hosts if host.node_id is not None]
 
@@ -241,7 +241,7 @@ def _wait_whole(
 
 
 def _observe(testbed: Testbed) -> Health:
-    """The cluster as it is, asked again while a broker that was just connected to goes away."""
+    """Return the cluster's health; retry while a broker closes its connection."""
 
     def observe() -> Health | str:
         try:

@@ -46,15 +46,15 @@ class Check(ABC):
         """Look, changing nothing; fast. Never raises for what is merely absent."""
 
     def fix(self) -> None:
-        """Put it right; raises TestbedError when that fails. Only called where `fixable`."""
+        """Put it right. Raise TestbedError when that fails. Only called where `fixable`."""
         raise CannotFix(self.probe().what)
 
     def good(self, what: str) -> CheckFinding:
-        """A finding that all is well."""
+        """Return a finding that all is well."""
         return CheckFinding(self.name, True, what)
 
     def bad(self, what: str, fix_command: str = "", *, required: bool = True) -> CheckFinding:
-        """A finding that something is amiss; `fix_command` defaults to the doctor's own when it can."""
+        """Return a finding that something is amiss; `fix_command` defaults to the doctor's own when it can."""
         return CheckFinding(self.name, False, what, fix_command or (FIX_ALL if self.fixable else ""), required)
 
 
@@ -62,13 +62,13 @@ class Observer(Protocol):
     """Told what happens, from several threads."""
 
     def begun(self, check: Check) -> None:
-        """A fix has begun."""
+        """Return a fix has begun."""
 
     def done(self, check: Check, seconds: float) -> None:
-        """A fix is done and its check is satisfied."""
+        """Return a fix is done and its check is satisfied."""
 
     def failed(self, check: Check, seconds: float) -> None:
-        """A fix has failed."""
+        """Return a fix has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +80,12 @@ class CheckOutcome:
 
     @property
     def ok(self) -> bool:
-        """Whether everything required is in place."""
+        """Return whether everything required is in place."""
         return all(finding.ok or not finding.required for finding in self.findings)
 
 
 def ordered(checks: Sequence[Check]) -> tuple[Check, ...]:
-    """The checks, each after what it needs; raises ValueError for an unknown name or a circle."""
+    """Return the checks, each after what it needs. Raise ValueError for an unknown name or a circle."""
     by_name = {check.name: check for check in checks}
     if len(by_name) != len(checks):
         raise ValueError("two checks have one name")
@@ -101,7 +101,7 @@ def ordered(checks: Sequence[Check]) -> tuple[Check, ...]:
 
 
 def closure(checks: Sequence[Check], names: Iterable[str]) -> tuple[Check, ...]:
-    """The named checks and all they need, directly or not."""
+    """Return the named checks and all they need, directly or not."""
     by_name = {check.name: check for check in checks}
     wanted: dict[str, None] = {}
     todo = list(names)
@@ -122,7 +122,7 @@ def ancestors(checks: Sequence[Check]) -> dict[str, frozenset[str]]:
 
 
 def probe_all(checks: Sequence[Check]) -> tuple[CheckFinding, ...]:
-    """All findings, the probes side by side."""
+    """Return all findings, the probes side by side."""
     with ThreadPoolExecutor(max_workers=len(checks) or 1) as pool:
         return tuple(pool.map(lambda check: check.probe(), checks))
 

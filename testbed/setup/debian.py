@@ -16,7 +16,7 @@ _updated = threading.Event()
 
 
 def os_release(path: Path = OS_RELEASE) -> dict[str, str]:
-    """The fields of os-release; empty where there is none."""
+    """Return the fields of os-release; empty where there is none."""
     if not path.exists():
         return {}
     pairs = (line.split("=", 1) for line in path.read_text(encoding="utf-8").splitlines() if "=" in line)
@@ -30,12 +30,12 @@ def which(program: str) -> str | None:
 
 
 def has_apt() -> bool:
-    """Whether packages can be installed with apt-get here."""
+    """Return whether packages can be installed with apt-get here."""
     return which("apt-get") is not None
 
 
 def install(packages: tuple[str, ...]) -> None:
-    """Install packages; waits for another apt. Raises CommandError."""
+    """Install packages; waits for another apt. Raise CommandError."""
     if not has_apt():
         raise CommandError("apt-get is not here: install these by hand: " + " ".join(packages))
     if os.geteuid() != 0:

@@ -27,12 +27,12 @@ def main(argv: Sequence[str] | None = None, checks: Sequence[Check] | None = Non
 
 
 def as_json(outcome: CheckOutcome) -> str:
-    """One document: ok, and the findings in order."""
+    """Return one document: ok, and the findings in order."""
     return json.dumps({"ok": outcome.ok, "findings": [asdict(finding) for finding in outcome.findings]}, indent=2)
 
 
 def as_table(outcome: CheckOutcome) -> str:
-    """A line per finding, and under each that is amiss why its fix failed and what mends it."""
+    """Return a line per finding, and under each that is amiss why its fix failed and what mends it."""
     width = max((len(finding.name) for finding in outcome.findings), default=0)
     lines = []
     for finding in outcome.findings:

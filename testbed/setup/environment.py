@@ -43,12 +43,12 @@ class VirtualEnvironment:
 
     @property
     def complete(self) -> bool:
-        """Whether it was made to the end and its interpreter is still there."""
+        """Return whether it was made to the end and its interpreter is still there."""
         return (self.folder / STAMP).exists() and self.python.exists()
 
 
 def environment(checkout: Path = CHECKOUT) -> VirtualEnvironment:
-    """The environment of this checkout, lock files and interpreter; says nothing of whether it exists."""
+    """Return the environment of this checkout, lock files and interpreter; says nothing of whether it exists."""
     digest = hashlib.sha256()
     for name in (LOCK, INSTALLER_LOCK):
         digest.update((checkout / name).read_bytes())
@@ -74,7 +74,7 @@ def make(wanted: VirtualEnvironment) -> None:
 
 
 def variables(wanted: VirtualEnvironment, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The variables for a program that runs in the environment."""
+    """Return the variables for a program that runs in the environment."""
     changed = dict(inherited)
     changed["VIRTUAL_ENV"] = str(wanted.folder)
     changed["PATH"] = f"{wanted.folder / 'bin'}{os.pathsep}{inherited.get('PATH', os.defpath)}"
@@ -171,7 +171,7 @@ def _remove_unused(current: VirtualEnvironment) -> None:
 
 
 def parse_pip_settings(listing: str) -> dict[str, str]:
-    """The settings in what `pip config list` prints; one given in several places counts as pip counts it.
+    """Return the settings in what `pip config list` prints; one given in several places counts as pip counts it.
 
     pip lists `global.index-url='…'`, `install.index-url='…'`, `:env:.index-url='…'`: the command's own
     section is above the global one, the environment above both.

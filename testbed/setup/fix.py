@@ -30,7 +30,7 @@ def make_ready(checks: Sequence[Check], out: TextIO | None = None) -> CheckOutco
 
 
 def tell_failures(outcome: CheckOutcome, out: TextIO | None = None) -> None:
-    """Why the machine is not ready: each required finding that is left, with its reason and its remedy."""
+    """Return why the machine is not ready: each required finding that is left, with its reason and its remedy."""
     out = out or sys.stderr
     for finding in outcome.findings:
         if not finding.ok and finding.required:
@@ -69,11 +69,11 @@ class FixProgress:
         self._handler = _Handler(self)
 
     def expect(self, names: Sequence[str]) -> None:
-        """Which fixes are likely to come, for the estimate of the whole."""
+        """Return which fixes are likely to come, for the estimate of the whole."""
         self._pending = set(names)
 
     def begun(self, check: Check) -> None:
-        """A fix has begun."""
+        """Return a fix has begun."""
         with self._lock:
             self._pending.discard(check.name)
             self._begun_at[check.name] = time.monotonic()
@@ -83,15 +83,15 @@ class FixProgress:
                 self._print(f"{self._labels[check.name]}: begun ({about})")
 
     def done(self, check: Check, seconds: float) -> None:
-        """A fix is done."""
+        """Return a fix is done."""
         self._ended(check, f"done in {seconds:.0f} s")
 
     def failed(self, check: Check, seconds: float) -> None:
-        """A fix has failed."""
+        """Return a fix has failed."""
         self._ended(check, f"FAILED after {seconds:.0f} s")
 
     def say(self, text: str) -> None:
-        """A line of its own, above the block."""
+        """Return a line of its own, above the block."""
         with self._lock:
             self._print(text)
 
@@ -113,7 +113,7 @@ class FixProgress:
         logging.getLogger("testbed").removeHandler(self._handler)
 
     def block(self, now: float) -> list[str]:
-        """The lines of the block at monotonic time `now`."""
+        """Return the lines of the block at monotonic time `now`."""
         left_s = {name: self._estimate_s[name] for name in self._pending}
         lines = []
         for name, begun_at in self._begun_at.items():

@@ -49,7 +49,7 @@ class Supplied:
 
 
 def supplied(path: str | None, image: str | None, environment: Mapping[str, str] = os.environ) -> Supplied:
-    """The distribution that is named, or else that of the environment. Raises `NoDistribution` when there is neither.
+    """Return the distribution that is named, or else that of the environment. Raise `NoDistribution` when there is neither.
 
     In the environment, what is written as a path or lies there is one; anything else is an image.
     """
@@ -68,10 +68,10 @@ def supplied(path: str | None, image: str | None, environment: Mapping[str, str]
 
 
 def automq_release(where: Supplied, engine: EngineSocket | None = None) -> KafkaRelease:
-    """The distribution in the cache, checked and with its digest; put there when new, and only whole.
+    """Return the distribution in the cache, checked and with its digest; put there when new, and only whole.
 
     Its version is `automq-1.6.0+0123456789ab`: AutoMQ's own number as far as it can be seen, and digits of its jars.
-    Raises SoftwareError saying what is wrong with it, and what to supply.
+    Raise SoftwareError saying what is wrong with it, and what to supply.
     """
     try:
         if where.path is None:
@@ -87,7 +87,7 @@ def automq_release(where: Supplied, engine: EngineSocket | None = None) -> Kafka
 
 
 def _top(folder: Path) -> Path:
-    """The release's own folder: the one named, or the only one inside it that has libs/."""
+    """Return the release's own folder: the one named, or the only one inside it that has libs/."""
     if (folder / "libs").is_dir():
         return folder
     inside = sorted(path for path in folder.iterdir() if (path / "libs").is_dir())
@@ -153,7 +153,7 @@ def _laid(jars: Sequence[Path], where: Supplied, name: str) -> KafkaRelease:
 
 
 def problem(jars: Sequence[Path]) -> str:
-    """Why these jars are no AutoMQ that can be run; empty when they are one."""
+    """Return why these jars are no AutoMQ that can be run; empty when they are one."""
     if not jars:
         return "no jars in a folder libs/"
     if clients_jar(jars) is None:

@@ -38,7 +38,7 @@ def artefact(
     *,
     root: Path | None = None,
 ) -> Path:
-    """The folder of the artefact `name`/`key`, made by `build(empty folder)` when it is not there yet.
+    """Return the folder of the artefact `name`/`key`, made by `build(empty folder)` when it is not there yet.
 
     Every file is verified against the digest recorded at its making, at each call (0.1 s for 100 MB).
     A damaged artefact is logged as a warning and made again.
@@ -77,18 +77,18 @@ def artefact(
 
 
 def existing(name: str, key: str, *, root: Path | None = None) -> Path | None:
-    """The artefact's folder when it is there and intact, else None; makes nothing."""
+    """Return the artefact's folder when it is there and intact, else None; makes nothing."""
     final = _place(name, key, root)
     return final if final.is_dir() and not _damage(final) else None
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """The recorded sha256 of each file of an artefact, by its path relative to the folder."""
+    """Return the recorded sha256 of each file of an artefact, by its path relative to the folder."""
     return {path: record.sha256 for path, record in _record(folder).items()}
 
 
 def sha256_of(path: Path) -> str:
-    """The sha256 of a file's content, in hexadecimal."""
+    """Return the sha256 of a file's content, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

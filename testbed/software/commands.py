@@ -38,7 +38,7 @@ def run_logged(
 ) -> None:
     """Run a program to its end, output appended to `log`; `env` is added to this process's environment.
 
-    Raises CommandError when it is absent, exits other than 0, or is not done in time.
+    Raise CommandError when it is absent, exits other than 0, or is not done in time.
     """
     words = [str(word) for word in argv]
     # A killed set-up must not leave programs behind that still write where its successor works.
@@ -72,7 +72,7 @@ def run_logged(
 
 
 def tail(log: Path, lines: int = TAIL_LINES) -> str:
-    """The last lines of a log, indented, without blank ones."""
+    """Return the last lines of a log, indented, without blank ones."""
     return _last(log.read_text(encoding="utf-8", errors="replace") if log.exists() else "", lines)
 
 
@@ -102,12 +102,12 @@ class Java:
 
     @property
     def command(self) -> Path:
-        """The `java` program."""
+        """Return the `java` program."""
         return self.home / "bin" / "java"
 
 
 def find_java(minimum: int = OLDEST_JAVA) -> Java | None:
-    """The first Java of at least `minimum` among JAVA_HOME, PATH and /usr/lib/jvm, or None."""
+    """Return the first Java of at least `minimum` among JAVA_HOME, PATH and /usr/lib/jvm, or None."""
     return next((java for java in _all_java() if java.major >= minimum), None)
 
 
@@ -139,7 +139,7 @@ def _major(home: Path) -> int | None:
 
 
 def major_version(text: str) -> int | None:
-    """The major version in a `release` file or in what `java -version` prints."""
+    """Return the major version in a `release` file or in what `java -version` prints."""
     match = re.search(r'version\s+"(\d+)(?:\.(\d+))?|JAVA_VERSION="(\d+)(?:\.(\d+))?', text)
     if match is None:
         return None

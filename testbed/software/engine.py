@@ -63,21 +63,21 @@ class EngineSocket:
 
     @classmethod
     def from_environment(cls) -> "EngineSocket":
-        """The engine that DOCKER_HOST names, else the one at the default socket."""
+        """Return the engine that DOCKER_HOST names, else the one at the default socket."""
         return cls(os.environ.get("DOCKER_HOST") or f"unix://{DEFAULT_SOCKET}")
 
     def ping(self, timeout_s: float = 5.0) -> None:
-        """Returns when the engine answers; raises EngineError otherwise."""
+        """Returns when the engine answers. Raise EngineError otherwise."""
         with self._call("GET", "/_ping", timeout_s=timeout_s) as response:
             response.read()
 
     def get(self, path: str, **query: str) -> Any:
-        """The JSON document at `path`."""
+        """Return the JSON document at `path`."""
         with self._call("GET", path, query) as response:
             return json.load(response)
 
     def find_image(self, reference: str) -> str | None:
-        """The id of a local image, or None when there is no such image."""
+        """Return the id of a local image, or None when there is no such image."""
         try:
             return str(self._image(reference)["Id"])
         except EngineError as error:
@@ -86,7 +86,7 @@ class EngineSocket:
             raise
 
     def image_labels(self, reference: str) -> Mapping[str, str]:
-        """The labels of a local image."""
+        """Return the labels of a local image."""
         return dict(self._image(reference)["Config"]["Labels"] or {})
 
     def _image(self, reference: str) -> Any:
@@ -114,7 +114,7 @@ class EngineSocket:
             pass
 
     def copy_out(self, image: str, path: str, target: Path) -> None:
-        """Write the file at `path` in an image to `target`. Raises EngineError when it is not in there."""
+        """Write the file at `path` in an image to `target`. Raise EngineError when it is not in there."""
         definition = {"Image": image, "Cmd": ["-"], "Labels": {LABEL: "copy"}}
         with self._call("POST", "/containers/create", json_body=definition) as response:
             made = str(json.load(response)["Id"])
@@ -135,7 +135,7 @@ class EngineSocket:
 
     @contextmanager
     def files_of_image(self, image_id: str) -> Iterator[BinaryIO]:
-        """The whole file system of a local image as the stream of a tar; nothing of it is started."""
+        """Return the whole file system of a local image as the stream of a tar; nothing of it is started."""
         # An image need not say what it runs; a container cannot be made without it.
         definition = {"Image": image_id, "Cmd": ["true"], "Labels": {LABEL: "files"}}
         with self._call("POST", "/containers/create", json_body=definition) as response:
@@ -149,7 +149,7 @@ class EngineSocket:
 
     @contextmanager
     def container(self, definition: Mapping[str, Any]) -> Iterator["Container"]:
-        """A started container that is removed at the end, whatever happens."""
+        """Return a started container that is removed at the end, whatever happens."""
         with self._call("POST", "/containers/create", json_body=definition) as response:
             made = Container(self, str(json.load(response)["Id"]))
         try:
@@ -227,7 +227,7 @@ class Container:
     id: str
 
     def output(self) -> Iterator[str]:
-        """The lines it writes, standard output and error together, until it ends."""
+        """Return the lines it writes, standard output and error together, until it ends."""
         with self.engine._call(
             "GET", f"/containers/{self.id}/logs", {"follow": "1", "stdout": "1", "stderr": "1"}
         ) as response:

@@ -32,30 +32,30 @@ class Formatted:
 
 
 def bootstrap_checkpoint(release: KafkaRelease) -> Path:
-    """The release's bootstrap.checkpoint, made by its own tool when not cached."""
+    """Return the release's bootstrap.checkpoint, made by its own tool when not cached."""
     return artefact("format", release.digest[:16], lambda folder: _make(release, folder)) / CHECKPOINT
 
 
 def cached_checkpoint(release: KafkaRelease) -> Path | None:
-    """The checkpoint if it is in the cache and intact; makes nothing."""
+    """Return the checkpoint if it is in the cache and intact; makes nothing."""
     folder = existing("format", release.digest[:16])
     return None if folder is None else folder / CHECKPOINT
 
 
 def meta_properties(cluster_id: str, node_id: int, directory_id: str) -> str:
-    """The meta.properties of a log directory; every directory has an id of its own."""
+    """Return the meta.properties of a log directory; every directory has an id of its own."""
     return f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={directory_id}\n"
 
 
 def new_id() -> str:
-    """A fresh cluster or directory id: 22 characters of base64url, not starting with a dash."""
+    """Return a fresh cluster or directory id: 22 characters of base64url, not starting with a dash."""
     while (text := encode_id(uuid.UUID(bytes=secrets.token_bytes(16), version=4))).startswith("-"):
         continue
     return text
 
 
 def encode_id(value: uuid.UUID) -> str:
-    """A UUID as Kafka writes it."""
+    """Return a UUID as Kafka writes it."""
     return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
@@ -79,7 +79,7 @@ def run_format(release: KafkaRelease, cluster_id: str, node_id: int) -> Formatte
 
 
 def single_node_properties(node_id: int, log_dir: str) -> str:
-    """The properties of one combined node on the loopback."""
+    """Return the properties of one combined node on the loopback."""
     return (
         "process.roles=broker,controller\n"
         f"node.id={node_id}\n"
@@ -115,12 +115,12 @@ class BinaryReader:
             shift += 7
 
     def signed(self) -> int:
-        """The same, with the sign in the lowest bit."""
+        """Return the same, with the sign in the lowest bit."""
         value = self.unsigned()
         return (value >> 1) ^ -(value & 1)
 
     def take(self, count: int) -> bytes:
-        """The next bytes, which must be there."""
+        """Return the next bytes, which must be there."""
         taken = self.bytes[self.at : self.at + count]
         if count < 0 or len(taken) < count:
             raise IndexError(f"{count} bytes wanted at {self.at}")
@@ -139,7 +139,7 @@ _CONTROL = 0x20
 
 
 def feature_levels(checkpoint: bytes) -> dict[str, int]:
-    """Feature → level, sorted by name. Raises SoftwareError for what is no such file."""
+    """Feature → level, sorted by name. Raise SoftwareError for what is no such file."""
     try:
         levels = dict(sorted(_levels(checkpoint)))
     except (IndexError, UnicodeDecodeError) as error:
@@ -154,7 +154,7 @@ def feature_levels(checkpoint: bytes) -> dict[str, int]:
 def lowest(levels: Mapping[str, Mapping[str, int]]) -> str:
     """Of several releases, given the feature levels of each: the one whose features all the others have, too.
 
-    Its checkpoint is the one a cluster of them starts with. Raises SoftwareError when there is none (two branches
+    Its checkpoint is the one a cluster of them starts with. Raise SoftwareError when there is none (two branches
     that each have a feature the other lacks).
     """
     # What is lower in metadata.version is asked first, so that among equals the answer is always the same.

@@ -82,12 +82,12 @@ def recipe_digest() -> str:
 
 
 def wanted_tag() -> str:
-    """The image to use: the configured one, else the one this recipe makes."""
+    """Return the image to use: the configured one, else the one this recipe makes."""
     return os.environ.get(CONFIGURED) or f"{REPOSITORY}:{recipe_digest()}"
 
 
 def local_image(engine: EngineSocket) -> ImageRef | None:
-    """The wanted image, or the one this recipe makes, when the engine has it."""
+    """Return the wanted image, or the one this recipe makes, when the engine has it."""
     for tag in dict.fromkeys((wanted_tag(), f"{REPOSITORY}:{recipe_digest()}")):
         image_id = engine.find_image(tag)
         if image_id is not None:
@@ -96,7 +96,7 @@ def local_image(engine: EngineSocket) -> ImageRef | None:
 
 
 def node_image(engine: EngineSocket | None = None) -> ImageRef:
-    """The node image, pulled or built when the engine has none; raises SoftwareError when neither works."""
+    """Return the node image, pulled or built when the engine has none. Raise SoftwareError when neither works."""
     engine = engine or EngineSocket.from_environment()
     found = local_image(engine)
     if found is not None and found.tag == wanted_tag():
@@ -118,7 +118,7 @@ def node_image(engine: EngineSocket | None = None) -> ImageRef:
 
 
 def build_command(target: Path, sources: tuple[str, ...]) -> tuple[str, ...]:
-    """The words that make the root file system; with `sources` they are read from standard input."""
+    """Return the words that make the root file system; with `sources` they are read from standard input."""
     return (
         "mmdebstrap",
         *OPTIONS,
@@ -154,7 +154,7 @@ APT_FOLDER = Path("/etc/apt")
 
 
 def host_sources(suite: str, apt: Path = APT_FOLDER) -> tuple[str, ...]:
-    """The machine's sources of `suite` and its updates, as sources.list lines; others are left out."""
+    """Return the machine's sources of `suite` and its updates, as sources.list lines; others are left out."""
     lines: list[str] = []
     for path in (apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))):
         if path.is_file() and path.suffix in (".list", ".sources"):
@@ -164,13 +164,13 @@ def host_sources(suite: str, apt: Path = APT_FOLDER) -> tuple[str, ...]:
 
 
 def one_line_entries(text: str) -> list[str]:
-    """The `deb` lines of a sources.list."""
+    """Return the `deb` lines of a sources.list."""
     stripped = (line.split("#", 1)[0].strip() for line in text.splitlines())
     return [line for line in stripped if line.startswith(("deb ", "deb\t"))]
 
 
 def deb822_entries(text: str) -> list[str]:
-    """The enabled entries of a .sources file, each as lines of a sources.list."""
+    """Return the enabled entries of a .sources file, each as lines of a sources.list."""
     lines = []
     for fields in _stanzas(text.splitlines()):
         if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes").lower() == "no":
@@ -221,7 +221,7 @@ def installed_packages(status: str) -> tuple[str, ...]:
 
 
 def contents_digest(root: Path, recipe: str) -> str:
-    """`sha256:…` of what the recipe installed into the root file system's tar. Raises `SoftwareError` when it has no
+    """`sha256:…` of what the recipe installed into the root file system's tar. Raise `SoftwareError` when it has no
     packages."""
     with tarfile.open(root) as tar:
         member = next((m for m in tar if m.name in (DPKG_STATUS, DPKG_STATUS.removeprefix("./"))), None)

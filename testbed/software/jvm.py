@@ -54,17 +54,17 @@ class Mount:
 
 
 def home(release: KafkaRelease) -> str:
-    """Where a release lies inside a container."""
+    """Return where a release lies inside a container."""
     return f"{RELEASES}/{release.folder.name}"
 
 
 def class_path(release: KafkaRelease) -> str:
-    """The class path inside a container: every jar by name, in the release's fixed order."""
+    """Return the class path inside a container: every jar by name, in the release's fixed order."""
     return ":".join(f"{home(release)}/{release.libs.name}/{jar}" for jar in release.jars)
 
 
 def mounts(release: KafkaRelease, archive: Path | None) -> tuple[Mount, ...]:
-    """What a container needs to run this release, and every other one; `archive` is its class-data archive, if any.
+    """Return what a container needs to run this release, and every other one; `archive` is its class-data archive, if any.
 
     The same for all releases and archives of one cache.
     """
@@ -82,7 +82,7 @@ def broker_command(
     agent_port: int = AGENT_PORT,
     extra_flags: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
-    """The words that start a broker or controller with the properties file at `properties`.
+    """Return the words that start a broker or controller with the properties file at `properties`.
 
     With `agent`, JMX answers HTTP at `agent_host`:`agent_port`. It starts from the class-data `archive`, if given; one
     that does not fit is ignored by the JVM (slower, not wrong).
@@ -103,7 +103,7 @@ def broker_command(
 
 
 def logging_flag(release: KafkaRelease) -> str:
-    """The system property that makes the broker read the release's logging configuration."""
+    """Return the system property that makes the broker read the release's logging configuration."""
     key = {Logging.LOG4J2: "log4j2.configurationFile", Logging.RELOAD4J: "log4j.configuration"}[release.logging]
     return f"-D{key}=file:{home(release)}/{release.logging_properties.name}"
 
@@ -117,14 +117,14 @@ TOLD_LINES = 12
 
 
 def cds_archive(release: KafkaRelease, image: ImageRef, engine: EngineSocket | None = None) -> Path:
-    """The archive for this release in this image, made when not cached (7 s); raises SoftwareError."""
+    """Return the archive for this release in this image, made when not cached (7 s). Raise SoftwareError."""
     engine = engine or EngineSocket.from_environment()
     folder = artefact("cds", _archive_key(release, image), lambda made: _make_archive(release, image, engine, made))
     return folder / ARCHIVE_FILE
 
 
 def cached_archive(release: KafkaRelease, image: ImageRef) -> Path | None:
-    """The archive if it is in the cache and intact; makes nothing."""
+    """Return the archive if it is in the cache and intact; makes nothing."""
     folder = existing("cds", _archive_key(release, image))
     return None if folder is None else folder / ARCHIVE_FILE
 

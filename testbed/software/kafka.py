@@ -41,9 +41,9 @@ SCALA = "2.13"
 
 
 def kafka_release(source: str | KafkaSource = DEFAULT_KAFKA) -> KafkaRelease:
-    """The Kafka that `source` names (see `testbed.software.source`), with the JMX agent; put into the cache when new.
+    """Return the Kafka that `source` names (see `testbed.software.source`), with the JMX agent; put into the cache when new.
 
-    Every file is hashed at each call (0.04 s; a tarball or folder itself, too). Raises SoftwareError for a version
+    Every file is hashed at each call (0.04 s; a tarball or folder itself, too). Raise SoftwareError for a version
     that does not exist, for what is no Kafka, and when a jar is not the one this project knows.
     """
     found = parse_source(source) if isinstance(source, str) else source
@@ -61,7 +61,7 @@ def kafka_release(source: str | KafkaSource = DEFAULT_KAFKA) -> KafkaRelease:
 
 
 def cached_release(version: str = DEFAULT_KAFKA) -> KafkaRelease | None:
-    """The release or imported build if it is in the cache and intact; fetches nothing."""
+    """Return the release or imported build if it is in the cache and intact; fetches nothing."""
     folder = existing("kafka", _release_key(version))
     return None if folder is None else release_at(version, folder)
 
@@ -105,7 +105,7 @@ _OWN = ("kafka_*", "kafka-clients", "kafka-tools")
 
 
 def jars_of(folder: Path) -> list[Path]:
-    """The jars to run, sorted by name. Raises SoftwareError for a folder that holds no Kafka, or one not built."""
+    """Return the jars to run, sorted by name. Raise SoftwareError for a folder that holds no Kafka, or one not built."""
     if (folder / "gradle.properties").is_file() and (folder / "core").is_dir():
         return _of_checkout(folder)
     jars = runnable((folder / "libs").glob("*.jar"))
@@ -146,13 +146,13 @@ def _of_checkout(folder: Path) -> list[Path]:
 
 
 def _built(folder: Path, version: str) -> list[Path]:
-    """The modules' jars at the checkout's present version; modules lie up to three folders deep."""
+    """Return the modules' jars at the checkout's present version; modules lie up to three folders deep."""
     found = [jar for depth in ("*", "*/*", "*/*/*") for jar in folder.glob(f"{depth}/build/libs/*-{version}.jar")]
     return runnable(found)
 
 
 def _stale(jar: str, bases: set[str], version: str) -> bool:
-    """Whether it is a module's jar from before the checkout's version changed: those are never removed."""
+    """Return whether it is a module's jar from before the checkout's version changed: those are never removed."""
     if jar.endswith(f"-{version}.jar"):
         return False
     return any(jar.startswith(f"{base}-") and jar[len(base) + 1 : len(base) + 2].isdigit() for base in bases)
@@ -177,7 +177,7 @@ _COPY_BYTES = 1 << 20
 
 
 def imported(source: KafkaSource) -> KafkaRelease:
-    """The Kafka in a tarball or folder, in the cache. Raises SoftwareError saying what is wrong with it."""
+    """Return the Kafka in a tarball or folder, in the cache. Raise SoftwareError saying what is wrong with it."""
     try:
         return _imported(source)
     except OSError as error:
@@ -197,7 +197,7 @@ def _unpacked(tarball: Path, folder: Path) -> KafkaRelease:
 
 
 def once(name: str, key: str, unpack_and_lay: Callable[[Path], KafkaRelease]) -> KafkaRelease:
-    """What `unpack_and_lay(empty folder)` makes of something with the digest `key`; unchanged, it is not made again."""
+    """Return what `unpack_and_lay(empty folder)` makes of something with the digest `key`; unchanged, it is not made again."""
     memo = existing(name, key)
     if memo is not None:
         version = (memo / _MEMO).read_text(encoding="utf-8")
@@ -268,14 +268,14 @@ def _add_binding(libs: Path) -> None:
 
 
 def _base(jar: str) -> str:
-    """The name of a jar without its version."""
+    """Return the name of a jar without its version."""
     return re.sub(r"-\d[\w.+-]*\.jar$", "", jar)
 
 
 def unpack(tarball: Path, target: Path) -> list[Path]:
-    """The jars of a tarball's `libs/`, into `target`, and nothing else of it, whatever paths it holds.
+    """Return the jars of a tarball's `libs/`, into `target`, and nothing else of it, whatever paths it holds.
 
-    Raises SoftwareError for what is no whole tarball, or has no Kafka in it.
+    Raise SoftwareError for what is no whole tarball, or has no Kafka in it.
     """
     others = 0
     try:

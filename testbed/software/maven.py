@@ -37,7 +37,7 @@ class NotInRegistry(SoftwareError):
 
 
 def pom(dependencies: Sequence[Coordinates]) -> str:
-    """A project file that asks for `dependencies` and nothing else."""
+    """Return a project file that asks for `dependencies` and nothing else."""
     wanted = "\n".join(
         f"<dependency><groupId>{escape(d.group)}</groupId><artifactId>{escape(d.name)}</artifactId>"
         f"<version>{escape(d.version)}</version>"
@@ -55,7 +55,7 @@ def pom(dependencies: Sequence[Coordinates]) -> str:
 def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: bool = True) -> None:
     """Put the jars of `dependencies` (and of what they need at run time) into `target`.
 
-    Raises NotInRegistry when Maven says that one does not exist, CommandError for anything else.
+    Raise NotInRegistry when Maven says that one does not exist, CommandError for anything else.
     """
     if shutil.which("mvn") is None:
         raise CommandError("mvn is not installed; on Debian: apt-get install maven")
@@ -89,7 +89,7 @@ def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: 
 
 
 def missing_artifacts(output: str) -> tuple[str, ...]:
-    """The artifacts that Maven's output says do not exist, as `group:name:version`."""
+    """Return the artifacts that Maven's output says do not exist, as `group:name:version`."""
     coordinates = r"([\w.-]+):([\w.-]+):jar:([\w.:-]+?)"
     found = re.findall(rf"(?:Could not find artifact|Failure to find) {coordinates} in ", output)
     found += re.findall(rf"{coordinates} was not found in ", output)
@@ -97,7 +97,7 @@ def missing_artifacts(output: str) -> tuple[str, ...]:
 
 
 def known_versions(group: str, name: str) -> tuple[str, ...]:
-    """The versions that the registry's metadata lists, oldest first; empty when it cannot be read."""
+    """Return the versions that the registry's metadata lists, oldest first; empty when it cannot be read."""
     with tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
         # An open range makes Maven fetch the metadata into its local repository, where it is read.
         log = Path(folder) / "log"
@@ -119,7 +119,7 @@ def known_versions(group: str, name: str) -> tuple[str, ...]:
 def s3a_jars(version: str) -> tuple[Path, ...]:
     """Return the jars with which Spark reads a store among objects: Hadoop's S3A and its client, 700 MB, fetched once.
 
-    `version` is Hadoop's. Raises `SoftwareError` when the jars are not to be had.
+    `version` is Hadoop's. Raise `SoftwareError` when the jars are not to be had.
     """
 
     def fetch(target: Path) -> None:

@@ -52,7 +52,7 @@ class Minio:
 
 
 def cached_minio() -> Minio | None:
-    """The binary when it is cached and whole; makes nothing."""
+    """Return the binary when it is cached and whole; makes nothing."""
     for version in (_of_image(wanted_image()), VERSION):
         folder = existing("minio", version)
         if folder is not None:
@@ -61,9 +61,9 @@ def cached_minio() -> Minio | None:
 
 
 def minio(progress: Progress = lambda _text: None) -> Minio:
-    """The binary: cached, or taken from the image, or built (or waited for, while another process builds it).
+    """Return the binary: cached, or taken from the image, or built (or waited for, while another process builds it).
 
-    Raises `GoMissing` where it must be built and cannot, `SoftwareError` for anything else.
+    Raise `GoMissing` where it must be built and cannot, `SoftwareError` for anything else.
     """
     found = cached_minio()
     if found is not None:
@@ -79,7 +79,7 @@ def minio(progress: Progress = lambda _text: None) -> Minio:
 
 
 def wanted_image() -> str:
-    """The image that has the binary."""
+    """Return the image that has the binary."""
     return os.environ.get(CONFIGURED) or IMAGE
 
 
@@ -111,7 +111,7 @@ def require_go() -> None:
 
 
 def build(target: Path) -> None:
-    """Compile the pinned version into `target`. Raises `CommandError`."""
+    """Compile the pinned version into `target`. Raise `CommandError`."""
     work = cache_dir() / "minio-build"
     run_logged(build_command(), _log(), env=build_environment(work))
     (target / BINARY).write_bytes((work / "bin" / BINARY).read_bytes())
@@ -120,12 +120,12 @@ def build(target: Path) -> None:
 
 
 def build_command() -> tuple[str, ...]:
-    """The words that compile it. `-v` names each package in the log, which is the progress there is."""
+    """Return the words that compile it. `-v` names each package in the log, which is the progress there is."""
     return ("go", "install", "-v", "-trimpath", "-modcacherw", "-ldflags=-s -w", f"{MODULE}@{VERSION}")
 
 
 def build_environment(work: Path) -> dict[str, str]:
-    """Everything Go writes lies in `work`; where it reads from is the user's setting. A static binary."""
+    """Return everything Go writes lies in `work`; where it reads from is the user's setting. A static binary."""
     return {"GOPATH": str(work), "GOBIN": str(work / "bin"), "GOCACHE": str(work / "cache"), "CGO_ENABLED": "0"}
 
 
@@ -142,7 +142,7 @@ def _minio(folder: Path, version: str) -> Minio:
 
 
 def _pulled(image: str) -> bool:
-    """Whether the engine has the image, or gets it from its registry."""
+    """Return whether the engine has the image, or gets it from its registry."""
     engine = EngineSocket.from_environment()
     try:
         if engine.find_image(image) is None:
@@ -161,7 +161,7 @@ def _extract(image: str, target: Path) -> None:
 
 @contextmanager
 def _telling(progress: Progress) -> Iterator[None]:
-    """Every half minute say how many packages the log names so far."""
+    """Return every half minute say how many packages the log names so far."""
     done = threading.Event()
 
     def tell() -> None:

@@ -50,22 +50,22 @@ class KafkaRelease:
 
     @property
     def libs(self) -> Path:
-        """The folder of jars."""
+        """Return the folder of jars."""
         return self.folder / "libs"
 
     @property
     def agent(self) -> Path:
-        """The JMX agent's jar."""
+        """Return the JMX agent's jar."""
         return self.folder / "jolokia.jar"
 
     @property
     def logging_properties(self) -> Path:
-        """The logging configuration: everything to standard output."""
+        """Return the logging configuration: everything to standard output."""
         return self.folder / "logging.properties"
 
     @property
     def shared_storage(self) -> bool:
-        """Whether its partitions lie in an object store that all brokers share: AutoMQ, known by the jar it does so by.
+        """Return whether its partitions lie in an object store that all brokers share: AutoMQ, known by the jar it does so by.
 
         Such a Kafka formats its folders by itself, and is a node's only kind in its cluster.
         """
@@ -73,7 +73,7 @@ class KafkaRelease:
 
     @property
     def commit(self) -> str:
-        """The commit it was built from, as its jars say; empty when they do not."""
+        """Return the commit it was built from, as its jars say; empty when they do not."""
         return identify(self.libs / jar for jar in self.jars).commit
 
 
@@ -86,14 +86,14 @@ class JarIdentity:
 
 
 def release_at(version: str, folder: Path) -> KafkaRelease:
-    """The release in an artefact's folder."""
+    """Return the release in an artefact's folder."""
     known = {Path(path).name: digest for path, digest in digests(folder).items() if path.startswith("libs/")}
     jars = tuple(sorted(known))
     return KafkaRelease(version, folder, jars, digest_of(known), logging_of(jars))
 
 
 def digest_of(known: Mapping[str, str]) -> str:
-    """One sha256 over jars, given each one's by its file name."""
+    """Return one sha256 over jars, given each one's by its file name."""
     lines = "".join(f"{known[jar]}  {jar}\n" for jar in sorted(known))
     return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -104,12 +104,12 @@ def runnable(jars: Iterable[Path]) -> list[Path]:
 
 
 def clients_jar(jars: Iterable[Path]) -> Path | None:
-    """The jar every Kafka has, and that knows its version."""
+    """Return the jar every Kafka has, and that knows its version."""
     return next((jar for jar in runnable(jars) if _CLIENTS.fullmatch(jar.name)), None)
 
 
 def identify(jars: Iterable[Path]) -> JarIdentity:
-    """Version and commit as `kafka-clients` has them. Raises SoftwareError for jars without one, or a broken one."""
+    """Version and commit as `kafka-clients` has them. Raise SoftwareError for jars without one, or a broken one."""
     clients = clients_jar(jars)
     if clients is None:
         raise SoftwareError("no kafka-clients-*.jar among the jars")
@@ -126,7 +126,7 @@ def identify(jars: Iterable[Path]) -> JarIdentity:
 
 
 def missing_binding(jars: tuple[str, ...]) -> Coordinates | None:
-    """The slf4j binding to add, so that the broker logs at all; None when the jars bring one."""
+    """Return the slf4j binding to add, so that the broker logs at all; None when the jars bring one."""
     if any(re.match(r"slf4j-(reload4j|log4j12)-|log4j-slf4j\d?-impl-", jar) for jar in jars):
         return None
     slf4j = next((m[1] for jar in jars if (m := re.fullmatch(r"slf4j-api-(\d+)\..*\.jar", jar))), "1")
@@ -136,7 +136,7 @@ def missing_binding(jars: tuple[str, ...]) -> Coordinates | None:
 
 
 def logging_of(jars: tuple[str, ...]) -> Logging:
-    """The log library among `jars`."""
+    """Return the log library among `jars`."""
     return Logging.RELOAD4J if any(jar.startswith("reload4j-") for jar in jars) else Logging.LOG4J2
 
 
@@ -164,7 +164,7 @@ DIGESTS = Path(__file__).with_name("kafka-digests.json")
 
 @cache
 def known_digests() -> dict[str, dict[str, str]]:
-    """The committed sha256 of every jar, by version and file name (the agent under its coordinates)."""
+    """Return the committed sha256 of every jar, by version and file name (the agent under its coordinates)."""
     document = json.loads(DIGESTS.read_text(encoding="utf-8"))
     return {str(version): dict(jars) for version, jars in document.items()}
 
@@ -172,7 +172,7 @@ def known_digests() -> dict[str, dict[str, str]]:
 def verify(version: str, found: dict[str, str]) -> None:
     """Compare jars with the committed digests; a version without any is trusted at first use.
 
-    Raises SoftwareError that names each jar that is missing, unknown or different.
+    Raise SoftwareError that names each jar that is missing, unknown or different.
     """
     known = known_digests().get(version)
     if known is None or known == found:

@@ -42,19 +42,19 @@ class RemoteStorageManager:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the testbed's own."""
+        """Return whether it is the testbed's own."""
         return self.class_name == OWN_CLASS
 
     @property
     def mount(self) -> Mount:
-        """Where a Kafka host sees it, read-only."""
+        """Return where a Kafka host sees it, read-only."""
         return Mount(self.folder, TARGET)
 
 
 def remote_storage_manager(folder: str | Path | None = None) -> RemoteStorageManager:
-    """The manager in `folder`, or with None the testbed's own, built when its sources are new (half a minute).
+    """Return the manager in `folder`, or with None the testbed's own, built when its sources are new (half a minute).
 
-    Raises SoftwareError when it cannot be built, or when there is none in the folder.
+    Raise SoftwareError when it cannot be built, or when there is none in the folder.
     """
     if folder is None:
         made = artefact("rsm", f"own-{sources_digest()[:16]}", _build)
@@ -65,7 +65,7 @@ def remote_storage_manager(folder: str | Path | None = None) -> RemoteStorageMan
 
 
 def cached_manager() -> RemoteStorageManager | None:
-    """The testbed's own when it is in the cache and intact; builds nothing."""
+    """Return the testbed's own when it is in the cache and intact; builds nothing."""
     made = existing("rsm", f"own-{sources_digest()[:16]}")
     return None if made is None else _at(made)
 
@@ -81,7 +81,7 @@ def run_maven(
 ) -> None:
     """Run Maven on a copy of the sources: the tree, which may not be writable, stays as it is.
 
-    Raises SoftwareError when Maven is not there or fails.
+    Raise SoftwareError when Maven is not there or fails.
     """
     if shutil.which("mvn") is None:
         raise SoftwareError("the remote storage manager is built by Maven, which is not installed; on Debian: maven")
@@ -154,9 +154,9 @@ _TWO_PLACES = (5, 6)
 
 
 def implementers(jars: Iterable[Path], interface: str) -> list[str]:
-    """The names of classes that can be made and that say they implement `interface` themselves, sorted.
+    """Return the names of classes that can be made and that say they implement `interface` themselves, sorted.
 
-    Raises SoftwareError for a jar that cannot be read.
+    Raise SoftwareError for a jar that cannot be read.
     """
     wanted = interface.replace(".", "/")
     return sorted({name for jar in jars for name in _in_jar(jar, wanted)})
@@ -176,7 +176,7 @@ def _in_jar(jar: Path, wanted: str) -> Iterator[str]:
 
 
 def implementer(content: bytes, wanted: str) -> str:
-    """The class's name, if its file says that it implements `wanted` (`a/b/C`) and can be made; otherwise empty."""
+    """Return the class's name, if its file says that it implements `wanted` (`a/b/C`) and can be made; otherwise empty."""
     magic, _minor, _major, count = struct.unpack_from(">IHHH", content)
     if magic != _MAGIC:
         return ""

@@ -41,7 +41,7 @@ class KafkaSource:
 
     @property
     def path(self) -> Path:
-        """Where it lies on this machine. Only of a tarball or folder."""
+        """Return where it lies on this machine. Only of a tarball or folder."""
         if self.kind not in (Kind.TARBALL, Kind.FOLDER):
             raise ValueError(f"{self.text} is a {self.kind}, it has no path")
         return Path(self.text)
@@ -51,14 +51,14 @@ class KafkaSource:
 
 
 def is_path(text: str) -> bool:
-    """Whether `text` is written as a path: it has a slash, begins with `~`, or ends as tarballs do."""
+    """Return whether `text` is written as a path: it has a slash, begins with `~`, or ends as tarballs do."""
     return "/" in text or text.startswith("~") or text in (".", "..") or text.endswith(_TARBALL)
 
 
 def parse_source(text: str, base: Path | None = None) -> KafkaSource:
-    """What `text` names. A relative path counts from `base` (None: from where the command runs).
+    """Return what `text` names. A relative path counts from `base` (None: from where the command runs).
 
-    Raises SoftwareError when it is no version, too old a one, or nothing lies at the path.
+    Raise SoftwareError when it is no version, too old a one, or nothing lies at the path.
     """
     if BUILD.fullmatch(text):
         return KafkaSource(Kind.BUILD, text)
@@ -78,7 +78,7 @@ def parse_source(text: str, base: Path | None = None) -> KafkaSource:
 
 
 def too_old(version: str) -> str | None:
-    """Why a version (`3.8.1`, also `4.4.0-SNAPSHOT`) cannot be run, or None."""
+    """Return why a version (`3.8.1`, also `4.4.0-SNAPSHOT`) cannot be run, or None."""
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
     if numbers >= OLDEST:
         return None

@@ -42,9 +42,9 @@ class RemoteLog:
         self._consumer.close()
 
     def segments(self, topic: str | None = None) -> list[Segment]:
-        """Every copy of a segment of the topic (None: of all), as the metadata has them now.
+        """Return every copy of a segment of the topic (None: of all), as the metadata has them now.
 
-        None before the first topic is tiered. Raises `TestbedError` when the topic cannot be read to its present end.
+        None before the first topic is tiered. Raise `TestbedError` when the topic cannot be read to its present end.
         """
         # A broker that was just killed may still be the leader that is asked.
         wait_for(self._trouble, lambda trouble: not trouble, self._timeout_s, 0.1, f"{METADATA_TOPIC} to be read")
@@ -108,7 +108,7 @@ class RemoteLog:
 
 
 def stored(store: ObjectStore) -> list[tuple[str, int]]:
-    """Key and size in bytes of every object in the bucket of the remote log. Raises `TestbedError`."""
+    """Return key and size in bytes of every object in the bucket of the remote log. Raise `TestbedError`."""
     # Imported here: it takes a third of a second, which only who talks to a store shall wait for.
     from botocore.exceptions import BotoCoreError, ClientError
 
@@ -123,5 +123,5 @@ def stored(store: ObjectStore) -> list[tuple[str, int]]:
 
 
 def accounted(store: ObjectStore, remote: RemoteLog) -> StoreAccount:
-    """The store held against the metadata; exact when nothing is copied or deleted meanwhile."""
+    """Return the store held against the metadata; exact when nothing is copied or deleted meanwhile."""
     return account(remote.segments(), stored(store))

@@ -56,7 +56,7 @@ class SegmentUpdate:
 
 
 def decode(value: bytes) -> Segment | SegmentUpdate | None:
-    """Decode a record's value; return None for one about no segment. Raises `TestbedError` for any other form."""
+    """Decode a record's value; return None for one about no segment. Raise `TestbedError` for any other form."""
     try:
         reader = BinaryReader(value)
         frame, kind, version = reader.unsigned(), reader.unsigned(), reader.unsigned()
@@ -146,7 +146,7 @@ class StoredObject:
 
 
 def parse_key(key: str, size: int) -> StoredObject | None:
-    """What a key says; None for one that the manager did not make."""
+    """Return what a key says; None for one that the manager did not make."""
     found = _KEY.fullmatch(key)
     if found is None or found["kind"] not in KINDS:
         return None

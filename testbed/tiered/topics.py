@@ -15,11 +15,11 @@ LOCAL_SHARE = 0.10
 
 
 def tiered_topic(*, segment_bytes: int = 1 << 20, local_bytes: int = 1) -> dict[str, str]:
-    """The configuration of a tiered topic.
+    """Return the configuration of a tiered topic.
 
     A segment that is full is uploaded, and leaves the brokers once more than `local_bytes` of a partition would be left
     without it; the active segment always stays. The smaller the segments, the sooner; 1 MiB is Kafka's lower limit.
-    Raises `UsageError` for what Kafka would refuse.
+    Raise `UsageError` for what Kafka would refuse.
     """
     if not LEAST_SEGMENT <= segment_bytes <= LARGEST_SEGMENT:
         raise UsageError(
@@ -41,7 +41,7 @@ def tiered_topic(*, segment_bytes: int = 1 << 20, local_bytes: int = 1) -> dict[
 
 
 def largest_local(segment_bytes: int, local_bytes: int) -> int:
-    """The bytes that one partition has on a broker at most, once all its full segments are uploaded.
+    """Return the bytes that one partition has on a broker at most, once all its full segments are uploaded.
 
     Kafka deletes from the oldest on, and keeps the one without which fewer than `local_bytes` would be left.
     """
@@ -60,7 +60,7 @@ class TopicBytes:
 
     @property
     def share(self) -> float:
-        """The largest share that any replica has on its broker, of all its partition's bytes.
+        """Return the largest share that any replica has on its broker, of all its partition's bytes.
 
         What is in the store counts as all of them: the share is rather too large, by what is not uploaded yet.
         """
@@ -90,7 +90,7 @@ def topic_bytes(admin: Admin, remote: RemoteLog, topic: str) -> TopicBytes:
 def wait_local(
     admin: Admin, remote: RemoteLog, topic: str, *, share: float = LOCAL_SHARE, timeout_s: float = 60.0
 ) -> TopicBytes:
-    """Wait until less than `share` of every replica is on its broker. Raises `WaitTimeout` with what was seen."""
+    """Wait until less than `share` of every replica is on its broker. Raise `WaitTimeout` with what was seen."""
     return wait_for(
         lambda: topic_bytes(admin, remote, topic),
         lambda seen: seen.share < share,

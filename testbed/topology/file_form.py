@@ -318,7 +318,7 @@ KIND = FileKind(
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema (draft 2020-12) that `topologies/topology.schema.json` holds."""
+    """Return the schema (draft 2020-12) that `topologies/topology.schema.json` holds."""
     schema = editor_schema(TopologyForm)
     hosts = schema["properties"]["hosts"]
     hosts["propertyNames"] = {"pattern": rules.HOST_NAME}
@@ -342,5 +342,5 @@ def _without(role: Role) -> dict[str, Any]:
 
 
 def json_schema_text() -> str:
-    """The text of the committed file."""
+    """Return the text of the committed file."""
     return schema_text(json_schema())

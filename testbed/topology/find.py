@@ -16,17 +16,17 @@ READY = Path(__file__).parents[2] / "topologies"
 
 
 def load(path: str | Path) -> Topology:
-    """Return the topology in this file. Raises TopologyError with every mistake and its line."""
+    """Return the topology in this file. Raise TopologyError with every mistake and its line."""
     return _topology(read(path, KIND), Path(path).absolute().parent)
 
 
 def loads(text: str, source: str = "<string>") -> Topology:
-    """Return the topology in this YAML text. Raises TopologyError with every mistake and its line."""
+    """Return the topology in this YAML text. Raise TopologyError with every mistake and its line."""
     return _topology(parse(text, source, KIND), Path.cwd())
 
 
 def load_document(document: Mapping[str, Any], source: str = "<document>") -> Topology:
-    """Return the topology in a dict such as `to_document()` returns. Raises TopologyError."""
+    """Return the topology in a dict such as `to_document()` returns. Raise TopologyError."""
     values = dict(document) if isinstance(document, Mapping) else document
     return _topology(Document(source, KIND, values), Path.cwd())
 

@@ -19,12 +19,12 @@ class Role(StrEnum):
 
     @property
     def runs_kafka(self) -> bool:
-        """Whether there is a node of Kafka on such a host."""
+        """Return whether there is a node of Kafka on such a host."""
         return self not in (Role.CLIENT, Role.OBJECTSTORE)
 
     @property
     def stores_data(self) -> bool:
-        """Whether such a host may have a disk of its own."""
+        """Return whether such a host may have a disk of its own."""
         return self is not Role.CLIENT
 
     @property
@@ -79,19 +79,19 @@ class DeclaredHost:
 
     @property
     def nics(self) -> tuple[Nic, ...]:
-        """Every NIC, the one for data first."""
+        """Return every NIC, the one for data first."""
         return (self.nic, *self.more_nics)
 
     def nic_for(self, use: NicUse) -> tuple[int, Nic]:
-        """The NIC for `use` (the first one, unless another is for it) and its number among `nics`."""
+        """Return the NIC for `use` (the first one, unless another is for it) and its number among `nics`."""
         return next(((number, nic) for number, nic in enumerate(self.nics) if nic.use is use), (0, self.nic))
 
     @property
     def is_broker(self) -> bool:
-        """Whether it holds partitions."""
+        """Return whether it holds partitions."""
         return self.role in (Role.BROKER, Role.BOTH)
 
     @property
     def is_controller(self) -> bool:
-        """Whether it votes in the metadata quorum."""
+        """Return whether it votes in the metadata quorum."""
         return self.role in (Role.CONTROLLER, Role.BOTH)

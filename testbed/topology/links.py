@@ -21,7 +21,7 @@ MIN_BANDWIDTH, MAX_BANDWIDTH = 10**6, 10**11
 
 
 def default_burst_bytes(rate_bps: int) -> int:
-    """Bytes a NIC of this rate may send at once: 1 KiB for each kB that 1 ms carries, 16 KiB at least.
+    """Return bytes a NIC of this rate may send at once: 1 KiB for each kB that 1 ms carries, 16 KiB at least.
 
     Measured: with about 1 ms of the rate HTB meets it to 0.3 % and no 50 ms exceeds it by more than 4 %.
     """
@@ -29,7 +29,7 @@ def default_burst_bytes(rate_bps: int) -> int:
 
 
 def max_burst_bytes(rate_bps: int) -> int:
-    """The largest burst that still shapes: one second of the rate, at least 16 KiB, at most 1 GiB (tc has 32
+    """Return the largest burst that still shapes: one second of the rate, at least 16 KiB, at most 1 GiB (tc has 32
     bits)."""
     return min(max(DEFAULT_BURST_FLOOR_BYTES, rate_bps // 8), 2**30)
 
@@ -77,13 +77,13 @@ class Link:
 
     @classmethod
     def symmetric(cls, rate_bps: int, burst_bytes: int | None = None) -> Self:
-        """A link with the same rate both ways; the burst follows from the rate unless given."""
+        """Return a link with the same rate both ways; the burst follows from the rate unless given."""
         burst = default_burst_bytes(rate_bps) if burst_bytes is None else burst_bytes
         return cls(tx_bps=rate_bps, rx_bps=rate_bps, tx_burst_bytes=burst, rx_burst_bytes=burst)
 
     @property
     def sides(self) -> Iterator[Side]:
-        """Both directions, tx first."""
+        """Return both directions, tx first."""
         yield Side("tx", self.tx_bps, self.tx_burst_bytes, self.tx_impairment)
         yield Side("rx", self.rx_bps, self.rx_burst_bytes, self.rx_impairment)
 
@@ -115,7 +115,7 @@ class Disk:
 
 
 def rate_problem(rate_bps: int, found: str | None = None) -> str | None:
-    """Why no link has this rate (written as `found` in a file), or None."""
+    """Return why no link has this rate (written as `found` in a file), or None."""
     if MIN_RATE_BPS <= rate_bps <= MAX_RATE_BPS:
         return None
     wrong = f"{found or format_bit_rate(rate_bps)} is too {'slow' if rate_bps < MIN_RATE_BPS else 'fast'}"
@@ -123,7 +123,7 @@ def rate_problem(rate_bps: int, found: str | None = None) -> str | None:
 
 
 def burst_problem(burst_bytes: int, rate_bps: int) -> str | None:
-    """Why a link of this rate cannot have this burst, or None."""
+    """Return why a link of this rate cannot have this burst, or None."""
     most = max_burst_bytes(rate_bps)
     if MIN_BURST_BYTES <= burst_bytes <= most:
         return None
@@ -135,14 +135,14 @@ def burst_problem(burst_bytes: int, rate_bps: int) -> str | None:
 
 
 def delay_problem(delay_us: int) -> str | None:
-    """Why no link delays (or varies its delay) by so much, or None."""
+    """Return why no link delays (or varies its delay) by so much, or None."""
     if 0 <= delay_us <= MAX_DELAY_US:
         return None
     return f"{format_duration(delay_us / 10**6)} is too long; allowed: {format_duration(MAX_DELAY_US / 10**6)} at most"
 
 
 def loss_problem(loss_ppm: int) -> str | None:
-    """Why no link loses so much, or None."""
+    """Return why no link loses so much, or None."""
     if 0 <= loss_ppm <= MAX_LOSS_PPM:
         return None
     most = format_share(MAX_LOSS_PPM)
@@ -150,7 +150,7 @@ def loss_problem(loss_ppm: int) -> str | None:
 
 
 def jitter_problem(impairment: Impairment) -> str | None:
-    """Why this delay cannot vary so much, or None."""
+    """Return why this delay cannot vary so much, or None."""
     if impairment.jitter_us <= impairment.delay_us:
         return None
     jitter, delay = (format_duration(us / 10**6) for us in (impairment.jitter_us, impairment.delay_us))
@@ -158,7 +158,7 @@ def jitter_problem(impairment: Impairment) -> str | None:
 
 
 def disk_size_problem(size_bytes: int) -> str | None:
-    """Why no disk is so large, or None."""
+    """Return why no disk is so large, or None."""
     if MIN_DISK_BYTES <= size_bytes <= MAX_DISK_BYTES:
         return None
     size = "small" if size_bytes < MIN_DISK_BYTES else "large"
@@ -167,7 +167,7 @@ def disk_size_problem(size_bytes: int) -> str | None:
 
 
 def disk_bandwidth_problem(bandwidth_bytes_per_s: int) -> str | None:
-    """Why no disk is so fast, or None."""
+    """Return why no disk is so fast, or None."""
     if MIN_BANDWIDTH <= bandwidth_bytes_per_s <= MAX_BANDWIDTH:
         return None
     speed = "slow" if bandwidth_bytes_per_s < MIN_BANDWIDTH else "fast"
@@ -176,7 +176,7 @@ def disk_bandwidth_problem(bandwidth_bytes_per_s: int) -> str | None:
 
 
 def link_problems(link: Link, at: Path) -> Iterator[Violation]:
-    """Everything wrong with a link that stands at `at`."""
+    """Return everything wrong with a link that stands at `at`."""
     for name, rate_bps, burst_bytes, impairment in link.sides:
         wrong_rate = rate_problem(rate_bps)
         if wrong_rate is not None:
@@ -194,7 +194,7 @@ def link_problems(link: Link, at: Path) -> Iterator[Violation]:
 
 
 def disk_problems(disk: Disk, at: Path) -> Iterator[Violation]:
-    """Everything wrong with a disk that stands at `at`."""
+    """Return everything wrong with a disk that stands at `at`."""
     wrong_size = disk_size_problem(disk.size_bytes)
     if wrong_size is not None:
         yield Violation((*at, "size"), wrong_size)

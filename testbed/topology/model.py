@@ -67,19 +67,19 @@ class Topology:
         return tuple(host for host in self.hosts if host.role is Role.OBJECTSTORE)
 
     def host(self, name: str) -> DeclaredHost:
-        """The host of this name; KeyError names the hosts there are."""
+        """Return the host of this name; KeyError names the hosts there are."""
         for host in self.hosts:
             if host.name == name:
                 return host
         raise KeyError(f"no host {name!r} in {self.name}; there are {', '.join(h.name for h in self.hosts)}")
 
     def with_kafka_version(self, version: str) -> "Topology":
-        """The same topology with every Kafka host at this version of Apache Kafka."""
+        """Return the same topology with every Kafka host at this version of Apache Kafka."""
         hosts = (replace(h, kafka_version=version) if h.role.runs_kafka else h for h in self.hosts)
         return replace(self, hosts=tuple(hosts), automq=None)
 
     def to_document(self) -> dict[str, Any]:
-        """A plain JSON-able dict in the form of the YAML files, nothing inherited; `load_document` inverts
+        """Return a plain JSON-able dict in the form of the YAML files, nothing inherited; `load_document` inverts
         it."""
         return {
             "name": self.name,
@@ -100,7 +100,7 @@ def _position(rack: str, racks: tuple[str, ...]) -> int:
 
 
 def _racks_document(racks: tuple[str, ...], uplinks: Mapping[str, Link]) -> list[str] | dict[str, Any]:
-    """The short form where no uplink is shaped."""
+    """Return the short form where no uplink is shaped."""
     if not uplinks:
         return list(racks)
     return {rack: {"uplink": _link_document(uplinks[rack])} if rack in uplinks else {} for rack in racks}

@@ -21,7 +21,7 @@ _Levels = Sequence[tuple[Path, UplinkForm | DiskForm]]
 def resolve(form: TopologyForm, document: Document, folder: FilePath) -> Topology:
     """Return the topology of a form; its relative paths count from `folder`.
 
-    Raises TopologyError with every rule that is broken. Where a host lacks a value that no level gives, the rules
+    Raise TopologyError with every rule that is broken. Where a host lacks a value that no level gives, the rules
     about all hosts cannot be checked.
     """
     resolution = _Resolution(form, folder)

@@ -49,7 +49,7 @@ OWNED_PREFIXES: Mapping[str, str] = {"controller.quorum.": "the testbed sets it 
 
 
 def name_problem(found: object, pattern: str, what: str) -> str | None:
-    """Why this cannot be the name of a `what`, or None."""
+    """Return why this cannot be the name of a `what`, or None."""
     if isinstance(found, str) and re.fullmatch(pattern.strip("^$"), found, re.ASCII):
         return None
     most = pattern.rstrip("}$").rpartition(",")[2]
@@ -59,7 +59,7 @@ def name_problem(found: object, pattern: str, what: str) -> str | None:
 
 
 def nic_name_problem(found: object) -> str | None:
-    """Why a data NIC cannot have this name, or None."""
+    """Return why a data NIC cannot have this name, or None."""
     if found == "lo" or (isinstance(found, str) and re.fullmatch("eth[0-9]*", found, re.ASCII)):
         taken = f"{show(found)} is taken (lo is loopback, eth0 the management NIC)"
         return f"{taken}; allowed: any other name, such as data0"
@@ -67,7 +67,7 @@ def nic_name_problem(found: object) -> str | None:
 
 
 def version_problem(found: object) -> str | None:
-    """Why this is no Kafka version, or None."""
+    """Return why this is no Kafka version, or None."""
     form = "allowed: all three numbers, such as 4.3.1 or 4.3.0-rc1"
     if found is None:
         return f"no Kafka version; {form}"
@@ -85,22 +85,22 @@ def version_problem(found: object) -> str | None:
 
 
 def kafka_path_problem(found: object) -> str | None:
-    """Why this cannot be the path of a tarball or folder, or None."""
+    """Return why this cannot be the path of a tarball or folder, or None."""
     return _path_problem(found, "a release tarball or a folder with a build, such as ../kafka")
 
 
 def automq_path_problem(found: object) -> str | None:
-    """Why this cannot be the path of an AutoMQ release, or None."""
+    """Return why this cannot be the path of an AutoMQ release, or None."""
     return _path_problem(found, "a release tarball or its unpacked folder, such as ../automq")
 
 
 def manager_problem(found: object) -> str | None:
-    """Why this cannot be the path of a RemoteStorageManager's jars, or None."""
+    """Return why this cannot be the path of a RemoteStorageManager's jars, or None."""
     return _path_problem(found, "the folder with the jars of a RemoteStorageManager, such as ../tiered-storage")
 
 
 def image_problem(found: object) -> str | None:
-    """Why this cannot be a container image, or None."""
+    """Return why this cannot be a container image, or None."""
     if isinstance(found, str) and re.fullmatch(IMAGE.strip("^$"), found, re.ASCII):
         return None
     return f"{show(found)} is no image; allowed: a name the container engine knows, such as automq:1.5.0"
@@ -120,14 +120,14 @@ def _third_number(found: str) -> str:
 
 
 def node_id_problem(found: object) -> str | None:
-    """Why this is no node id, or None."""
+    """Return why this is no node id, or None."""
     if isinstance(found, int) and not isinstance(found, bool) and 0 <= found <= MAX_NODE_ID:
         return None
     return f"{show(found)} is not a node id; allowed: a whole number from 0 to {MAX_NODE_ID}"
 
 
 def cpus_problem(found: object) -> str | None:
-    """Why this is no number of CPUs, or None."""
+    """Return why this is no number of CPUs, or None."""
     if isinstance(found, int | float) and not isinstance(found, bool) and _in_hundredths(found):
         return None
     return f"{show(found)} is not a number of CPUs; allowed: {MIN_CPUS:g} to {MAX_CPUS}, in hundredths, such as 0.5"
@@ -139,7 +139,7 @@ def _in_hundredths(cpus: float) -> bool:
 
 
 def property_name_problem(name: object) -> str | None:
-    """Why a file may not set this property, or None."""
+    """Return why a file may not set this property, or None."""
     if not isinstance(name, str) or not re.fullmatch(PROPERTY_NAME.strip("^$"), name, re.ASCII):
         return f"{show(name)} is not a property name; allowed: letters, digits and . _ -, 200 at most"
     if name in OWNED_PROPERTIES:
@@ -151,7 +151,7 @@ def property_name_problem(name: object) -> str | None:
 
 
 def property_value_problem(value: object) -> str | None:
-    """Why a Kafka property cannot have this value, or None."""
+    """Return why a Kafka property cannot have this value, or None."""
     if not isinstance(value, str):
         return f"{show(value)} is no property value; allowed: text"
     if not value.isprintable():
@@ -172,7 +172,7 @@ def violations(
     remote_storage: RemoteStorage | None = None,
     automq: AutomqSource | None = None,
 ) -> list[Violation]:
-    """Every rule that this topology breaks: where, and what to do."""
+    """Return every rule that this topology breaks: where, and what to do."""
     found: list[Violation] = []
     _add(found, ("name",), name_problem(name, NAME, "topology"))
     if not 1 <= len(racks) <= MAX_RACKS:
@@ -210,7 +210,7 @@ def missing_duties(roles: Iterable[Role]) -> Iterator[Violation]:
 
 
 def unknown_rack(found: object, racks: tuple[str, ...]) -> str:
-    """The message for a rack that is not in the list."""
+    """Return the message for a rack that is not in the list."""
     there_are = choices(racks) if racks else "none"
     return f"there is no rack {show(found)}; allowed: {there_are}{did_you_mean(found, racks)}"
 
@@ -218,7 +218,7 @@ def unknown_rack(found: object, racks: tuple[str, ...]) -> str:
 def _storage_problems(
     hosts: tuple[DeclaredHost, ...], remote_storage: RemoteStorage | None, automq: AutomqSource | None
 ) -> Iterator[Violation]:
-    """What lies on an object store needs one, and comes from one place."""
+    """Return what lies on an object store needs one, and comes from one place."""
     if not any(host.role is Role.OBJECTSTORE for host in hosts):
         there = "no host is an object store; allowed: at least one with role objectstore"
         for at, wanted in ((("remote_storage",), remote_storage), (("software", "automq"), automq)):

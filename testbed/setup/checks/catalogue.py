@@ -13,7 +13,7 @@ OPTIONAL: Mapping[str, tuple[type[Check], ...]] = {"minio": (Go, MinioServer)}
 
 
 def all_checks(names: Iterable[str] = ()) -> tuple[Check, ...]:
-    """One of each that every command needs, and those of these optional `names`."""
+    """Return one of each that every command needs, and those of these optional `names`."""
     return (
         Platform(),
         Permissions(),

@@ -47,7 +47,7 @@ class ContainerEngine(Check):
 
 
 def explained(error: EngineError) -> tuple[str, str]:
-    """What is wrong, and the command that mends it."""
+    """Return what is wrong, and the command that mends it."""
     host = os.environ.get("DOCKER_HOST")
     if error.trouble is Trouble.DENIED:
         return (

@@ -55,7 +55,7 @@ class Permissions(Check):
 
 
 def effective_capabilities(status: str) -> int:
-    """The bits of CapEff in /proc/self/status; 0 when it is not there."""
+    """Return the bits of CapEff in /proc/self/status; 0 when it is not there."""
     return next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:")), 0)
 
 
@@ -104,7 +104,7 @@ def available_bytes(meminfo: str) -> int:
 
 
 def engine_folder() -> Path:
-    """Where the engine keeps its containers."""
+    """Return where the engine keeps its containers."""
     try:
         return Path(str(EngineSocket.from_environment().get("/info")["DockerRootDir"]))
     except EngineError:

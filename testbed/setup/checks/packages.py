@@ -70,7 +70,7 @@ class Packages(Check):
 
 
 def missing_for_python() -> tuple[str, ...]:
-    """The packages this interpreter lacks."""
+    """Return the packages this interpreter lacks."""
     missing = []
     if find_spec("venv") is None or find_spec("ensurepip") is None:
         missing.append("python3-venv")
@@ -82,7 +82,7 @@ def missing_for_python() -> tuple[str, ...]:
 
 
 def missing_packages() -> tuple[str, ...]:
-    """The packages whose programs are not there."""
+    """Return the packages whose programs are not there."""
     missing = [package for program, package in PROGRAMS.items() if which(program) is None]
     if find_java() is None:
         missing.append(java_package(os_release().get("VERSION_CODENAME", "")))
@@ -92,12 +92,12 @@ def missing_packages() -> tuple[str, ...]:
 
 
 def java_package(codename: str) -> str:
-    """The package of a Java that Spark and Kafka run on."""
+    """Return the package of a Java that Spark and Kafka run on."""
     return "openjdk-17-jre-headless" if codename in ("", "bookworm") else "default-jre-headless"
 
 
 def engine_there() -> bool:
-    """Whether an engine answers or could be started."""
+    """Return whether an engine answers or could be started."""
     if which("dockerd") is not None:
         return True
     try:
@@ -135,7 +135,7 @@ class PythonEnvironment(Check):
     estimate_s = 90.0
 
     def probe(self) -> CheckFinding:
-        """Whether it was made to the end."""
+        """Return whether it was made to the end."""
         wanted = environment()
         if wanted.complete:
             return self.good(str(wanted.folder))

@@ -38,7 +38,7 @@ class NodeImage(Check):
     estimate_s = 80.0
 
     def probe(self) -> CheckFinding:
-        """Whether the engine has it."""
+        """Return whether the engine has it."""
         try:
             image = local_image(EngineSocket.from_environment())
         except EngineError as error:
@@ -60,7 +60,7 @@ class KafkaJars(Check):
     estimate_s = 15.0
 
     def probe(self) -> CheckFinding:
-        """Whether they are cached, each with the right digest."""
+        """Return whether they are cached, each with the right digest."""
         release = cached_release()
         if release is None:
             return self.bad(f"Kafka {DEFAULT_KAFKA} is not in the cache, or damaged there")
@@ -81,7 +81,7 @@ class QuickStart(Check):
     estimate_s = 10.0
 
     def probe(self) -> CheckFinding:
-        """Whether both are cached for this release and image."""
+        """Return whether both are cached for this release and image."""
         release = cached_release()
         try:
             image = local_image(EngineSocket.from_environment())
@@ -117,7 +117,7 @@ class Go(Check):
     estimate_s = 30.0
 
     def probe(self) -> CheckFinding:
-        """Whether there is one that is new enough; none is needed where the binary is there."""
+        """Return whether there is one that is new enough; none is needed where the binary is there."""
         found = go_version()
         if found is not None and found >= GO:
             return self.good(f"Go {'.'.join(map(str, found))}")
@@ -147,7 +147,7 @@ class MinioServer(Check):
     estimate_s = BUILD_S
 
     def probe(self) -> CheckFinding:
-        """Whether it is cached."""
+        """Return whether it is cached."""
         found = cached_minio()
         if found is None:
             return self.bad("its server, MinIO, is not built yet", "./run testbed doctor --fix --with minio")
@@ -159,7 +159,7 @@ class MinioServer(Check):
 
 
 def _offered_go() -> tuple[int, ...] | None:
-    """The version of Go that the distribution's package would bring."""
+    """Return the version of Go that the distribution's package would bring."""
     policy = which("apt-cache") or "apt-cache"
     said = subprocess.run([policy, "policy", GO_PACKAGE], capture_output=True, text=True, check=False).stdout
     return parse_offered_go(said)
