@@ -1,4 +1,4 @@
-"""The object store of a testbed: real MinIO servers on hosts of their own, behind their own shaped NICs."""
+"""The object store of a testbed: real MinIO servers on separate hosts with shaped NICs."""
 
 from testbed.objectstore.server import Credentials
 from testbed.objectstore.store import BUCKETS, ObjectStore

@@ -9,7 +9,7 @@ from testbed.network.addresses import AddressPlan
 from testbed.topology.model import Topology
 
 CREDENTIALS_FILE = "/etc/testbed/s3/credentials"
-"""On every host that serves or uses the store."""
+"""A path on every host that serves or uses the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +21,19 @@ class Credentials:
 
     @classmethod
     def generate(cls) -> "Credentials":
-        """New ones."""
+        """Return new credentials."""
         return cls(secrets.token_hex(10), secrets.token_hex(20))
 
     @classmethod
     def parse(cls, text: str) -> "Credentials":
-        """Return the inverse of `text`. Raise ValueError, which does not repeat what was found."""
+        """Return the inverse of `text`. Raise ValueError without the text found, which may be secret."""
         found = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
         if not (found.get("access_key") and found.get("secret_key")):
             raise ValueError("expected the lines access_key=… and secret_key=…")
         return cls(found["access_key"], found["secret_key"])
 
     def text(self) -> str:
-        """Two lines, as they lie on hosts."""
+        """Return the two lines of the credentials' file on hosts."""
         return f"access_key={self.access_key}\nsecret_key={self.secret_key}\n"
 
 
@@ -44,16 +44,16 @@ ENVIRONMENT = "/etc/testbed/s3/server.env"
 LOG = "/var/log/minio/server.log"
 PID_FILE = "/run/minio.pid"
 DRIVES = 4
-"""Of each server, where there are several: folders of its one disk. From three servers on, one may be down."""
+"""A server's drives, where there are several servers: folders of its one disk. With three or more, one may be down."""
 
 
 def endpoints(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
-    """Return where clients find the servers, in the topology's order: any of them serves everything."""
+    """Return the clients' endpoints, in the topology's order: each serves everything."""
     return tuple(f"http://{plan.data_ip(host.name)}:{PORT}" for host in topology.objectstores)
 
 
 def drives(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
-    """Return the drives that every server is started with: one folder of one server, or the folders of all."""
+    """Return the drives in every server's command: one folder of one server, or the folders of all."""
     servers = endpoints(topology, plan)
     if len(servers) == 1:
         return (f"{DATA_DIR}/d1",)
@@ -61,10 +61,10 @@ def drives(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
 
 
 def command(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
-    """Starts a server. The credentials are in no argument, and in no variable of the process."""
+    """Return the command of a server. The credentials are in no argument and in no variable of the process."""
     variables = [f"MINIO_CONFIG_ENV_FILE={ENVIRONMENT}"]
     if len(topology.objectstores) > 1:
-        # Without this it refuses drives that are folders of one disk. It reads the variable before it reads the file.
+        # Without it MinIO refuses drives that are folders of one disk. MinIO reads the variable before the file.
         variables.append("MINIO_CI_CD=on")
     return ("env", *variables, BINARY, "server", "--anonymous", "--address", f":{PORT}", *drives(topology, plan))
 
@@ -74,23 +74,23 @@ def environment(credentials: Credentials) -> str:
     variables = {
         "MINIO_ROOT_USER": credentials.access_key,
         "MINIO_ROOT_PASSWORD": credentials.secret_key,
-        # The agent on the host reads the metrics; there is nothing in them that would have to be hidden.
+        # The agent on the host reads the metrics; they contain no secret.
         "MINIO_PROMETHEUS_AUTH_TYPE": "public",
         "MINIO_BROWSER": "off",
         "MINIO_UPDATE": "off",
-        # What it does by itself is not what is measured.
+        # The server's background work must not disturb a measurement.
         "MINIO_SCANNER_SPEED": "slowest",
     }
     return "".join(f"{name}={value}\n" for name, value in variables.items())
 
 
 def server_files(credentials: Credentials) -> dict[str, bytes]:
-    """Path → content of what a server needs; private, all of it."""
+    """Return path → content of a server's files; all private."""
     return {ENVIRONMENT: environment(credentials).encode(), **user_files(credentials)}
 
 
 def user_files(credentials: Credentials) -> Mapping[str, bytes]:
-    """Path → content of what a host needs that uses the store; private."""
+    """Return path → content of the files of a host that uses the store; private."""
     return {CREDENTIALS_FILE: credentials.text().encode()}
 
 

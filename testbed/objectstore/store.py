@@ -1,4 +1,4 @@
-"""A testbed's object store as it is used: its endpoint, a client, its buckets, and whether it answers."""
+"""A testbed's object store for its users: its endpoints, a client, its buckets, and its readiness."""
 
 import http.client
 import time
@@ -29,7 +29,7 @@ class ObjectStoreError(TestbedError):
 
 
 class ObjectStore:
-    """The servers of one testbed, which are one store. From `Testbed.objectstore`."""
+    """The servers of one testbed, which form one store. From `Testbed.objectstore`."""
 
     def __init__(
         self, topology: Topology, plan: AddressPlan, hosts: Mapping[str, Host], credentials: Credentials
@@ -39,12 +39,12 @@ class ObjectStore:
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """Of every server, `http://198.19.0.13:9000`, on the data network; any serves everything."""
+        """Return every server's endpoint, `http://198.19.0.13:9000`, on the data network; each serves everything."""
         return server.endpoints(self._topology, self._plan)
 
     @property
     def endpoint(self) -> str:
-        """Return the first server's."""
+        """Return the first server's endpoint."""
         return self.endpoints[0]
 
     @property
@@ -53,7 +53,7 @@ class ObjectStore:
         return tuple(host.name for host in self._topology.objectstores)
 
     def server(self, host: str) -> Server:
-        """Return the server's process on a host. Raise `TestbedError` for a host that has none."""
+        """Return the server's process on a host. Raise `TestbedError` when the host has none."""
         if host not in self.names:
             raise TestbedError(f"{host} runs no object store; {', '.join(self.names)} of {self._topology.name} do")
         return Server(self._hosts[host], self._topology, self._plan)
@@ -61,9 +61,9 @@ class ObjectStore:
     def client(self, *, endpoint: str | None = None, attempts: int = 3, timeout_s: float = 30.0) -> Any:
         """Return a new S3 client (boto3's), on the first server unless `endpoint` names another.
 
-        `attempts` is how often a request is tried, `timeout_s` how long an answer is waited for.
+        A request is tried `attempts` times and waits `timeout_s` for an answer.
         """
-        # Imported here: they take a third of a second, which only who talks to a store shall wait for.
+        # Imported here: the import takes a third of a second, and only users of a store need it.
         from boto3.session import Session
         from botocore.config import Config
 
@@ -72,7 +72,7 @@ class ObjectStore:
             retries={"total_max_attempts": attempts, "mode": "standard"},
             connect_timeout=5,
             read_timeout=timeout_s,
-            # Not the user's proxy: the data network is on this machine.
+            # Without the user's proxy: the data network is on this machine.
             proxies={},
         )
         return Session(self.credentials.access_key, self.credentials.secret_key, region_name=REGION).client(
@@ -102,7 +102,7 @@ class ObjectStore:
             connection.close()
 
     def ask(self) -> int:
-        """Return the HTTP status of one signed request for an object that there is not: 404 when all is well.
+        """Return the HTTP status of one signed request for a missing object: 404 when the store works.
 
         Raise `ObjectStoreError` when there is no answer.
         """
@@ -120,7 +120,7 @@ class ObjectStore:
         return 200
 
     def refusal(self) -> str:
-        """Return why the store does not take an object now; empty when it does (which is removed again)."""
+        """Write and remove an object. Return why the store refuses it; empty when it accepts it."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         client = self.client(attempts=1, timeout_s=ASK_S)
@@ -134,7 +134,7 @@ class ObjectStore:
         return ""
 
     def wait_ready(self, *, timeout_s: float = START_S) -> None:
-        """Wait until every server is ready. One that has died is an error at once."""
+        """Wait until every server is ready. Raise an error at once when one has died."""
 
         def look() -> dict[str, str]:
             found = {host: why for host in self.names if (why := self.silence(host))}
@@ -147,7 +147,7 @@ class ObjectStore:
         wait_for(look, lambda found: not found, timeout_s, _LOOK_S, f"the object store of {self._topology.name}")
 
     def make_buckets(self) -> None:
-        """Make those of `BUCKETS` that are not there. Raise `ObjectStoreError`."""
+        """Make the missing ones of `BUCKETS`. Raise `ObjectStoreError` on failure."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         client = self.client()

@@ -1,12 +1,12 @@
-"""Runs on a host, once a second: NIC counters, sizes of replicas' log files, and its server's own metrics.
+"""The agent on a host samples once a second: NIC counters, log sizes of replicas, and its server's metrics.
 
-This file is copied to the host as it is and needs nothing but Python's standard library. It prints one JSON line
-per sample: {"t": µs since the epoch, "v": [[metric, topic, partition, label, value], …]}. It ends when its standard
-output is closed, which happens at the latest when the connection does.
+The testbed copies this file to the host unchanged; it needs only Python's standard library. The agent prints one JSON
+line per sample: {"t": µs since the epoch, "v": [[metric, topic, partition, label, value], …]}. It ends when its
+standard output is closed, at the latest with the connection.
 
     agent.py '{"interval_s": 1.0, "log_dir": "/var/lib/kafka", "topics": ["t"], "devices": ["data0"], "jmx_port": 8778}'
 
-On a host of the object store there is `s3_port` in place of the log folder and the broker's port.
+On a host of the object store, `s3_port` replaces the log folder and the broker's port.
 """
 
 import json
@@ -61,7 +61,7 @@ REPLICA_DIR = re.compile(r"(.+)-(\d+)$")  # not `…-delete`, `…-future`, `…
 
 
 def log_sizes(log_dir: str, topics: list[str]) -> dict[tuple[str, int], int]:
-    """(topic, partition) -> bytes of its log segments, for each replica that lies in `log_dir`."""
+    """Return (topic, partition) -> bytes of its log segments, for each replica in `log_dir`."""
     sizes: dict[tuple[str, int], int] = {}
     wanted = set(topics)
     for entry in os.scandir(log_dir):
@@ -72,13 +72,13 @@ def log_sizes(log_dir: str, topics: list[str]) -> dict[tuple[str, int], int]:
             with os.scandir(entry.path) as files:
                 size = sum(file.stat().st_size for file in files if file.name.endswith(".log"))
         except FileNotFoundError:
-            continue  # deleted while we looked
+            continue  # deleted during the listing
         sizes[match.group(1), int(match.group(2))] = size
     return sizes
 
 
 def counters(device: str) -> list[int]:
-    """(received, sent) bytes of a NIC, as this namespace sees them."""
+    """Return (received, sent) bytes of a NIC in this namespace."""
     base = "/sys/class/net/%s/statistics/" % device
     values = []
     for name in ("rx_bytes", "tx_bytes"):
@@ -88,7 +88,7 @@ def counters(device: str) -> list[int]:
 
 
 def device_reads(proc: str = "/proc") -> int | None:
-    """Return bytes that this host's Java processes had read from a device, not from the page cache; None without any."""
+    """Return the bytes that this host's Java processes read from a device, not from the page cache; None without any."""
     found = None
     for entry in os.scandir(proc):
         if not entry.name.isdigit():
@@ -100,7 +100,7 @@ def device_reads(proc: str = "/proc") -> int | None:
             with open(entry.path + "/io") as file:
                 fields = dict(line.split(": ") for line in file.read().splitlines())
         except (OSError, ValueError):
-            continue  # it has ended while we looked, or the kernel does not say
+            continue  # it has ended meanwhile, or the kernel gives no number
         found = (found or 0) + int(fields["read_bytes"])
     return found
 
@@ -125,8 +125,8 @@ def metrics(port: int, topics: list[str]) -> list[Value]:
     for request, reply in zip(requests, answers):
         metric = names.get(request["mbean"])
         if reply.get("status") != 200:
-            # A rate that was never used does not exist yet (404): nothing was throttled, the rate is 0. Anything else
-            # says nothing of the rate: a gap.
+            # A rate that was never used does not exist yet (404): nothing was throttled, the rate is 0. After any other
+            # status the rate is unknown: a gap.
             if request["mbean"] in RATES and reply.get("status") == NOT_FOUND:
                 found.append([metric, None, None, None, 0.0])
         elif metric:
@@ -140,9 +140,9 @@ def metrics(port: int, topics: list[str]) -> list[Value]:
 
 
 def store_metrics(port: int) -> list[Value]:
-    """Return what the object store's server has counted since its start; an empty list while it does not answer.
+    """Return the counters of the object store's server since its start; an empty list while it does not answer.
 
-    An operation is there from its first request on.
+    An operation has a counter from its first request on.
     """
     try:
         with urllib.request.urlopen("http://127.0.0.1:%d%s" % (port, STORE_PATH), timeout=0.8) as answer:
@@ -162,7 +162,7 @@ def store_metrics(port: int) -> list[Value]:
 
 
 def sample(config: dict[str, Any]) -> dict[str, Any]:
-    """Return one look at everything. Each value is as of the moment it was read; `t` is in their middle."""
+    """Return one sample. Each value has the instant of its reading; `t` is in their middle."""
     begun = time.time_ns()
     values: list[Value] = []
     for device in config["devices"]:
@@ -175,7 +175,7 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
         read = device_reads()
         if read is not None:
             values.append(["io.read_bytes", None, None, None, read])
-    # The byte counts above must carry their own instant: the requests below take some milliseconds longer.
+    # The byte counts above need their own instant: the requests below take some milliseconds longer.
     instant = (begun + time.time_ns()) // 2
     if config.get("jmx_port"):
         values += metrics(config["jmx_port"], config["topics"])
@@ -185,7 +185,7 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Sample at whole multiples of the interval until nobody listens."""
+    """Sample at whole multiples of the interval until the output is closed."""
     config = json.loads(sys.argv[1])
     interval = config["interval_s"]
     due = time.monotonic()
@@ -194,7 +194,7 @@ def main() -> None:
             print(json.dumps(sample(config), separators=(",", ":")), flush=True)
         except BrokenPipeError:
             return
-        # A sample that came late does not make the next ones come in a burst.
+        # The samples after a late one keep their interval.
         due = max(due + interval, time.monotonic() - interval)
         time.sleep(max(0.0, due - time.monotonic()))
 

@@ -1,4 +1,4 @@
-"""What is sampled of brokers and object stores: NICs, logs, metrics, and the replication quota in force."""
+"""Probes of brokers and object stores: NICs, logs, metrics, and the replication quota in force."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -25,7 +25,7 @@ from testbed.topology.model import Topology
 
 
 def sampled_nic(host: DeclaredHost) -> Nic:
-    """Return the NIC whose bytes are those of copied replicas: the one for data, unless another is for replication."""
+    """Return the NIC that carries replication traffic: the one for data, unless another is for replication."""
     return host.nic_for(NicUse.REPLICATION)[1]
 
 
@@ -66,7 +66,7 @@ def nic_measurements(topology: Topology, rates: Iterable[LinkRate]) -> tuple[Nic
 
 
 def watch_stores(recorder: Recorder, topology: Topology, hosts: Mapping[str, Host]) -> None:
-    """Start the agent on every host of the object store; on none, where the topology has none."""
+    """Start the agent on every host of the object store, if the topology has one."""
     for store in topology.objectstores:
         recorder.watch_host(
             hosts[store.name],
@@ -84,9 +84,9 @@ _KEYS = {"leader": (LEADER_RATE, LEADER_REPLICAS), "follower": (FOLLOWER_RATE, F
 
 
 def quota_samples(admin: AdminApi, host: str, broker: int, lists: Lists | None = None) -> list[Sample]:
-    """Return which quota a broker has in force (-1: none), and how many replicas of `lists` its lists lack, as it says itself.
+    """Return a broker's quota in force (-1: none), and how many replicas of `lists` its own lists lack.
 
-    Without `lists` only the quota. A sample's time is when it was asked for. Raise `KafkaError`.
+    Without `lists`, return only the quota. A sample's time is the time of the request. Raise `KafkaError` on failure.
     """
     asked, configs = now_us(), admin.broker_configs(broker, RATES)
     there = admin.topics_configs(sorted(lists), [key for _rate, key in _KEYS.values()], broker) if lists else {}

@@ -1,4 +1,4 @@
-"""The brokers' logs: their entries, the allowances that explain some, and whatever else is at WARN or above."""
+"""The brokers' logs: their entries, the allowances that explain some, and all others at WARN or above."""
 
 import re
 import shlex
@@ -28,14 +28,14 @@ _JVM = (
     ("WARN", re.compile(r"OpenJDK .* VM warning: ")),
 )
 JVM = "jvm"
-"""The logger of what the JVM said."""
+"""The logger of the JVM's own messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
     """One entry: the message without its logger, and the lines of the stack trace below it.
 
-    `ts_us` is µs since the epoch; for what the JVM said, which carries no time, that of the entry before it.
+    `ts_us` is µs since the epoch. The JVM's messages have no time: they take that of the entry before them.
     """
 
     ts_us: int
@@ -46,12 +46,12 @@ class LogEntry:
 
     @property
     def full_message(self) -> str:
-        """Return the message, and what was thrown, if anything."""
+        """Return the message, with the exception if there is one."""
         return f"{self.message}: {self.trace[0]}" if self.trace else self.message
 
 
 def entries(text: str) -> Iterator[LogEntry]:
-    """Return the entries of a piece of a log. Lines before the first head belong to an entry before the piece."""
+    """Return the entries of a piece of a log. Lines before the first head belong to an earlier entry."""
     lines: list[str] = []
     ts_us, level = 0, ""
     for line in text.splitlines():
@@ -71,7 +71,7 @@ def entries(text: str) -> Iterator[LogEntry]:
 
 
 def _entry(ts_us: int, level: str, lines: list[str]) -> LogEntry:
-    """Return the message ends with the first line that ends with a logger's name."""
+    """Split a head: the message ends with the first line that ends with a logger's name. Return message and logger."""
     for index, line in enumerate(lines):
         if found := _LOGGER.fullmatch(line):
             message = "\n".join([*lines[:index], found[1]])
@@ -80,7 +80,7 @@ def _entry(ts_us: int, level: str, lines: list[str]) -> LogEntry:
 
 
 def _us(text: str) -> int:
-    """Hosts keep UTC, as the node image does."""
+    """Return µs since the epoch. Hosts keep UTC, as the node image does."""
     moment = datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=UTC)
     return round(moment.timestamp() * 1_000_000)
 
@@ -92,26 +92,25 @@ _TEXTS = ("logger", "pattern", "why", "thrown", "before")
 _PATTERNS = ("pattern", "thrown", "before")
 _OPTIONAL = ("thrown", "before")
 BEFORE_US = 1_000_000
-"""How much earlier the same thread says why at most: the two lines are neighbours in its code."""
+"""The longest time in µs from the line with the reason to the entry: the two lines are neighbours in Kafka's code."""
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 _WRAPPER = re.compile(r"java\.util\.concurrent\.CompletionException: ")
-"""Around what a controller threw while it was writing, if another thread had begun to wait for that; means nothing."""
+"""The exception around one that a controller threw while writing, when another thread waited; it has no meaning."""
 _ANYTHING = "Anything at all, for instance 12 of b1-c2."
 
 
 class AllowListError(TestbedError):
-    """An allow-list cannot be used; one line per mistake, each with its place."""
+    """An unusable allow-list; one line per mistake, each with its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """Entries of `logger` at `levels` whose whole message matches `pattern` are harmless, and `why` says why.
+    """Entries of `logger` at `levels` are harmless when the whole message matches `pattern`; `why` has the reason.
 
-    `thrown` is what the first line of the stack trace below it must match, too, a CompletionException around it left
-    out. `before` is what the same logger must have said just before; groups that have a name in both must be the same
-    there. `during` are the kinds of faults (put in on purpose) that it belongs to: without one of them it is not
-    allowed. `since` and `until` are the first and the last Kafka release that says so; `hosts` are those it is allowed
-    on (None: all of them).
+    The first line of the stack trace must match `thrown`, too, without a CompletionException around it. The same logger
+    must have logged `before` just before; named groups of both must have the same text. `during` are the kinds of faults
+    that the allowance needs. `since` and `until` are the first and the last Kafka release that logs the entry. `hosts`
+    are the allowed hosts (None: all of them).
     """
 
     logger: str
@@ -126,7 +125,7 @@ class Allowance:
     during: frozenset[str] = frozenset()
 
     def explains(self, entry: LogEntry, host: str, version: str, earlier: Sequence[LogEntry] = ()) -> bool:
-        """Return whether it explains this entry of a host that runs Kafka `version`, `earlier` the ones just before it."""
+        """Return whether this allowance explains an entry. The host runs Kafka `version`; `earlier` entries precede it."""
         return (
             entry.level in self.levels
             and entry.logger == self.logger
@@ -145,15 +144,15 @@ class Allowance:
 
     def _applies(self, version: str) -> bool:
         release = _release(version)
-        if release is None:  # a build that is no release is taken for newer than all of them
+        if release is None:  # a build that is no release counts as newer than every release
             return self.until is None
         return (self.since is None or self.since <= release) and (self.until is None or release <= self.until)
 
 
 def new_replicas(topics: Collection[str], hosts: Collection[str]) -> Allowance:
-    """For a reassignment of `topics` that makes replicas on `hosts`.
+    """Return the allowance for a reassignment of `topics` that adds replicas on `hosts`.
 
-    A broker that is given a replica of a topic that exists says at ERROR that it should have had it (KAFKA-20118).
+    A broker that receives a replica of an existing topic logs at ERROR that it should have had it (KAFKA-20118).
     For any other topic or broker the same line may report a lost replica.
     """
     names = "|".join(re.escape(topic) for topic in sorted(topics))
@@ -170,12 +169,12 @@ def new_replicas(topics: Collection[str], hosts: Collection[str]) -> Allowance:
 
 
 def shipped() -> tuple[Allowance, ...]:
-    """Return the allow-list that comes with the testbed: what is harmless whatever happens."""
+    """Return the testbed's own allow-list: entries that are harmless in every run."""
     return tuple(allowance for allowance in _shipped() if not allowance.during)
 
 
 def during(faults: Collection[str]) -> tuple[Allowance, ...]:
-    """Return the allowances for what brokers log while faults of these kinds are injected."""
+    """Return the allowances for entries that brokers log while faults of these kinds are injected."""
     return tuple(allowance for allowance in _shipped() if not allowance.during.isdisjoint(faults))
 
 
@@ -270,12 +269,12 @@ def _unnamed(before: str, pattern: str) -> str | None:
 
 
 def _release(version: str) -> Release | None:
-    found = _VERSION.match(version)  # a build of a release has more after it: 4.3.1+0123456789ab
+    found = _VERSION.match(version)  # a build's version continues after the release's: 4.3.1+0123456789ab
     return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
 def unexplained(found: Sequence[LogEntry], host: str, version: str, allowances: Sequence[Allowance]) -> list[LogEntry]:
-    """Return the entries at WARN or above that no allowance explains, of a piece of a log in its order."""
+    """Return the entries at WARN or above of a piece of a log, in order, that no allowance explains."""
     left = []
     for number, entry in enumerate(found):
         if entry.level in LEVELS:
@@ -293,7 +292,7 @@ def _just_before(found: Sequence[LogEntry], number: int) -> list[LogEntry]:
 
 
 MOST_BYTES = 64_000_000
-"""Read of one host's log at most. Tiered, a broker says some 2 kB of each segment: this is for thirty thousand."""
+"""The most bytes read of one host's log. A tiered broker logs some 2 kB per segment: enough for 30,000 segments."""
 MOST_KINDS, MOST_CHARACTERS = 50, 400
 _VARYING = re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])|\d+")
 """Kafka's ids and numbers."""
@@ -301,14 +300,14 @@ _VARYING = re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])|\d+")
 
 @dataclass(frozen=True, slots=True)
 class LogPosition:
-    """Where a host's log ended at the start; or why that is not known."""
+    """The end of a host's log at the start, or the reason why it is unknown."""
 
     offset: int
     problem: str | None = None
 
 
 class LoggedCluster(Protocol):
-    """The part of a testbed that a watch of its logs needs."""
+    """The part of a testbed that a log watch needs."""
 
     @property
     def hosts(self) -> Mapping[str, Shell]:
@@ -316,13 +315,13 @@ class LoggedCluster(Protocol):
 
     @property
     def kafka_versions(self) -> Mapping[str, str]:
-        """Host → the version of Kafka that it runs now."""
+        """Return host → the version of Kafka that it runs now."""
 
 
 class LogWatch:
     """The logs of all Kafka hosts of a testbed, from `start` on.
 
-    `allowances` are for what an experiment does on purpose, in addition to those that ship with the testbed.
+    `allowances` are for an experiment's deliberate actions, in addition to the testbed's own.
     """
 
     def __init__(self, cluster: LoggedCluster, allowances: Sequence[Allowance] = ()) -> None:
@@ -333,15 +332,15 @@ class LogWatch:
         self._marks: dict[str, LogPosition] = {}
 
     def start(self) -> None:
-        """From here on lines count. A host that does not answer now is reported at the end."""
+        """Count lines from now on. A host that does not answer now is reported at the end."""
         self._marks = {name: mark_end(host) for name, host in self._hosts.items()}
 
     def allow(self, *allowances: Allowance) -> None:
-        """Explain more, also of what was said already."""
+        """Add allowances, also for entries logged already."""
         self._allowances += allowances
 
     def logs(self) -> tuple[HostLog, ...]:
-        """Return what each host said since `start` that nothing explains; a log that was not read says why."""
+        """Return the unexplained entries of each host since `start`; an unread log has the reason."""
         return tuple(self._log(name) for name in self._hosts)
 
     def findings(self) -> tuple[LogFinding, ...]:
@@ -361,7 +360,7 @@ class LogWatch:
         except TestbedError as error:
             return HostLog(name, f"the log could not be read: {error}")
         left = list(entries(text))
-        # After an upgrade a log has what both releases say: the one that was there, and the one that is there now.
+        # After an upgrade a log has entries of two releases: the former and the present one.
         first = self._versions[name]
         for version in dict.fromkeys((first, self._cluster.kafka_versions.get(name, first))):
             left = unexplained(left, name, version, self._allowances)
@@ -370,8 +369,8 @@ class LogWatch:
 
 
 def mark_end(host: Shell) -> LogPosition:
-    """Return where a host's log ends now. Raise nothing: why that cannot be seen is in the mark."""
-    # Before Kafka's first start there is no log: then all of it will count.
+    """Return the end of a host's log. Raise nothing: the result has the reason of a failure."""
+    # Before Kafka's first start there is no log: then all of it counts.
     size = f"if [ -e {shlex.quote(LOG)} ]; then stat -c %s {shlex.quote(LOG)}; else echo 0; fi"
     try:
         return LogPosition(int(host.run(size).stdout))
@@ -380,7 +379,7 @@ def mark_end(host: Shell) -> LogPosition:
 
 
 def read_since(host: Shell, offset: int, most_bytes: int = MOST_BYTES) -> tuple[str, str | None]:
-    """Return the whole lines of a host's log from byte `offset` on, and why that is not all of them (None: it is).
+    """Return the whole lines of a host's log from byte `offset` on, and why they are incomplete (None: complete).
 
     Raise `TestbedError` when there is no log, or the host does not answer.
     """
@@ -401,7 +400,7 @@ def read_since(host: Shell, offset: int, most_bytes: int = MOST_BYTES) -> tuple[
 
 
 def kinds(host: str, found: Sequence[LogEntry]) -> tuple[LogFinding, ...]:
-    """Entries that differ in numbers and ids at most are one finding, the most severe first. Pure."""
+    """Return the findings, the most severe first. Entries that differ only in numbers and ids are one finding. Pure."""
     merged: dict[tuple[str, str, str], LogFinding] = {}
     for entry in found:
         kind = (entry.level, entry.logger, _VARYING.sub("#", entry.full_message))

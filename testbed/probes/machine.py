@@ -1,4 +1,4 @@
-"""The machine everything runs on: how busy it is, and what it is."""
+"""The machine of all hosts: its CPU load and its identity."""
 
 import os
 import platform
@@ -17,7 +17,7 @@ LEAST_S = 0.001
 
 
 def cpu_times() -> tuple[int, int, int]:
-    """(busy, stolen, total) clock ticks of all cores since boot; stolen time is part of neither's idle."""
+    """Return (busy, stolen, total) clock ticks of all cores since boot; idle time excludes stolen time."""
     fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     user, nice, system, idle, iowait, irq, softirq, steal = fields
     busy = user + nice + system + irq + softirq + steal
@@ -25,7 +25,7 @@ def cpu_times() -> tuple[int, int, int]:
 
 
 def cpu_probe() -> Callable[[], Iterable[Sample]]:
-    """Return a look for `Recorder.poll`: the fraction of all cores that was busy, or stolen, since the last look."""
+    """Return a function for `Recorder.poll`: the busy and stolen fraction of all cores since its last call."""
     last = cpu_times()
 
     def look() -> Iterable[Sample]:
@@ -45,12 +45,12 @@ def cpu_probe() -> Callable[[], Iterable[Sample]]:
 
 
 def wait_calm(busy_highest: float, over_s: float, timeout_s: float, times: CpuTimes = cpu_times) -> bool:
-    """Wait until at most this fraction of all cores was busy over `over_s`; False when it was not by `timeout_s`."""
+    """Wait until at most this fraction of all cores was busy over `over_s`. Return False after `timeout_s`."""
     last = times()
 
     def look() -> float:
         nonlocal last
-        time.sleep(over_s)  # a fraction of time takes time to be seen
+        time.sleep(over_s)  # a fraction is measured over a time
         current = times()
         busy, total = current[0] - last[0], current[2] - last[2]
         last = current
@@ -64,7 +64,7 @@ def wait_calm(busy_highest: float, over_s: float, timeout_s: float, times: CpuTi
 
 
 def fingerprint() -> dict[str, Any]:
-    """Return what identifies this machine: figures of different machines are not compared."""
+    """Return the machine's identity: figures of different machines are not compared."""
     model = next(
         (
             line.partition(":")[2].strip()

@@ -1,4 +1,4 @@
-"""Gathers everything that is sampled and everything that happens, until the run is over."""
+"""The recorder of a run: all samples and events, until the run is over."""
 
 import contextlib
 import json
@@ -14,16 +14,16 @@ from testbed.hosts.host import AGENT_PATH
 from testbed.wait import wait_for
 
 INTERVAL_S = 0.99
-"""A little under a second, so that eleven intervals fit into the quota's window of 11 s."""
+"""Seconds, a little under one, so that eleven intervals fit into the quota window of 11 s."""
 
 
 def now_us() -> int:
-    """µs since the epoch, on the clock that all containers of a machine share."""
+    """Return µs since the epoch, on the clock that all containers of a machine share."""
     return time.time_ns() // 1000
 
 
 class Recorder:
-    """Collects samples and events from several threads; what a probe could not do is an event, too."""
+    """Collect samples and events from several threads; the failure of a probe is an event, too."""
 
     def __init__(self, echo: Callable[[Event], None] | None = None) -> None:
         self._lock = threading.Lock()
@@ -34,13 +34,13 @@ class Recorder:
         self._pollers: list[Poller] = []
         self._echo = echo
         self._newest: dict[str, int] = {}
-        """Host → when its agent sampled last."""
+        """Host → the time of its agent's last sample."""
         self._latest: dict[tuple[str, str, str | None, int | None], float] = {}
 
     def event(
         self, kind: str, name: str = "", detail: Mapping[str, Any] | None = None, host: str | None = None
     ) -> None:
-        """Something happened now."""
+        """Record an event at the present time."""
         event = Event(now_us(), kind, name, host, dict(detail or {}))
         with self._lock:
             self._events.append(event)
@@ -48,12 +48,12 @@ class Recorder:
             self._echo(event)
 
     def add_events(self, events: Iterable[Event]) -> None:
-        """Add events with times of their own, recorded elsewhere."""
+        """Add events that were recorded elsewhere, with their own times."""
         with self._lock:
             self._events.extend(events)
 
     def add(self, samples: Iterable[Sample]) -> None:
-        """Add values that were measured elsewhere."""
+        """Add samples that were measured elsewhere."""
         with self._lock:
             for sample in samples:
                 self._samples.append(sample)
@@ -66,7 +66,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Mark a step's begin and end, also when it fails."""
+        """Record a step's begin and end as events, also when it fails."""
         self.event("step", name, {"phase": "begin"})
         try:
             yield
@@ -74,7 +74,7 @@ class Recorder:
             self.event("step", name, {"phase": "end"})
 
     def wait_for_all(self, *, timeout_s: float = 10.0) -> None:
-        """Wait until every watched host has sampled once more. Raise `TestbedError` naming the hosts that did not."""
+        """Wait until every watched host has sampled once more. Raise `TestbedError`, which names the others."""
         since = now_us()
 
         def missing() -> list[str]:
@@ -95,7 +95,7 @@ class Recorder:
         s3_port: int | None = None,
         interval_s: float = INTERVAL_S,
     ) -> None:
-        """Start the agent on a host and read what it prints until `stop`."""
+        """Start the agent on a host and record its samples until `stop`."""
         config = {
             "interval_s": interval_s,
             "log_dir": log_dir,
@@ -126,9 +126,9 @@ class Recorder:
             self.event("note", "probe ended", {}, host)
 
     def poll(self, name: str, interval_s: float, look: Callable[[], Iterable[Sample]]) -> "Poller":
-        """Call `look` every `interval_s` seconds in a thread of its own, until that poller or the recorder is stopped.
+        """Call `look` every `interval_s` seconds in its own thread, until that poller or the recorder is stopped.
 
-        A look that fails with a `TestbedError` is an event, and the next one is tried all the same.
+        A call that raises `TestbedError` is recorded as an event, and the next call follows. Return the poller.
         """
         poller = Poller(self, name, interval_s, look)
         with self._lock:
@@ -137,7 +137,7 @@ class Recorder:
         return poller
 
     def stop(self) -> None:
-        """End all probes; nothing is added by them afterwards."""
+        """End all probes; they add nothing afterwards."""
         self._stopping.set()
         with self._lock:
             processes, pollers = list(self._processes), list(self._pollers)
@@ -149,18 +149,18 @@ class Recorder:
             reader.join(timeout=10.0)
 
     def samples(self) -> list[Sample]:
-        """Return everything sampled so far."""
+        """Return all samples so far."""
         with self._lock:
             return list(self._samples)
 
     def events(self) -> list[Event]:
-        """Return everything that happened so far."""
+        """Return all events so far."""
         with self._lock:
             return list(self._events)
 
 
 class Poller:
-    """One thing that is sampled regularly."""
+    """One regular sampling."""
 
     def __init__(self, recorder: Recorder, name: str, interval_s: float, look: Callable[[], Iterable[Sample]]) -> None:
         self._recorder, self._name, self._interval_s, self._look = recorder, name, interval_s, look
@@ -168,11 +168,11 @@ class Poller:
         self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the poller's thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, after the look that is under way; nothing is added afterwards."""
+        """End the poller after the present call; nothing is added afterwards."""
         self._stopping.set()
         self._thread.join(timeout=30.0)
 

@@ -103,7 +103,7 @@ class SoftwareSet:
         )
 
     def minio(self, progress: Callable[[str], None] = lambda _text: None) -> Minio:
-        """Return the object store's server; build and report it when it is missing. Raise `SoftwareError` on failure."""
+        """Return the object store's server; build it when missing. Raise `SoftwareError` on failure."""
         if self._minio is None:
             self._minio = minio(progress)
         return self._minio
@@ -111,7 +111,7 @@ class SoftwareSet:
     def manager(
         self, wanted: RemoteStorage, progress: Callable[[str], None] = lambda _text: None
     ) -> RemoteStorageManager:
-        """Return the remote storage manager of a topology; build or copy it when new. Raise `SoftwareError` on failure."""
+        """Return the remote storage manager of a topology; build it when new. Raise `SoftwareError` on failure."""
         if wanted not in self._managers:
             if wanted.manager is None and cached_manager() is None:
                 progress("building the remote storage manager, once: half a minute")
@@ -127,7 +127,7 @@ class SoftwareSet:
     ) -> KafkaSoftware:
         """Return a Kafka as a node of a cluster of these: formatted at the feature levels of the lowest of them.
 
-        Nodes that are formatted differently disagree about the begin of the metadata log. With `remote_storage` the node
+        Nodes that are formatted differently differ in the begin of the metadata log. With `remote_storage` the node
         has the manager.
         """
         found = self.kafka(version)

@@ -62,10 +62,10 @@ class Testbed:
         ephemeral: bool = False,
         progress: Progress = lambda _text: None,
     ) -> Self:
-        """Provision `topology` (also a file, or the name of a ready topology) and return it shaped, unfenced and serving.
+        """Provision `topology` (also a file, or the name of a ready topology) and return it, serving.
 
         A testbed that is up already is not changed.
-        `overlay` has broker properties that replace the topology's. An `ephemeral` testbed is garbage once this process is
+        `overlay` replaces broker properties of the topology. An `ephemeral` testbed is garbage once this process is
         dead. Raise `TestbedError` on failure; nothing is left behind then.
         """
         topology = topology if isinstance(topology, Topology) else find(str(topology))

@@ -63,7 +63,7 @@ def rolling_upgrade(
     Partitions that were led by their preferred replica are led by it afterwards. With `finalize`, the features of the
     wanted release are finalized at the end (this cannot be undone).
 
-    Raise `UsageError` for unknown hosts. Raise `TestbedError` when the release cannot join the cluster, when the cluster
+    Raise `UsageError` for unknown hosts. Raise `TestbedError` when the release cannot join the cluster, the cluster
     is not whole before the upgrade, or when a node does not come back (the error has the end of its log).
     """
     wanted = _wanted(testbed, hosts)
@@ -212,7 +212,7 @@ def _wait_whole(
 ) -> Health:
     """Wait until every node serves and nothing is under-replicated.
 
-    `back` has just been restarted. It must have followed the metadata log beyond offset `beyond`, the log's end while the
+    The restarted `back` must have followed the metadata log beyond offset `beyond`, the log's end while the
     node was down, so that earlier observations do not count. Raise an error at once when `back` died.
     """
     nodes = [host.name for host in testbed.topology.hosts if host.node_id is not None]
