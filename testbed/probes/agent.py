@@ -88,7 +88,7 @@ def counters(device: str) -> list[int]:
 
 
 def device_reads(proc: str = "/proc") -> int | None:
-    """Return the bytes that this host's Java processes read from a device, not from the page cache; None without any."""
+    """Return bytes that this host's Java processes read from a device, not from the page cache; None without any."""
     found = None
     for entry in os.scandir(proc):
         if not entry.name.isdigit():

@@ -71,7 +71,7 @@ def entries(text: str) -> Iterator[LogEntry]:
 
 
 def _entry(ts_us: int, level: str, lines: list[str]) -> LogEntry:
-    """Split a head: the message ends with the first line that ends with a logger's name. Return message and logger."""
+    """Return the entry of a head: its message ends with the first line that ends with a logger's name."""
     for index, line in enumerate(lines):
         if found := _LOGGER.fullmatch(line):
             message = "\n".join([*lines[:index], found[1]])
@@ -108,7 +108,7 @@ class Allowance:
     """Entries of `logger` at `levels` are harmless when the whole message matches `pattern`; `why` has the reason.
 
     The first line of the stack trace must match `thrown`, too, without a CompletionException around it. The same logger
-    must have logged `before` just before; named groups of both must have the same text. `during` are the kinds of faults
+    must have logged `before` shortly earlier; named groups of both must have the same text. `during` are the faults
     that the allowance needs. `since` and `until` are the first and the last Kafka release that logs the entry. `hosts`
     are the allowed hosts (None: all of them).
     """
@@ -125,7 +125,7 @@ class Allowance:
     during: frozenset[str] = frozenset()
 
     def explains(self, entry: LogEntry, host: str, version: str, earlier: Sequence[LogEntry] = ()) -> bool:
-        """Return whether this allowance explains an entry. The host runs Kafka `version`; `earlier` entries precede it."""
+        """Return whether this allowance explains the entry. Its host runs Kafka `version`."""
         return (
             entry.level in self.levels
             and entry.logger == self.logger
@@ -344,7 +344,7 @@ class LogWatch:
         return tuple(self._log(name) for name in self._hosts)
 
     def findings(self) -> tuple[LogFinding, ...]:
-        """Return the findings of all hosts. Raise `TestbedError` when a log was not read whole: it may hide anything."""
+        """Return the findings of all hosts. Raise `TestbedError` when a log was not read whole."""
         logs = self.logs()
         unread = [f"{log.host}: {log.problem}" for log in logs if log.problem is not None]
         if unread:

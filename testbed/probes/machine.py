@@ -17,7 +17,7 @@ LEAST_S = 0.001
 
 
 def cpu_times() -> tuple[int, int, int]:
-    """Return (busy, stolen, total) clock ticks of all cores since boot; idle time excludes stolen time."""
+    """Return (busy, stolen, total) clock ticks of all cores since boot; busy includes stolen."""
     fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
     user, nice, system, idle, iowait, irq, softirq, steal = fields
     busy = user + nice + system + irq + softirq + steal

@@ -58,7 +58,7 @@ def rolling_upgrade(
     """Upgrade `hosts` (None: all that run Kafka) to the Kafka that `to` names, one after the other; return the result.
 
     Brokers come first, then controllers, the active one last. Each node is shut down in a controlled way and started
-    with the other Kafka. Within `timeout_s` it must be unfenced with nothing under-replicated; then the next one follows.
+    with the other Kafka. Within `timeout_s` it must be unfenced with nothing under-replicated; then the next follows.
     A node that already runs the wanted Kafka is skipped, so that a repeated call finishes an interrupted upgrade.
     Partitions that were led by their preferred replica are led by it afterwards. With `finalize`, the features of the
     wanted release are finalized at the end (this cannot be undone).

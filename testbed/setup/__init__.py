@@ -1,4 +1,4 @@
-"""Set-up: checks and fixes what a machine needs before anything else of this project can run.
+"""Set-up: checks and fixes of a machine, before anything else of this project can run.
 
-Standard library only, since the project's environment is one of the things that are set up.
+Standard library only, since set-up makes the project's environment.
 """

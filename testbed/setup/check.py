@@ -1,6 +1,6 @@
 """A check of the machine: its probe, its fix, and the order in which fixes run.
 
-Fixes run side by side, each as soon as what it needs is in place.
+Fixes run in parallel; each starts as soon as its requirements are met.
 """
 
 import threading
@@ -19,7 +19,7 @@ FIX_ALL = "./run testbed doctor --fix"
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """What a check found: `what` in a sentence, and the command that mends it ("" where none can)."""
+    """A check's result: the sentence `what`, and the command that fixes the problem ("" without one)."""
 
     name: str
     ok: bool
@@ -29,63 +29,63 @@ class CheckFinding:
 
 
 class CannotFix(TestbedError):
-    """No program can mend this; the finding says what a person can do."""
+    """A problem that no program can fix; the finding says what a person can do."""
 
 
 class Check(ABC):
-    """One thing a machine needs. A new check is one class in one file of `testbed/setup/checks`."""
+    """One requirement of a machine. A new check is one class in one file of `testbed/setup/checks`."""
 
     name: ClassVar[str]
     needs: ClassVar[tuple[str, ...]] = ()
     fixable: ClassVar[bool] = False
-    doing: ClassVar[str] = ""  # what `fix` does, for people: "installing …"
-    estimate_s: ClassVar[float] = 1.0  # of `fix`, for the progress; measured on two cores
+    doing: ClassVar[str] = ""  # the action of `fix` in messages: "installing …"
+    estimate_s: ClassVar[float] = 1.0  # duration of `fix`, for the progress; measured on two cores
 
     @abstractmethod
     def probe(self) -> CheckFinding:
-        """Look, changing nothing; fast. Never raises for what is merely absent."""
+        """Return the finding quickly, and change nothing. A missing item is a finding, not an exception."""
 
     def fix(self) -> None:
-        """Put it right. Raise TestbedError when that fails. Only called where `fixable`."""
+        """Fix the problem. Raise TestbedError on failure. Only called where `fixable`."""
         raise CannotFix(self.probe().what)
 
     def good(self, what: str) -> CheckFinding:
-        """Return a finding that all is well."""
+        """Return a finding without a problem."""
         return CheckFinding(self.name, True, what)
 
     def bad(self, what: str, fix_command: str = "", *, required: bool = True) -> CheckFinding:
-        """Return a finding that something is amiss; `fix_command` defaults to the doctor's own when it can."""
+        """Return a finding of a problem; `fix_command` defaults to the doctor's own when it can fix it."""
         return CheckFinding(self.name, False, what, fix_command or (FIX_ALL if self.fixable else ""), required)
 
 
 class Observer(Protocol):
-    """Told what happens, from several threads."""
+    """An observer of fixes, which calls from several threads reach."""
 
     def begun(self, check: Check) -> None:
-        """Return a fix has begun."""
+        """Note that a fix has begun."""
 
     def done(self, check: Check, seconds: float) -> None:
-        """Return a fix is done and its check is satisfied."""
+        """Note that a fix is done and its check is satisfied."""
 
     def failed(self, check: Check, seconds: float) -> None:
-        """Return a fix has failed."""
+        """Note that a fix has failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """The findings after fixing, in the order of the checks, and why fixes failed, by name of check."""
+    """The findings after fixing, in the order of the checks, and the reasons of failed fixes, by name of check."""
 
     findings: tuple[CheckFinding, ...]
     failures: Mapping[str, str]
 
     @property
     def ok(self) -> bool:
-        """Return whether everything required is in place."""
+        """Return whether every requirement is met."""
         return all(finding.ok or not finding.required for finding in self.findings)
 
 
 def ordered(checks: Sequence[Check]) -> tuple[Check, ...]:
-    """Return the checks, each after what it needs. Raise ValueError for an unknown name or a circle."""
+    """Return the checks, each after its requirements. Raise ValueError for an unknown name or a cycle."""
     by_name = {check.name: check for check in checks}
     if len(by_name) != len(checks):
         raise ValueError("two checks have one name")
@@ -101,7 +101,7 @@ def ordered(checks: Sequence[Check]) -> tuple[Check, ...]:
 
 
 def closure(checks: Sequence[Check], names: Iterable[str]) -> tuple[Check, ...]:
-    """Return the named checks and all they need, directly or not."""
+    """Return the named checks and all checks that they need, directly or not."""
     by_name = {check.name: check for check in checks}
     wanted: dict[str, None] = {}
     todo = list(names)
@@ -114,7 +114,7 @@ def closure(checks: Sequence[Check], names: Iterable[str]) -> tuple[Check, ...]:
 
 
 def ancestors(checks: Sequence[Check]) -> dict[str, frozenset[str]]:
-    """For each check the names of all it needs, directly or not."""
+    """Return for each check the names of all checks that it needs, directly or not."""
     found: dict[str, frozenset[str]] = {}
     for check in ordered(checks):
         found[check.name] = frozenset(check.needs).union(*(found[need] for need in check.needs))
@@ -122,16 +122,15 @@ def ancestors(checks: Sequence[Check]) -> dict[str, frozenset[str]]:
 
 
 def probe_all(checks: Sequence[Check]) -> tuple[CheckFinding, ...]:
-    """Return all findings, the probes side by side."""
+    """Return all findings; the probes run in parallel."""
     with ThreadPoolExecutor(max_workers=len(checks) or 1) as pool:
         return tuple(pool.map(lambda check: check.probe(), checks))
 
 
 def put_right(checks: Sequence[Check], found: Sequence[CheckFinding], observer: Observer) -> CheckOutcome:
-    """Fix what `found` says is amiss and can be fixed; probe each check again before and after its fix.
+    """Fix each fixable problem of `found`; probe each check again before and after its fix. Return the outcome.
 
-    A check whose needs could not be put right is not tried; one failure does not stop what is
-    independent of it.
+    A check is skipped when the fix of a requirement failed. A failure does not stop independent checks.
     """
     state = _FixState({finding.name: finding for finding in found}, {})
     todo = [check for check in ordered(checks) if not state.findings[check.name].ok]
@@ -141,7 +140,7 @@ def put_right(checks: Sequence[Check], found: Sequence[CheckFinding], observer: 
         while todo or running:
             busy = {check.name for check in running.values()} | {check.name for check in todo}
             for check in list(todo):
-                # Indirect needs, too: an engine that answers already does not mean that packages are there.
+                # Indirect requirements, too: an engine that answers already does not imply that packages are installed.
                 if busy.isdisjoint(before[check.name]):
                     todo.remove(check)
                     running[pool.submit(_put_one_right, check, state, observer)] = check
@@ -168,7 +167,7 @@ def _put_one_right(check: Check, state: _FixState, observer: Observer) -> None:
             what = f"{old.what} (not tried, since this failed: {', '.join(lacking)})"
             state.findings[check.name] = CheckFinding(check.name, False, what, old.fix_command, old.required)
         return
-    finding = check.probe()  # what it needs may have been put right since
+    finding = check.probe()  # another fix may have solved it since
     if not finding.ok and check.fixable:
         finding = _fixed(check, finding, state, observer)
     with state.lock:

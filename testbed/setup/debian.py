@@ -1,4 +1,4 @@
-"""Debian's packages: which distribution this is, and installing what is missing."""
+"""Debian's packages: the name of the distribution, and the installation of missing packages."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from testbed.paths import state_dir
 from testbed.software.commands import CommandError, run_logged
 
 OS_RELEASE = Path("/etc/os-release")
-# A user's PATH often leaves these out, although tc, mmdebstrap and dockerd are there.
+# A user's PATH often omits these folders, although tc, mmdebstrap and dockerd are in them.
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _once = threading.Lock()
 _updated = threading.Event()
@@ -30,12 +30,12 @@ def which(program: str) -> str | None:
 
 
 def has_apt() -> bool:
-    """Return whether packages can be installed with apt-get here."""
+    """Return whether this machine has apt-get."""
     return which("apt-get") is not None
 
 
 def install(packages: tuple[str, ...]) -> None:
-    """Install packages; waits for another apt. Raise CommandError."""
+    """Install packages; wait for another apt. Raise CommandError on failure."""
     if not has_apt():
         raise CommandError("apt-get is not here: install these by hand: " + " ".join(packages))
     if os.geteuid() != 0:

@@ -1,4 +1,4 @@
-"""`testbed doctor [--fix] [--with NAME] [--json]`: what this machine lacks, and the command that mends each."""
+"""`testbed doctor [--fix] [--with NAME] [--json]`: the problems of this machine, and the command that fixes each."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ WITH = "also what not every command needs; minio: the object store's server, 5 m
 
 
 def main(argv: Sequence[str] | None = None, checks: Sequence[Check] | None = None) -> int:
-    """Exit code 0 when everything required is in place, 1 otherwise."""
+    """Return exit code 0 when every requirement is met, 1 otherwise."""
     parser = argparse.ArgumentParser(prog="testbed doctor", description="Check what this machine needs.")
     parser.add_argument("--fix", action="store_true", help="put right what can be put right")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
@@ -27,12 +27,12 @@ def main(argv: Sequence[str] | None = None, checks: Sequence[Check] | None = Non
 
 
 def as_json(outcome: CheckOutcome) -> str:
-    """Return one document: ok, and the findings in order."""
+    """Return one JSON document: ok, and the findings in order."""
     return json.dumps({"ok": outcome.ok, "findings": [asdict(finding) for finding in outcome.findings]}, indent=2)
 
 
 def as_table(outcome: CheckOutcome) -> str:
-    """Return a line per finding, and under each that is amiss why its fix failed and what mends it."""
+    """Return a line per finding; under each problem, the reason of a failed fix and the command that fixes it."""
     width = max((len(finding.name) for finding in outcome.findings), default=0)
     lines = []
     for finding in outcome.findings:

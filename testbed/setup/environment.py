@@ -1,7 +1,7 @@
-"""The project's virtual environment: made of the lock file, complete or not there at all.
+"""The project's virtual environment, made from the lock file. It is complete or does not exist.
 
-An environment cannot be moved once made. It is built where it stays, and its `.complete` file is written last; a
-folder without that file is removed and made again. uv is given the user's registry settings of pip.
+An environment cannot be moved. It is built in its final folder, and its `.complete` file is written last; a
+folder without that file is removed and rebuilt. uv receives the user's registry settings of pip.
 """
 
 import ast
@@ -38,17 +38,17 @@ class VirtualEnvironment:
 
     @property
     def python(self) -> Path:
-        """Its interpreter."""
+        """Return its interpreter."""
         return self.folder / "bin" / "python"
 
     @property
     def complete(self) -> bool:
-        """Return whether it was made to the end and its interpreter is still there."""
+        """Return whether it was made completely and its interpreter still exists."""
         return (self.folder / STAMP).exists() and self.python.exists()
 
 
 def environment(checkout: Path = CHECKOUT) -> VirtualEnvironment:
-    """Return the environment of this checkout, lock files and interpreter; says nothing of whether it exists."""
+    """Return the environment of this checkout, lock files and interpreter, whether it exists or not."""
     digest = hashlib.sha256()
     for name in (LOCK, INSTALLER_LOCK):
         digest.update((checkout / name).read_bytes())
@@ -58,7 +58,7 @@ def environment(checkout: Path = CHECKOUT) -> VirtualEnvironment:
 
 
 def make(wanted: VirtualEnvironment) -> None:
-    """Make the environment if it is not complete; waits for another process that is making it."""
+    """Make the environment if it is not complete; wait for another process that is making it."""
     with durable.lock(wanted.folder.with_name(f".{wanted.folder.name}.lock")):
         if wanted.complete:
             return
@@ -79,7 +79,7 @@ def variables(wanted: VirtualEnvironment, inherited: Mapping[str, str]) -> dict[
     changed["VIRTUAL_ENV"] = str(wanted.folder)
     changed["PATH"] = f"{wanted.folder / 'bin'}{os.pathsep}{inherited.get('PATH', os.defpath)}"
     changed["PYSPARK_PYTHON"] = str(wanted.python)
-    # The environment alone says what is imported; the checkout is in it by a .pth file.
+    # The environment alone decides what is imported; a .pth file adds the checkout to it.
     for name in ("PYTHONHOME", "PYTHONPATH"):
         changed.pop(name, None)
     java = find_java()
@@ -89,7 +89,7 @@ def variables(wanted: VirtualEnvironment, inherited: Mapping[str, str]) -> dict[
 
 
 def mark_used(wanted: VirtualEnvironment) -> None:
-    """Note that the environment is in use, so that it is not taken for an old one."""
+    """Record that the environment is in use, so that it does not count as an old one."""
     os.utime(wanted.folder / STAMP)
 
 
@@ -97,7 +97,7 @@ def _build(wanted: VirtualEnvironment, log: Path) -> None:
     log.unlink(missing_ok=True)
     _create(wanted.folder, log)
     lock, installer_lock = wanted.checkout / LOCK, wanted.checkout / INSTALLER_LOCK
-    # pyspark comes as source, whose "build" is to zip 450 MB of jars: not compressing them saves 20 s.
+    # pyspark comes as source, whose "build" zips 450 MB of jars: without compression this takes 20 s less.
     build_settings = wanted.folder / "build.cfg"
     build_settings.write_text("[bdist_wheel]\ncompression=stored\n", encoding="utf-8")
     settings = {"DIST_EXTRA_CONFIG": str(build_settings)}
@@ -121,7 +121,7 @@ def _build(wanted: VirtualEnvironment, log: Path) -> None:
             },
         )
     except CommandError as error:
-        # pip reads every setting of the user's (keyrings, netrc, certificates); uv knows most of them.
+        # pip reads all settings of the user (keyrings, netrc, certificates); uv knows most of them.
         LOG.warning("uv could not install the environment (log: %s): trying pip, which takes a minute more", error.log)
         run_logged([*pip, "install", "--require-hashes", "-r", lock], log, env=settings)
     _put_on_path(wanted)
@@ -171,10 +171,10 @@ def _remove_unused(current: VirtualEnvironment) -> None:
 
 
 def parse_pip_settings(listing: str) -> dict[str, str]:
-    """Return the settings in what `pip config list` prints; one given in several places counts as pip counts it.
+    """Return the settings in the output of `pip config list`; duplicates have pip's precedence.
 
-    pip lists `global.index-url='…'`, `install.index-url='…'`, `:env:.index-url='…'`: the command's own
-    section is above the global one, the environment above both.
+    pip lists `global.index-url='…'`, `install.index-url='…'`, `:env:.index-url='…'`. The command's own
+    section precedes the global one, and the environment precedes both.
     """
     ranks = {"global": 0, "install": 1, ":env:": 2}
     found: dict[str, tuple[int, str]] = {}
@@ -194,7 +194,7 @@ def parse_pip_settings(listing: str) -> dict[str, str]:
 
 
 def uv_variables(pip: Mapping[str, str]) -> dict[str, str]:
-    """uv's variables for pip's settings: indexes, local wheels, certificates, proxy."""
+    """Return uv's variables for pip's settings: indexes, local wheels, certificates, proxy."""
     names = {
         "index-url": "UV_DEFAULT_INDEX",
         "extra-index-url": "UV_INDEX",

@@ -1,4 +1,4 @@
-"""Fixes what checks find amiss, and shows the progress: one block redrawn on a terminal, plain lines elsewhere."""
+"""Fixes of failed checks, and their progress: one block redrawn on a terminal, plain lines elsewhere."""
 
 import logging
 import shutil
@@ -13,7 +13,7 @@ from testbed.setup.check import FIX_ALL, Check, CheckFinding, CheckOutcome, prob
 
 
 def make_ready(checks: Sequence[Check], out: TextIO | None = None) -> CheckOutcome:
-    """Probe, then fix what can be fixed. Nothing is begun when something required can never be fixed."""
+    """Probe, then fix each fixable problem; return the outcome. Start no fix when a required one is impossible."""
     out = out or sys.stderr
     found = probe_all(checks)
     hopeless = [
@@ -30,7 +30,7 @@ def make_ready(checks: Sequence[Check], out: TextIO | None = None) -> CheckOutco
 
 
 def tell_failures(outcome: CheckOutcome, out: TextIO | None = None) -> None:
-    """Return why the machine is not ready: each required finding that is left, with its reason and its remedy."""
+    """Write why the machine is not ready: each required finding that is left, its reason and its remedy."""
     out = out or sys.stderr
     for finding in outcome.findings:
         if not finding.ok and finding.required:
@@ -41,7 +41,7 @@ def tell_failures(outcome: CheckOutcome, out: TextIO | None = None) -> None:
 
 
 def _hopeless(finding: CheckFinding, checks: Sequence[Check], found: Sequence[CheckFinding]) -> bool:
-    """Not fixable itself, and nothing it needs is about to be fixed."""
+    """Return whether neither it nor a requirement of it can be fixed."""
     by_name = {check.name: check for check in checks}
     lacking = {f.name for f in found if not f.ok}
     check = by_name[finding.name]
@@ -69,11 +69,11 @@ class FixProgress:
         self._handler = _Handler(self)
 
     def expect(self, names: Sequence[str]) -> None:
-        """Return which fixes are likely to come, for the estimate of the whole."""
+        """Record the likely fixes, for the estimate of the total time."""
         self._pending = set(names)
 
     def begun(self, check: Check) -> None:
-        """Return a fix has begun."""
+        """Show that a fix has begun."""
         with self._lock:
             self._pending.discard(check.name)
             self._begun_at[check.name] = time.monotonic()
@@ -83,15 +83,15 @@ class FixProgress:
                 self._print(f"{self._labels[check.name]}: begun ({about})")
 
     def done(self, check: Check, seconds: float) -> None:
-        """Return a fix is done."""
+        """Show that a fix is done."""
         self._ended(check, f"done in {seconds:.0f} s")
 
     def failed(self, check: Check, seconds: float) -> None:
-        """Return a fix has failed."""
+        """Show that a fix has failed."""
         self._ended(check, f"FAILED after {seconds:.0f} s")
 
     def say(self, text: str) -> None:
-        """Return a line of its own, above the block."""
+        """Print a line above the block."""
         with self._lock:
             self._print(text)
 

@@ -16,7 +16,7 @@ from testbed.setup.check import EX_UNAVAILABLE
 from testbed.setup.environment import CHECKOUT, environment, mark_used, variables
 
 MOST_WORKERS = 4
-"""Some of them start a Spark of their own: more take memory, and no less time."""
+"""Some tests start their own Spark: more workers use more memory and save no time."""
 PURE = ("-m", "not containers and not nightly", "--numprocesses=logical", f"--maxprocesses={MOST_WORKERS}")
 SHARED = ("-m", "containers and shared and not nightly", "--numprocesses=2")
 ALONE = ("-m", "containers and not shared and not nightly")
@@ -32,7 +32,7 @@ def test_commands(arguments: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def run_tests(arguments: Sequence[str], folder: Path, variables: dict[str, str]) -> int:
-    """Run the tests in `folder`; returns the first of pytest's exit codes that is not 0."""
+    """Run the tests in `folder`; return the first of pytest's exit codes that is not 0."""
     worst = 0
     for command in test_commands(arguments):
         sys.stdout.flush()
@@ -44,7 +44,7 @@ def run_tests(arguments: Sequence[str], folder: Path, variables: dict[str, str])
 
 
 def _wait_for_tests(pytest: subprocess.Popen[bytes]) -> int:
-    """Its exit code. What is to end this process ends pytest, which takes its testbeds down and is waited for."""
+    """Run pytest and return its exit code. A signal to end this process ends pytest, which removes its testbeds first."""
     before = signal.signal(signal.SIGTERM, lambda number, _frame: pytest.send_signal(number))
     try:
         while True:
@@ -68,7 +68,7 @@ INTERRUPTED = 130
 
 
 def main(argv: Sequence[str]) -> int:
-    """Exit code of set-up when it fails; otherwise this process becomes the command and never returns."""
+    """Set up and become the command; return an exit code only when set-up fails."""
     try:
         return _dispatch(list(argv))
     except TestbedError as error:
@@ -86,7 +86,7 @@ def _dispatch(argv: list[str]) -> int:
     if command == "test":
         return _ready() or _test(rest)
     if command == "testbed" and rest[:1] == ["doctor"]:
-        # The doctor must answer on a machine that has no environment yet.
+        # The doctor must answer on a machine without an environment.
         from testbed.setup import doctor
 
         return doctor.main(rest[1:])
@@ -100,7 +100,7 @@ def _dispatch(argv: list[str]) -> int:
 
 
 def _ready(names: tuple[str, ...] = ()) -> int:
-    """Bring the named checks, or all, into order; 0 when they are."""
+    """Fix the named checks, or all; return 0 when they pass."""
     from testbed.setup.check import closure
     from testbed.setup.checks.catalogue import all_checks
     from testbed.setup.fix import make_ready, tell_failures

@@ -1,5 +1,5 @@
-"""The software a testbed runs on: Kafka releases, the node image, class-data archives.
+"""The testbed's software: Kafka releases, the node image, class-data archives.
 
-Made once, kept, verified by digest.
+Each is made once, cached and verified by digest.
 Standard library only: set-up uses this package before the project's environment exists.
 """

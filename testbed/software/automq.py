@@ -1,6 +1,6 @@
-"""AutoMQ as the user supplies it: an unpacked release, its tarball, an image; copied into the cache as a Kafka.
+"""AutoMQ from the user: an unpacked release, its tarball or an image, copied into the cache as a Kafka.
 
-No package registry has it, and none is asked: it is supplied, by the topology or by TESTBED_AUTOMQ.
+No package registry has it. The topology or TESTBED_AUTOMQ names it.
 """
 
 import os
@@ -38,7 +38,7 @@ class NoDistribution(SoftwareError):
 
 @dataclass(frozen=True, slots=True)
 class Supplied:
-    """Where an AutoMQ is: a path (of a folder or a tarball) or an image, and what names it."""
+    """The place of an AutoMQ: a path (of a folder or a tarball) or an image, and the setting that names it."""
 
     path: Path | None = None
     image: str | None = None
@@ -49,9 +49,9 @@ class Supplied:
 
 
 def supplied(path: str | None, image: str | None, environment: Mapping[str, str] = os.environ) -> Supplied:
-    """Return the distribution that is named, or else that of the environment. Raise `NoDistribution` when there is neither.
+    """Return the distribution of the topology, or of the environment. Raise `NoDistribution` when neither names one.
 
-    In the environment, what is written as a path or lies there is one; anything else is an image.
+    A value of the environment is a path if it is written as one or exists as one; otherwise it is an image.
     """
     if path is not None:
         return Supplied(path=Path(path).expanduser().absolute())
@@ -61,17 +61,17 @@ def supplied(path: str | None, image: str | None, environment: Mapping[str, str]
     if not text:
         raise NoDistribution(f"there is no AutoMQ: the topology names none, and {VARIABLE} is not set. {SUPPLY}.")
     there = Path(text).expanduser().absolute()
-    # An image may have a slash in its name, and no path has a colon that a person wrote.
+    # An image may have a slash in its name; a path that a person wrote has no colon.
     if there.exists() or text.startswith(("/", "~", ".")) or (is_path(text) and ":" not in text):
         return Supplied(path=there, by=VARIABLE)
     return Supplied(image=text, by=VARIABLE)
 
 
 def automq_release(where: Supplied, engine: EngineSocket | None = None) -> KafkaRelease:
-    """Return the distribution in the cache, checked and with its digest; put there when new, and only whole.
+    """Return the distribution in the cache, checked and with its digest; copy it as a whole when new.
 
-    Its version is `automq-1.6.0+0123456789ab`: AutoMQ's own number as far as it can be seen, and digits of its jars.
-    Raise SoftwareError saying what is wrong with it, and what to supply.
+    Its version is `automq-1.6.0+0123456789ab`: AutoMQ's own number as far as it is known, and digits of its jars.
+    Raise SoftwareError with the problem and the remedy.
     """
     try:
         if where.path is None:
@@ -87,7 +87,7 @@ def automq_release(where: Supplied, engine: EngineSocket | None = None) -> Kafka
 
 
 def _top(folder: Path) -> Path:
-    """Return the release's own folder: the one named, or the only one inside it that has libs/."""
+    """Return the release's own folder: the named folder, or the only folder in it with libs/."""
     if (folder / "libs").is_dir():
         return folder
     inside = sorted(path for path in folder.iterdir() if (path / "libs").is_dir())
@@ -126,7 +126,7 @@ def _of_image(where: Supplied, engine: EngineSocket) -> KafkaRelease:
 
 
 def jars_in(files: object, target: Path) -> list[Path]:
-    """Of the tar of a whole file system (a stream), the jars of that folder `libs` that has AutoMQ's, into `target`."""
+    """Extract the jars of AutoMQ's folder `libs` from the tar of a whole file system (a stream) into `target`."""
     folders: dict[str, Path] = {}
     with tarfile.open(fileobj=files, mode="r|*") as archive:  # type: ignore[call-overload]
         for member in archive:
@@ -153,7 +153,7 @@ def _laid(jars: Sequence[Path], where: Supplied, name: str) -> KafkaRelease:
 
 
 def problem(jars: Sequence[Path]) -> str:
-    """Return why these jars are no AutoMQ that can be run; empty when they are one."""
+    """Return why these jars are no runnable AutoMQ; empty when they are."""
     if not jars:
         return "no jars in a folder libs/"
     if clients_jar(jars) is None:
@@ -179,10 +179,10 @@ def _has_main(jar: Path) -> bool:
 
 
 def version_of(jars: Sequence[Path], name: str) -> str:
-    """AutoMQ's own number: of its stream library where that has one of its own, else of the name it came under.
+    """Return AutoMQ's own number: of its stream library, or else of the name of its tarball, folder or tag.
 
-    Its jars carry Kafka's version, and a release's number only stands in the name of its tarball, folder or tag. Where
-    there is none it is the Kafka that it says it is.
+    Its jars carry Kafka's version; only the name of its tarball, folder or tag has a release's number. Without one, the
+    number is the Kafka version of its jars.
     """
     kafka = identify(jars).version
     own = next((found[1] for jar in jars if (found := _STREAM_VERSION.fullmatch(jar.name))), kafka)

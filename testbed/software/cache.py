@@ -1,7 +1,7 @@
-"""Artefacts that are made once: built aside, put in place whole, verified by digest when used.
+"""Artefacts that are made once: built in a temporary folder, renamed when complete, verified by digest at use.
 
-An artefact is a folder `<cache>/<name>/<key>` with its record `.artefact.json` inside, so that one rename makes both
-exist. A kill in the middle leaves only a temporary sibling, which the next builder removes.
+An artefact is a folder `<cache>/<name>/<key>` with its record `.artefact.json`, so that one rename creates both. A
+kill during the build leaves only a temporary sibling, which the next builder removes.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """What is known of one file of an artefact."""
+    """The record of one file of an artefact."""
 
     sha256: str
     size_bytes: int
@@ -38,13 +38,13 @@ def artefact(
     *,
     root: Path | None = None,
 ) -> Path:
-    """Return the folder of the artefact `name`/`key`, made by `build(empty folder)` when it is not there yet.
+    """Return the folder of the artefact `name`/`key`; when it is missing, `build(empty folder)` makes it first.
 
-    Every file is verified against the digest recorded at its making, at each call (0.1 s for 100 MB).
-    A damaged artefact is logged as a warning and made again.
-    Safe for any number of processes and threads at once: one builds, the others wait for it.
-    `root` replaces the cache folder. What `build` raises is passed on, an OSError (a full disk) as SoftwareError;
-    nothing is left in place then.
+    Every call verifies every file against its recorded digest (0.1 s for 100 MB).
+    A damaged artefact is logged as a warning and rebuilt.
+    Safe for any number of processes and threads: one builds, the others wait for it.
+    `root` replaces the cache folder. An exception of `build` is passed on, an OSError (a full disk) as SoftwareError;
+    the artefact does not exist then.
     """
     final = _place(name, key, root)
     if final.is_dir() and not _damage(final):
@@ -77,7 +77,7 @@ def artefact(
 
 
 def existing(name: str, key: str, *, root: Path | None = None) -> Path | None:
-    """Return the artefact's folder when it is there and intact, else None; makes nothing."""
+    """Return the artefact's folder when it exists and is intact, else None; build nothing."""
     final = _place(name, key, root)
     return final if final.is_dir() and not _damage(final) else None
 
@@ -105,7 +105,7 @@ def _temporary(final: Path, suffix: str) -> Path:
 
 
 def _remove_leftovers(final: Path) -> None:
-    """Called with the lock held, so whatever temporary sibling exists belongs to a process that died."""
+    """Remove temporary siblings. The caller holds the lock, so each belongs to a dead process."""
     for leftover in final.parent.glob(f".{final.name}.tmp-*"):
         shutil.rmtree(leftover)
 

@@ -1,4 +1,4 @@
-"""Programs of this machine: run with their output in a log, and the Java to run.
+"""Programs of this machine, run with their output in a log; and the search for Java.
 
 A failure carries the log's last lines and its path.
 """
@@ -19,7 +19,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class CommandError(SoftwareError):
-    """A program was absent or failed; `.output` is what it said, `.log` the file with that of others before it."""
+    """A program was absent or failed; `.output` is its output, `.log` the file with earlier programs' output, too."""
 
     def __init__(self, message: str, log: Path | None = None, output: str = "") -> None:
         super().__init__(message)
@@ -36,12 +36,12 @@ def run_logged(
     stdin: str | None = None,
     timeout_s: float | None = None,
 ) -> None:
-    """Run a program to its end, output appended to `log`; `env` is added to this process's environment.
+    """Run a program to its end and append its output to `log`; `env` extends this process's environment.
 
-    Raise CommandError when it is absent, exits other than 0, or is not done in time.
+    Raise CommandError when the program is absent, exits with a status other than 0, or times out.
     """
     words = [str(word) for word in argv]
-    # A killed set-up must not leave programs behind that still write where its successor works.
+    # After a kill of set-up, no program may continue to write in the folders of its successor.
     leash = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
     if shutil.which(words[0]) is None:
         raise CommandError(f"{words[0]} is not installed")

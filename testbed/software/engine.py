@@ -1,6 +1,6 @@
-"""A container engine's HTTP interface over its socket, as far as set-up and image building need it.
+"""A client of a container engine's HTTP interface, limited to the requests of set-up and image building.
 
-Standard library only: set-up makes the node image while it makes the Python environment, so before docker-py is there.
+Standard library only: set-up builds the node image in parallel with the Python environment, without docker-py.
 Testbeds use docker-py (`testbed.provision.containers`).
 """
 
@@ -26,7 +26,7 @@ LABEL = "testbed.role"
 
 
 class Trouble(Enum):
-    """Why the engine did not answer."""
+    """The reason why the engine did not answer."""
 
     ABSENT = "absent"  # no socket: not installed, or not started
     SILENT = "silent"  # a socket without a listener
@@ -67,7 +67,7 @@ class EngineSocket:
         return cls(os.environ.get("DOCKER_HOST") or f"unix://{DEFAULT_SOCKET}")
 
     def ping(self, timeout_s: float = 5.0) -> None:
-        """Returns when the engine answers. Raise EngineError otherwise."""
+        """Wait until the engine answers. Raise EngineError when it does not."""
         with self._call("GET", "/_ping", timeout_s=timeout_s) as response:
             response.read()
 
@@ -93,7 +93,7 @@ class EngineSocket:
         return self.get(f"/images/{quote(reference, safe='/:')}/json")
 
     def import_image(self, tar: BinaryIO, tag: str, changes: tuple[str, ...]) -> None:
-        """Make an image of a root file system's tar; `changes` are Dockerfile lines such as `LABEL a=b`."""
+        """Make an image from a root file system's tar; `changes` are Dockerfile lines such as `LABEL a=b`."""
         repository, _, name = tag.partition(":")
         query = urlencode([("fromSrc", "-"), ("repo", repository), ("tag", name), *(("changes", c) for c in changes)])
         with self._call("POST", f"/images/create?{query}", body=tar) as response:
@@ -108,13 +108,13 @@ class EngineSocket:
             _read_progress(response)
 
     def tag_image(self, image_id: str, tag: str) -> None:
-        """Give a local image one more tag."""
+        """Add a tag to a local image."""
         repository, _, name = tag.partition(":")
         with self._call("POST", f"/images/{image_id}/tag", {"repo": repository, "tag": name}):
             pass
 
     def copy_out(self, image: str, path: str, target: Path) -> None:
-        """Write the file at `path` in an image to `target`. Raise EngineError when it is not in there."""
+        """Write the file at `path` in an image to `target`. Raise EngineError when the image has no such file."""
         definition = {"Image": image, "Cmd": ["-"], "Labels": {LABEL: "copy"}}
         with self._call("POST", "/containers/create", json_body=definition) as response:
             made = str(json.load(response)["Id"])
@@ -135,8 +135,8 @@ class EngineSocket:
 
     @contextmanager
     def files_of_image(self, image_id: str) -> Iterator[BinaryIO]:
-        """Return the whole file system of a local image as the stream of a tar; nothing of it is started."""
-        # An image need not say what it runs; a container cannot be made without it.
+        """Return the whole file system of a local image as a tar stream; start none of its programs."""
+        # An image need not name a command; a container cannot be made without one.
         definition = {"Image": image_id, "Cmd": ["true"], "Labels": {LABEL: "files"}}
         with self._call("POST", "/containers/create", json_body=definition) as response:
             made = str(json.load(response)["Id"])
@@ -149,7 +149,7 @@ class EngineSocket:
 
     @contextmanager
     def container(self, definition: Mapping[str, Any]) -> Iterator["Container"]:
-        """Return a started container that is removed at the end, whatever happens."""
+        """Start a container and yield it; remove it at the end in any case."""
         with self._call("POST", "/containers/create", json_body=definition) as response:
             made = Container(self, str(json.load(response)["Id"]))
         try:
@@ -227,7 +227,7 @@ class Container:
     id: str
 
     def output(self) -> Iterator[str]:
-        """Return the lines it writes, standard output and error together, until it ends."""
+        """Yield the lines of standard output and error together, until the container ends."""
         with self.engine._call(
             "GET", f"/containers/{self.id}/logs", {"follow": "1", "stdout": "1", "stderr": "1"}
         ) as response:
@@ -246,7 +246,7 @@ class Container:
             pass
 
     def wait(self, timeout_s: float) -> int:
-        """Its exit code, once it has ended."""
+        """Return the exit code, once the container has ended."""
         with self.engine._call("POST", f"/containers/{self.id}/wait", timeout_s=timeout_s) as response:
             return int(json.load(response)["StatusCode"])
 
@@ -260,7 +260,7 @@ def _reason(response: http.client.HTTPResponse) -> str:
 
 
 def _read_progress(response: http.client.HTTPResponse) -> None:
-    """Reads the stream of progress documents; an error in it is how the engine says that it failed."""
+    """Read the stream of progress documents. Raise an error when one of them has the engine's error."""
     for line in response:
         if line.strip() and "error" in (document := json.loads(line)):
             raise EngineError(str(document["error"]), Trouble.FAILED)

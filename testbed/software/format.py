@@ -1,8 +1,8 @@
-"""A node's formatted folder: `meta.properties`, `bootstrap.checkpoint`, and the feature levels in the latter.
+"""A node's formatted folder: `meta.properties`, `bootstrap.checkpoint`, and the checkpoint's feature levels.
 
-The release's own tool is run once. The `bootstrap.checkpoint` that it writes (the features of a fresh cluster) is the
-same for every cluster and is cached; `meta.properties` is written per node. The checkpoint is a snapshot of the
-metadata log: batches of records in Kafka's format, with a FeatureLevelRecord for each feature above level 0.
+The release's own tool runs once. Its `bootstrap.checkpoint` (the features of a fresh cluster) is the same for every
+cluster and is cached; `meta.properties` is written per node. The checkpoint is a snapshot of the metadata log:
+batches of records in Kafka's format, with a FeatureLevelRecord for each feature above level 0.
 """
 
 import base64
@@ -32,18 +32,18 @@ class Formatted:
 
 
 def bootstrap_checkpoint(release: KafkaRelease) -> Path:
-    """Return the release's bootstrap.checkpoint, made by its own tool when not cached."""
+    """Return the release's bootstrap.checkpoint; its own tool makes it when it is not cached."""
     return artefact("format", release.digest[:16], lambda folder: _make(release, folder)) / CHECKPOINT
 
 
 def cached_checkpoint(release: KafkaRelease) -> Path | None:
-    """Return the checkpoint if it is in the cache and intact; makes nothing."""
+    """Return the checkpoint if it is in the cache and intact; make nothing."""
     folder = existing("format", release.digest[:16])
     return None if folder is None else folder / CHECKPOINT
 
 
 def meta_properties(cluster_id: str, node_id: int, directory_id: str) -> str:
-    """Return the meta.properties of a log directory; every directory has an id of its own."""
+    """Return the meta.properties of a log directory; every directory has its own id."""
     return f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={directory_id}\n"
 
 
@@ -55,7 +55,7 @@ def new_id() -> str:
 
 
 def encode_id(value: uuid.UUID) -> str:
-    """Return a UUID as Kafka writes it."""
+    """Return a UUID in Kafka's text form."""
     return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
@@ -97,14 +97,14 @@ def _make(release: KafkaRelease, folder: Path) -> None:
 
 
 class BinaryReader:
-    """Reads from `bytes`, onwards from `at`; IndexError where they end."""
+    """A reader of `bytes`, from `at` on. It raises IndexError at their end."""
 
     def __init__(self, content: bytes) -> None:
         self.bytes = content
         self.at = 0
 
     def unsigned(self) -> int:
-        """Seven bits a byte, the lowest first."""
+        """Return a number of seven bits per byte, the lowest first."""
         value = shift = 0
         while True:
             byte = self.bytes[self.at]
@@ -115,12 +115,12 @@ class BinaryReader:
             shift += 7
 
     def signed(self) -> int:
-        """Return the same, with the sign in the lowest bit."""
+        """Return such a number with the sign in the lowest bit."""
         value = self.unsigned()
         return (value >> 1) ^ -(value & 1)
 
     def take(self, count: int) -> bytes:
-        """Return the next bytes, which must be there."""
+        """Return the next bytes. Raise IndexError when they are missing."""
         taken = self.bytes[self.at : self.at + count]
         if count < 0 or len(taken) < count:
             raise IndexError(f"{count} bytes wanted at {self.at}")
@@ -128,7 +128,7 @@ class BinaryReader:
         return taken
 
     def skip(self, count: int) -> None:
-        """Leave out the next bytes."""
+        """Skip the next bytes."""
         self.at += count
 
 
@@ -139,7 +139,7 @@ _CONTROL = 0x20
 
 
 def feature_levels(checkpoint: bytes) -> dict[str, int]:
-    """Feature → level, sorted by name. Raise SoftwareError for what is no such file."""
+    """Return feature → level, sorted by name. Raise SoftwareError when the bytes are no checkpoint."""
     try:
         levels = dict(sorted(_levels(checkpoint)))
     except (IndexError, UnicodeDecodeError) as error:
@@ -152,12 +152,12 @@ def feature_levels(checkpoint: bytes) -> dict[str, int]:
 
 
 def lowest(levels: Mapping[str, Mapping[str, int]]) -> str:
-    """Of several releases, given the feature levels of each: the one whose features all the others have, too.
+    """Return the release whose features all other releases have; `levels` are the feature levels of each.
 
-    Its checkpoint is the one a cluster of them starts with. Raise SoftwareError when there is none (two branches
-    that each have a feature the other lacks).
+    A cluster of these releases starts with its checkpoint. Raise SoftwareError when there is none (two branches that
+    each have a feature the other lacks).
     """
-    # What is lower in metadata.version is asked first, so that among equals the answer is always the same.
+    # The lowest metadata.version is examined first, so that the answer among equals is always the same.
     for name in sorted(levels, key=lambda name: (levels[name].get(METADATA, 0), name)):
         if not any(_above(levels[name], other) for other in levels.values()):
             return name

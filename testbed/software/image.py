@@ -1,8 +1,7 @@
 """The image of every host's container: pulled when one is configured, else made of Debian packages.
 
-Packages come from the sources of this machine, so from the mirror that its owner chose. The digest of an image covers
-the recipe and the packages' versions: two images that were made at different times and have both alike have one
-digest.
+Packages come from this machine's sources, so from its owner's mirror. The digest of an image covers the recipe and
+the packages' versions. Images with the same recipe and versions have one digest, whenever they were made.
 """
 
 import hashlib
@@ -41,7 +40,7 @@ PACKAGES = (
 OPTIONS = (
     "--variant=minbase",
     "--aptopt=Acquire::Languages none",
-    # The image is made again after a crash: no need to wait for the disk after each package.
+    # The image is rebuilt after a crash: no need to sync the disk after each package.
     "--dpkgopt=force-unsafe-io",
     "--dpkgopt=path-exclude=/usr/share/man/*",
     "--dpkgopt=path-exclude=/usr/share/locale/*",
@@ -59,15 +58,15 @@ CHANGES = (
     'ENTRYPOINT ["/usr/bin/tini", "--"]',
 )
 CONTENTS = "testbed.contents"
-"""The label that says what is in an image made here. Its id differs each time it is made, also where nothing else
-does: a machine that is new each night would have no history."""
+"""The label with the digest of an image's content. The id differs after each build, even with the same content. A
+new machine each night would have no history by id."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRef:
-    """A local image: the name to start containers with, its id, and the digest that says what is in it.
+    """A local image: the name to start containers with, its id, and the digest `contents` of its content.
 
-    Of an image made here `contents` is that of the recipe and the packages' versions, otherwise it is the id.
+    For an image made here `contents` covers the recipe and the packages' versions; otherwise it is the id.
     """
 
     tag: str
@@ -76,18 +75,18 @@ class ImageRef:
 
 
 def recipe_digest() -> str:
-    """Twelve hexadecimal digits that change with the recipe."""
+    """Return twelve hexadecimal digits that change with the recipe."""
     recipe = json.dumps([SUITE, PACKAGES, OPTIONS, CHANGES, CONTENTS])
     return hashlib.sha256(recipe.encode()).hexdigest()[:12]
 
 
 def wanted_tag() -> str:
-    """Return the image to use: the configured one, else the one this recipe makes."""
+    """Return the image to use: the configured image, else the image of this recipe."""
     return os.environ.get(CONFIGURED) or f"{REPOSITORY}:{recipe_digest()}"
 
 
 def local_image(engine: EngineSocket) -> ImageRef | None:
-    """Return the wanted image, or the one this recipe makes, when the engine has it."""
+    """Return the wanted image, or the image of this recipe, when the engine has it."""
     for tag in dict.fromkeys((wanted_tag(), f"{REPOSITORY}:{recipe_digest()}")):
         image_id = engine.find_image(tag)
         if image_id is not None:
@@ -96,7 +95,7 @@ def local_image(engine: EngineSocket) -> ImageRef | None:
 
 
 def node_image(engine: EngineSocket | None = None) -> ImageRef:
-    """Return the node image, pulled or built when the engine has none. Raise SoftwareError when neither works."""
+    """Return the node image; pull or build it when the engine has none. Raise SoftwareError when both fail."""
     engine = engine or EngineSocket.from_environment()
     found = local_image(engine)
     if found is not None and found.tag == wanted_tag():
@@ -118,7 +117,7 @@ def node_image(engine: EngineSocket | None = None) -> ImageRef:
 
 
 def build_command(target: Path, sources: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words that make the root file system; with `sources` they are read from standard input."""
+    """Return the command that makes the root file system; with `sources` it reads them from standard input."""
     return (
         "mmdebstrap",
         *OPTIONS,
@@ -141,7 +140,7 @@ def _build(engine: EngineSocket, tag: str) -> None:
         run_logged(
             build_command(tar, sources),
             state_dir() / "logs" / "node-image.log",
-            # Its scratch folder is that of the tar, so that what a kill leaves is found by the next build.
+            # The scratch folder is the folder of the tar, so that the next build finds the remains of a killed one.
             env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8", "TMPDIR": folder},
             stdin="".join(f"{line}\n" for line in sources) or None,
         )
@@ -154,7 +153,7 @@ APT_FOLDER = Path("/etc/apt")
 
 
 def host_sources(suite: str, apt: Path = APT_FOLDER) -> tuple[str, ...]:
-    """Return the machine's sources of `suite` and its updates, as sources.list lines; others are left out."""
+    """Return the machine's sources of `suite` and its updates, as sources.list lines; omit others."""
     lines: list[str] = []
     for path in (apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))):
         if path.is_file() and path.suffix in (".list", ".sources"):
@@ -176,7 +175,7 @@ def deb822_entries(text: str) -> list[str]:
         if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes").lower() == "no":
             continue
         key = fields.get("signed-by", "")
-        # A key inside the file has no form in a sources.list: the archive's own keyring then serves.
+        # A key in the file has no form in a sources.list: the archive's own keyring is used.
         option = f"[signed-by={key}] " if key.startswith("/") else ""
         for uri in fields.get("uris", "").split():
             for suite in fields.get("suites", "").split():
@@ -211,7 +210,7 @@ DPKG_STATUS = "./var/lib/dpkg/status"
 
 
 def installed_packages(status: str) -> tuple[str, ...]:
-    """`name version architecture` of every installed package of a dpkg status file, in order. Pure."""
+    """Return `name version architecture` of every installed package of a dpkg status file, in order. Pure."""
     found = []
     for paragraph in status.split("\n\n"):
         fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line and line[0] != " ")
@@ -221,8 +220,7 @@ def installed_packages(status: str) -> tuple[str, ...]:
 
 
 def contents_digest(root: Path, recipe: str) -> str:
-    """`sha256:…` of what the recipe installed into the root file system's tar. Raise `SoftwareError` when it has no
-    packages."""
+    """Return `sha256:…` over the recipe's packages in the root file system's tar. Raise `SoftwareError` without packages."""
     with tarfile.open(root) as tar:
         member = next((m for m in tar if m.name in (DPKG_STATUS, DPKG_STATUS.removeprefix("./"))), None)
         stream = tar.extractfile(member) if member is not None else None

@@ -1,1 +1,1 @@
-"""Tiered storage (KIP-405): topics whose old segments lie in the object store, and what is known of those."""
+"""Tiered storage (KIP-405): topics whose old segments are in the object store, and the metadata of these segments."""

@@ -1,4 +1,4 @@
-"""What lies in the object store of a running testbed: the metadata topic and the bucket, read."""
+"""The remote log of a running testbed: its metadata topic and its bucket, read only."""
 
 import time
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _AT_ONCE = 2000
 
 
 class RemoteLog:
-    """The segments that the cluster knows of, read from its own topic for that; a context manager."""
+    """The segments that the cluster knows, read from Kafka's own metadata topic; a context manager."""
 
     def __init__(self, bootstrap: Sequence[str], *, timeout_s: float = 30.0) -> None:
         self._timeout_s = timeout_s
@@ -42,16 +42,16 @@ class RemoteLog:
         self._consumer.close()
 
     def segments(self, topic: str | None = None) -> list[Segment]:
-        """Return every copy of a segment of the topic (None: of all), as the metadata has them now.
+        """Return every copy of a segment of the topic (None: of all topics), in the present metadata.
 
-        None before the first topic is tiered. Raise `TestbedError` when the topic cannot be read to its present end.
+        Empty before the first topic is tiered. Raise `TestbedError` when the topic cannot be read to its present end.
         """
-        # A broker that was just killed may still be the leader that is asked.
+        # A broker that was just killed may still be the leader that receives the request.
         wait_for(self._trouble, lambda trouble: not trouble, self._timeout_s, 0.1, f"{METADATA_TOPIC} to be read")
         return [each for of, each in sorted(self._known.items()) if topic is None or of.topic == topic]
 
     def copied_bytes(self, topic: str) -> dict[int, int]:
-        """Partition → bytes of its segments that are in the store, a segment that was copied twice counted once."""
+        """Return partition → bytes of its segments in the store; a segment that was copied twice counts once."""
         largest: dict[tuple[int, int], int] = {}
         for each in self.segments(topic):
             if each.state is SegmentState.COPIED:
@@ -63,7 +63,7 @@ class RemoteLog:
         return total
 
     def _trouble(self) -> str:
-        """Read to the present end; what is in the way, if that may pass."""
+        """Read to the present end; return the obstacle if it may pass."""
         try:
             self._read()
         except KafkaException as error:
@@ -108,8 +108,8 @@ class RemoteLog:
 
 
 def stored(store: ObjectStore) -> list[tuple[str, int]]:
-    """Return key and size in bytes of every object in the bucket of the remote log. Raise `TestbedError`."""
-    # Imported here: it takes a third of a second, which only who talks to a store shall wait for.
+    """Return key and size in bytes of every object in the bucket of the remote log. Raise `TestbedError` on failure."""
+    # Imported here: the import takes a third of a second, and only users of a store need it.
     from botocore.exceptions import BotoCoreError, ClientError
 
     client = store.client()
@@ -123,5 +123,5 @@ def stored(store: ObjectStore) -> list[tuple[str, int]]:
 
 
 def accounted(store: ObjectStore, remote: RemoteLog) -> StoreAccount:
-    """Return the store held against the metadata; exact when nothing is copied or deleted meanwhile."""
+    """Return the comparison of store and metadata; exact when nothing is copied or deleted meanwhile."""
     return account(remote.segments(), stored(store))

@@ -17,7 +17,7 @@ _SEGMENT, _UPDATE, _PARTITION_DELETE, _SNAPSHOT = range(4)
 
 
 class SegmentState(IntEnum):
-    """How far a segment's copy, or its deletion, has come: Kafka's RemoteLogSegmentState."""
+    """The progress of a segment's copy or deletion: Kafka's RemoteLogSegmentState."""
 
     COPY_STARTED = 0
     COPIED = 1
@@ -27,7 +27,7 @@ class SegmentState(IntEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class SegmentId:
-    """One copy of a segment. Kafka gives every attempt at a copy an `id` of its own."""
+    """One copy of a segment. Kafka gives each attempt at a copy its own `id`."""
 
     topic: str
     topic_id: str
@@ -37,7 +37,7 @@ class SegmentId:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What the metadata says of one copy; offsets are inclusive."""
+    """The metadata of one copy; offsets are inclusive."""
 
     of: SegmentId
     start_offset: int
@@ -79,7 +79,7 @@ def decode(value: bytes) -> Segment | SegmentUpdate | None:
 
 
 def replay(known: dict[SegmentId, Segment], values: Iterable[bytes]) -> None:
-    """Bring `known` forward by records in the order of their partition."""
+    """Update `known` with records in the order of their partition."""
     for value in values:
         found = decode(value)
         if isinstance(found, Segment):
@@ -98,7 +98,7 @@ def _segment(reader: BinaryReader) -> Segment:
         _tags(reader)
     size = _int(reader, 4)
     reader.skip(max(0, reader.unsigned() - 1))
-    # What newer releases add comes after it, and is not needed.
+    # Fields of newer releases follow here and are not needed.
     return Segment(of, start, end, size, broker, SegmentState(_int(reader, 1)))
 
 
@@ -113,7 +113,7 @@ def _id(reader: BinaryReader) -> SegmentId:
 
 
 def _uuid(reader: BinaryReader) -> str:
-    """As Kafka writes it in words."""
+    """Return a UUID in Kafka's text form."""
     return base64.urlsafe_b64encode(reader.take(16)).decode("ascii").rstrip("=")
 
 
@@ -146,7 +146,7 @@ class StoredObject:
 
 
 def parse_key(key: str, size: int) -> StoredObject | None:
-    """Return what a key says; None for one that the manager did not make."""
+    """Return the object of a key; None for a key that the manager did not make."""
     found = _KEY.fullmatch(key)
     if found is None or found["kind"] not in KINDS:
         return None
@@ -156,19 +156,19 @@ def parse_key(key: str, size: int) -> StoredObject | None:
 
 @dataclass(frozen=True, slots=True)
 class StoreAccount:
-    """The store held against the metadata.
+    """The comparison of store and metadata.
 
-    `segments` are copied, and whole in the store; `bytes` are those of their logs, `objects` all that the segments
-    have. `orphans` lie in the store and nothing refers to them for reading: of a copy that was begun and not ended (a
-    broker was killed), of a deletion that was, or unknown. `missing` are copied, says the metadata, and their log is
-    not there, or not whole: that is lost data. `foreign` objects are not the manager's.
+    `segments` are copied, and whole in the store; `bytes` are the bytes of their logs, `objects` all their objects.
+    `orphans` are in the store, but no reader refers to them. They come from an interrupted copy (a broker was killed),
+    from a deletion, or from an unknown cause. `missing` are copied according to the metadata, but their log is not in
+    the store, or not whole: this is lost data. `foreign` objects are not the manager's.
     """
 
     segments: int
     bytes: int
     objects: int
     orphans: Mapping[SegmentId, int]
-    """Copy → its objects' bytes."""
+    """Copy → bytes of its objects."""
     missing: tuple[Segment, ...]
     foreign: int = 0
 
@@ -180,7 +180,7 @@ class StoreAccount:
 
 
 def account(segments: Iterable[Segment], listed: Iterable[tuple[str, int]]) -> StoreAccount:
-    """Hold what was `listed` (key, size) against the metadata's `segments`; both of about the same moment."""
+    """Compare the `listed` objects with the metadata's `segments`, both of one time, and return the result."""
     copied = {segment.of: segment for segment in segments if segment.state is SegmentState.COPIED}
     logs: dict[SegmentId, int] = {}
     orphans: dict[SegmentId, int] = {}

@@ -1,4 +1,4 @@
-"""Tiered topics: their settings, and how much of one still lies on the brokers."""
+"""Tiered topics: their settings, and the share of a topic that is still on the brokers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from testbed.wait import wait_for
 
 LEAST_SEGMENT, LARGEST_SEGMENT = 1 << 20, 1 << 30
 LOCAL_SHARE = 0.10
-"""A tiered topic is moved only when less than this share of it lies on the brokers."""
+"""A tiered topic is moved only when less than this share of it is on the brokers."""
 
 
 def tiered_topic(*, segment_bytes: int = 1 << 20, local_bytes: int = 1) -> dict[str, str]:
     """Return the configuration of a tiered topic.
 
-    A segment that is full is uploaded, and leaves the brokers once more than `local_bytes` of a partition would be left
-    without it; the active segment always stays. The smaller the segments, the sooner; 1 MiB is Kafka's lower limit.
-    Raise `UsageError` for what Kafka would refuse.
+    A broker uploads a full segment. It deletes the local copy once more than `local_bytes` of the partition stay
+    without it; the active segment always stays. Smaller segments leave earlier; 1 MiB is Kafka's lower limit.
+    Raise `UsageError` when Kafka would refuse a value.
     """
     if not LEAST_SEGMENT <= segment_bytes <= LARGEST_SEGMENT:
         raise UsageError(
@@ -32,18 +32,18 @@ def tiered_topic(*, segment_bytes: int = 1 << 20, local_bytes: int = 1) -> dict[
         "remote.storage.enable": "true",
         "segment.bytes": str(segment_bytes),
         "local.retention.bytes": str(local_bytes),
-        # A test's data does not grow old.
+        # A test's data does not expire.
         "retention.ms": "-1",
         "retention.bytes": "-1",
-        # A deleted segment's file goes at once: what is on the disk is then what the log has.
+        # Kafka deletes a segment's file at once, so that the disk has only what the log has.
         "file.delete.delay.ms": "0",
     }
 
 
 def largest_local(segment_bytes: int, local_bytes: int) -> int:
-    """Return the bytes that one partition has on a broker at most, once all its full segments are uploaded.
+    """Return the most bytes of one partition on a broker once all its full segments are uploaded.
 
-    Kafka deletes from the oldest on, and keeps the one without which fewer than `local_bytes` would be left.
+    Kafka deletes the oldest segments first, and keeps a segment without which fewer than `local_bytes` would be left.
     """
     return local_bytes + segment_bytes
 
@@ -60,9 +60,9 @@ class TopicBytes:
 
     @property
     def share(self) -> float:
-        """Return the largest share that any replica has on its broker, of all its partition's bytes.
+        """Return the largest share of a partition's bytes that any replica has on its broker.
 
-        What is in the store counts as all of them: the share is rather too large, by what is not uploaded yet.
+        The bytes in the store count as all bytes. So the share is too large by the bytes that are not uploaded yet.
         """
         shares = [size / max(1, self.remote.get(partition, 0)) for (partition, _b), size in self.replicas.items()]
         return max(shares, default=float("inf"))
@@ -80,7 +80,7 @@ class TopicBytes:
 
 
 def topic_bytes(admin: Admin, remote: RemoteLog, topic: str) -> TopicBytes:
-    """Look once."""
+    """Return the topic's present bytes."""
     brokers = sorted({broker for state in admin.partitions([topic]).values() for broker in state.replicas})
     logs = admin.log_dirs(brokers, [topic])
     sizes = {(tp.partition, broker): log.size_bytes for broker, found in logs.items() for tp, log in found.items()}
@@ -90,7 +90,7 @@ def topic_bytes(admin: Admin, remote: RemoteLog, topic: str) -> TopicBytes:
 def wait_local(
     admin: Admin, remote: RemoteLog, topic: str, *, share: float = LOCAL_SHARE, timeout_s: float = 60.0
 ) -> TopicBytes:
-    """Wait until less than `share` of every replica is on its broker. Raise `WaitTimeout` with what was seen."""
+    """Wait until each broker has less than `share` of its replica. Raise `WaitTimeout` with the last observation."""
     return wait_for(
         lambda: topic_bytes(admin, remote, topic),
         lambda seen: seen.share < share,

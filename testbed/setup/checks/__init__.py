@@ -1,1 +1,1 @@
-"""The checks; each file has what belongs to one thing, and `catalogue` lists them all."""
+"""The checks; each file has the checks of one subject, and `catalogue` lists them all."""

@@ -1,4 +1,4 @@
-"""All checks, in the order a person reads them."""
+"""All checks, in reading order."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,11 +9,11 @@ from testbed.setup.checks.packages import Packages, PythonEnvironment, PythonPac
 from testbed.setup.checks.software import Go, JavaRuntime, KafkaJars, MinioServer, NodeImage, QuickStart
 
 OPTIONAL: Mapping[str, tuple[type[Check], ...]] = {"minio": (Go, MinioServer)}
-"""What not every command needs, by the name with which the doctor is asked for it."""
+"""Optional checks, by the doctor's name for them; not every command needs them."""
 
 
 def all_checks(names: Iterable[str] = ()) -> tuple[Check, ...]:
-    """Return one of each that every command needs, and those of these optional `names`."""
+    """Return the checks that every command needs, and the optional checks of these `names`."""
     return (
         Platform(),
         Permissions(),

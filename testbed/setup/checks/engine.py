@@ -18,7 +18,7 @@ POLL_S = 0.1
 
 
 class ContainerEngine(Check):
-    """An engine that answers; one that runs already is used as it is."""
+    """A container engine that answers; a running engine is used unchanged."""
 
     name = "container engine"
     needs = ("packages",)
@@ -27,7 +27,7 @@ class ContainerEngine(Check):
     estimate_s = 3.0
 
     def probe(self) -> CheckFinding:
-        """Ask it for a sign of life."""
+        """Return whether the engine answers a request."""
         engine = EngineSocket.from_environment()
         try:
             engine.ping()
@@ -36,7 +36,7 @@ class ContainerEngine(Check):
         return self.good(f"answers at {engine.address}")
 
     def fix(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the engine, and wait until it answers."""
         with durable.lock(cache_dir() / ".engine.lock"):
             try:
                 EngineSocket.from_environment().ping()
@@ -47,7 +47,7 @@ class ContainerEngine(Check):
 
 
 def explained(error: EngineError) -> tuple[str, str]:
-    """Return what is wrong, and the command that mends it."""
+    """Return the problem, and the command that fixes it."""
     host = os.environ.get("DOCKER_HOST")
     if error.trouble is Trouble.DENIED:
         return (
@@ -74,7 +74,7 @@ def _start() -> None:
         raise CommandError("dockerd is not installed")
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
-        # A session of its own: it goes on when set-up ends or is interrupted.
+        # Its own session: the engine continues when set-up ends or is interrupted.
         daemon = subprocess.Popen(
             [program], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )

@@ -1,6 +1,6 @@
 """Checks of the machine: system, permissions, memory, disk, and kernel features.
 
-Each kernel feature is tried in a network namespace of its own.
+Each kernel feature is tried in its own network namespace.
 """
 
 import os
@@ -16,12 +16,12 @@ from testbed.software.engine import EngineError, EngineSocket
 
 
 class Platform(Check):
-    """Linux, since containers, veth pairs and tc are its own."""
+    """Linux, since containers, veth pairs and tc exist only there."""
 
     name = "platform"
 
     def probe(self) -> CheckFinding:
-        """Other Linux distributions work when the programs are there; Debian's are installed."""
+        """Return the finding. Other Linux distributions work when the programs are there; Debian's are installed."""
         if sys.platform != "linux":
             return self.bad(
                 f"this is {sys.platform}; the testbed shapes NICs with Linux's traffic control",
@@ -36,13 +36,13 @@ STATUS = Path("/proc/self/status")
 
 
 class Permissions(Check):
-    """Laying links between network namespaces takes root, or its capabilities."""
+    """Root, or its capabilities: links between network namespaces need them."""
 
     name = "permissions"
     needs = ("platform",)
 
     def probe(self) -> CheckFinding:
-        """Compare the effective capabilities with those needed."""
+        """Compare the effective with the required capabilities; return the finding."""
         held = effective_capabilities(STATUS.read_text(encoding="ascii") if STATUS.exists() else "")
         lacking = [name for bit, name in NEEDED.items() if not held >> bit & 1]
         if not lacking:
@@ -55,7 +55,7 @@ class Permissions(Check):
 
 
 def effective_capabilities(status: str) -> int:
-    """Return the bits of CapEff in /proc/self/status; 0 when it is not there."""
+    """Return the bits of CapEff in /proc/self/status; 0 without that line."""
     return next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:")), 0)
 
 
@@ -66,13 +66,13 @@ MEMINFO = Path("/proc/meminfo")
 
 
 class MemorySize(Check):
-    """Brokers and Spark take some 3 GiB together."""
+    """Memory for brokers and Spark, some 3 GiB together."""
 
     name = "memory"
     needs = ("platform",)
 
     def probe(self) -> CheckFinding:
-        """Compare what is available with what is needed."""
+        """Compare the available with the required memory; return the finding."""
         available = available_bytes(MEMINFO.read_text(encoding="ascii")) if MEMINFO.exists() else 0
         told = f"{available / GIB:.1f} GiB available"
         if available >= MEMORY_BYTES:
@@ -81,13 +81,13 @@ class MemorySize(Check):
 
 
 class DiskSpace(Check):
-    """Image, jars, environment and the brokers' logs."""
+    """Disk space for image, jars, environment and the brokers' logs."""
 
     name = "disk"
     needs = ("platform",)
 
     def probe(self) -> CheckFinding:
-        """Compare what is free in the cache folder and in the engine's with what is needed."""
+        """Compare the free space in the cache folder and the engine's folder with the requirement."""
         free = {folder: shutil.disk_usage(_existing(folder)).free for folder in (cache_dir(), engine_folder())}
         short = [f"{folder}: {bytes_ / GIB:.1f} GiB free" for folder, bytes_ in free.items() if bytes_ < DISK_BYTES]
         if not short:
@@ -99,12 +99,12 @@ class DiskSpace(Check):
 
 
 def available_bytes(meminfo: str) -> int:
-    """MemAvailable of /proc/meminfo."""
+    """Return MemAvailable of /proc/meminfo in bytes."""
     return next((int(line.split()[1]) * 1024 for line in meminfo.splitlines() if line.startswith("MemAvailable:")), 0)
 
 
 def engine_folder() -> Path:
-    """Return where the engine keeps its containers."""
+    """Return the engine's folder of containers."""
     try:
         return Path(str(EngineSocket.from_environment().get("/info")["DockerRootDir"]))
     except EngineError:
@@ -123,7 +123,7 @@ class _KernelCheck(Check):
     required = True
 
     def probe(self) -> CheckFinding:
-        """Try each kind; nothing of the machine's own network is touched."""
+        """Try each kind and return the finding; the machine's own network is not changed."""
         if which("tc") is None or which("unshare") is None:
             return self.bad("cannot be tried before ip, tc and unshare are installed", required=self.required)
         refused = {kind: said for kind in self.kinds if (said := try_kind(kind))}
@@ -137,7 +137,7 @@ class _KernelCheck(Check):
 
 
 class KernelFeatures(_KernelCheck):
-    """What no NIC can do without."""
+    """Kernel features that every NIC needs."""
 
     name = "kernel"
     needs = ("packages", "permissions")
@@ -146,7 +146,7 @@ class KernelFeatures(_KernelCheck):
 
 
 class KernelDelay(_KernelCheck):
-    """What only some topologies ask for."""
+    """Kernel features that only some topologies need."""
 
     name = "kernel: delay and loss"
     needs = ("packages", "permissions")

@@ -13,7 +13,7 @@ from testbed.software.commands import find_java
 from testbed.software.engine import EngineError, EngineSocket, Trouble
 
 DAEMON_JSON = Path("/etc/docker/daemon.json")
-# From the range set aside for tests (RFC 2544), so that no network of the machine's is shadowed.
+# From the range reserved for benchmarks (RFC 2544), so that it hides no network of the machine.
 DAEMON_SETTINGS = {"bip": "198.18.255.1/24", "default-address-pools": [{"base": "198.18.0.0/16", "size": 24}]}
 PROGRAMS = {
     "ip": "iproute2",
@@ -25,7 +25,7 @@ PROGRAMS = {
 
 
 class PythonPackages(Check):
-    """What this interpreter needs to make the environment: venv with pip, and a C compiler for psutil."""
+    """The packages that this interpreter needs to make the environment: venv with pip, and a C compiler for psutil."""
 
     name = "python packages"
     needs = ("platform",)
@@ -34,14 +34,14 @@ class PythonPackages(Check):
     estimate_s = 8.0
 
     def probe(self) -> CheckFinding:
-        """Look for venv, ensurepip, Python.h and cc."""
+        """Search for venv, ensurepip, Python.h and cc; return the finding."""
         missing = missing_for_python()
         if not missing:
             return self.good("venv, pip and a C compiler are there")
         return self.bad(f"not installed: {', '.join(missing)}", _command(missing))
 
     def fix(self) -> None:
-        """Install what is missing."""
+        """Install the missing packages."""
         install(missing_for_python())
 
 
@@ -55,14 +55,14 @@ class Packages(Check):
     estimate_s = 20.0
 
     def probe(self) -> CheckFinding:
-        """Look for each program; the engine's only where none answers."""
+        """Search for each program (the engine's only when no engine answers); return the finding."""
         missing = missing_packages()
         if not missing:
             return self.good("ip, tc, ethtool, mmdebstrap, mvn, java and a container engine are installed")
         return self.bad(f"not installed: {', '.join(missing)}", _command(missing))
 
     def fix(self) -> None:
-        """Install what is missing; the engine's addresses are settled before it first starts."""
+        """Install the missing packages; write the engine's addresses before its first start."""
         missing = missing_packages()
         if "docker.io" in missing:
             write_daemon_settings()
@@ -70,7 +70,7 @@ class Packages(Check):
 
 
 def missing_for_python() -> tuple[str, ...]:
-    """Return the packages this interpreter lacks."""
+    """Return the packages that this interpreter lacks."""
     missing = []
     if find_spec("venv") is None or find_spec("ensurepip") is None:
         missing.append("python3-venv")
@@ -82,7 +82,7 @@ def missing_for_python() -> tuple[str, ...]:
 
 
 def missing_packages() -> tuple[str, ...]:
-    """Return the packages whose programs are not there."""
+    """Return the packages of missing programs."""
     missing = [package for program, package in PROGRAMS.items() if which(program) is None]
     if find_java() is None:
         missing.append(java_package(os_release().get("VERSION_CODENAME", "")))
@@ -92,7 +92,7 @@ def missing_packages() -> tuple[str, ...]:
 
 
 def java_package(codename: str) -> str:
-    """Return the package of a Java that Spark and Kafka run on."""
+    """Return the package of a Java that runs Spark and Kafka."""
     return "openjdk-17-jre-headless" if codename in ("", "bookworm") else "default-jre-headless"
 
 
@@ -103,13 +103,13 @@ def engine_there() -> bool:
     try:
         EngineSocket.from_environment().ping()
     except EngineError as error:
-        # An engine that refuses or is on another machine exists: installing another one would mend nothing.
+        # An engine that refuses or is on another machine exists: a second one would not help.
         return error.trouble in (Trouble.DENIED, Trouble.ELSEWHERE, Trouble.FAILED)
     return True
 
 
 def write_daemon_settings(path: Path = DAEMON_JSON) -> None:
-    """Settle the addresses of an engine that we install; settings that exist are left as they are."""
+    """Write the addresses of an engine that set-up installs; existing settings stay unchanged."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(DAEMON_SETTINGS, indent=2) + "\n", encoding="utf-8")
@@ -135,12 +135,12 @@ class PythonEnvironment(Check):
     estimate_s = 90.0
 
     def probe(self) -> CheckFinding:
-        """Return whether it was made to the end."""
+        """Return whether the environment is complete."""
         wanted = environment()
         if wanted.complete:
             return self.good(str(wanted.folder))
         return self.bad("not made yet for this checkout, lock file and interpreter")
 
     def fix(self) -> None:
-        """Make it."""
+        """Make the environment."""
         make(environment())

@@ -1,4 +1,4 @@
-"""Checks of what brokers run on: Java, node image, Kafka's jars, class-data archive, and the object store's server."""
+"""Checks of the brokers' software: Java, node image, Kafka's jars, class-data archive, and MinIO."""
 
 import re
 import subprocess
@@ -15,13 +15,13 @@ from testbed.software.minio import BUILD_S, GO, cached_minio, go_version, minio
 
 
 class JavaRuntime(Check):
-    """Spark and Kafka's tools run on it."""
+    """Java, which runs Spark and Kafka's tools."""
 
     name = "java"
     needs = ("packages",)
 
     def probe(self) -> CheckFinding:
-        """Look for one that is new enough."""
+        """Search for a Java that is new enough; return the finding."""
         java = find_java()
         if java is not None:
             return self.good(f"Java {java.major} in {java.home}")
@@ -38,7 +38,7 @@ class NodeImage(Check):
     estimate_s = 80.0
 
     def probe(self) -> CheckFinding:
-        """Return whether the engine has it."""
+        """Return whether the engine has the image."""
         try:
             image = local_image(EngineSocket.from_environment())
         except EngineError as error:
@@ -46,12 +46,12 @@ class NodeImage(Check):
         return self.good(image.tag) if image else self.bad("the engine does not have it yet")
 
     def fix(self) -> None:
-        """Pull or build it."""
+        """Pull or build the image."""
         node_image()
 
 
 class KafkaJars(Check):
-    """The default release."""
+    """The jars of the default release."""
 
     name = "kafka jars"
     needs = ("packages", "disk")
@@ -60,19 +60,19 @@ class KafkaJars(Check):
     estimate_s = 15.0
 
     def probe(self) -> CheckFinding:
-        """Return whether they are cached, each with the right digest."""
+        """Return whether the jars are cached, each with the right digest."""
         release = cached_release()
         if release is None:
             return self.bad(f"Kafka {DEFAULT_KAFKA} is not in the cache, or damaged there")
         return self.good(f"Kafka {DEFAULT_KAFKA}, {len(release.jars)} jars, verified")
 
     def fix(self) -> None:
-        """Fetch them through Maven."""
+        """Fetch the jars through Maven."""
         kafka_release()
 
 
 class QuickStart(Check):
-    """What makes brokers start in seconds: the class-data archive and the checkpoint of a fresh cluster."""
+    """The artefacts for a start in seconds: the class-data archive and the checkpoint of a fresh cluster."""
 
     name = "class-data archive"
     needs = ("kafka jars", "node image", "java")
@@ -108,7 +108,7 @@ _GO_NEEDED = ".".join(map(str, GO))
 
 
 class Go(Check):
-    """What the server is built with, where no registry has its image."""
+    """Go, which builds the object store's server where no registry has its image."""
 
     name = "go"
     needs = ("packages",)
@@ -117,7 +117,7 @@ class Go(Check):
     estimate_s = 30.0
 
     def probe(self) -> CheckFinding:
-        """Return whether there is one that is new enough; none is needed where the binary is there."""
+        """Return whether Go is new enough; with a cached binary Go is not needed."""
         found = go_version()
         if found is not None and found >= GO:
             return self.good(f"Go {'.'.join(map(str, found))}")
@@ -127,7 +127,7 @@ class Go(Check):
         return self.bad(f"{what}; {_GO_NEEDED} or newer builds the object store's server", required=False)
 
     def fix(self) -> None:
-        """Install the distribution's, if that is new enough."""
+        """Install the distribution's Go, if it is new enough."""
         offered = _offered_go() if has_apt() else None
         if offered is None or offered < GO:
             there = "has none" if offered is None else f"has {'.'.join(map(str, offered))}"
@@ -138,7 +138,7 @@ class Go(Check):
 
 
 class MinioServer(Check):
-    """The server's binary."""
+    """The binary of the object store's server."""
 
     name = "object store"
     needs = ("go", "container engine", "disk")
@@ -147,25 +147,25 @@ class MinioServer(Check):
     estimate_s = BUILD_S
 
     def probe(self) -> CheckFinding:
-        """Return whether it is cached."""
+        """Return whether the binary is cached."""
         found = cached_minio()
         if found is None:
             return self.bad("its server, MinIO, is not built yet", "./run testbed doctor --fix --with minio")
         return self.good(f"MinIO {found.version}")
 
     def fix(self) -> None:
-        """Take it from its image, or build it."""
+        """Copy the binary from its image, or build it."""
         minio()
 
 
 def _offered_go() -> tuple[int, ...] | None:
-    """Return the version of Go that the distribution's package would bring."""
+    """Return the version of Go in the distribution's package."""
     policy = which("apt-cache") or "apt-cache"
     said = subprocess.run([policy, "policy", GO_PACKAGE], capture_output=True, text=True, check=False).stdout
     return parse_offered_go(said)
 
 
 def parse_offered_go(policy: str) -> tuple[int, ...] | None:
-    """Of what `apt-cache policy golang-go` prints (`Candidate: 2:1.24~2`): (1, 24)."""
+    """Return (1, 24) for the output of `apt-cache policy golang-go` with `Candidate: 2:1.24~2`."""
     found = re.search(r"Candidate: (?:\d+:)?(\d+)\.(\d+)", policy)
     return (int(found[1]), int(found[2])) if found else None
