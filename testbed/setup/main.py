@@ -44,7 +44,7 @@ def run_tests(arguments: Sequence[str], folder: Path, variables: dict[str, str])
 
 
 def _wait_for_tests(pytest: subprocess.Popen[bytes]) -> int:
-    """Run pytest and return its exit code. A signal to end this process ends pytest, which removes its testbeds first."""
+    """Run pytest and return its exit code. A signal to end this process ends pytest first."""
     before = signal.signal(signal.SIGTERM, lambda number, _frame: pytest.send_signal(number))
     try:
         while True:

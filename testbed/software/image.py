@@ -220,7 +220,10 @@ def installed_packages(status: str) -> tuple[str, ...]:
 
 
 def contents_digest(root: Path, recipe: str) -> str:
-    """Return `sha256:…` over the recipe's packages in the root file system's tar. Raise `SoftwareError` without packages."""
+    """Return `sha256:…` over the recipe's packages in the root file system's tar.
+
+    Raise `SoftwareError` when it has no packages.
+    """
     with tarfile.open(root) as tar:
         member = next((m for m in tar if m.name in (DPKG_STATUS, DPKG_STATUS.removeprefix("./"))), None)
         stream = tar.extractfile(member) if member is not None else None

@@ -1,13 +1,13 @@
-"""How a broker's JVM is started, and the class-data archive that halves the time of its start.
+"""The command line of a broker's JVM, and the class-data archive that halves the time of its start.
 
-An archive is used only with the class path and flags that it was made with; hence one command line for both. The JMX
-agent is the exception: the JVM makes no archive with an agent, but uses in full one that was made without.
+The JVM uses an archive only with the class path and flags of its making; hence one command line for both. The JMX
+agent is the exception: the JVM makes no archive with an agent, but fully uses an archive made without one.
 
-A container sees the cache's folders of all releases and of all archives, not one release: so a node can be started
-with another release than it was made with, also with one that came into the cache later.
+A container sees the cache's folders of all releases and archives. So a node can be started with another release than
+its first one, even a release that was cached later.
 
-A short-lived container of the node image starts one broker with the command line of a running one to make an archive;
-the JVM writes the archive when it ends.
+To make an archive, a short-lived container of the node image starts one broker with a normal command line. The JVM
+writes the archive when it ends.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from testbed.software.format import META, bootstrap_checkpoint, meta_properties,
 from testbed.software.image import ImageRef
 from testbed.software.release import KafkaRelease, Logging
 
-# C1 only and the serial collector: brokers share few cores, and start-up counts more than peak speed.
+# C1 only and the serial collector: brokers share few cores, and start-up time counts more than peak speed.
 JVM_FLAGS = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
@@ -49,12 +49,12 @@ class Mount:
 
     @property
     def bind(self) -> str:
-        """As the engine's interface wants it: `source:target:ro`."""
+        """Return `source:target:ro`, as the engine's interface requires."""
         return f"{self.source}:{self.target}:ro"
 
 
 def home(release: KafkaRelease) -> str:
-    """Return where a release lies inside a container."""
+    """Return the folder of a release inside a container."""
     return f"{RELEASES}/{release.folder.name}"
 
 
@@ -64,9 +64,9 @@ def class_path(release: KafkaRelease) -> str:
 
 
 def mounts(release: KafkaRelease, archive: Path | None) -> tuple[Mount, ...]:
-    """Return what a container needs to run this release, and every other one; `archive` is its class-data archive, if any.
+    """Return the mounts for this release, and every other one; `archive` is its class-data archive, if any.
 
-    The same for all releases and archives of one cache.
+    The mounts are the same for all releases and archives of one cache.
     """
     releases = Mount(release.folder.parent, RELEASES)
     return (releases,) if archive is None else (releases, Mount(archive.parent.parent, ARCHIVES))
@@ -82,10 +82,10 @@ def broker_command(
     agent_port: int = AGENT_PORT,
     extra_flags: tuple[str, ...] = (),
 ) -> tuple[str, ...]:
-    """Return the words that start a broker or controller with the properties file at `properties`.
+    """Return the command that starts a broker or controller with the properties file at `properties`.
 
-    With `agent`, JMX answers HTTP at `agent_host`:`agent_port`. It starts from the class-data `archive`, if given; one
-    that does not fit is ignored by the JVM (slower, not wrong).
+    With `agent`, JMX answers HTTP at `agent_host`:`agent_port`. It starts from the class-data `archive`, if any.
+    The JVM ignores an unsuitable archive (slower, not wrong).
     """
     jolokia = f"-javaagent:{home(release)}/{release.agent.name}"
     return (
@@ -103,7 +103,7 @@ def broker_command(
 
 
 def logging_flag(release: KafkaRelease) -> str:
-    """Return the system property that makes the broker read the release's logging configuration."""
+    """Return the system property that selects the release's logging configuration."""
     key = {Logging.LOG4J2: "log4j2.configurationFile", Logging.RELOAD4J: "log4j.configuration"}[release.logging]
     return f"-D{key}=file:{home(release)}/{release.logging_properties.name}"
 
@@ -117,20 +117,20 @@ TOLD_LINES = 12
 
 
 def cds_archive(release: KafkaRelease, image: ImageRef, engine: EngineSocket | None = None) -> Path:
-    """Return the archive for this release in this image, made when not cached (7 s). Raise SoftwareError."""
+    """Return the archive for this release in this image; make it when not cached (7 s). Raise SoftwareError."""
     engine = engine or EngineSocket.from_environment()
     folder = artefact("cds", _archive_key(release, image), lambda made: _make_archive(release, image, engine, made))
     return folder / ARCHIVE_FILE
 
 
 def cached_archive(release: KafkaRelease, image: ImageRef) -> Path | None:
-    """Return the archive if it is in the cache and intact; makes nothing."""
+    """Return the archive if it is in the cache and intact; make nothing."""
     folder = existing("cds", _archive_key(release, image))
     return None if folder is None else folder / ARCHIVE_FILE
 
 
 def _archive_key(release: KafkaRelease, image: ImageRef) -> str:
-    # Whatever the JVM compares when it opens the archive: the jars, the JVM itself, the command line.
+    # The values that the JVM compares when it opens the archive: the jars, the JVM itself, the command line.
     parts = json.dumps([release.digest, image.id, broker_command(release, "")])
     return f"{release.version}-{hashlib.sha256(parts.encode()).hexdigest()[:16]}"
 
@@ -147,7 +147,7 @@ def _make_archive(release: KafkaRelease, image: ImageRef, engine: EngineSocket, 
         release,
         f"{WORK_FOLDER}/server.properties",
         agent=False,
-        # The JVM warns of each class it cannot archive; what the broker says must not drown in that.
+        # The JVM warns of each class it cannot archive; these warnings must not hide the broker's messages.
         extra_flags=(f"-XX:ArchiveClassesAtExit={WORK_FOLDER}/{ARCHIVE_FILE}", "-Xlog:disable"),
     )
     definition = {
@@ -178,7 +178,7 @@ def _boot_and_end(container: Container, release: KafkaRelease) -> None:
     begun = time.monotonic()
     try:
         for line in container.output():
-            # The frames of stack traces are left out: the reason would be lost under them.
+            # The frames of stack traces are omitted: they would hide the reason.
             if not line.startswith("\tat "):
                 said.append(line)
             if STARTED_LINE in line:

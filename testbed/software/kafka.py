@@ -1,7 +1,7 @@
 """Kafka by name: releases fetched through Maven and verified by digest, tarballs and folders imported.
 
-An import is a copy under the digest of its jars, because a folder is built again while a testbed still runs what was
-in it. The same jars are the same build, wherever they lay.
+An import is a copy under the digest of its jars: a folder may be rebuilt while a testbed still runs its jars. The same
+jars are the same build, in any folder.
 """
 
 import gzip
@@ -41,10 +41,10 @@ SCALA = "2.13"
 
 
 def kafka_release(source: str | KafkaSource = DEFAULT_KAFKA) -> KafkaRelease:
-    """Return the Kafka that `source` names (see `testbed.software.source`), with the JMX agent; put into the cache when new.
+    """Return the Kafka that `source` names (see `testbed.software.source`), with the JMX agent; cache it when new.
 
-    Every file is hashed at each call (0.04 s; a tarball or folder itself, too). Raise SoftwareError for a version
-    that does not exist, for what is no Kafka, and when a jar is not the one this project knows.
+    Every call hashes every file (0.04 s; a tarball or folder itself, too). Raise SoftwareError when a version does not
+    exist, when the source is no Kafka, or when a jar has an unknown digest.
     """
     found = parse_source(source) if isinstance(source, str) else source
     if found.kind is Kind.RELEASE:
@@ -61,7 +61,7 @@ def kafka_release(source: str | KafkaSource = DEFAULT_KAFKA) -> KafkaRelease:
 
 
 def cached_release(version: str = DEFAULT_KAFKA) -> KafkaRelease | None:
-    """Return the release or imported build if it is in the cache and intact; fetches nothing."""
+    """Return the release or imported build if it is in the cache and intact; fetch nothing."""
     folder = existing("kafka", _release_key(version))
     return None if folder is None else release_at(version, folder)
 
@@ -101,11 +101,11 @@ def _unknown_version(version: str) -> str:
 
 
 _OWN = ("kafka_*", "kafka-clients", "kafka-tools")
-"""Own jars that no folder of dependencies holds: the core itself, what it leaves out, and the tools."""
+"""Prefixes of the core's own jars outside the dependency folders: the core, its exclusions, and the tools."""
 
 
 def jars_of(folder: Path) -> list[Path]:
-    """Return the jars to run, sorted by name. Raise SoftwareError for a folder that holds no Kafka, or one not built."""
+    """Return the jars to run, sorted by name. Raise SoftwareError when a folder has no Kafka, or an unbuilt one."""
     if (folder / "gradle.properties").is_file() and (folder / "core").is_dir():
         return _of_checkout(folder)
     jars = runnable((folder / "libs").glob("*.jar"))
@@ -139,7 +139,7 @@ def _of_checkout(folder: Path) -> list[Path]:
         needed |= {
             jar.name: jar for jar in runnable(dependencies.glob("*.jar")) if not _stale(jar.name, bases, version)
         }
-    # What the modules built last is newer than the copies of it.
+    # The modules' latest builds are newer than the copies.
     chosen = {name: built.get(name, jar) for name, jar in needed.items()}
     chosen |= {name: built[name] for name in (f"{base}-{version}.jar" for base in own)}
     return runnable(chosen.values())
@@ -152,7 +152,7 @@ def _built(folder: Path, version: str) -> list[Path]:
 
 
 def _stale(jar: str, bases: set[str], version: str) -> bool:
-    """Return whether it is a module's jar from before the checkout's version changed: those are never removed."""
+    """Return whether it is a module's jar of an earlier checkout version: a build never removes such jars."""
     if jar.endswith(f"-{version}.jar"):
         return False
     return any(jar.startswith(f"{base}-") and jar[len(base) + 1 : len(base) + 2].isdigit() for base in bases)
@@ -177,7 +177,7 @@ _COPY_BYTES = 1 << 20
 
 
 def imported(source: KafkaSource) -> KafkaRelease:
-    """Return the Kafka in a tarball or folder, in the cache. Raise SoftwareError saying what is wrong with it."""
+    """Return the Kafka of a tarball or folder, in the cache. Raise SoftwareError with the problem."""
     try:
         return _imported(source)
     except OSError as error:
@@ -197,7 +197,7 @@ def _unpacked(tarball: Path, folder: Path) -> KafkaRelease:
 
 
 def once(name: str, key: str, unpack_and_lay: Callable[[Path], KafkaRelease]) -> KafkaRelease:
-    """Return what `unpack_and_lay(empty folder)` makes of something with the digest `key`; unchanged, it is not made again."""
+    """Return the result of `unpack_and_lay(empty folder)` for the digest `key`; the same key is unpacked once."""
     memo = existing(name, key)
     if memo is not None:
         version = (memo / _MEMO).read_text(encoding="utf-8")
@@ -228,7 +228,7 @@ def _import_jars(jars: Sequence[Path], where: Path) -> KafkaRelease:
 
 
 def laid(jars: Sequence[Path], label: str) -> KafkaRelease:
-    """Jars put into the cache as a Kafka of their own, called `label` and some digits of their digest."""
+    """Copy jars into the cache as a separate Kafka and return it. Its name: `label` and digits of their digest."""
     digest = digest_of({jar.name: sha256_of(jar) for jar in jars})
     build = f"{label}+{digest[:BUILD_DIGITS]}"
     return release_at(build, artefact("kafka", f"{build}-{LAYOUT}", lambda folder: _lay(jars, folder)))
@@ -255,7 +255,7 @@ def _lay(jars: Sequence[Path], folder: Path) -> None:
 
 
 def _add_binding(libs: Path) -> None:
-    """Add what a build lacks to log at all; jars it has, in whatever version, are kept."""
+    """Add the logging jars that a build lacks; keep its own jars of any version."""
     binding = missing_binding(tuple(path.name for path in libs.iterdir()))
     if binding is None:
         return
@@ -273,9 +273,9 @@ def _base(jar: str) -> str:
 
 
 def unpack(tarball: Path, target: Path) -> list[Path]:
-    """Return the jars of a tarball's `libs/`, into `target`, and nothing else of it, whatever paths it holds.
+    """Extract the jars of a tarball's `libs/`, and nothing else, into `target`; return them. Other paths are ignored.
 
-    Raise SoftwareError for what is no whole tarball, or has no Kafka in it.
+    Raise SoftwareError when the tarball is incomplete, or has no Kafka.
     """
     others = 0
     try:
@@ -289,7 +289,7 @@ def unpack(tarball: Path, target: Path) -> list[Path]:
                 assert content is not None
                 with content, (target / name).open("wb") as out:
                     shutil.copyfileobj(content, out, _COPY_BYTES)
-            # Reading to the very end: only there does a gzip say whether it is whole.
+            # Read to the very end: only there does gzip detect a truncation.
             while archive.fileobj and archive.fileobj.read(_COPY_BYTES):
                 continue
     except (EOFError, zlib.error) as error:

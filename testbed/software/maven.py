@@ -1,4 +1,4 @@
-"""Jars by way of the user's Maven: its settings, mirrors and local repository are used as they are."""
+"""Jars from the user's Maven, with its settings, mirrors and local repository."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ from testbed.paths import cache_dir, state_dir
 from testbed.software.cache import artefact
 from testbed.software.commands import CommandError, run_logged
 
-# By its full name, so that it is the same one everywhere, and that Maven says why when it cannot be had.
+# By its full name, so that the version is always the same, and Maven reports why it is unavailable.
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
 
 
@@ -33,11 +33,11 @@ class Coordinates:
 
 
 class NotInRegistry(SoftwareError):
-    """Maven says that an artifact does not exist."""
+    """Maven reports that an artifact does not exist."""
 
 
 def pom(dependencies: Sequence[Coordinates]) -> str:
-    """Return a project file that asks for `dependencies` and nothing else."""
+    """Return a project file that requests `dependencies` and nothing else."""
     wanted = "\n".join(
         f"<dependency><groupId>{escape(d.group)}</groupId><artifactId>{escape(d.name)}</artifactId>"
         f"<version>{escape(d.version)}</version>"
@@ -53,14 +53,14 @@ def pom(dependencies: Sequence[Coordinates]) -> str:
 
 
 def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: bool = True) -> None:
-    """Put the jars of `dependencies` (and of what they need at run time) into `target`.
+    """Copy the jars of `dependencies` (and of their run-time dependencies) into `target`.
 
-    Raise NotInRegistry when Maven says that one does not exist, CommandError for anything else.
+    Raise NotInRegistry when Maven reports that one does not exist, CommandError for any other failure.
     """
     if shutil.which("mvn") is None:
         raise CommandError("mvn is not installed; on Debian: apt-get install maven")
     log = state_dir() / "logs" / "maven.log"
-    # Maven's local repository is not made for two writers at once.
+    # Maven's local repository does not support two writers at once.
     with durable.lock(cache_dir() / ".maven.lock"), tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
         project = Path(folder) / "pom.xml"
         project.write_text(pom(dependencies), encoding="utf-8")
@@ -70,7 +70,7 @@ def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: 
                     "mvn",
                     "-B",
                     "-q",
-                    "-U",  # ask again for what was not there at another time
+                    "-U",  # request again what was missing at another time
                     "-Dstyle.color=never",
                     "-f",
                     project,
@@ -89,7 +89,7 @@ def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: 
 
 
 def missing_artifacts(output: str) -> tuple[str, ...]:
-    """Return the artifacts that Maven's output says do not exist, as `group:name:version`."""
+    """Return the artifacts that do not exist according to Maven's output, as `group:name:version`."""
     coordinates = r"([\w.-]+):([\w.-]+):jar:([\w.:-]+?)"
     found = re.findall(rf"(?:Could not find artifact|Failure to find) {coordinates} in ", output)
     found += re.findall(rf"{coordinates} was not found in ", output)
@@ -107,7 +107,7 @@ def known_versions(group: str, name: str) -> tuple[str, ...]:
             with durable.lock(cache_dir() / ".maven.lock"):
                 run_logged(["mvn", "-B", "-q", "-f", project, f"{PLUGIN}:resolve"], log, timeout_s=60)
         except CommandError:
-            pass  # it must fail, since no version lies in that range; the metadata is there by then
+            pass  # it must fail, since no version is in that range; the metadata is there by then
         repository = Path.home() / ".m2" / "repository" / Path(*group.split(".")) / name
         versions: dict[str, None] = {}
         for metadata in sorted(repository.glob("maven-metadata-*.xml")):
@@ -117,9 +117,9 @@ def known_versions(group: str, name: str) -> tuple[str, ...]:
 
 
 def s3a_jars(version: str) -> tuple[Path, ...]:
-    """Return the jars with which Spark reads a store among objects: Hadoop's S3A and its client, 700 MB, fetched once.
+    """Return the jars with which Spark reads an object store: Hadoop's S3A and its client, 700 MB, fetched once.
 
-    `version` is Hadoop's. Raise `SoftwareError` when the jars are not to be had.
+    `version` is Hadoop's. Raise `SoftwareError` when the jars are not available.
     """
 
     def fetch(target: Path) -> None:

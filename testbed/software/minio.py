@@ -1,7 +1,7 @@
-"""The object store's server: one binary, from the project's image where a registry answers, else built from source.
+"""The object store's server: one binary, from the project's image when a registry has it, else built from source.
 
-Built by the ordinary Go client at a pinned version, once: about five minutes of two cores. What a build that was
-killed has compiled stays in the cache folder for the next one.
+The ordinary Go client builds it once at a pinned version, in about five minutes on two cores. The cache folder keeps
+the compiled parts of a killed build for the next one.
 """
 
 import logging
@@ -24,7 +24,7 @@ from testbed.software.engine import EngineError, EngineSocket
 LOG = logging.getLogger(__name__)
 MODULE = "github.com/minio/minio"
 VERSION = "v0.0.0-20260212201848-7aac2a2c5b7c"
-"""The last state of its source; releases' tags are not to be had through the Go client."""
+"""The last state of its source; the Go client cannot fetch the tags of releases."""
 GO = (1, 24)
 """The oldest Go that compiles it."""
 CONFIGURED = "TESTBED_MINIO_IMAGE"
@@ -38,12 +38,12 @@ Progress = Callable[[str], None]
 
 
 class GoMissing(SoftwareError):
-    """There is no Go, or one that is too old."""
+    """Go is missing or too old."""
 
 
 @dataclass(frozen=True, slots=True)
 class Minio:
-    """A server's binary on this machine, verified, and what it is: a version of the source, or an image."""
+    """A verified server binary on this machine, and its origin: a version of the source, or an image."""
 
     binary: Path
     version: str
@@ -52,7 +52,7 @@ class Minio:
 
 
 def cached_minio() -> Minio | None:
-    """Return the binary when it is cached and whole; makes nothing."""
+    """Return the binary when it is cached and whole; make nothing."""
     for version in (_of_image(wanted_image()), VERSION):
         folder = existing("minio", version)
         if folder is not None:
@@ -61,9 +61,9 @@ def cached_minio() -> Minio | None:
 
 
 def minio(progress: Progress = lambda _text: None) -> Minio:
-    """Return the binary: cached, or taken from the image, or built (or waited for, while another process builds it).
+    """Return the binary from the cache, from the image, or from a build (also of another process).
 
-    Raise `GoMissing` where it must be built and cannot, `SoftwareError` for anything else.
+    Raise `GoMissing` when a build is necessary and impossible, `SoftwareError` for any other failure.
     """
     found = cached_minio()
     if found is not None:
@@ -84,23 +84,23 @@ def wanted_image() -> str:
 
 
 def go_version() -> tuple[int, ...] | None:
-    """Of the Go on PATH: (1, 24, 3); None where there is none."""
+    """Return the version of the Go on PATH, such as (1, 24, 3); None without one."""
     go = shutil.which("go")
     if go is None:
         return None
-    # GOTOOLCHAIN says which Go would really compile: its own, or one it fetches.
+    # GOTOOLCHAIN decides which Go compiles: the installed one, or one that it fetches.
     said = subprocess.run([go, "env", "GOVERSION"], capture_output=True, text=True, check=False).stdout
     return parse_go_version(said)
 
 
 def parse_go_version(text: str) -> tuple[int, ...] | None:
-    """Of `go1.24.3`: (1, 24, 3); None for anything else."""
+    """Return (1, 24, 3) for `go1.24.3`; None for any other text."""
     found = re.match(r"go(\d+(?:\.\d+)*)", text.strip())
     return tuple(map(int, found[1].split("."))) if found else None
 
 
 def require_go() -> None:
-    """Raise `GoMissing`, saying what mends it, unless there is a Go that is new enough."""
+    """Raise `GoMissing` with the remedy unless there is a Go that is new enough."""
     found = go_version()
     if found is None or found < GO:
         there = "is not installed" if found is None else f"is {'.'.join(map(str, found))}"
@@ -120,12 +120,12 @@ def build(target: Path) -> None:
 
 
 def build_command() -> tuple[str, ...]:
-    """Return the words that compile it. `-v` names each package in the log, which is the progress there is."""
+    """Return the command that compiles it. `-v` names each package in the log, which is the only progress."""
     return ("go", "install", "-v", "-trimpath", "-modcacherw", "-ldflags=-s -w", f"{MODULE}@{VERSION}")
 
 
 def build_environment(work: Path) -> dict[str, str]:
-    """Return everything Go writes lies in `work`; where it reads from is the user's setting. A static binary."""
+    """Return Go's environment: all output is in `work`, sources follow the user's settings. The binary is static."""
     return {"GOPATH": str(work), "GOBIN": str(work / "bin"), "GOCACHE": str(work / "cache"), "CGO_ENABLED": "0"}
 
 
@@ -142,7 +142,7 @@ def _minio(folder: Path, version: str) -> Minio:
 
 
 def _pulled(image: str) -> bool:
-    """Return whether the engine has the image, or gets it from its registry."""
+    """Return whether the engine has the image, or can pull it."""
     engine = EngineSocket.from_environment()
     try:
         if engine.find_image(image) is None:
@@ -161,7 +161,7 @@ def _extract(image: str, target: Path) -> None:
 
 @contextmanager
 def _telling(progress: Progress) -> Iterator[None]:
-    """Return every half minute say how many packages the log names so far."""
+    """Report every half minute how many packages the log names so far."""
     done = threading.Event()
 
     def tell() -> None:

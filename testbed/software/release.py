@@ -1,4 +1,4 @@
-"""A Kafka in the cache: its jars, what they say of themselves, and the digests that this project knows."""
+"""A Kafka in the cache: its jars, their version and commit, and the digests that this project knows."""
 
 import hashlib
 import json
@@ -14,12 +14,12 @@ from testbed.errors import SoftwareError
 from testbed.software.cache import digests
 from testbed.software.maven import Coordinates
 
-# Part of an artefact's key: counted up when what is laid into the folder changes.
+# Part of an artefact's key: increased when the content of its folder changes.
 LAYOUT = "1"
 AGENT = Coordinates("org.jolokia", "jolokia-agent-jvm", "2.4.2", "javaagent")
-# For releases whose jars name no log4j of their own (4.0.0).
+# For releases whose jars include no log4j (4.0.0).
 LOG4J = "2.25.4"
-# The JVM compares the jars' times with those in its class-data archive: made again, they must be the same.
+# The JVM compares the jars' times with the times in its class-data archive: rebuilt jars must have the same.
 JAR_TIME_S = 1_600_000_000
 S3_STREAM = "s3stream-"
 _ABOUT = "kafka/kafka-version.properties"
@@ -28,7 +28,7 @@ _NOT_RUN = re.compile(r"-(sources|test-sources|src|javadoc|scaladoc|test|test-fi
 
 
 class Logging(StrEnum):
-    """Which log library a release brings."""
+    """A release's log library."""
 
     LOG4J2 = "log4j2"
     RELOAD4J = "reload4j"
@@ -38,8 +38,8 @@ class Logging(StrEnum):
 class KafkaRelease:
     """One Kafka on disk. `jars` are file names in `libs`, in class-path order; `digest` covers them all.
 
-    `version` is a release's (`4.3.1`), or that of a build with digits from a digest of the jars it came with
-    (`4.3.1+0123456789ab`): it names this Kafka, and no other, to `kafka_release`.
+    `version` is a release's (`4.3.1`), or a build's with digits from a digest of its original jars
+    (`4.3.1+0123456789ab`): it identifies this Kafka to `kafka_release`.
     """
 
     version: str
@@ -65,21 +65,21 @@ class KafkaRelease:
 
     @property
     def shared_storage(self) -> bool:
-        """Return whether its partitions lie in an object store that all brokers share: AutoMQ, known by the jar it does so by.
+        """Return whether its partitions are in an object store that all brokers share: AutoMQ, known by its jar.
 
-        Such a Kafka formats its folders by itself, and is a node's only kind in its cluster.
+        Such a Kafka formats its folders by itself, and all nodes of its cluster run it.
         """
         return any(jar.startswith(S3_STREAM) for jar in self.jars)
 
     @property
     def commit(self) -> str:
-        """Return the commit it was built from, as its jars say; empty when they do not."""
+        """Return the commit in its jars; empty when they have none."""
         return identify(self.libs / jar for jar in self.jars).commit
 
 
 @dataclass(frozen=True, slots=True)
 class JarIdentity:
-    """What the jars say of themselves."""
+    """The identity in the jars: version and commit."""
 
     version: str
     commit: str
@@ -99,17 +99,17 @@ def digest_of(known: Mapping[str, str]) -> str:
 
 
 def runnable(jars: Iterable[Path]) -> list[Path]:
-    """Those of `jars` that belong onto a class path: no sources, documentation or tests; sorted by name."""
+    """Return the `jars` for a class path: no sources, documentation or tests; sorted by name."""
     return sorted((jar for jar in jars if not _NOT_RUN.search(jar.name)), key=lambda jar: jar.name)
 
 
 def clients_jar(jars: Iterable[Path]) -> Path | None:
-    """Return the jar every Kafka has, and that knows its version."""
+    """Return the jar that every Kafka has and that has its version."""
     return next((jar for jar in runnable(jars) if _CLIENTS.fullmatch(jar.name)), None)
 
 
 def identify(jars: Iterable[Path]) -> JarIdentity:
-    """Version and commit as `kafka-clients` has them. Raise SoftwareError for jars without one, or a broken one."""
+    """Return version and commit of `kafka-clients`. Raise SoftwareError for jars without it, or a broken one."""
     clients = clients_jar(jars)
     if clients is None:
         raise SoftwareError("no kafka-clients-*.jar among the jars")
@@ -126,7 +126,7 @@ def identify(jars: Iterable[Path]) -> JarIdentity:
 
 
 def missing_binding(jars: tuple[str, ...]) -> Coordinates | None:
-    """Return the slf4j binding to add, so that the broker logs at all; None when the jars bring one."""
+    """Return the slf4j binding to add, so that the broker can log; None when the jars include one."""
     if any(re.match(r"slf4j-(reload4j|log4j12)-|log4j-slf4j\d?-impl-", jar) for jar in jars):
         return None
     slf4j = next((m[1] for jar in jars if (m := re.fullmatch(r"slf4j-api-(\d+)\..*\.jar", jar))), "1")
@@ -170,9 +170,9 @@ def known_digests() -> dict[str, dict[str, str]]:
 
 
 def verify(version: str, found: dict[str, str]) -> None:
-    """Compare jars with the committed digests; a version without any is trusted at first use.
+    """Compare jars with the committed digests; a version without digests is trusted at first use.
 
-    Raise SoftwareError that names each jar that is missing, unknown or different.
+    Raise SoftwareError, which names each missing, unknown or different jar.
     """
     known = known_digests().get(version)
     if known is None or known == found:

@@ -1,7 +1,7 @@
-"""The remote storage manager (KIP-405) that brokers load: the testbed's own, built by Maven, or a user's jars.
+"""The remote storage manager (KIP-405) of the brokers: the testbed's own, built by Maven, or a user's jars.
 
-Both are copied into the cache under their digest, whole or not at all. Kafka hosts mount them at `TARGET`. The class
-of a user's manager is found in the class files of its jars.
+Both are copied into the cache under their digest, as a whole. Kafka hosts mount them at `TARGET`. The class of a
+user's manager is found in the class files of its jars.
 """
 
 import hashlib
@@ -33,11 +33,11 @@ _BUILD_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class RemoteStorageManager:
-    """A manager in the cache: its folder of jars, the class that brokers load, a digest over all of it."""
+    """A manager in the cache: its folder of jars, the class that brokers load, and a digest over both."""
 
     folder: Path
     class_name: str
-    """Empty when the jars have none or several: then the topology's properties say which."""
+    """Empty when the jars have no such class or several: then the topology's properties name it."""
     digest: str
 
     @property
@@ -47,14 +47,14 @@ class RemoteStorageManager:
 
     @property
     def mount(self) -> Mount:
-        """Return where a Kafka host sees it, read-only."""
+        """Return its read-only mount on a Kafka host."""
         return Mount(self.folder, TARGET)
 
 
 def remote_storage_manager(folder: str | Path | None = None) -> RemoteStorageManager:
-    """Return the manager in `folder`, or with None the testbed's own, built when its sources are new (half a minute).
+    """Return the manager in `folder`; with None the testbed's own, built when its sources are new (half a minute).
 
-    Raise SoftwareError when it cannot be built, or when there is none in the folder.
+    Raise SoftwareError when it cannot be built, or when the folder has none.
     """
     if folder is None:
         made = artefact("rsm", f"own-{sources_digest()[:16]}", _build)
@@ -65,13 +65,13 @@ def remote_storage_manager(folder: str | Path | None = None) -> RemoteStorageMan
 
 
 def cached_manager() -> RemoteStorageManager | None:
-    """Return the testbed's own when it is in the cache and intact; builds nothing."""
+    """Return the testbed's own when it is in the cache and intact; build nothing."""
     made = existing("rsm", f"own-{sources_digest()[:16]}")
     return None if made is None else _at(made)
 
 
 def sources_digest(sources: Path = SOURCES) -> str:
-    """Over everything that the jar is made of; the tests are no part of it."""
+    """Return the digest over all sources of the jar, without its tests."""
     files = [sources / "pom.xml", *sorted((sources / "src" / "main").rglob("*.java"))]
     return _digest([(str(path.relative_to(sources)), sha256_of(path)) for path in files])
 
@@ -79,16 +79,16 @@ def sources_digest(sources: Path = SOURCES) -> str:
 def run_maven(
     arguments: Sequence[str | Path], *, env: dict[str, str] | None = None, timeout_s: float = _BUILD_S
 ) -> None:
-    """Run Maven on a copy of the sources: the tree, which may not be writable, stays as it is.
+    """Run Maven on a copy of the sources: the tree may be read-only and stays unchanged.
 
-    Raise SoftwareError when Maven is not there or fails.
+    Raise SoftwareError when Maven is missing or fails.
     """
     if shutil.which("mvn") is None:
         raise SoftwareError("the remote storage manager is built by Maven, which is not installed; on Debian: maven")
     with tempfile.TemporaryDirectory(prefix="testbed-rsm-") as folder:
         project = Path(folder) / "java"
         shutil.copytree(SOURCES, project, ignore=shutil.ignore_patterns("target"))
-        # Maven's local repository is not made for two writers at once.
+        # Maven's local repository does not support two writers at once.
         with durable.lock(cache_dir() / ".maven.lock"):
             try:
                 run_logged(
@@ -133,7 +133,7 @@ def _jars_in(folder: Path) -> list[Path]:
     if not folder.is_dir():
         raise SoftwareError(f"{folder} is no folder: remote_storage.manager is one with a RemoteStorageManager's jars")
     jars: dict[str, Path] = {}
-    # A release has its jars in one folder or in several below it (a core's, a store's): brokers are given them all.
+    # A release has its jars in one folder or in several below it (a core's, a store's): brokers load them all.
     for jar in sorted(folder.rglob("*.jar")):
         jars.setdefault(jar.name, jar)
     if not jars:
@@ -154,9 +154,9 @@ _TWO_PLACES = (5, 6)
 
 
 def implementers(jars: Iterable[Path], interface: str) -> list[str]:
-    """Return the names of classes that can be made and that say they implement `interface` themselves, sorted.
+    """Return the sorted names of instantiable classes that declare that they implement `interface`.
 
-    Raise SoftwareError for a jar that cannot be read.
+    Raise SoftwareError when a jar cannot be read.
     """
     wanted = interface.replace(".", "/")
     return sorted({name for jar in jars for name in _in_jar(jar, wanted)})
@@ -176,7 +176,7 @@ def _in_jar(jar: Path, wanted: str) -> Iterator[str]:
 
 
 def implementer(content: bytes, wanted: str) -> str:
-    """Return the class's name, if its file says that it implements `wanted` (`a/b/C`) and can be made; otherwise empty."""
+    """Return the class's name if its file declares `wanted` (`a/b/C`) and it is instantiable; otherwise empty."""
     magic, _minor, _major, count = struct.unpack_from(">IHHH", content)
     if magic != _MAGIC:
         return ""

@@ -1,4 +1,4 @@
-"""Where a Kafka comes from, as one text: a release, the path of a tarball or of a folder, or an imported build."""
+"""The source of a Kafka, as one text: a release, the path of a tarball or of a folder, or an imported build."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _NUMBER = r"\d{1,3}\.\d{1,3}\.\d{1,3}"
 _VERSION = rf"{_NUMBER}(-[A-Za-z0-9.]+)?"
 VERSION = re.compile(_VERSION, re.ASCII)
 AUTOMQ = "automq-"
-"""What the version of an imported AutoMQ begins with: its own number follows."""
+"""The prefix of an imported AutoMQ's version; its own number follows."""
 BUILD = re.compile(rf"({_VERSION}|{AUTOMQ}[A-Za-z0-9._-]+)\+[0-9a-f]{{{BUILD_DIGITS}}}", re.ASCII)
 _TARBALL = (".tgz", ".tar.gz")
 
@@ -29,7 +29,7 @@ class Kind(StrEnum):
     FOLDER = "folder"
     """An unpacked release (`libs/`), or a source checkout that has been built."""
     BUILD = "build"
-    """What a tarball or folder was once imported as: `4.3.1+0123456789ab`, the digits being of its jars."""
+    """The version of an earlier import: `4.3.1+0123456789ab`, with digits of its jars' digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class KafkaSource:
 
     @property
     def path(self) -> Path:
-        """Return where it lies on this machine. Only of a tarball or folder."""
+        """Return its path on this machine. Only for a tarball or folder."""
         if self.kind not in (Kind.TARBALL, Kind.FOLDER):
             raise ValueError(f"{self.text} is a {self.kind}, it has no path")
         return Path(self.text)
@@ -56,9 +56,9 @@ def is_path(text: str) -> bool:
 
 
 def parse_source(text: str, base: Path | None = None) -> KafkaSource:
-    """Return what `text` names. A relative path counts from `base` (None: from where the command runs).
+    """Return the source that `text` names. A relative path counts from `base` (None: the working directory).
 
-    Raise SoftwareError when it is no version, too old a one, or nothing lies at the path.
+    Raise SoftwareError when it is no version, when the version is too old, or when the path does not exist.
     """
     if BUILD.fullmatch(text):
         return KafkaSource(Kind.BUILD, text)
