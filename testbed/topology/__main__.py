@@ -1,4 +1,4 @@
-"""`python -m testbed.topology > topologies/topology.schema.json` after a change of the files' form."""
+"""Prints the schema: `python -m testbed.topology > topologies/topology.schema.json` after a change of the form."""
 
 from testbed.topology.file_form import json_schema_text
 

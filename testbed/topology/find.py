@@ -41,7 +41,7 @@ def ready() -> list[str]:
 
 
 def find(text: str) -> Topology:
-    """Return the topology that `text` names: a file where there is one, else a ready topology, `.yaml` or not."""
+    """Return the topology that `text` names: an existing file, else a ready topology, with or without `.yaml`."""
     name = text.removesuffix(".yaml")
     if name in ready() and not Path(text).is_file():
         return load(READY / f"{name}.yaml")

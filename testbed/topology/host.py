@@ -9,7 +9,7 @@ from testbed.topology.links import Disk, Nic, NicUse
 
 
 class Role(StrEnum):
-    """What a host does."""
+    """The role of a host."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
@@ -19,23 +19,23 @@ class Role(StrEnum):
 
     @property
     def runs_kafka(self) -> bool:
-        """Return whether there is a node of Kafka on such a host."""
+        """Return whether such a host has a Kafka node."""
         return self not in (Role.CLIENT, Role.OBJECTSTORE)
 
     @property
     def stores_data(self) -> bool:
-        """Return whether such a host may have a disk of its own."""
+        """Return whether such a host may have a separate disk."""
         return self is not Role.CLIENT
 
     @property
     def in_words(self) -> str:
-        """`a client`, `an object store`: for messages."""
+        """Return `a client`, `an object store`: the role in messages."""
         return {Role.OBJECTSTORE: "an object store"}.get(self, f"a {self.value}")
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteStorage:
-    """Every broker has KIP-405's remote log storage, on the object stores. Which topics use it is their own setting."""
+    """KIP-405's remote log storage of every broker, on the object stores. Each topic's settings enable it."""
 
     manager: str | None = None
     """A folder of jars with a RemoteStorageManager; None for the testbed's own."""
@@ -43,9 +43,9 @@ class RemoteStorage:
 
 @dataclass(frozen=True, slots=True)
 class AutomqSource:
-    """AutoMQ in place of Apache Kafka, from a release's folder or tarball (`path`) or from an `image`.
+    """AutoMQ instead of Apache Kafka, from a release's folder or tarball (`path`) or from an `image`.
 
-    Both None: from what the environment's TESTBED_AUTOMQ names.
+    With both None, TESTBED_AUTOMQ in the environment names it.
     """
 
     path: str | None = None
@@ -58,8 +58,8 @@ class DeclaredHost:
 
     `kafka_version` is None for those, and for all hosts where the software is not Apache Kafka.
 
-    `nic` is the first NIC, the one for data; `more_nics` are those beside it. `cpus` is how many CPUs all its processes
-    share, in hundredths; None: as many as the machine has.
+    `nic` is the first NIC, the one for data; `more_nics` are the others. All its processes share `cpus` CPUs, in
+    hundredths; None: all CPUs of the machine.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""NICs, uplinks and disks of a topology: immutable values, and the rules that each of them has to meet."""
+"""NICs, uplinks and disks of a topology: immutable values, and the rules for each of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,17 +11,17 @@ from testbed.units import format_bit_rate, format_byte_rate, format_duration, fo
 MIN_RATE_BPS = 8_000
 MAX_RATE_BPS = 100_000_000_000
 MIN_BURST_BYTES = 1514
-"""One full Ethernet frame: a smaller bucket could never let one through at once."""
+"""One full Ethernet frame: a smaller bucket could never pass one."""
 DEFAULT_BURST_FLOOR_BYTES = 16 * 1024
 MAX_DELAY_US = 10_000_000
 MAX_LOSS_PPM = 500_000
 MIN_DISK_BYTES, MAX_DISK_BYTES = 100 * 10**6, 2**40
-"""Kafka's own files and ext4's journal take some 30 MB; a file of a terabyte is sparse, but no topology's."""
+"""Kafka's own files and ext4's journal take some 30 MB. A sparse file may be a terabyte; more is a mistake."""
 MIN_BANDWIDTH, MAX_BANDWIDTH = 10**6, 10**11
 
 
 def default_burst_bytes(rate_bps: int) -> int:
-    """Return bytes a NIC of this rate may send at once: 1 KiB for each kB that 1 ms carries, 16 KiB at least.
+    """Return the bytes that a NIC of this rate may send at once: 1 KiB for each kB of 1 ms, at least 16 KiB.
 
     Measured: with about 1 ms of the rate HTB meets it to 0.3 % and no 50 ms exceeds it by more than 4 %.
     """
@@ -29,16 +29,15 @@ def default_burst_bytes(rate_bps: int) -> int:
 
 
 def max_burst_bytes(rate_bps: int) -> int:
-    """Return the largest burst that still shapes: one second of the rate, at least 16 KiB, at most 1 GiB (tc has 32
-    bits)."""
+    """Return the largest burst that still shapes: 1 s of the rate, 16 KiB to 1 GiB (tc has 32 bits)."""
     return min(max(DEFAULT_BURST_FLOOR_BYTES, rate_bps // 8), 2**30)
 
 
 @dataclass(frozen=True, slots=True)
 class Impairment:
-    """What happens to frames on their way, besides the rate.
+    """The changes of frames on their way, besides the rate.
 
-    Each is delayed by `delay_us` ± `jitter_us` microseconds; `loss_ppm` of a million are lost, at random.
+    Each frame is delayed by `delay_us` ± `jitter_us` microseconds; `loss_ppm` of a million are lost, at random.
     """
 
     delay_us: int = 0
@@ -65,7 +64,7 @@ class Side(NamedTuple):
 class Link:
     """A shaped link. Rates in bits/s on the wire, bursts in bytes.
 
-    tx is what goes up (a host's NIC sends; a rack sends into the core), rx is what comes down.
+    tx goes up (a host's NIC sends; a rack sends into the core), rx comes down.
     """
 
     tx_bps: int
@@ -77,19 +76,19 @@ class Link:
 
     @classmethod
     def symmetric(cls, rate_bps: int, burst_bytes: int | None = None) -> Self:
-        """Return a link with the same rate both ways; the burst follows from the rate unless given."""
+        """Return a link with the same rate both ways; without a burst, the burst follows from the rate."""
         burst = default_burst_bytes(rate_bps) if burst_bytes is None else burst_bytes
         return cls(tx_bps=rate_bps, rx_bps=rate_bps, tx_burst_bytes=burst, rx_burst_bytes=burst)
 
     @property
     def sides(self) -> Iterator[Side]:
-        """Return both directions, tx first."""
+        """Yield both directions, tx first."""
         yield Side("tx", self.tx_bps, self.tx_burst_bytes, self.tx_impairment)
         yield Side("rx", self.rx_bps, self.rx_burst_bytes, self.rx_impairment)
 
 
 class NicUse(StrEnum):
-    """What a NIC is for. `data` is everything that no other NIC is for."""
+    """The use of a NIC. `data` is everything that no other NIC is for."""
 
     DATA = "data"
     REPLICATION = "replication"
@@ -105,9 +104,9 @@ class Nic(Link):
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A file system of its own for a host's Kafka data.
+    """A separate file system for a host's Kafka data.
 
-    `bandwidth_bytes_per_s` bounds reading and writing, each; None leaves it as fast as the machine is.
+    `bandwidth_bytes_per_s` limits reading and writing, each; None: the machine's own speed.
     """
 
     size_bytes: int
@@ -115,7 +114,7 @@ class Disk:
 
 
 def rate_problem(rate_bps: int, found: str | None = None) -> str | None:
-    """Return why no link has this rate (written as `found` in a file), or None."""
+    """Return why no link can have this rate (`found` is its text in a file), or None."""
     if MIN_RATE_BPS <= rate_bps <= MAX_RATE_BPS:
         return None
     wrong = f"{found or format_bit_rate(rate_bps)} is too {'slow' if rate_bps < MIN_RATE_BPS else 'fast'}"
@@ -135,14 +134,14 @@ def burst_problem(burst_bytes: int, rate_bps: int) -> str | None:
 
 
 def delay_problem(delay_us: int) -> str | None:
-    """Return why no link delays (or varies its delay) by so much, or None."""
+    """Return why no link can have this delay or jitter, or None."""
     if 0 <= delay_us <= MAX_DELAY_US:
         return None
     return f"{format_duration(delay_us / 10**6)} is too long; allowed: {format_duration(MAX_DELAY_US / 10**6)} at most"
 
 
 def loss_problem(loss_ppm: int) -> str | None:
-    """Return why no link loses so much, or None."""
+    """Return why no link can lose this share, or None."""
     if 0 <= loss_ppm <= MAX_LOSS_PPM:
         return None
     most = format_share(MAX_LOSS_PPM)
@@ -150,7 +149,7 @@ def loss_problem(loss_ppm: int) -> str | None:
 
 
 def jitter_problem(impairment: Impairment) -> str | None:
-    """Return why this delay cannot vary so much, or None."""
+    """Return why this delay cannot have this jitter, or None."""
     if impairment.jitter_us <= impairment.delay_us:
         return None
     jitter, delay = (format_duration(us / 10**6) for us in (impairment.jitter_us, impairment.delay_us))
@@ -158,7 +157,7 @@ def jitter_problem(impairment: Impairment) -> str | None:
 
 
 def disk_size_problem(size_bytes: int) -> str | None:
-    """Return why no disk is so large, or None."""
+    """Return why no disk can have this size, or None."""
     if MIN_DISK_BYTES <= size_bytes <= MAX_DISK_BYTES:
         return None
     size = "small" if size_bytes < MIN_DISK_BYTES else "large"
@@ -167,7 +166,7 @@ def disk_size_problem(size_bytes: int) -> str | None:
 
 
 def disk_bandwidth_problem(bandwidth_bytes_per_s: int) -> str | None:
-    """Return why no disk is so fast, or None."""
+    """Return why no disk can have this bandwidth, or None."""
     if MIN_BANDWIDTH <= bandwidth_bytes_per_s <= MAX_BANDWIDTH:
         return None
     speed = "slow" if bandwidth_bytes_per_s < MIN_BANDWIDTH else "fast"
@@ -176,7 +175,7 @@ def disk_bandwidth_problem(bandwidth_bytes_per_s: int) -> str | None:
 
 
 def link_problems(link: Link, at: Path) -> Iterator[Violation]:
-    """Return everything wrong with a link that stands at `at`."""
+    """Yield every violation of a link at `at`."""
     for name, rate_bps, burst_bytes, impairment in link.sides:
         wrong_rate = rate_problem(rate_bps)
         if wrong_rate is not None:
@@ -194,7 +193,7 @@ def link_problems(link: Link, at: Path) -> Iterator[Violation]:
 
 
 def disk_problems(disk: Disk, at: Path) -> Iterator[Violation]:
-    """Return everything wrong with a disk that stands at `at`."""
+    """Yield every violation of a disk at `at`."""
     wrong_size = disk_size_problem(disk.size_bytes)
     if wrong_size is not None:
         yield Violation((*at, "size"), wrong_size)

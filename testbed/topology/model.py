@@ -1,7 +1,7 @@
-"""The resolved topology: defaults, roles and hosts put together. Immutable and checked.
+"""The resolved topology: the result of defaults, roles and hosts. Immutable and checked.
 
-`testbed.topology.find` builds it from YAML. Python code may call these classes: a Topology that breaks a rule
-cannot be made (TopologyError with every violation).
+`testbed.topology.find` builds it from YAML. Python code may call these classes. The construction of an invalid
+Topology raises TopologyError with every violation.
 """
 
 import hashlib
@@ -19,14 +19,14 @@ from testbed.units import format_bit_rate, format_byte_rate, format_share, forma
 
 
 class TopologyError(FormError):
-    """The topology cannot be used; `problems` holds every mistake, in the order of the file."""
+    """The topology is unusable; `problems` holds every mistake, in the order of the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Hosts in racks. `source` says where it was read from and is no part of its identity.
+    """Hosts in racks. `source` names its origin and is no part of its identity.
 
-    `uplinks` has the racks whose link to the core is shaped; those of all others are as fast as the machine is.
+    `uplinks` has the racks whose link to the core is shaped; the other links have the machine's own speed.
     """
 
     name: str
@@ -48,26 +48,26 @@ class Topology:
 
     @property
     def brokers(self) -> tuple[DeclaredHost, ...]:
-        """Hosts that hold partitions, in the file's order."""
+        """Return the hosts that hold partitions, in the file's order."""
         return tuple(host for host in self.hosts if host.is_broker)
 
     @property
     def controllers(self) -> tuple[DeclaredHost, ...]:
-        """Hosts that vote in the metadata quorum, in the file's order."""
+        """Return the hosts that vote in the metadata quorum, in the file's order."""
         return tuple(host for host in self.hosts if host.is_controller)
 
     @property
     def clients(self) -> tuple[DeclaredHost, ...]:
-        """Hosts for load, in the file's order."""
+        """Return the hosts for load, in the file's order."""
         return tuple(host for host in self.hosts if host.role is Role.CLIENT)
 
     @property
     def objectstores(self) -> tuple[DeclaredHost, ...]:
-        """Hosts that run a server of the object store, in the file's order."""
+        """Return the hosts that run a server of the object store, in the file's order."""
         return tuple(host for host in self.hosts if host.role is Role.OBJECTSTORE)
 
     def host(self, name: str) -> DeclaredHost:
-        """Return the host of this name; KeyError names the hosts there are."""
+        """Return the host of this name. Raise KeyError, which names the hosts, when there is none."""
         for host in self.hosts:
             if host.name == name:
                 return host
@@ -79,8 +79,7 @@ class Topology:
         return replace(self, hosts=tuple(hosts), automq=None)
 
     def to_document(self) -> dict[str, Any]:
-        """Return a plain JSON-able dict in the form of the YAML files, nothing inherited; `load_document` inverts
-        it."""
+        """Return a JSON-able dict in the form of the YAML files, without inheritance; `load_document` inverts it."""
         return {
             "name": self.name,
             "description": self.description,
@@ -90,7 +89,7 @@ class Topology:
         }
 
     def digest(self) -> str:
-        """Hex SHA-256 over `to_document()`: the same for two files that mean the same."""
+        """Return the hex SHA-256 over `to_document()`: equal for two files with the same meaning."""
         text = json.dumps(self.to_document(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -100,14 +99,14 @@ def _position(rack: str, racks: tuple[str, ...]) -> int:
 
 
 def _racks_document(racks: tuple[str, ...], uplinks: Mapping[str, Link]) -> list[str] | dict[str, Any]:
-    """Return the short form where no uplink is shaped."""
+    """Return the list of racks, or with shaped uplinks the mapping of racks to uplinks."""
     if not uplinks:
         return list(racks)
     return {rack: {"uplink": _link_document(uplinks[rack])} if rack in uplinks else {} for rack in racks}
 
 
 def _storage_document(remote_storage: RemoteStorage | None, automq: AutomqSource | None) -> dict[str, Any]:
-    """Nothing where neither is there: what such a topology means (and its digest) is what it always was."""
+    """Return the fields in use, so that a topology without them keeps its digest."""
     document: dict[str, Any] = {}
     if remote_storage is not None:
         document["remote_storage"] = _given(manager=remote_storage.manager)
@@ -140,7 +139,7 @@ def _host_document(host: DeclaredHost) -> dict[str, Any]:
 
 
 def _link_document(link: Link) -> dict[str, str]:
-    """Rates and bursts always, delay and loss where there are any."""
+    """Return the rates and bursts, and delay and loss where there are any."""
     document = {f"{side.name}_rate": format_bit_rate(side.rate_bps) for side in link.sides}
     document |= {f"{side.name}_burst": format_size(side.burst_bytes) for side in link.sides}
     for side in link.sides:

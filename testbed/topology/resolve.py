@@ -21,8 +21,8 @@ _Levels = Sequence[tuple[Path, UplinkForm | DiskForm]]
 def resolve(form: TopologyForm, document: Document, folder: FilePath) -> Topology:
     """Return the topology of a form; its relative paths count from `folder`.
 
-    Raise TopologyError with every rule that is broken. Where a host lacks a value that no level gives, the rules
-    about all hosts cannot be checked.
+    Raise TopologyError with every violation. When a host lacks a value that no level has, the rules about all hosts
+    cannot be checked.
     """
     resolution = _Resolution(form, folder)
     hosts = tuple(filter(None, [resolution.host(name) for name in form.hosts]))
@@ -38,7 +38,7 @@ def resolve(form: TopologyForm, document: Document, folder: FilePath) -> Topolog
 
 
 class _Resolution:
-    """Resolve the hosts and uplinks of one form, and collect what no level gives."""
+    """Resolve the hosts and uplinks of one form, and collect missing values."""
 
     def __init__(self, form: TopologyForm, folder: FilePath) -> None:
         self.violations: list[Violation] = []
@@ -128,7 +128,7 @@ class _Resolution:
         return None
 
     def _nics(self, host: str, levels: Sequence[tuple[Path, Any]]) -> list[Nic]:
-        """Return the NICs of one host, the one for data first; fields in `nic` hold for each of them."""
+        """Return the NICs of one host, the one for data first; fields in `nic` apply to each of them."""
         for path, level in levels:
             if level.nic is not None and level.nics is not None:
                 message = "nics stands beside nic; allowed: nic alone (one NIC), or nics (each by its name)"
@@ -202,7 +202,7 @@ class _Resolution:
         return found
 
     def _disk(self, name: str, host: HostForm, host_levels: Sequence[tuple[Path, Any]]) -> Disk | None:
-        """Return the disk of one host; None for a folder on the machine's own."""
+        """Return the disk of one host; None for a folder on the machine's own disk."""
         if not host.role.stores_data:
             return None
         levels = [((*path, "disk"), level.disk) for path, level in host_levels if level.disk is not None]
@@ -250,7 +250,7 @@ def _absolute(path: str, folder: FilePath) -> str:
 
 
 def _violations_of_software(form: TopologyForm) -> Iterator[Violation]:
-    """Yield each place that names a release of Apache Kafka, where the cluster runs other software."""
+    """Yield each field that names a release of Apache Kafka where the cluster runs other software."""
     if form.software is None:
         return
     places: dict[Path, KafkaForm | None] = {("kafka",): form.kafka}

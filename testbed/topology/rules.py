@@ -43,8 +43,7 @@ OWNED_PROPERTIES: Mapping[str, str] = {
     "metadata.log.dir": "each host has one data folder, wiped with its cluster",
     "zookeeper.connect": "clusters here are KRaft",
 }
-"""Properties that a file may not set, with what to do instead; all of `controller.quorum.` belongs here
-too."""
+"""Properties that a file may not set, with the alternative; includes every `controller.quorum.` property."""
 OWNED_PREFIXES: Mapping[str, str] = {"controller.quorum.": "the testbed sets it from the hosts' roles"}
 
 
@@ -76,7 +75,7 @@ def version_problem(found: object) -> str | None:
     if not isinstance(found, str):
         return f"{show(found)} is a number, not a Kafka version; {form}{_third_number(str(found))}"
     if found.startswith("/"):
-        return None  # where a tarball or a folder with a build lies: whether there is one is asked by `up`
+        return None  # the path of a tarball or a folder with a build: `up` checks whether it exists
     if not re.fullmatch(VERSION.strip("^$"), found, re.ASCII):
         return f"{show(found)} is not a Kafka version; {form}{_third_number(found)}"
     if tuple(map(int, re.split("[-+]", found)[0].split("."))) < OLDEST_KAFKA:
@@ -134,7 +133,7 @@ def cpus_problem(found: object) -> str | None:
 
 
 def _in_hundredths(cpus: float) -> bool:
-    # In decimals, since 0.29 * 100 is not 29 otherwise. (A file's numbers print as they are written there.)
+    # In decimals, since 0.29 * 100 is not 29 in binary. (A file's numbers print as the user wrote them.)
     return MIN_CPUS <= cpus <= MAX_CPUS and Decimal(float.__repr__(float(cpus))) * 100 % 1 == 0
 
 
@@ -172,7 +171,7 @@ def violations(
     remote_storage: RemoteStorage | None = None,
     automq: AutomqSource | None = None,
 ) -> list[Violation]:
-    """Return every rule that this topology breaks: where, and what to do."""
+    """Return every violation of this topology: its path, and the remedy."""
     found: list[Violation] = []
     _add(found, ("name",), name_problem(name, NAME, "topology"))
     if not 1 <= len(racks) <= MAX_RACKS:
@@ -201,7 +200,7 @@ def violations(
 
 
 def missing_duties(roles: Iterable[Role]) -> Iterator[Violation]:
-    """Yield what a cluster lacks: a host that votes, or a host that holds partitions."""
+    """Yield a violation for each missing role of a cluster: a host that votes, or a host that holds partitions."""
     present = set(roles)
     if not present & {Role.BROKER, Role.BOTH}:
         yield Violation(("hosts",), "no host is a broker; allowed: at least one with role broker or both")
@@ -218,7 +217,7 @@ def unknown_rack(found: object, racks: tuple[str, ...]) -> str:
 def _storage_problems(
     hosts: tuple[DeclaredHost, ...], remote_storage: RemoteStorage | None, automq: AutomqSource | None
 ) -> Iterator[Violation]:
-    """Return what lies on an object store needs one, and comes from one place."""
+    """Yield each violation of storage: it needs an object store, and has one source."""
     if not any(host.role is Role.OBJECTSTORE for host in hosts):
         there = "no host is an object store; allowed: at least one with role objectstore"
         for at, wanted in ((("remote_storage",), remote_storage), (("software", "automq"), automq)):
@@ -283,7 +282,7 @@ def _nic_problems(host: DeclaredHost, at: Path) -> Iterator[Violation]:
 
 
 def _nics_that_do_not_meet(hosts: tuple[DeclaredHost, ...]) -> Iterator[Violation]:
-    """NICs of one number stand in one network: brokers that copy from each other must do so on the same one."""
+    """Yield each violation of NIC numbers: brokers must replicate on NICs of one number, which are in one network."""
     if any(len(host.nics) > 1 for host in hosts) and len(hosts) > MAX_HOSTS_OF_SEVERAL_NICS:
         message = f"{len(hosts)} hosts, and some have several NICs; allowed: {MAX_HOSTS_OF_SEVERAL_NICS} at most then"
         yield Violation(("hosts",), message)

@@ -113,7 +113,7 @@ COMMON_PROPERTIES: dict[str, tuple[str, str]] = {
 
 
 def _properties_schema() -> dict[str, Any]:
-    """JSON schema of a `properties` mapping: completes the common names, refuses the testbed's own."""
+    """Return the JSON schema of a `properties` mapping: it completes common names and refuses the testbed's own."""
     prefixes = "|".join(prefix.replace(".", r"\.") for prefix in OWNED_PREFIXES)
     return {
         "type": "object",
