@@ -77,7 +77,7 @@ class FileKind:
     start: str
     """The fields that every file of the kind has: `name and hosts`."""
     sharing: str = "write the values out"
-    """What the user writes in place of a merge key."""
+    """The replacement for a merge key."""
     error: type[FormError] = FormError
     missing: Mapping[str, str] = field(default_factory=dict)
     """Required field → the allowed values."""

@@ -6,7 +6,7 @@ Every kind of file (topology, incident, log allow-list) is read in the same way:
 2. `document.read` (a file) or `document.parse` (a text) returns a `Document`: plain values, and the line and
    column of each. `Document(source, kind, values)` holds values that come from no text.
 3. First pass, types: `validate(document, Model)` returns the pydantic model, a subclass of `Form`, or raises
-   the kind's error with every mistake: file, line, column, field, what was found, what is allowed, and the
+   the kind's error with every mistake: file, line, column, field, value found, allowed values, and the
    nearest name. A validator refuses a value with `refusal(message)`, or through `check` and `quantity`.
    `validation_problems` returns the problems to a caller that has more to report.
 4. Second pass, rules: the caller collects a `Violation` (path and message) for each broken rule over the

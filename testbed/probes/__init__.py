@@ -1,1 +1,1 @@
-"""What is sampled once a second, on each host and on the machine. A probe never changes what it looks at."""
+"""Probes that sample once a second, on each host and on the machine. A probe never changes its subject."""

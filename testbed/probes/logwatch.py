@@ -332,7 +332,7 @@ class LogWatch:
         self._marks: dict[str, LogPosition] = {}
 
     def start(self) -> None:
-        """Count lines from now on. A host that does not answer now is reported at the end."""
+        """Begin to count lines. A host that does not answer now is reported at the end."""
         self._marks = {name: mark_end(host) for name, host in self._hosts.items()}
 
     def allow(self, *allowances: Allowance) -> None:

@@ -84,7 +84,7 @@ class HostContainer:
 
     @property
     def role(self) -> str:
-        """`host` or `fabric`."""
+        """Return `host` or `fabric`."""
         return self.labels.get(ROLE, "")
 
 
@@ -128,7 +128,7 @@ class EngineGone(TestbedError):
 
 
 def cpu_quota_us(cpus: float | None) -> int:
-    """Microseconds per `CPU_PERIOD_US` that all processes of a container share; -1: no limit."""
+    """Return the microseconds per `CPU_PERIOD_US` that all processes of a container share; -1: no limit."""
     return -1 if cpus is None else round(cpus * CPU_PERIOD_US)
 
 

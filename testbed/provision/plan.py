@@ -244,7 +244,7 @@ def describe(topology: Topology) -> str:
                 topology, host, plan, able=of_software(topology), manager=manager, cluster_id="<cluster id>"
             )
             lines += [f"  {line}" for line in render(properties).splitlines()]
-            # Only a release's jars say what it supports, and they need not be on this machine yet.
+            # Only a release's jars have its feature levels, and they need not be on this machine yet.
             for capability in Capability:
                 more = properties_of(capability, topology).items()
                 lines += [f"  where its release has {capability.value}: {key}={value}" for key, value in sorted(more)]

@@ -79,7 +79,7 @@ class ResourceSummary:
 
 
 def _labelled(engine: Engine) -> dict[str, list[Mapping[str, str]]]:
-    """Testbed → the labels of each of its resources, containers and networks alike."""
+    """Return testbed → the labels of each of its resources, containers and networks alike."""
     found: dict[str, list[Mapping[str, str]]] = {}
     for labels in (
         *(container.labels for container in engine.containers()),

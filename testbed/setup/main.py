@@ -1,4 +1,4 @@
-"""`./run`: set up what a command needs, then become that command in the project's environment.
+"""`./run`: set-up for a command, then the command itself in the project's environment.
 
 `./run test` runs pytest three times: pure tests on all cores, tests with containers that measure nothing on two, and
 tests that measure alone.

@@ -335,7 +335,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _without(role: Role) -> dict[str, Any]:
-    """Fields that a host of this role may not have."""
+    """Return the fields that a host of this role may not have."""
     fields = ["kafka", "node_id", *([] if role.stores_data else ["disk"])]
     has_role = {"properties": {"role": {"const": role.value}}, "required": ["role"]}
     return {"if": has_role, "then": {"properties": dict.fromkeys(fields, False)}}

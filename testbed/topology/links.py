@@ -96,7 +96,7 @@ class NicUse(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Nic(Link):
-    """A NIC of a host; tx is what the host sends, rx what it receives."""
+    """A NIC of a host; tx is the host's sending direction, rx its receiving direction."""
 
     name: str = "data0"
     use: NicUse = field(default=NicUse.DATA, kw_only=True)

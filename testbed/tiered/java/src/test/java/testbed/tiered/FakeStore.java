@@ -23,9 +23,9 @@ import java.util.concurrent.ExecutorService;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** As much of an object store as the manager needs, in this process; and what goes wrong with one, when told so. */
+/** The part of an object store that the manager needs, in this process; tests order its failures. */
 final class FakeStore implements AutoCloseable {
-    /** What happens to a request instead of an answer. */
+    /** A failure instead of an answer. */
     enum Trouble {
         NONE,
         BUSY,
