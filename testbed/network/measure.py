@@ -274,7 +274,7 @@ def receiver(target: FlowEnd, port: int) -> Iterator[None]:
 
 
 def send(source: FlowEnd, target: FlowEnd, port: int, flow: FlowSettings) -> CommandResult:
-    """Run a flow to the receiver at `target` and return iperf3's JSON result, which reports a failure."""
+    """Run a flow to the receiver at `target`. Return iperf3's result: its JSON output also reports a failure."""
     client = ["iperf3", "-c", target.address, "-B", source.address, "--bind-dev", source.device, "-p", str(port)]
     client += ["-t", f"{flow.seconds:g}", "-O", str(flow.before_s), "-J", "--connect-timeout", "2000"]
     if flow.offered_bps:

@@ -51,7 +51,7 @@ class LogEntry:
 
 
 def entries(text: str) -> Iterator[LogEntry]:
-    """Return the entries of a piece of a log. Lines before the first head belong to an earlier entry."""
+    """Yield the entries of a piece of a log. Lines before the first head belong to an earlier entry."""
     lines: list[str] = []
     ts_us, level = 0, ""
     for line in text.splitlines():

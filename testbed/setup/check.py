@@ -59,7 +59,7 @@ class Check(ABC):
 
 
 class Observer(Protocol):
-    """An observer of fixes, which calls from several threads reach."""
+    """An observer of fixes. Several threads call it."""
 
     def begun(self, check: Check) -> None:
         """Note that a fix has begun."""

@@ -135,7 +135,7 @@ class EngineSocket:
 
     @contextmanager
     def files_of_image(self, image_id: str) -> Iterator[BinaryIO]:
-        """Return the whole file system of a local image as a tar stream; start none of its programs."""
+        """Yield the whole file system of a local image as a tar stream; start none of its programs."""
         # An image need not name a command; a container cannot be made without one.
         definition = {"Image": image_id, "Cmd": ["true"], "Labels": {LABEL: "files"}}
         with self._call("POST", "/containers/create", json_body=definition) as response:

@@ -101,7 +101,7 @@ def _unknown_version(version: str) -> str:
 
 
 _OWN = ("kafka_*", "kafka-clients", "kafka-tools")
-"""Prefixes of the core's own jars outside the dependency folders: the core, its exclusions, and the tools."""
+"""Patterns of the jars that no dependency folder has: the core, the clients that it omits, and the tools."""
 
 
 def jars_of(folder: Path) -> list[Path]:
