@@ -1,4 +1,4 @@
-"""What was seen, from outside, of a reassignment that was carried out in steps: polls of the controller's list."""
+"""Observations of a reassignment that was carried out in steps: polls of the controller's list."""
 
 from dataclasses import dataclass
 

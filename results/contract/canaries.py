@@ -1,6 +1,6 @@
-"""What was read of the machine beside a run: `canaries/<run_id>.json`, canary → reading, in units of its own.
+"""The machine's canary readings of a run: `canaries/<run_id>.json`, canary → reading, each in its own unit.
 
-Not part of the run: it is known only once the next reading is there. It is kept before the run is ingested.
+The file is not part of the run: the next reading completes it. It is written before the run is ingested.
 """
 
 import json
@@ -13,12 +13,12 @@ FOLDER = "canaries"
 
 
 def path_of(run_id: str) -> str:
-    """Where a store keeps them, from its root."""
+    """The folder of the readings, from the store's root."""
     return f"{FOLDER}/{run_id}.json"
 
 
 def parse(data: bytes, source: str) -> Mapping[str, float]:
-    """Canary → reading. Raises StoreError, naming `source`, when these are no readings."""
+    """Return canary → reading. Raise StoreError, naming `source`, when the content is no readings."""
     try:
         read = {str(name): float(value) for name, value in json.loads(data).items()}
     except (ValueError, AttributeError, TypeError) as error:
@@ -29,7 +29,7 @@ def parse(data: bytes, source: str) -> Mapping[str, float]:
 
 
 def canary_bytes(store: Store, run_id: str) -> bytes | None:
-    """As they are stored; None where nothing was read beside the run."""
+    """Return the readings as they are stored; None where no canary was read with the run."""
     try:
         return bytes(store.files.read(path_of(run_id)))
     except FileNotFoundError:
@@ -37,16 +37,16 @@ def canary_bytes(store: Store, run_id: str) -> bytes | None:
 
 
 def canaries(store: Store, run_id: str) -> Mapping[str, float]:
-    """What was read beside the run; nothing where nothing was. Raises StoreError."""
+    """Return the run's canary readings; empty when there are none. Raise StoreError when they are damaged."""
     data = canary_bytes(store, run_id)
     return {} if data is None else parse(data, f"{store.location}/{path_of(run_id)}")
 
 
 def to_bytes(read: Mapping[str, float]) -> bytes:
-    """As they are stored."""
+    """Return the readings as bytes to store."""
     return json.dumps(dict(read)).encode()
 
 
 def put_canaries(store: Store, run_id: str, read: Mapping[str, float]) -> None:
-    """Keep what was read of the machine beside a run."""
+    """Write the machine's canary readings of a run."""
     store.files.put(path_of(run_id), to_bytes(read))

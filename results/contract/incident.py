@@ -1,4 +1,4 @@
-"""What a run's manifest holds of a replayed incident."""
+"""The part of a run's manifest about a replayed incident."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

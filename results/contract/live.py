@@ -1,4 +1,4 @@
-"""What a run established about its live load: whether it was held, and what became of its records."""
+"""The findings of a run about its live load: whether it kept its rate, and the audit of its records."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What the brokers' logs said during a run: facts of the manifest."""
+"""Facts of the manifest from the brokers' logs during a run."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -61,12 +61,12 @@ class Pack:
 
     @property
     def folder(self) -> str:
-        """Relative to the store's root."""
+        """Return the path relative to the store's root."""
         return f"packs/{self.id}"
 
     @property
     def gaps(self) -> bool:
-        """Whether its files have rows of runs that do not exist any more."""
+        """Return whether the pack's files have rows of runs that do not exist any more."""
         return len(self.runs) < self.written
 
 

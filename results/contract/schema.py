@@ -146,7 +146,7 @@ class Event(NamedTuple):
 
 
 def samples_table(samples: Iterable[Sample]) -> pa.Table:
-    """Samples as a table of schema SAMPLES, in order of time."""
+    """Return samples as a table of schema SAMPLES, in order of time."""
     rows = sorted(samples, key=lambda s: (s.ts_us, s.host, s.metric))
     columns = {
         "ts": pa.array([s.ts_us for s in rows], pa.int64()).cast(_TIME),

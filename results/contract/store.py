@@ -144,12 +144,12 @@ class Store:
         )
 
     def loose(self) -> list[str]:
-        """The ids of runs that have a manifest of their own, packed since or not, by the manifests' names alone."""
+        """Return the ids of runs that have a manifest of their own, packed since or not, by the manifests' names alone."""
         names = [PurePosixPath(f.path) for f in self.files.list("manifests")]
         return sorted(n.stem for n in names if n.suffix == ".json" and RUN_ID.match(n.stem))
 
     def runs(self) -> list[str]:
-        """The ids of all runs, oldest first, by names alone."""
+        """Return the ids of all runs, oldest first, by names alone."""
         loose = self.loose()  # first: what a compaction takes from here meanwhile is in the index by then
         return sorted((set(loose) | self.catalogue.places().keys()) - self.catalogue.index().hidden())
 
@@ -196,15 +196,15 @@ class Store:
         raise NoRunError(f"no run {run_id} in {self.location}")
 
     def samples(self, run_id: str) -> pa.Table:
-        """The run's samples (schema SAMPLES)."""
+        """Return the run's samples (schema SAMPLES)."""
         return self.table(run_id, "samples")
 
     def events(self, run_id: str) -> pa.Table:
-        """The run's events (schema EVENTS)."""
+        """Return the run's events (schema EVENTS)."""
         return self.table(run_id, "events")
 
     def criteria(self, run_id: str) -> list[Finding]:
-        """The run's criteria as they were judged when it was recorded."""
+        """Return the run's criteria as they were judged when it was recorded."""
         return criteria_from_table(self.table(run_id, "criteria"))
 
     def table(self, run_id: str, kind: FileKind, columns: Sequence[str] | None = None) -> pa.Table:
@@ -212,7 +212,7 @@ class Store:
         return self._settled(run_id, lambda manifest: self.table_of(manifest, kind, columns))
 
     def report(self, run_id: str) -> str | None:
-        """The run's HTML report, None when it was committed without one."""
+        """Return the run's HTML report, None when it was committed without one."""
 
         def read(manifest: Manifest) -> str | None:
             entry = entry_of(manifest, "report")
@@ -221,7 +221,7 @@ class Store:
         return self._settled(run_id, read)
 
     def verify(self, run_id: str) -> None:
-        """Read every file of the run, compare size and sha256; raises StoreError naming all that differ."""
+        """Read every file of the run and compare size and sha256. Raise StoreError naming all that differ."""
         self._settled(run_id, self._check_files)
 
     def _settled(self, run_id: str, read: Callable[[Manifest], T]) -> T:
@@ -268,7 +268,7 @@ class Store:
         ]
 
     def discard(self, run_id: str) -> None:
-        """Remove what `half` tells. Only for the run of a writer that is known to be dead."""
+        """Remove the paths that `half` returns. Only for the run of a writer that is known to be dead."""
         for path in self.half(run_id):
             self.files.discard(path)
         if not self.files.exists(_manifest_path(run_id)) and run_id not in self.catalogue.places():
@@ -349,7 +349,7 @@ def difference(data: bytes, size: int, sha256: str) -> str | None:
 
 
 def entry_of(manifest: Manifest, kind: FileKind) -> StoredFile | None:
-    """The run's file of that kind."""
+    """Return the run's file of that kind."""
     return next((f for f in manifest.files if f.kind == kind), None)
 
 

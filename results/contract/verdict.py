@@ -37,7 +37,7 @@ class Finding:
 
 
 def overall(criteria: Iterable[Finding]) -> Verdict:
-    """The run's verdict: any fail fails it; else anything inconclusive, or nothing judged, leaves it open."""
+    """Return the run's verdict: any fail fails it; else anything inconclusive, or nothing judged, leaves it open."""
     verdicts = [c.verdict for c in criteria]
     if "fail" in verdicts:
         return "fail"

@@ -8,15 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-"""Or of 32 bits, where many shuffled series are scored and speed counts."""
+"""The 32-bit type, for scoring many shuffled series fast."""
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 MOST_RUNS = 60
-"""So many of the newest runs since the last change are judged."""
+"""The largest number of newest runs since the last change that are judged."""
 
 
 def present(values: Sequence[float | None]) -> list[int]:
-    """Where there is a value: a run without one (None, NaN, infinite) is a missing night, and is left out."""
+    """Return where there is a value. A run without one (None, NaN, infinite) is a missing night and is left out."""
     return [at for at, value in enumerate(values) if value is not None and math.isfinite(value)]
 
 
@@ -32,7 +32,7 @@ class Block:
 
     @classmethod
     def of(cls, series: Sequence[Sequence[float | None]], most: int = MOST_RUNS) -> "Block":
-        """The newest `most` runs of each series, given oldest first."""
+        """Return the block of the newest `most` runs of each series, given oldest first."""
         values = np.full((most, len(series)), np.nan)
         counts = np.zeros(len(series), np.int64)
         for at, runs in enumerate(series):
@@ -43,7 +43,7 @@ class Block:
         return cls(values, counts)
 
     def groups(self, fewest: int) -> "Iterator[tuple[Ints, Floats]]":
-        """For each length from `fewest` on: which series have it, and their runs, a column each."""
+        """Return, for each length from `fewest` on, the series that have it and their runs, one column each."""
         for n in np.unique(self.counts):
             if n >= fewest:
                 members = np.flatnonzero(self.counts == n)
@@ -51,7 +51,7 @@ class Block:
 
 
 CLIP = 4.0
-"""A run counts at most so many scales from the middle of its series."""
+"""The largest distance of a run from the middle of its series, in scales."""
 TO_SIGMA = 1.4826
 """From the median absolute deviation of normal noise to its standard deviation."""
 FROM_MEAN = 1.2533
@@ -62,7 +62,7 @@ SMALLEST = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Standard:
-    """`x` = (value − centre) ÷ scale, at most `CLIP` either way; a column is a series. A constant series is all 0."""
+    """Return (value − centre) ÷ scale, at most `CLIP` either way; a column is a series. A constant series is all 0."""
 
     x: Floats
     centre: Floats

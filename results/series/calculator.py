@@ -16,9 +16,9 @@ import numpy as np
 from results.series.block import Floats, Ints
 
 FEWEST_AFTER = 3
-"""So many runs make a new level: one wild run never does, nor do two."""
+"""The fewest runs that make a new level: one or two wild runs never do."""
 FEWEST_RUNS = 10
-"""With fewer runs there is nothing to judge."""
+"""The fewest runs of a series that can be judged."""
 YOUNG = 30
 """Up to so many runs a level may have begun just after the change before: so many as `FEWEST_AFTER` are one, too."""
 FEWEST_BEFORE = 10
@@ -32,10 +32,10 @@ BESIDE = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What is known of each series' noise beside its runs; all arrays have one entry a series.
+    """The known noise of each series besides its runs; all arrays have one entry a series.
 
-    `memory` is the correlation of neighbouring runs (0 to 1); `variance` is what the store's series make likely, in
-    units of `x`, and weighs as much as `weight` runs (0: the series' own runs alone count).
+    `memory` is the correlation of neighbouring runs (0 to 1). `variance` is the likely variance by the store's series,
+    in units of `x`. It weighs as much as `weight` runs (0: only the series' own runs count).
     """
 
     memory: Floats
@@ -44,11 +44,11 @@ class Prior:
 
     @classmethod
     def blank(cls, count: int, memory: float = 0.0) -> "Prior":
-        """Nothing known but the memory."""
+        """Return a prior that knows the memory alone."""
         return cls(np.full(count, memory), np.ones(count), np.zeros(count))
 
     def take(self, index: Ints) -> "Prior":
-        """Those series, in that order."""
+        """Return the prior of these series, in this order."""
         return Prior(self.memory[index], self.variance[index], self.weight[index])
 
 
@@ -56,7 +56,8 @@ class Calculator(Protocol):
     """Scores standardised runs `x` (a column a series, newest last)."""
 
     def scores(self, x: Floats, ground: Prior, back: int = 0) -> Floats:
-        """How clearly each series changed, as seen `back` nights ago; 0 is not at all. Any scale that grows will do."""
+        """Return how clearly each series changed, as of `back` nights ago; 0 is not at all. Any scale that grows is
+        valid."""
         ...
 
     def places(self, x: Floats, ground: Prior, fine: bool = True) -> Ints:
@@ -82,7 +83,7 @@ def lengths(n: int, every: bool = False) -> tuple[int, ...]:
 
 
 def of_mean(k: int, memory: Floats) -> Floats:
-    """The variance of the mean of `k` runs ÷ that of one run, with that correlation between neighbours."""
+    """Return the variance of the mean of `k` runs ÷ that of one run, with this correlation between neighbours."""
     if not memory.any():
         return np.asarray(np.full_like(memory, 1 / k))
     rest = 1 - memory
@@ -92,7 +93,7 @@ def of_mean(k: int, memory: Floats) -> Floats:
 
 
 def to_normal(t2: Floats, dof: Floats) -> Floats:
-    """A squared Student deviate as the normal deviate of the same chance (Wallace 1959: within 1 % here)."""
+    """Return a squared Student deviate as the normal deviate of the same chance (Wallace 1959: within 1 % here)."""
     return np.asarray((8 * dof + 1) / (8 * dof + 3) * np.sqrt(dof * np.log1p(t2 / dof)))
 
 
@@ -101,7 +102,7 @@ class StepScan:
     """The calculator described above."""
 
     def scores(self, x: Floats, ground: Prior, back: int = 0) -> Floats:
-        """The largest deviate over all tried lengths."""
+        """Return the largest deviate over all tried lengths."""
         seen = x[: len(x) - back]
         best = np.zeros(x.shape[1], x.dtype)
         for _, t2, _ in deviates(seen, ground):
@@ -135,7 +136,7 @@ class StepScan:
 
 
 def running(x: Floats) -> Floats:
-    """Sums from the first row to each; many times as fast as numpy's own along that axis."""
+    """Return the sums from the first row to each; many times as fast as numpy's own along that axis."""
     sums = np.empty_like(x)
     sums[0] = x[0]
     for row in range(1, len(x)):
@@ -144,7 +145,7 @@ def running(x: Floats) -> Floats:
 
 
 def deviates(x: Floats, ground: Prior) -> Iterator[tuple[int, Floats, Floats]]:
-    """For each length that is tried: (length, squared deviate of each series, spread of its runs then)."""
+    """Yield for each length that is tried: (length, squared deviate of each series, spread of its runs then)."""
     n = len(x)
     runs = x[::-1]
     sums, squares = running(runs), running(runs * runs)

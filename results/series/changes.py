@@ -81,7 +81,7 @@ def replay(
 Values = Sequence[float | None] | npt.NDArray[Any]
 """The runs of one series, oldest first: a list, a tuple, a 1-D array. None, NaN or infinite: a run without a value."""
 Meaning = Literal["better", "worse", "unknown"]
-"""What a change is for whoever measures; unknown where nobody said which way is better."""
+"""A change as better, worse, or unknown when the user did not say which way is better."""
 LARGEST = 1e150
 """Values beyond could not be squared."""
 _MEANING: Mapping[str, Meaning] = {"REGRESSED": "worse", "IMPROVED": "better"}
@@ -126,7 +126,7 @@ class SeriesChanges:
 
     @property
     def too_few(self) -> bool:
-        """Whether there was nothing to judge: that no change was found then says nothing."""
+        """Return whether there was nothing to judge: the absence of changes then says nothing."""
         return self.used < FEWEST_RUNS
 
 
@@ -226,7 +226,7 @@ def _point(found: ReplayedChange, there: Ints, better: Better | None) -> ChangeP
 
 
 def _ways(better: Better | Mapping[str, Better] | None, names: Sequence[str]) -> list[Better | None]:
-    """For each series, which way is better."""
+    """Return which way is better for each series."""
     each: list[Better | None]
     if isinstance(better, Mapping):
         unknown = [name for name in better if name not in names]
@@ -243,7 +243,7 @@ def _ways(better: Better | Mapping[str, Better] | None, names: Sequence[str]) ->
 
 
 def _matrix(names: Sequence[str], columns: Sequence[Floats]) -> Floats:
-    """A row a night, a column a series."""
+    """Return the values with a row a night and a column a series."""
     for name, column in zip(names, columns, strict=True):
         if len(column) != len(columns[0]):
             raise ValueError(
@@ -254,7 +254,7 @@ def _matrix(names: Sequence[str], columns: Sequence[Floats]) -> Floats:
 
 
 def _numbers(name: str, runs: Values) -> Floats:
-    """A series as floats; NaN, or infinite, where a run has no value."""
+    """Return a series as floats; NaN, or infinite, where a run has no value."""
     where = f"series {name!r}" if name else "values"
     if isinstance(runs, np.ndarray) and runs.ndim != 1:
         raise ValueError(f"{where}: an array of {runs.ndim} dimensions: expected 1; {_BY_NAME}")

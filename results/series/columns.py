@@ -1,4 +1,4 @@
-"""A history somebody keeps in a file: CSV, TSV or JSON in; columns of numbers, and what each run is called, out."""
+"""Histories that a user keeps in a file: CSV, TSV or JSON in; columns of numbers and the labels of runs out."""
 
 import csv
 import io
@@ -14,12 +14,13 @@ from results.series.changes import LARGEST
 MISSING = frozenset({"", "nan", "null", "na", "none"})
 """Cells, in lower case, that say that a run has no value; so does a number that is infinite."""
 VALUES = "values"
-"""What the series of a plain list is called."""
+"""The name of the series of a plain list."""
 _FORMS = "a list of numbers, an object of lists (name → numbers), or a list of objects (one a run)"
 
 
 class ColumnsError(ValueError):
-    """A file is no history: says file, line (or index) and column, what is there, and what was expected."""
+    """A file that is no history. The message names file, line (or index) and column, the content, and the expected
+    content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class _Cells:
     others: Sequence[str] = ()
 
     def place(self, at: int) -> str:
-        """Where a run is, for a message."""
+        """Return where a run is, for a message."""
         return f"{self.file}, {self.word} {self.numbers[at]}"
 
 
@@ -109,7 +110,7 @@ def _from_lines(text: str, file: Path) -> _Cells:
 
 
 def _delimiter(text: str, file: Path) -> str:
-    """A tab in a TSV; elsewhere what the header has most of."""
+    """Return the separator: a tab in a TSV; elsewhere the one most frequent in the header."""
     header = text.lstrip("\n").partition("\n")[0]
     return "\t" if file.suffix.lower() in (".tsv", ".tab") else max(",;\t", key=header.count)
 
@@ -149,7 +150,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def number(cell: object) -> float | None:
-    """A cell's number; None when it says that there is none. Raises ValueError for what is neither."""
+    """Return a cell's number; None when it says that there is none. Raise ValueError when it is neither."""
     if cell is None:
         return None
     word = cell.strip() if isinstance(cell, str) else cell
@@ -172,7 +173,7 @@ def number(cell: object) -> float | None:
 
 
 def _parsed(cells: Sequence[object]) -> tuple[list[float | None], dict[int, str]]:
-    """The numbers of a column, and what is none: its index, and why."""
+    """Return the numbers of a column, and the index and reason of each cell that is none."""
     values: list[float | None] = []
     bad: dict[int, str] = {}
     for at, cell in enumerate(cells):
@@ -185,7 +186,7 @@ def _parsed(cells: Sequence[object]) -> tuple[list[float | None], dict[int, str]
 
 
 def _named(cells: _Cells, wanted: Sequence[str]) -> tuple[dict[str, list[float | None]], list[str]]:
-    """The columns that were asked for; whatever in them is no number is a mistake."""
+    """Return the requested columns; a cell in them that is no number is a mistake."""
     series = {}
     for name in wanted:
         values, bad = _parsed(cells.columns[name])
@@ -229,7 +230,8 @@ def _bad_cell(cells: _Cells, name: str, bad: Mapping[int, str], more: str = "") 
 
 
 def _runs(cells: _Cells, columns: Mapping[str, Sequence[object]]) -> int:
-    """How many there are; lists of a JSON object may differ, and then nobody knows which belong together."""
+    """Return the number of runs. Raise ColumnsError when lists of a JSON object differ in length: the runs are then
+    unknown."""
     lengths = {name: len(column) for name, column in columns.items()}
     first, runs = next(iter(lengths.items()))
     for name, length in lengths.items():
@@ -249,7 +251,7 @@ def _as_number(cell: object) -> float | None:
 
 
 def _as_date(cell: object) -> float | None:
-    """Seconds since the epoch of an ISO date or time; UTC where it does not say."""
+    """Return an ISO date or time in seconds since the epoch; UTC where it does not say."""
     if not isinstance(cell, str):
         return None
     try:
@@ -263,7 +265,7 @@ _READINGS: Sequence[Callable[[object], float | None]] = (_as_number, _as_date)
 
 
 def _order(cells: _Cells, time: str) -> tuple[list[int], list[str]]:
-    """The runs in the order of their time, and what is to be said of it."""
+    """Return the runs in the order of their time, and a note about the order."""
     column = cells.columns[time]
     as_it_is = list(range(len(column)))
     readings = [[read_as(cell) for cell in column] for read_as in _READINGS]

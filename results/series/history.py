@@ -1,7 +1,7 @@
-"""What was reported of a series, and where its baseline begins: a pure state machine, kept by whoever keeps the store.
+"""The reported changes of a series and the beginning of its baseline: a pure state machine; the caller keeps the store.
 
-A change is reported once; from then on its first bad run is the beginning of the baseline, so that the next change is
-one from the new level. Until it is acknowledged, with a reason, it is open.
+A change is reported once. Its first bad run then begins the baseline, so that the next change is one from the new
+level. The change is open until a user acknowledges it with a reason.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ class SeriesRun:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """Someone has seen the change, and says why it is as it is."""
+    """A user's acknowledgement of a change, with the reason for it."""
 
     reason: str
     by: str
@@ -53,11 +53,11 @@ class History:
 
     @property
     def open(self) -> tuple[ReportedChange, ...]:
-        """What nobody has acknowledged."""
+        """Return the changes that no user has acknowledged."""
         return tuple(reported for reported in self.reported if reported.acknowledged is None)
 
     def window(self, runs: Sequence[SeriesRun]) -> list[SeriesRun]:
-        """Of all runs, oldest first, those that are judged: with a value, since the baseline began, the newest ones."""
+        """Return the runs that are judged, oldest first: the newest ones with a value since the baseline began."""
         since = [run for run in runs if run.at >= self.baseline]
         return [since[i] for i in present([run.value for run in since])[-MOST_RUNS:]]
 
@@ -93,12 +93,12 @@ class History:
         return replace(self, reported=done)
 
     def to_json(self) -> str:
-        """One line."""
+        """Return the history as one line."""
         return json.dumps({"version": 1, **asdict(self)})
 
     @classmethod
     def from_json(cls, text: str) -> "History":
-        """Reads it back. Raises ValueError for a version that is not known."""
+        """Read a history back. Raise ValueError when the version is not known."""
         found: dict[str, Any] = json.loads(text)
         if found.get("version") != 1:
             raise ValueError(f"history of version {found.get('version')}: expected 1")

@@ -14,15 +14,15 @@ from results.series.noise_estimation import FEW_SERIES, prepare
 
 
 class Significance(Protocol):
-    """From scores to chances."""
+    """Conversion of scores to chances."""
 
     def chances(self, scores: Floats, noise: Noise) -> Floats:
-        """The chance that one series, in one night in which nothing happens, first reaches that score; for each."""
+        """Return the chance that one series first reaches its score in one night in which nothing happens; for each."""
         ...
 
 
 class Shuffled:
-    """As often as the store's own series do when their runs are shuffled."""
+    """Significance by how often the store's own series reach a score when their runs are shuffled."""
 
     def chances(self, scores: Floats, noise: Noise) -> Floats:
         """See `Significance`."""
@@ -30,10 +30,10 @@ class Shuffled:
 
 
 Better = Literal["lower", "higher", "unknown"]
-"""Which way is better. Where that is unknown, every change is told as one for the worse: somebody has to look."""
+"""Which way is better. Where that is unknown, every change is reported as one for the worse: a user has to decide."""
 Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "NO-DATA"]
 RUNS_TO_FIND = 10
-"""What could be found is told for so many runs after a step."""
+"""The number of runs after a step for which the detectable step is reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,9 @@ class Judge:
     decision: Decision = field(default_factory=StepOrDrift)
 
     def night(self, block: Block, noise: Noise, family: int | None = None) -> list[SeriesJudgement]:
-        """A judgement for each series of the block.
+        """Return a judgement for each series of the block.
 
-        `family` is how many series are judged tonight, when the block is only a part of them; a family smaller than
+        `family` is how many series are judged tonight, when the block is only a part of them. A family smaller than
         `FEW_SERIES` counts as that many.
         """
         found = [SeriesJudgement(int(count)) for count in block.counts]
@@ -82,7 +82,7 @@ class Judge:
         return found
 
     def look(self, block: Block, noise: Noise, family: int | None = None) -> "Iterator[Scores]":
-        """The scores of the block, length by length; see `night`."""
+        """Return the scores of the block, length by length; see `night`."""
         tonight = int(np.sum(block.counts >= FEWEST_RUNS)) if family is None else family
         tonight = max(tonight, FEW_SERIES)
         limit = noise.tail.score(self.rule.night / tonight)
@@ -96,7 +96,7 @@ class Judge:
             yield Scores(members, values, group.standard.x, ground, scores, chances, detectable)
 
     def changes(self, look: "Scores") -> dict[int, LevelChange]:
-        """What is to be reported of it: place in `look.members` → change."""
+        """Return the changes to report: place in `look.members` → change."""
         clear = np.flatnonzero(look.chances <= self.rule.night)
         if len(clear) == 0:
             return {}
@@ -124,7 +124,7 @@ class Scores:
 
 
 def _detectable(values: Floats, scale: Floats, variance: Floats, memory: Floats, limit: float) -> Floats:
-    """The step, ÷ level, that has the score `limit` on average once there are `RUNS_TO_FIND` runs after it."""
+    """Return the step, ÷ level, that has the score `limit` on average once there are `RUNS_TO_FIND` runs after it."""
     before = of_mean(max(len(values) - RUNS_TO_FIND, RUNS_TO_FIND), memory)
     error = scale * np.sqrt(variance * (before + of_mean(RUNS_TO_FIND, memory)))
     level = np.abs(np.median(values, axis=0))
@@ -132,14 +132,14 @@ def _detectable(values: Floats, scale: Floats, variance: Floats, memory: Floats,
 
 
 def direction(change: LevelChange, better: Better) -> Verdict:
-    """For the worse, or for the better."""
+    """Return whether the change is for the worse or for the better."""
     if better == "unknown":
         return "REGRESSED"
     return "REGRESSED" if (change.after > change.before) == (better == "lower") else "IMPROVED"
 
 
 def verdict(judgement: SeriesJudgement, better: Better, rule: ChangeRule) -> Verdict:
-    """One word. NOISY: nothing was found, and a step of `rule.noisy` would not have been."""
+    """Return one word. NOISY: no change was found, and a step of `rule.noisy` would not have been found."""
     change = judgement.change
     if judgement.runs < FEWEST_RUNS:
         return "NO-DATA"

@@ -84,7 +84,7 @@ class Autocorrelation:
 
 
 def _fits(found: Floats, counts: Ints) -> Floats:
-    """How well each of `GRID` (a row) fits what each series (a column) shows; columns are scaled to be at most 1."""
+    """Return how well each of `GRID` (a row) fits each series (a column); columns are scaled to be at most 1."""
     grid = np.array(GRID)[:, None]
     error = (1 - grid**2) * SCATTER / counts / (1 - BIAS_EACH / counts) ** 2
     log = -((found - grid) ** 2) / error / 2 - np.log(error) / 2
@@ -125,21 +125,21 @@ class Tail:
     by: float
 
     def chance(self, scores: Floats) -> Floats:
-        """The chance of so high a score, for each."""
+        """Return the chance of so high a score, for each."""
         grid = START + STEP * np.arange(len(self.chances))
         counted = np.interp(scores, grid, np.log(self.chances))
         far = scores > grid[-1]
         return np.asarray(np.exp(np.where(far, self.at + self.by * scores * scores, counted)))
 
     def between(self, other: "Tail") -> "Tail":
-        """The curve halfway between both (of the logarithms)."""
+        """Return the curve halfway between both (of the logarithms)."""
         grid: Floats = START + STEP * np.arange(max(len(self.chances), len(other.chances)), dtype=np.float64)
         both = np.exp((np.log(self.chance(grid)) + np.log(other.chance(grid))) / 2)
         at, by = (self.at + other.at) / 2, (self.by + other.by) / 2
         return Tail(tuple(float(chance) for chance in both), at, by)
 
     def score(self, chance: float) -> float:
-        """The score that has that chance; raises ValueError for a chance that is not small."""
+        """Return the score that has this chance. Raise ValueError when the chance is not small."""
         found = np.flatnonzero(np.array(self.chances) > chance)
         if len(found) == len(self.chances):
             return math.sqrt((math.log(chance) - self.at) / self.by)
@@ -202,7 +202,7 @@ class Noise:
         return self if self.tail.score(chance) >= before.tail.score(chance) else replace(self, tail=before.tail)
 
     def to_json(self) -> str:
-        """One line."""
+        """Return the noise as one line."""
         return json.dumps({"version": 1, **asdict(self)})
 
     @classmethod

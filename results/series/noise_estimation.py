@@ -41,7 +41,7 @@ EVENTS = 15
 """So many nights are shuffled that the chance of interest is seen about so often."""
 FEWEST_SHUFFLED = 100_000
 WIDE = 4_000
-"""Columns that are worked on at once."""
+"""The number of columns that are computed at once."""
 PLAIN = 6.0
 """A step with a score beyond this is no luck: it is taken out before the shuffle."""
 FIT_FROM, FIT_TO = 400, 8
@@ -61,7 +61,7 @@ class Prepared:
 
     @property
     def runs(self) -> int:
-        """How many each series has."""
+        """Return the number of runs of each series."""
         return len(self.standard.x)
 
 
@@ -76,7 +76,7 @@ def prepare(values: Floats, calculator: Calculator) -> Prepared:
 
 
 def steps(x: Floats, split: npt.NDArray[np.int64]) -> Floats:
-    """The mean before, and after, that split, a column a series."""
+    """Return the mean before, and after, that split, a column a series."""
     newest = np.arange(len(x))[:, None] >= len(x) - split
     after = np.sum(x * newest, axis=0) / split
     before = np.sum(x * ~newest, axis=0) / (len(x) - split)
@@ -231,7 +231,7 @@ def _tail(low: Floats, high: Floats, total: int) -> Tail:
 
 
 AGAIN = 20
-"""The noise is learned anew after so many nights, …"""
+"""The number of nights after which the noise is learned again, …"""
 GROWN = 1.12
 """… and when the series have become so many times as long: in a young store that is nearly every night."""
 
@@ -248,12 +248,12 @@ class LearnedNoise:
     noise: Noise
 
     def to_json(self) -> str:
-        """One line."""
+        """Return the noise as one line."""
         return json.dumps({"night": self.night, "length": self.length, "noise": json.loads(self.noise.to_json())})
 
     @classmethod
     def from_json(cls, text: str) -> "LearnedNoise":
-        """Reads it back. Raises ValueError, KeyError or TypeError for what is none."""
+        """Read the noise back. Raise ValueError, KeyError or TypeError when the text is none."""
         found = json.loads(text)
         return cls(found["night"], found["length"], Noise.from_json(json.dumps(found["noise"])))
 
@@ -265,7 +265,8 @@ def typical_length(block: Block) -> float:
 
 
 def due(known: LearnedNoise | None, night: float, length: float) -> bool:
-    """Whether it is time to learn again: after `AGAIN` nights, or when series of that `length` have grown enough."""
+    """Return whether it is time to learn again: after `AGAIN` nights, or when series of that `length` have grown
+    enough."""
     return known is None or night - known.night >= AGAIN or _grown(known, length)
 
 
