@@ -167,13 +167,13 @@ class PeakMemory:
         self.bytes = 0
 
     def look(self) -> None:
-        """Read it once."""
+        """Read the memory once."""
         self.bytes = max(self.bytes, sum(_held(pid) for pid in family(os.getpid())))
 
 
 @contextmanager
 def peak() -> Iterator[PeakMemory]:
-    """Read it every half second over the block, and at its ends."""
+    """Read the memory every half second over the block, and at its ends."""
     seen, done = PeakMemory(), threading.Event()
 
     def watch() -> None:
@@ -192,7 +192,7 @@ def peak() -> Iterator[PeakMemory]:
 
 
 def family(root: int) -> list[int]:
-    """The process and all its descendants."""
+    """Return the process and all its descendants."""
     parents: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

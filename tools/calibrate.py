@@ -92,12 +92,12 @@ class Power:
 
     @property
     def step(self) -> str:
-        """Its size, as a fraction of the level."""
+        """Return the step's size, as a fraction of the level."""
         return f"{100 * self.sigmas * SIGMA:g} %"
 
     @property
     def trials(self) -> int:
-        """How many series there were."""
+        """Return how many series there were."""
         return len(self.found)
 
     @property
@@ -108,7 +108,7 @@ class Power:
 
     @property
     def detected(self) -> int:
-        """How many were found at all."""
+        """Return how many steps were found at all."""
         return sum(1 for runs in self.found if runs <= AFTER)
 
     @property
@@ -268,7 +268,7 @@ def _promise(measured: bool, surely: bool, surely_not: bool) -> Promise:
 
 
 def as_json(rows: "Sequence[Quiet | Power]") -> list[dict[str, Any]]:
-    """One object a row; a median that was not reached is null."""
+    """Return one object a row; a median that was not reached is null."""
     return [_alarm_row(row) if isinstance(row, Quiet) else _power_row(row) for row in rows]
 
 

@@ -116,12 +116,12 @@ def kafka_of(run: int) -> str:
 
 
 def id_of(scenario: int, run: int) -> str:
-    """A run id, as `new_run_id` makes them, many times as fast."""
+    """Return a run id, as `new_run_id` makes them, many times as fast."""
     return f"{when(scenario, run):%Y%m%dT%H%M%SZ}-{EXPERIMENT}-{scenario:06d}"
 
 
 def run_of(scenario: int, run: int) -> Manifest:
-    """The run of a scenario in that night."""
+    """Return the run of a scenario in that night."""
     return manifest(id_of(scenario, run), when(scenario, run), {"case": scenario}, kafka_of(run))
 
 
@@ -165,7 +165,7 @@ def _readings(spec: Spec) -> Floats:
 
 
 def _table(spec: Spec, run: int, words: dict[str, list[str]], values: Floats, each: int) -> pa.Table:
-    """The rows of one night; `each` rows a scenario."""
+    """Return the rows of one night; `each` rows a scenario."""
     own = np.repeat(np.arange(spec.scenarios), each)[: len(values)]
     ids, at = [id_of(s, run) for s in _all(spec)], [when(s, run) for s in _all(spec)]
     known: dict[str, Any] = {

@@ -15,7 +15,7 @@ from tools.calibrate import Alarms, Tool
 
 VERSION = "0.8.0"
 RUNS = 30
-"""It is asked from so many runs on."""
+"""The number of runs from which Otava can judge a series."""
 MADE_WITHIN_S = 600
 ANALYSED_WITHIN_S = 3600
 

@@ -15,7 +15,7 @@ NEAR = 5
 
 
 def nights(values: list[float], first: int, window: int) -> list[list[int]]:
-    """What is new, night by night."""
+    """Return the new change points, night by night."""
     known: list[int] = []
     found = []
     for night in range(first - 1, len(values)):

@@ -90,7 +90,7 @@ FAMILIES: Mapping[str, Family] = {
     "unequal": unequal,
     "far-outliers": far_outliers,
 }
-"""The first five are those for which the promise is made; the others are looked at beside."""
+"""The first five are the families of the promise; the others are measured for comparison."""
 PROMISED = ("gaussian", "heavy", "ar-0.3", "ar-0.6", "outliers")
 
 

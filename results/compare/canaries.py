@@ -19,7 +19,7 @@ OTHER_LIMIT = 0.10
 NOISES = 5.0
 """So many times its own usual change from reading to reading a canary may move, too, …"""
 MOST_LIMITS = 2.0
-"""… but not more than so many times its limit: a machine that always changes is no ground to compare on."""
+"""… but not more than so many times its limit: no comparison can rest on a machine that always changes."""
 ENOUGH_CHANGES = 6
 """With fewer changes seen in a series the usual one is not known, and the limit alone counts."""
 

@@ -39,18 +39,18 @@ def cumulative(n: int) -> npt.NDArray[np.float64]:
 
 
 def tail(n: int, t: int) -> float:
-    """P(T ≤ t)."""
+    """Return P(T ≤ t)."""
     table = cumulative(n)
     return 0.0 if t < 0 else float(table[min(t, len(table) - 1)])
 
 
 def cut(n: int, alpha: float) -> int:
-    """The largest k with 2 P(T ≤ k) ≤ `alpha`; 0 when there is none, as with few pairs."""
+    """Return the largest k with 2 P(T ≤ k) ≤ `alpha`; 0 when there is none, as with few pairs."""
     return max(int(np.searchsorted(cumulative(n), alpha / 2, side="right")) - 1, 0)
 
 
 def confidence(n: int, k: int) -> float:
-    """The exact confidence of an interval that leaves out `k` Walsh averages at each end."""
+    """Return the exact confidence of an interval that leaves out `k` Walsh averages at each end."""
     return 1.0 - 2.0 * tail(n, k)
 
 
@@ -80,7 +80,7 @@ class Effect:
         return math.expm1(math.log1p(threshold) + POWER_FACTOR * self.half_width)
 
     def pairs_for(self, half_width: float) -> int:
-        """How many pairs with this spread would give an interval of that half width."""
+        """Return how many pairs with this spread would give an interval of that half width."""
         if half_width <= 0:
             raise ValueError(f"half width {half_width}: must be above 0")
         return max(math.ceil(self.pairs * (self.half_width / half_width) ** 2), 1)

@@ -36,7 +36,7 @@ class ComparisonRule:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two runs beside each other; a value is None when that run has none, `moved` says what else changed."""
+    """A pair of runs; a value is None when that run has none, `moved` says what else changed."""
 
     baseline: float | None
     candidate: float | None
@@ -205,7 +205,7 @@ def _pairs(count: int) -> str:
 ANY = "one criterion or another"
 """What fails, where several do: another one each time, on another broker perhaps."""
 DOUBTFUL = 2
-"""So many pairs more in which it failed for the candidate alone, and it is said that nobody can tell yet."""
+"""The extra pairs with a failure of the candidate alone from which the verdict stays open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ class CriterionTally:
 
     @property
     def discordant(self) -> int:
-        """The pairs that tell the variants apart."""
+        """Return the number of pairs that tell the variants apart."""
         return self.worse + self.better
 
     @property

@@ -17,7 +17,7 @@ CERTAIN = 3
 ENOUGH = 2
 """A baseline is said to keep a criterion when it does so in so many runs, and never fails it."""
 DOUBTFUL = 2
-"""So many failures more than a baseline's, and nobody can tell yet."""
+"""The failures above a baseline's from which the verdict stays open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,16 @@ class VersionResult:
 
     @property
     def judged(self) -> int:
-        """Runs that passed or failed."""
+        """Return the number of runs that passed or failed."""
         return self.runs.get("pass", 0) + self.runs.get("fail", 0)
 
     @property
     def failing(self) -> Mapping[str, tuple[int, int]]:
-        """The criteria that failed at all."""
+        """Return the criteria that failed at all."""
         return {name: counts for name, counts in self.criteria.items() if counts[0]}
 
     def counts(self, criterion: str) -> tuple[int, int]:
-        """(failures, runs judged on it)."""
+        """Return (failures, runs judged on it)."""
         return self.criteria.get(criterion, (0, 0))
 
 
@@ -101,7 +101,7 @@ class Qualification:
 
     @property
     def worst_first(self) -> tuple[ScenarioQualification, ...]:
-        """The scenarios in the order in which somebody reads them."""
+        """Return the scenarios in the order of a reader."""
         return tuple(sorted(self.rows, key=lambda row: rank(row.said.verdict)))
 
     @property
@@ -226,7 +226,7 @@ def lines(found: Qualification) -> list[str]:
 
 
 def as_json(found: Qualification) -> dict[str, Any]:
-    """One document."""
+    """Return one document."""
     return {
         "qualification": found.id,
         "candidate": found.candidate,
@@ -312,7 +312,7 @@ def _against(row: ScenarioQualification, found: Qualification, baseline: str) ->
 
 
 def as_junit(found: Qualification) -> str:
-    """A case for each scenario."""
+    """Return a case for each scenario."""
     cases = [
         JUnitCase.of_verdict(
             row.name,

@@ -1,1 +1,1 @@
-"""Nights: what runs came to, judged as series with Spark, and said in one line a scenario."""
+"""Nights: measures of runs, judged as series with Spark and reported in one line a scenario."""

@@ -29,7 +29,7 @@ from results.series.judge import Better, Judge, direction, verdict
 from results.series.noise_estimation import LearnedNoise
 
 BEFORE = 30
-"""So many of a canary's readings before a change are compared with those since."""
+"""The number of a canary's readings before a change that are compared with those since."""
 SIGMAS = 4.0
 LIMITS: Mapping[str, tuple[float, float]] = {
     "canary.nic": (0.03, 0.0),
@@ -91,7 +91,7 @@ class Bucket:
         return cls(names, places, metrics, better, runs, ids.take(pa.array(kept)))
 
     def only(self, wanted: Sequence[int]) -> "Bucket":
-        """Those series."""
+        """Return the table of these series."""
         spans = [np.arange(self.runs.starts[i], self.runs.starts[i + 1]) for i in wanted]
         rows = np.concatenate(spans) if spans else np.zeros(0, np.int64)
         starts = np.concatenate([[0], np.cumsum([len(span) for span in spans])]).astype(np.int64)
@@ -102,7 +102,7 @@ class Bucket:
         return Bucket(names, places, metrics, better, runs, self.ids.take(pa.array(rows)))
 
     def of_series(self, i: int) -> tuple[Ints, Floats]:
-        """(times, values) of one series."""
+        """Return (times, values) of one series."""
         span = slice(int(self.runs.starts[i]), int(self.runs.starts[i + 1]))
         return self.runs.at[span], self.runs.values[span]
 
@@ -182,7 +182,7 @@ def _judged(
     better: Better,
     judge: Judge,
 ) -> SeriesState:
-    """The state of one series after its newest night."""
+    """Return the state of one series after its newest night."""
     grown = [each for each in came.grown if each.series == at]
     history, told, new = _history(own, before.history, list(causes), grown), dict(before.causes), []
     for (found, why), reported in zip(causes.items(), history.reported[len(before.history.reported) :], strict=True):
@@ -269,12 +269,12 @@ def moved(metric: str, old: Floats, new: Floats, effect: float | None = None, *,
 
 
 def better_of(word: str) -> Better:
-    """What a row of the values table says of its metric."""
+    """Return the part of a row of the values table that describes its metric."""
     return "lower" if word == "lower" else "higher" if word == "higher" else "unknown"
 
 
 def unknown(change: LevelChange, better: Better) -> str:
-    """That nobody knows whether the change is for the worse, in words; empty where that is known."""
+    """Return a note that the change may be for the better or for the worse; empty where that is known."""
     went = "up" if change.after > change.before else "down"
     return f"direction unknown: it went {went}, and nothing says which way is better" if better == "unknown" else ""
 
@@ -285,5 +285,5 @@ def iso(at: int) -> str:
 
 
 def micros(text: str) -> int:
-    """The inverse of `iso`."""
+    """Return the time of an `iso` text in microseconds since the epoch."""
     return (datetime.fromisoformat(text) - EPOCH) // timedelta(microseconds=1)

@@ -46,12 +46,12 @@ class SeriesRuns:
 
     @property
     def series(self) -> int:
-        """How many there are."""
+        """Return the number of series."""
         return len(self.starts) - 1
 
     @property
     def owner(self) -> Ints:
-        """The series of each run."""
+        """Return the series of each run."""
         return np.repeat(np.arange(self.series), np.diff(self.starts))
 
 
@@ -165,19 +165,19 @@ class _Windows:
                 self.counts[at] = int(np.sum(since[mine]))
 
     def add(self, layer: Ints) -> None:
-        """One more run of some series."""
+        """Append one more run of some series."""
         mine = self.owner[layer]
         self.values[:-1, mine], self.rows[:-1, mine] = self.values[1:, mine], self.rows[1:, mine]
         self.values[-1, mine], self.rows[-1, mine] = self._runs.values[layer], layer
         self.counts[mine] = np.minimum(self.counts[mine] + 1, MOST_RUNS)
 
     def of(self, at: int) -> tuple[Floats, Ints]:
-        """(values, rows) of a series."""
+        """Return (values, rows) of a series."""
         there = self.rows[:, at] >= 0
         return self.values[there, at], self.rows[there, at]
 
     def oldest(self) -> Ints:
-        """The row of each series' oldest run that is here; -1 where there is none."""
+        """Return the row of each series' oldest run in the window; -1 where there is none."""
         there = self.rows >= 0
         first = self.rows[np.argmax(there, axis=0), np.arange(self.rows.shape[1])]
         return np.where(there.any(axis=0), first, -1)

@@ -1,4 +1,4 @@
-"""New runs into the values table: each is read once, on whichever worker of Spark gets it, and never again."""
+"""Ingest of new runs into the values table: one worker of Spark reads each run, once."""
 
 import contextlib
 import functools

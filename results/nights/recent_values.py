@@ -75,7 +75,7 @@ def _newest(count: int) -> Callable[[pa.Table], pa.Table]:
 
 
 def newest_of(rows: pa.Table, count: int) -> pa.Table:
-    """A row for each series of a bucket. Pure."""
+    """Return a row for each series of a bucket. Pure."""
     rows = rows.sort_by([("series", "ascending"), ("at", "ascending"), ("run_id", "ascending")]).combine_chunks()
     series = rows.column("series").combine_chunks().dictionary_encode()
     codes = np.asarray(series.indices)

@@ -47,13 +47,13 @@ def change_words(line: SeriesResult) -> str:
 
 
 def interval(line: SeriesResult) -> str:
-    """The effect's 95 % interval."""
+    """Return the effect's 95 % interval."""
     span = line.tonight.change.interval if line.tonight is not None else None
     return NOTHING if span is None else f"{span[0]:+.1%} to {span[1]:+.1%}"
 
 
 def open_words(line: SeriesResult) -> list[str]:
-    """A line for each earlier change that waits to be acknowledged."""
+    """Return a line for each earlier change that waits to be acknowledged."""
     newest = line.tonight
     return [
         f"{line.about.metric} [{line.about.series}] was reported before, since {one.first_bad}, and is not "
@@ -64,7 +64,7 @@ def open_words(line: SeriesResult) -> list[str]:
 
 
 def as_json(store: str, found: Sequence[ScenarioResult], problems: Sequence[str], ingested: int) -> dict[str, Any]:
-    """One document."""
+    """Return one document."""
     return {
         "store": store,
         "verdict": worst(found, problems),

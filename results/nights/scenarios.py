@@ -14,11 +14,11 @@ from results.series.calculator import FEWEST_RUNS
 from results.series.history import ReportedChange
 
 TONIGHT = timedelta(hours=36)
-"""A run that is older than the store's newest by more than that is not tonight's."""
+"""The age, against the store's newest run, beyond which a run is not tonight's."""
 SAME_NIGHT = timedelta(hours=18)
-"""Runs that are further apart are of two nights: what was told on the first is not told again on the second."""
+"""The distance of runs of two nights: a change reported on the first is not reported again on the second."""
 RETIRED = timedelta(days=30)
-"""A scenario that was not run for so long is not asked for any more."""
+"""The time without a run after which a scenario is retired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +34,12 @@ class SeriesResult:
 
     @property
     def open(self) -> tuple[ReportedChange, ...]:
-        """Changes that nobody has acknowledged."""
+        """Return the changes that no user has acknowledged."""
         return tuple(one for one in self.changes if one.acknowledged is None)
 
     @property
     def tonight(self) -> ReportedChange | None:
-        """The change that is reported tonight."""
+        """Return the change that is reported tonight."""
         return self.said.reported if self.verdict == self.said.verdict else None
 
 
@@ -58,11 +58,11 @@ class ScenarioResult:
     verdict: Verdict
     lines: tuple[SeriesResult, ...]
     nothing: str = "nothing was measured"
-    """Why there are no series."""
+    """Return why there are no series."""
 
     @property
     def why(self) -> str:
-        """That of its worst series."""
+        """Return the verdict of the worst series."""
         return self.lines[0].why if self.lines else self.nothing
 
 

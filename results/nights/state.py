@@ -36,7 +36,7 @@ class SeriesVerdict:
     detectable: float | None = None
     reported: ReportedChange | None = None
     told: int = 0
-    """When `reported` was told first: the time of the store's newest run then, in microseconds."""
+    """The time of the store's newest run when `reported` was first reported, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,14 @@ class SeriesState:
     scenario: str = ""
 
     def to_json(self) -> str:
-        """One line, which is one of a `History` as well."""
+        """Return the state as one line, which is one of a `History` as well."""
         own = {n: getattr(self, n) for n in ("series", "experiment", "metric", "judged", "since", "scenario")}
         said = asdict(self.said)
         return json.dumps({**json.loads(self.history.to_json()), **own, "said": said, "causes": dict(self.causes)})
 
     @classmethod
     def from_json(cls, text: str) -> "SeriesState":
-        """Reads it back. Raises ValueError, KeyError or TypeError for what is none."""
+        """Read the state back. Raise ValueError, KeyError or TypeError when the line is none."""
         found: dict[str, Any] = json.loads(text)
         said = dict(found["said"])
         reported = said.pop("reported")

@@ -22,7 +22,7 @@ SMALL_BYTES = 8 << 20
 
 
 def paths(store: Store) -> list[str]:
-    """The parts, relative to the store's root."""
+    """Return the parts, relative to the store's root."""
     found = (f.path for f in store.files.list(FOLDER))
     return sorted(p for p in found if p.endswith(".parquet") and not PurePosixPath(p).name.startswith("."))
 
@@ -35,7 +35,7 @@ def to_bytes(table: pa.Table) -> bytes:
 
 
 def write(store: Store, table: pa.Table) -> str:
-    """Add a part; returns its path. The same rows give the same part: adding them again changes nothing."""
+    """Add a part and return its path. The same rows give the same part: adding them again changes nothing."""
     data = to_bytes(table)
     path = f"{FOLDER}/{hashlib.sha256(data).hexdigest()[:20]}.parquet"
     if not store.files.exists(path):
@@ -44,7 +44,7 @@ def write(store: Store, table: pa.Table) -> str:
 
 
 def read(store: Store, path: str) -> pa.Table:
-    """A part whole. Raises StoreError when its bytes are not those that were written."""
+    """Return a part whole. Raise StoreError when its bytes are not those that were written."""
     data = store.files.read(path)
     if not _whole(path, data):
         raise StoreError(f"{store.location}/{path} is damaged: its bytes are not those of its name")
@@ -85,7 +85,7 @@ def _whole(path: str, data: bytes) -> bool:
 
 
 def quarantine(store: Store, path: str) -> str:
-    """Move a damaged part to `aside/`; returns a line that tells."""
+    """Move a damaged part to `aside/` and return a line that says so."""
     target = f"aside/{path}"
     store.files.put(target, store.files.read(path))
     store.files.discard(path)

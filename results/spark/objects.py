@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 
 def among_objects(location: str) -> bool:
-    """Whether a store lies in an object store."""
+    """Return whether a store lies in an object store."""
     return urlsplit(location).scheme in ("s3", "s3a")
 
 

@@ -1,4 +1,4 @@
-"""Whatever clients were told, the controller had decided before."""
+"""The controller had decided every state before a client saw it."""
 
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_steps
