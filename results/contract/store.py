@@ -144,7 +144,7 @@ class Store:
         )
 
     def loose(self) -> list[str]:
-        """Return the ids of runs that have a manifest of their own, packed since or not, by the manifests' names alone."""
+        """Return the ids of runs that have a manifest of their own, packed since or not, by the manifests' names."""
         names = [PurePosixPath(f.path) for f in self.files.list("manifests")]
         return sorted(n.stem for n in names if n.suffix == ".json" and RUN_ID.match(n.stem))
 
