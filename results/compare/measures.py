@@ -75,7 +75,7 @@ def find_measure(name: str) -> Measure:
 
 
 def values_of(run: Manifest, measured: MoveMeasures) -> Mapping[str, float]:
-    """Measure → value, of one run; what could not be measured is absent."""
+    """Return measure → value of one run; a value that could not be measured is absent."""
     found = {measure.name: measure.value(run, measured) for measure in measures()}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -98,7 +98,7 @@ def _seconds_per_gb(_run: Manifest, measured: MoveMeasures) -> float | None:
 
 
 def _busiest(measured: MoveMeasures) -> tuple[HostRates, SteadyPart] | None:
-    """Where throttled bytes flow fastest in the steady part: that is where the quota binds."""
+    """Return where throttled bytes flow fastest in the steady part: that is where the quota binds."""
     known = [(rates, rates.steady) for rates in measured.rates if rates.steady is not None]
     if len(known) < len(measured.rates):
         return None

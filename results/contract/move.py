@@ -111,17 +111,17 @@ class Move:
 
     @property
     def window_s(self) -> float:
-        """The quota's window in seconds (Kafka: 11 samples of 1 s)."""
+        """Return the quota's window in seconds (Kafka: 11 samples of 1 s)."""
         return self.window_samples * self.sample_s
 
 
 def recorded_through(move: Move, host: str, direction: Direction) -> tuple[Flow, ...]:
-    """The flows whose bytes the quota of a host records in a direction."""
+    """Return the flows whose bytes the quota of a host records in a direction."""
     return (*throttled_through(move, host, direction), *in_sync_through(move, host, direction))
 
 
 def throttled_through(move: Move, host: str, direction: Direction) -> tuple[Flow, ...]:
-    """The flows to adding replicas that leave (transmit) or enter (receive) a host."""
+    """Return the flows to adding replicas that leave (transmit) or enter (receive) a host."""
     return flows_through(move.flows, "throttled", host, direction)
 
 
@@ -133,6 +133,6 @@ def in_sync_through(move: Move, host: str, direction: Direction) -> tuple[Flow, 
 
 
 def flows_through(flows: Iterable[Flow], kind: FlowKind, host: str, direction: Direction) -> tuple[Flow, ...]:
-    """The flows of a kind that leave (transmit) or enter (receive) a host."""
+    """Return the flows of a kind that leave (transmit) or enter (receive) a host."""
     end = "leader" if direction == "transmit" else "follower"
     return tuple(f for f in flows if f.kind == kind and getattr(f, end) == host)

@@ -15,7 +15,7 @@ _SHOWN = 3
 
 
 def judge_handover(seen: HandoverRecord | None) -> list[Finding]:
-    """All of it. A step that was not matched in every partition is inconclusive: how long it took is not known."""
+    """Return the findings. A step not matched in every partition is inconclusive: its duration is not known."""
     if seen is None or not seen.partitions:
         why = "nobody looked at the steps" if seen is None else "no partition was moved"
         return [finding("handover-steps", "known", "inconclusive", why, observed=None, series=SERIES)]

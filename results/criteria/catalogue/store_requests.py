@@ -11,9 +11,10 @@ from results.criteria.relocation_measures import NOTHING
 
 
 def judge_requests(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[Finding]:
-    """`store-requests`: the store was asked all the time; a new broker reads at least once for each partition.
+    """Criterion `store-requests`: the store had requests all the time; a new broker reads at least once for each
+    partition.
 
-    Whoever gets a replica of a log whose beginning is in the store needs its leader epochs from there, or its streams.
+    A broker with a new replica of a log that begins in the store needs its leader epochs from there, or its streams.
     """
     if not asked.stores:
         return []
