@@ -29,9 +29,9 @@ def suite_testbeds():
     return [name for name in states.names() if name.startswith("suite-")]
 
 
-# `./run demo` has a test of its own, with the experiment of the third case.
+# `./run demo` has a test of its own, with the experiment of `two-node`. `live-change` takes three minutes: each night.
 @pytest.mark.parametrize(
-    "only", [("two-to-one-produce", "live-change"), pytest.param((), marks=pytest.mark.nightly)], ids=["two", "all"]
+    "only", [("two-to-one-produce",), pytest.param((), marks=pytest.mark.nightly)], ids=["one", "all"]
 )
 def test_the_smoke_profile_passes_and_leaves_report_runs_and_nothing_else(tmp_path, only):
     """All but one of its cases pass; the machine may have been in the way of one, which says so."""
