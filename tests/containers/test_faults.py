@@ -89,9 +89,10 @@ def qdiscs(shell, device):
 
 
 def java(testbed, host):
-    """The processes of Kafka on a host: number and state."""
+    """The processes of Kafka on a host: number and state. One that has ended and is not reaped yet (Z) is none."""
     told = testbed.hosts[host].run("ps -C java -o pid=,stat=", check=False).stdout
-    return [(int(line.split()[0]), line.split()[1]) for line in told.splitlines()]
+    found = [(int(line.split()[0]), line.split()[1]) for line in told.splitlines()]
+    return [(pid, state) for pid, state in found if not state.startswith("Z")]
 
 
 def reached(testbed, source):
