@@ -232,7 +232,7 @@ class IncidentForm(IncidentModel):
         dict[ParameterName, Scalar],
         Field(
             default_factory=dict,
-            description="Values that `$NAME` stands for below, and that --vary may change.",
+            description="Values that `$NAME` stands for below, and that --set may change.",
         ),
     ]
     state: Annotated[ClusterState, Field(description="The state of the cluster at the beginning.")]

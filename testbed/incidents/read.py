@@ -149,7 +149,7 @@ def _check_varied(values: Mapping[str, Any], vary: Mapping[str, str]) -> None:
         if name not in names:
             allowed = choices(names) if names else "none, this incident has no parameters"
             raise UsageError(
-                f"--vary {name}: there is no parameter {name}; allowed: {allowed}{did_you_mean(name, names)}"
+                f"--set {name}: there is no parameter {name}; allowed: {allowed}{did_you_mean(name, names)}"
             )
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.containers
 SMALLER = [
     word
     for value in ("size=60MB", "throttle=3MB/s", "limit=3600kB/s", "late=3s")  # at most 3 x 12 + 1 MB in 11 s
-    for word in ("--vary", value)
+    for word in ("--set", value)
 ]
 
 

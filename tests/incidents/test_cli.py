@@ -14,7 +14,7 @@ def no_engine(monkeypatch, tmp_path):
 
 
 def test_a_dry_run_says_what_would_happen_when(capsys):
-    assert main(["replay", "move-before-quota", "--dry-run", "--variant", "broken", "--vary", "throttle=8MB/s"]) == 0
+    assert main(["replay", "move-before-quota", "--dry-run", "--variant", "broken", "--set", "throttle=8MB/s"]) == 0
     shown = capsys.readouterr().out
     assert "  at 2s: move\n      do move orders to b2\n      expect throttle in force before the move\n" in shown
     assert "  at 4s: throttle\n      do set throttle 8MB/s for orders\n" in shown
@@ -47,9 +47,9 @@ def test_every_mistake_of_a_file_is_shown_with_its_place(capsys, tmp_path):
     ("words", "shown"),
     [
         (["replay", "move-befor-quota"], "did you mean move-before-quota?"),
-        (["replay", "move-before-quota", "--vary", "throttle"], "expected NAME=VALUE, such as throttle=5MB/s"),
-        (["replay", "move-before-quota", "--vary", "throtle=5MB/s"], "there is no parameter throtle"),
-        (["replay", "move-before-quota", "--vary", "throttle=5"], "5 has no unit"),
+        (["replay", "move-before-quota", "--set", "throttle"], "expected NAME=VALUE, such as throttle=5MB/s"),
+        (["replay", "move-before-quota", "--set", "throtle=5MB/s"], "there is no parameter throtle"),
+        (["replay", "move-before-quota", "--set", "throttle=5"], "5 has no unit"),
         (["replay", "move-before-quota", "--seed", "-1"], "allowed: 0 or more"),
         (["replay", "move-before-quota", "--dry-run", "--json"], "--dry-run prints text"),
     ],

@@ -17,7 +17,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, default=0, help="of the records' contents; entries act by the clock alone")
     parser.add_argument(
-        "--vary",
+        "--set",
         metavar="NAME=VALUE",
         action="append",
         default=[],
@@ -37,7 +37,7 @@ def _varied(words: list[str]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name or not value:
-            raise UsageError(f"--vary {word}: expected NAME=VALUE, such as throttle=5MB/s")
+            raise UsageError(f"--set {word}: expected NAME=VALUE, such as throttle=5MB/s")
         found[name] = value
     return found
 
@@ -50,7 +50,7 @@ def _run(args: argparse.Namespace) -> int:
         raise UsageError(f"--seed {args.seed}: allowed: 0 or more")
     if args.dry_run and args.json:
         raise UsageError("--dry-run prints text; leave --json out")
-    file = find(args.incident, _varied(args.vary))
+    file = find(args.incident, _varied(args.set))
     if args.dry_run:
         chosen = [file.variant(args.variant)] if args.variant else [file.broken, file.fixed]
         print("\n\n".join(describe(incident, args.seed) for incident in chosen))
