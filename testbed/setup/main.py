@@ -1,7 +1,7 @@
 """`./run`: set-up for a command, then the command itself in the project's environment.
 
-`./run test` runs pytest three times: pure tests on all cores, tests with containers that measure nothing on two, and
-tests that measure alone.
+`./run test` runs pytest twice: first all tests that others do not disturb, several at a time; then the tests that
+measure, each alone.
 """
 
 import os
@@ -15,20 +15,20 @@ from testbed.errors import TestbedError
 from testbed.setup.check import EX_UNAVAILABLE
 from testbed.setup.environment import CHECKOUT, environment, mark_used, variables
 
-MOST_WORKERS = 4
-"""Some tests start their own Spark: more workers use more memory and save no time."""
-PURE = ("-m", "not containers and not nightly", "--numprocesses=logical", f"--maxprocesses={MOST_WORKERS}")
-SHARED = ("-m", "containers and shared and not nightly", "--numprocesses=2")
-ALONE = ("-m", "containers and not shared and not nightly")
+WORKERS = 4
+"""Two run tests with containers, which wait most of the time; see `tests/conftest.py`. Some tests start their own
+Spark: more workers use more memory and save no time."""
+TOGETHER = ("-m", "not alone and not nightly", f"--numprocesses={WORKERS}", "--dist=loadgroup")
+ALONE = ("-m", "alone and not nightly")
 _FAILED = 1
 """pytest's exit code for failed tests: the other parts still run. Any other code ends the command."""
 
 
 def test_commands(arguments: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return pytest's command lines: one with the user's arguments, or the three parts of all tests."""
+    """Return pytest's command lines: one with the user's arguments, or the two parts of all tests."""
     if arguments:
         return [("pytest", *arguments)]
-    return [("pytest", *PURE, "--dist=loadfile"), ("pytest", *SHARED, "--dist=loadfile"), ("pytest", *ALONE)]
+    return [("pytest", *TOGETHER), ("pytest", *ALONE)]
 
 
 def run_tests(arguments: Sequence[str], folder: Path, variables: dict[str, str]) -> int:

@@ -15,6 +15,8 @@ from testbed.provision.testbed import Testbed
 from testbed.topology.find import find
 
 ROOT = Path(__file__).parents[2]
+THREE = f"ci-three-{os.environ.get('PYTEST_XDIST_WORKER', 'gw0')}"
+"""The name of the testbed `three`: each worker of pytest-xdist has its own."""
 LAST_TRY = "TESTBED_LAST_TRY"
 """Set where nobody runs again what fails: a test that the machine did not let measure is told as inconclusive then."""
 
@@ -39,10 +41,10 @@ def own_state(tmp_path_factory):
 @pytest.fixture(scope="session")
 def three(own_state, engine):
     """Three brokers, up for all tests that only look."""
-    testbed = Testbed.up(find("three-brokers"), name="ci-three")
+    testbed = Testbed.up(find("three-brokers"), name=THREE)
     yield testbed
     testbed.close()
-    remove(engine, "ci-three")
+    remove(engine, THREE)
 
 
 def cli(*words, timeout_s=300):

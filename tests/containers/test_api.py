@@ -6,7 +6,7 @@ from testbed.provision import state as states
 from tests.containers.conftest import left_of
 from tests.test_api import EXAMPLES
 
-pytestmark = [pytest.mark.containers, pytest.mark.shared]
+pytestmark = pytest.mark.containers
 
 
 def test_the_five_lines_of_the_document_run_as_they_stand(capsys):

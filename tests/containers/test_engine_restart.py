@@ -22,7 +22,7 @@ from testbed.wait import wait_for
 from tests.containers.conftest import ROOT, cli, left_of
 from tests.containers.kills import TOPOLOGY, everything
 
-pytestmark = pytest.mark.containers
+pytestmark = [pytest.mark.containers, pytest.mark.alone]
 PID_FILE = Path("/run/docker.pid")
 STARTED_BY_SETUP = "testbed/logs/dockerd.log"
 MINE = ("ci-engine", "ci-engine-up")

@@ -15,7 +15,7 @@ from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
 from testbed.topology.find import find
 from tests.containers.conftest import cli, left_of, measured
 
-pytestmark = pytest.mark.containers
+pytestmark = [pytest.mark.containers, pytest.mark.alone]
 SMALLER = [
     word
     for value in ("size=60MB", "throttle=3MB/s", "limit=3600kB/s", "late=3s")  # at most 3 x 12 + 1 MB in 11 s

@@ -71,6 +71,7 @@ def finish(process):
     return process.returncode, json.loads(out)
 
 
+@pytest.mark.alone
 def test_the_demo_passes_and_leaves_a_run_a_report_and_nothing_else():
     told = cli(*SMOKE)
     print(told.stderr)
@@ -89,6 +90,7 @@ def test_the_demo_passes_and_leaves_a_run_a_report_and_nothing_else():
     assert re.search(r"^PASS +throttled-window b2 receive", shown, re.M)
 
 
+@pytest.mark.alone
 def test_a_quota_doubled_by_somebody_else_fails():
     process = start(*SHORT)
     testbed = running_testbed(process)
@@ -106,6 +108,7 @@ def test_a_quota_doubled_by_somebody_else_fails():
 
 
 # That a changed quota is noticed on a real broker the test above says as well; which broker's, the pure tests do.
+@pytest.mark.alone
 @pytest.mark.nightly
 def test_a_quota_taken_from_one_broker_only_fails_although_the_other_still_holds_the_rate():
     process = start(*SHORT)
@@ -119,6 +122,7 @@ def test_a_quota_taken_from_one_broker_only_fails_although_the_other_still_holds
     assert failed == [("quota-in-force", "b2")]
 
 
+@pytest.mark.alone
 @pytest.mark.nightly
 def test_a_throttle_removed_halfway_fails():
     process = start(*SMOKE)
@@ -149,6 +153,7 @@ def in_sync(testbed):
         return {len(state.isr) for state in admin.partitions(low).values()}
 
 
+@pytest.mark.alone
 @pytest.mark.nightly
 def test_an_isr_made_to_flap_fails():
     """Brokers that do not reach each other for longer than a follower may lag, twice."""

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.containers.conftest import ROOT
+from tests.containers.conftest import ROOT, THREE
 
-pytestmark = [pytest.mark.containers, pytest.mark.shared]
-SHELL = [sys.executable, "-m", "testbed.cli.main", "shell", "ci-three", "b2"]
+pytestmark = pytest.mark.containers
+SHELL = [sys.executable, "-m", "testbed.cli.main", "shell", THREE, "b2"]
 
 
 class Terminal:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.containers
 
 
 def test_three_brokers_are_unfenced_and_shaped_as_declared(three):
-    told = cli("status", "ci-three", "--json")
+    told = cli("status", three.name, "--json")
     assert told.returncode == 0, told.stderr
     status = json.loads(told.stdout)
     assert [host["unfenced"] for host in status["hosts"]] == [True, True, True]
@@ -22,14 +22,14 @@ def test_three_brokers_are_unfenced_and_shaped_as_declared(three):
 
 
 def test_up_of_what_is_up_changes_nothing(three, engine):
-    before = {(found.id, engine.pid(found.id)) for found in engine.containers("ci-three")}
-    again = Testbed.up(find("three-brokers"), name="ci-three")
+    before = {(found.id, engine.pid(found.id)) for found in engine.containers(three.name)}
+    again = Testbed.up(find("three-brokers"), name=three.name)
     again.close()
-    assert {(found.id, engine.pid(found.id)) for found in engine.containers("ci-three")} == before
+    assert {(found.id, engine.pid(found.id)) for found in engine.containers(three.name)} == before
 
 
 def test_another_topology_under_the_same_name_is_refused(three):
-    told = cli("up", "two-brokers", "--name", "ci-three")
+    told = cli("up", "two-brokers", "--name", three.name)
     assert told.returncode == 70
     assert "up with another topology" in told.stderr
 
@@ -53,13 +53,13 @@ def test_shaping_changed_behind_the_testbeds_back_is_noticed(three):
 
 
 def test_commands_run_on_hosts_and_their_status_is_ours(three):
-    told = cli("exec", "ci-three", "b2", "--", "echo $(hostname) on $SHELL; exit 3")
+    told = cli("exec", three.name, "b2", "--", "echo $(hostname) on $SHELL; exit 3")
     assert (told.returncode, told.stdout.split()[0]) == (3, "b2")
-    assert cli("exec", "ci-three", "b9", "--", "true").returncode == 64
+    assert cli("exec", three.name, "b9", "--", "true").returncode == 64
 
 
 def test_logs_are_the_brokers(three):
-    assert "Kafka Server started" in cli("logs", "-n", "100000", "ci-three", "b1").stdout
+    assert "Kafka Server started" in cli("logs", "-n", "100000", three.name, "b1").stdout
 
 
 def test_nothing_listens_beyond_the_testbeds_networks(three):

@@ -18,7 +18,7 @@ from testbed.workload.preload import audit, preload
 from testbed.workload.records import Fill, Recipe
 from tests.containers.conftest import cli
 
-pytestmark = [pytest.mark.containers, pytest.mark.shared]
+pytestmark = pytest.mark.containers
 OLD, NEW = "3.9.2", "4.3.1"
 NAME = "ci-mixed"
 FILL = Fill("before", range(6), 200, Recipe(seed=39, record_bytes=1024))

@@ -16,7 +16,7 @@ from testbed.workload.preload import audit
 from testbed.workload.spec import ConsumerSpec, ProducerSpec
 from testbed.workload.workload import Workload
 
-pytestmark = [pytest.mark.containers, pytest.mark.shared]
+pytestmark = pytest.mark.containers
 NAME = "ci-load"
 PARTITIONS = 6
 

@@ -1,4 +1,4 @@
-"""`./run test` runs all tests in three parts, and what was asked for in one."""
+"""`./run test` runs all tests in two parts, and what was asked for in one."""
 
 import os
 import sys
@@ -21,10 +21,8 @@ def asked(tmp_path):
 
 def test_every_test_is_in_exactly_one_part():
     marks = [command[command.index("-m") + 1] for command in main.test_commands([])]
-    for containers in (False, True):
-        for shared in (False, True):
-            known = {"containers": containers, "shared": containers and shared, "nightly": False}
-            assert sum(eval(mark, {}, known) for mark in marks) == 1
+    for alone in (False, True):
+        assert sum(eval(mark, {}, {"alone": alone, "nightly": False}) for mark in marks) == 1
 
 
 def test_what_is_asked_for_goes_to_pytest_as_it_is(tmp_path):
@@ -36,7 +34,7 @@ def test_what_is_asked_for_goes_to_pytest_as_it_is(tmp_path):
 def test_a_part_that_fails_hides_no_other(tmp_path):
     variables = stand_in(tmp_path, 'case "$2" in "not "*) exit 1;; esac')
     assert main.run_tests([], tmp_path, variables) == 1
-    assert len(asked(tmp_path)) == 3
+    assert len(asked(tmp_path)) == 2
 
 
 def test_an_interrupt_is_the_end_of_it(tmp_path):
