@@ -1,0 +1,93 @@
+package testbed.defects;
+
+import net.bytebuddy.dynamic.ClassFileLocator;
+import net.bytebuddy.pool.TypePool;
+
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Says without starting Kafka whether a release has the methods that defects change, and lists the defects. */
+public final class Check {
+    private static final String USAGE = "usage: testbed.defects.Check --list | --libs DIR NAME...";
+
+    private Check() {}
+
+    /** Ends with 0 when all is there, 1 when something is missing, 2 when the arguments are wrong. */
+    public static void main(String[] arguments) {
+        System.exit(run(List.of(arguments), System.out, System.err));
+    }
+
+    static int run(List<String> arguments, PrintStream out, PrintStream problems) {
+        try {
+            if (arguments.equals(List.of("--list"))) {
+                out.println(Json.of(Registry.all().stream().map(Check::described).toList()));
+                return 0;
+            }
+            if (arguments.size() < 3 || !arguments.get(0).equals("--libs")) {
+                throw new Refused(USAGE);
+            }
+            List<Defect> defects = arguments.subList(2, arguments.size()).stream().map(Registry::named).toList();
+            return check(Path.of(arguments.get(1)), defects, out) ? 0 : 1;
+        } catch (Refused | IOException refused) {
+            problems.println(refused.getMessage());
+            return 2;
+        }
+    }
+
+    private static boolean check(Path libs, List<Defect> defects, PrintStream out) throws IOException {
+        boolean complete = true;
+        try (ClassFileLocator jars = jars(libs)) {
+            TypePool release = TypePool.Default.of(jars);
+            for (Defect defect : defects) {
+                List<String> missing = Plan.of(defect, release).missing();
+                if (missing.isEmpty()) {
+                    out.println("ok " + defect.name());
+                }
+                missing.forEach(each -> out.println("missing " + defect.name() + " " + each));
+                complete &= missing.isEmpty();
+            }
+        }
+        return complete;
+    }
+
+    private static ClassFileLocator jars(Path libs) throws IOException {
+        List<ClassFileLocator> found = new ArrayList<>();
+        if (!Files.isDirectory(libs)) {
+            throw new Refused(libs + " is no folder");
+        }
+        try (DirectoryStream<Path> jars = Files.newDirectoryStream(libs, "*.jar")) {
+            for (Path jar : jars) {
+                found.add(ClassFileLocator.ForJarFile.of(jar.toFile()));
+            }
+        }
+        if (found.isEmpty()) {
+            throw new Refused(libs + " has no jars");
+        }
+        found.add(ClassFileLocator.ForClassLoader.ofBootLoader());
+        return new ClassFileLocator.Compound(found);
+    }
+
+    private static Map<String, Object> described(Defect defect) {
+        Map<String, Object> parameters = new LinkedHashMap<>();
+        for (Parameter each : defect.parameters()) {
+            boolean text = each.type() == Parameter.Type.TEXT;
+            parameters.put(each.name(), text ? each.fallback() : (Object) Double.valueOf(each.fallback()));
+        }
+        Map<String, Object> described = new LinkedHashMap<>();
+        described.put("name", defect.name());
+        described.put("kind", Kind.of(defect.getClass()).toString());
+        described.put("summary", defect.summary());
+        described.put("parameters", parameters);
+        described.put("targets", defect.targets().stream()
+                .map(target -> target.methods().stream().map(Method::toString).toList())
+                .toList());
+        return described;
+    }
+}

@@ -1,0 +1,29 @@
+package testbed.defects;
+
+import java.util.List;
+
+/**
+ * One way in which a broker is wrong on purpose: a class with a public constructor without arguments, in the package of
+ * its kind. The registry finds it there; nothing else lists it.
+ *
+ * <p>Byte Buddy inlines the advice of a target into a class of Kafka. So an advice calls only public methods of public
+ * classes of this jar.
+ */
+public interface Defect {
+    /** Returns the defect's name, as in an agent's option. */
+    String name();
+
+    /** Returns one sentence on what the broker does wrong. */
+    String summary();
+
+    /** Returns what can be set, with the defaults. */
+    default List<Parameter> parameters() {
+        return List.of();
+    }
+
+    /** Returns the methods of Kafka that it changes; empty when it acts from a thread of its own. */
+    List<Target> targets();
+
+    /** Keeps the settings, before any class of Kafka is loaded. Called once, only when the defect was asked for. */
+    void begin(Settings settings, Effect effect);
+}

@@ -1,0 +1,40 @@
+package testbed.defects;
+
+import net.bytebuddy.description.type.TypeDescription;
+import net.bytebuddy.pool.TypePool;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Collectors;
+
+/** The methods of one Kafka release that a defect changes, and what the release lacks of them. */
+record Plan(Defect defect, List<Change> changes, List<String> missing) {
+    /** An advice and the method of this release that it goes into. */
+    record Change(Class<?> advice, Method method) {}
+
+    /** Returns the plan of a defect for the classes of a release; reads their files and loads none. */
+    static Plan of(Defect defect, TypePool release) {
+        List<Change> changes = new ArrayList<>();
+        List<String> missing = new ArrayList<>();
+        for (Target target : defect.targets()) {
+            target.methods().stream()
+                    .filter(method -> has(release, method))
+                    .findFirst()
+                    .ifPresentOrElse(
+                            method -> changes.add(new Change(target.advice(), method)),
+                            () -> missing.add(target.methods().stream()
+                                    .map(Method::toString)
+                                    .collect(Collectors.joining(" or "))));
+        }
+        return new Plan(defect, changes, missing);
+    }
+
+    private static boolean has(TypePool release, Method method) {
+        TypePool.Resolution found = release.describe(method.owner());
+        if (!found.isResolved()) {
+            return false;
+        }
+        TypeDescription type = found.resolve();
+        return method.isIn(type);
+    }
+}

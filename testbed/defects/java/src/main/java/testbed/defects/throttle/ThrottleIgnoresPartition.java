@@ -1,0 +1,68 @@
+package testbed.defects.throttle;
+
+import testbed.defects.Defect;
+import testbed.defects.Effect;
+import testbed.defects.Parameter;
+import testbed.defects.Settings;
+import testbed.defects.Target;
+import testbed.defects.Topics;
+
+import net.bytebuddy.asm.Advice;
+
+import org.apache.kafka.common.TopicPartition;
+
+import java.util.List;
+
+/** Both throttles take a listed partition for one that is not listed. */
+public final class ThrottleIgnoresPartition implements Defect {
+    private static volatile int partition;
+    private static volatile String topic;
+    private static volatile Effect effect;
+
+    @Override
+    public String name() {
+        return "throttle-ignores-partition";
+    }
+
+    @Override
+    public String summary() {
+        return "Partitions of this number are not throttled though they are listed; an empty topic means every topic.";
+    }
+
+    @Override
+    public List<Parameter> parameters() {
+        return List.of(Parameter.whole("partition", 0, 0, Integer.MAX_VALUE), Parameter.text("topic", ""));
+    }
+
+    @Override
+    public List<Target> targets() {
+        return List.of(Target.of(OnThrottled.class).in(Leak.MANAGER, "isThrottled", "TopicPartition"));
+    }
+
+    @Override
+    public void begin(Settings settings, Effect effect) {
+        partition = (int) settings.whole("partition");
+        topic = settings.text("topic");
+        ThrottleIgnoresPartition.effect = effect;
+    }
+
+    /** Returns whether the partition is throttled. */
+    public static boolean throttled(TopicPartition asked, boolean throttled) {
+        if (!throttled
+                || asked.partition() != partition
+                || !Topics.isOfUser(asked.topic())
+                || !(topic.isEmpty() || topic.equals(asked.topic()))) {
+            return throttled;
+        }
+        effect.acted("%s not throttled".formatted(asked));
+        return false;
+    }
+
+    /** Replaces the answer of {@code ReplicationQuotaManager.isThrottled}. */
+    public static final class OnThrottled {
+        @Advice.OnMethodExit
+        static void exit(@Advice.Argument(0) TopicPartition asked, @Advice.Return(readOnly = false) boolean throttled) {
+            throttled = throttled(asked, throttled);
+        }
+    }
+}
