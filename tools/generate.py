@@ -177,6 +177,7 @@ def _table(spec: Spec, run: int, words: dict[str, list[str]], values: Floats, ea
         "verdict": ["pass"] * len(own),
         "value": values,
         "disturbed": [False] * len(own),
+        "defects": [None] * len(own),
     }
     return pa.table([pa.array(known[field.name], field.type) for field in VALUES], schema=VALUES)
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from results.contract.batching import BatchingPolls
+from results.contract.defect import DefectRecord
 from results.contract.document import DocumentError, decode, encode
 from results.contract.handover import HandoverRecord
 from results.contract.incident import IncidentRecord
@@ -27,6 +28,7 @@ __all__ = [
     "RUN_ID",
     "SCHEMA_VERSION",
     "BatchingPolls",
+    "DefectRecord",
     "Differences",
     "Done",
     "Expected",
@@ -204,6 +206,7 @@ class Manifest:
     """One run. `files` and `report` are filled in by the store at commit.
 
     `criteria` names the criteria that its experiment asks for; None before schema 3.
+    `defects` are what its brokers did wrong on purpose; such a run is in no history.
     """
 
     run_id: str
@@ -224,6 +227,7 @@ class Manifest:
     steps: StepsRecord | None = None
     relocation: Relocation | None = None
     criteria: tuple[str, ...] | None = None
+    defects: tuple[DefectRecord, ...] = ()
     report: str | None = None
     files: tuple[StoredFile, ...] = field(default=())
     schema: int = SCHEMA_VERSION

@@ -102,10 +102,13 @@ SPARK_VALUES = ", ".join(f"`{field.name}` {_SPARK_TYPES.get(field.name, 'STRING'
 def counted(values: DataFrame, *, include_noisy: bool) -> DataFrame:
     """The table as it is judged: without the values of runs that the machine disturbed, unless they are asked for.
 
-    Of numbers of experiments without rules parts of earlier versions say that lower is better, which nobody knew.
+    Runs whose brokers were broken on purpose are left out: they say nothing of Kafka. Of numbers of experiments without
+    rules parts of earlier versions say that lower is better, which nobody knew.
     """
     summed = (f.col("better") == "lower") & (f.col("unit") == "") & f.col("metric").rlike(SUMMED)
-    values = values.withColumn("better", f.when(summed, "unknown").otherwise(f.col("better")))
+    values = values.where(f.col("defects").isNull()).withColumn(
+        "better", f.when(summed, "unknown").otherwise(f.col("better"))
+    )
     if include_noisy:
         return values
     return values.withColumn("value", f.when(f.coalesce("disturbed", f.lit(False)), None).otherwise(f.col("value")))

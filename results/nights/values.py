@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from results.compare.measures import measures as compared_measures
 from results.contract.aliases import first_measure_name
+from results.contract.defect import in_words
 from results.contract.manifest import Manifest
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
 from results.criteria.measures import MoveMeasures
@@ -91,11 +92,13 @@ VALUES = pa.schema(
         pa.field("better", pa.string(), nullable=False),
         pa.field("value", pa.float64()),
         pa.field("disturbed", pa.bool_()),
+        pa.field("defects", pa.string()),
     ]
 )
 """`scenario`, `series` and `environment` are short names; `parameters` and `ground` say in JSON what they stand for.
 `value` is null where the run has none, and in a run that was inconclusive. Was that by the machine alone, then it
-has its values, and `disturbed` says that they count only for who asks for them (null in parts of earlier versions)."""
+has its values, and `disturbed` says that they count only for who asks for them (null in parts of earlier versions).
+`defects` names what the brokers did wrong on purpose (else null): such a run is in no history."""
 
 FAILED = "failed-criteria"
 """The metric that every run has: how many of its criteria failed."""
@@ -200,6 +203,7 @@ def rows(
         "kafka": ", ".join(sorted(set(run.versions.kafka.values()))),
         "commit": run.versions.commit,
         "verdict": run.verdict,
+        "defects": "; ".join(in_words(run.defects)) or None,
     }
     every = [Value(FAILED, "criteria", "lower", float(failed)), *values]
     return [

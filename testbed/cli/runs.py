@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from results.contract.defect import in_words
 from results.contract.maintenance import set_aside
 from results.contract.manifest import Manifest
 from results.contract.store import NoRunError, Store, StoreError
@@ -11,7 +12,7 @@ from results.nights import state, values_table
 from results.nights.retention import protected_runs
 from results.render import document, table
 from testbed.cli.run_selection import Choice
-from testbed.cli.verdicts import criteria_document, criterion_lines
+from testbed.cli.verdicts import criteria_document, criterion_lines, defect_lines
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import default_store, write_report
 
@@ -61,6 +62,7 @@ def _row(run: Manifest) -> dict[str, object]:
         "kafka": dict(run.versions.kafka),
         "started": run.started,
         "ended": run.ended,
+        "defects": in_words(run.defects),
         "packed": any(file.packed for file in run.files),
     }
 
@@ -72,7 +74,9 @@ def show(store: Store, run_id: str, *, as_json: bool = False) -> int:
         criteria = criteria_document(store.criteria(run_id))
         print(document({**_row(run), "parameters": dict(run.parameters), "criteria": criteria}))
         return 0
-    print("\n".join([*criterion_lines(store.criteria(run_id)), *skipped_lines(skipped(run))]))
+    print(
+        "\n".join([*defect_lines(run.defects), *criterion_lines(store.criteria(run_id)), *skipped_lines(skipped(run))])
+    )
     print(f"\n{run.verdict.upper()}  {run.experiment}  {run_id}")
     return 0
 

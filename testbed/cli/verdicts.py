@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+from results.contract.defect import DefectRecord, in_words
 from results.contract.schema import Finding
 from results.criteria.judgement import skipped_lines
 from results.render import document
@@ -41,9 +42,16 @@ def figure_lines(figures: Iterable[RunFigure]) -> list[str]:
     ]
 
 
+def defect_lines(defects: Iterable[DefectRecord]) -> list[str]:
+    """Return a banner with a line per defect that the brokers had on purpose; empty without one."""
+    lines = [f"BROKEN ON PURPOSE: {line}" for line in in_words(defects)]
+    return [*lines, ""] if lines else []
+
+
 def as_text(finished: RunResult) -> str:
     """Return a line per criterion, the verdict, and the report's path."""
     lines = [
+        *defect_lines(finished.defects),
         *criterion_lines(finished.criteria),
         *skipped_lines(finished.skipped),
         "",
@@ -79,6 +87,7 @@ def as_json(finished: RunResult) -> str:
             "run_id": finished.run_id,
             "experiment": finished.experiment,
             "verdict": finished.verdict,
+            "defects": [asdict(each) for each in finished.defects],
             "criteria": criteria_document(finished.criteria),
             "not_judged": [asdict(each) for each in finished.skipped],
             "figures": [asdict(figure) for figure in finished.figures],

@@ -9,14 +9,15 @@ import platform
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from results.contract import durable
-from results.contract.manifest import Load, Machine, Manifest, TopologyRecord, Versions
+from results.contract.manifest import DefectRecord, Load, Machine, Manifest, TopologyRecord, Versions
 from results.contract.schema import Sample
 from results.contract.store import RunData, Store, StoreError
 from testbed import __version__
+from testbed.defects.agent import DefectNote, notes
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import ExperimentResult, Value
 from testbed.owner import Owner
@@ -65,7 +66,13 @@ def load_of(samples: Sequence[Sample]) -> Load:
     )
 
 
-def manifest(header: Header, testbed: Testbed, outcome: ExperimentResult, samples: Sequence[Sample]) -> Manifest:
+def manifest(
+    header: Header,
+    testbed: Testbed,
+    outcome: ExperimentResult,
+    samples: Sequence[Sample],
+    defects: tuple[DefectRecord, ...] = (),
+) -> Manifest:
     """Return the run's manifest before its judgement."""
     engine = testbed.engine.info()
     machine = fingerprint()
@@ -99,7 +106,26 @@ def manifest(header: Header, testbed: Testbed, outcome: ExperimentResult, sample
         relocation=outcome.relocation,
         criteria=header.criteria,
         incident=outcome.incident,
+        defects=defects,
     )
+
+
+def defect_records(testbed: Testbed) -> tuple[DefectRecord, ...]:
+    """Return each defect of the testbed, with the time at which its broker noted that it acted first."""
+    return tuple(
+        _record(host, option, notes(testbed.hosts[host]))
+        for host, options in testbed.state.defects.items()
+        for option in options
+    )
+
+
+def _record(host: str, option: str, found: Sequence[DefectNote]) -> DefectRecord:
+    name, _comma, parameters = option.partition(",")
+    first = next((note for note in found if note.name == name and note.what == "acted"), None)
+    if first is None:
+        return DefectRecord(host, name, parameters)
+    acted = _utc(datetime.fromtimestamp(first.at_ms / 1000, UTC))
+    return DefectRecord(host, name, parameters, acted, first.detail)
 
 
 def _utc(when: datetime) -> str:

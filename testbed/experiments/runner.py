@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from results.contract.manifest import new_run_id
+from results.contract.manifest import DefectRecord, new_run_id
 from results.contract.schema import Finding, Verdict, events_table, samples_table
 from results.contract.store import RunData, Store
 from results.criteria import Judgement, judge
 from results.criteria.judgement import Skipped, skipped
 from results.spark.recompute import recompute
+from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import (
     PROFILES,
@@ -24,7 +25,7 @@ from testbed.experiments.experiment import (
     find_experiment,
     read_settings,
 )
-from testbed.experiments.record import Header, commit, manifest
+from testbed.experiments.record import Header, commit, defect_records, manifest
 from testbed.experiments.reports import RunFigure, default_store, figures, write_report
 from testbed.faults.faults import heal_leftovers
 from testbed.probes.recorder import Recorder
@@ -54,6 +55,8 @@ class RunRequest:
     kafka: str | None = None
     store: str | None = None
     confirm: bool = False
+    defects: Sequence[str] = ()
+    """The defects of the brokers; empty: those of the testbed that `on` names, else none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,8 @@ class RunResult:
     report: Path
     store: str
     skipped: tuple[Skipped, ...] = ()
+    defects: tuple[DefectRecord, ...] = ()
+    """What the brokers did wrong on purpose."""
 
 
 def run(request: RunRequest, progress: Progress) -> RunResult:
@@ -100,6 +105,7 @@ def run(request: RunRequest, progress: Progress) -> RunResult:
         report,
         store.location,
         skipped(run_manifest),
+        run_manifest.defects,
     )
 
 
@@ -116,14 +122,18 @@ def _testbed(
         testbed = Testbed.attach(request.on)
         stack.callback(testbed.close)
         experiment.fits(testbed.topology, settings)
+        defects = by_host(request.defects, testbed.topology) if request.defects else None
         heal_leftovers(testbed, progress)
-        testbed.reconfigure(overlay, progress=progress)
+        testbed.reconfigure(overlay, defects=defects, progress=progress)
         return testbed
     topology = find(request.topology or experiment.topology)
     if request.kafka:
         topology = topology.with_kafka_version(str(parse_source(request.kafka)))
     experiment.fits(topology, settings)
-    testbed = Testbed.up(topology, name=f"run-{run_id[-6:]}", overlay=overlay, ephemeral=True, progress=progress)
+    defects = by_host(request.defects, topology)
+    testbed = Testbed.up(
+        topology, name=f"run-{run_id[-6:]}", overlay=overlay, defects=defects, ephemeral=True, progress=progress
+    )
     stack.callback(testbed.down)
     return testbed
 
@@ -151,12 +161,13 @@ def run_on(
             outcome: ExperimentResult = experiment.run(Context(testbed, settings, recorder, progress, run_id))
         if why := why_not_whole(testbed.engine, testbed.state):
             raise NotWhole(testbed.state, why)  # then no sample describes Kafka
+        defects = defect_records(testbed)
     finally:
         recorder.stop()
     header = Header(run_id, experiment.name, profile, started, datetime.now(UTC), settings, tuple(experiment.criteria))
     samples = recorder.samples()
     tables = samples_table(samples), events_table(recorder.events())
-    unjudged = manifest(header, testbed, outcome, samples)
+    unjudged = manifest(header, testbed, outcome, samples, defects)
     judgement = judge(unjudged, *tables)
     data = RunData(replace(unjudged, verdict=judgement.verdict), *tables, list(judgement.criteria))
     commit(store, data)

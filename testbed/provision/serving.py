@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from testbed.defects import agent
+from testbed.defects.parse import in_words, name_in
 from testbed.errors import TestbedError
 from testbed.hosts.host import in_parallel
 from testbed.kafka.admin import Admin
@@ -18,6 +20,7 @@ from testbed.kafka.node import BALANCER, CONTROLLER_PORT, ONE_REPLICA, server_pr
 from testbed.objectstore.store import AUTOMQ_DATA, AUTOMQ_OPS
 from testbed.owner import Owner
 from testbed.provision import state as states
+from testbed.provision.software import SoftwareSet
 from testbed.topology.host import DeclaredHost
 from testbed.wait import wait_for
 
@@ -40,6 +43,7 @@ def start_kafka(testbed: "Testbed", *, timeout_s: float | None, progress: "Progr
     progress(f"{len(testbed.topology.brokers)} brokers unfenced after {time.monotonic() - begun:.1f} s")
     if shared:
         require_as_declared(testbed, progress)
+    require_loaded(testbed, progress)
 
 
 def wait_serving(testbed: "Testbed", *, timeout_s: float) -> None:
@@ -87,13 +91,22 @@ def silence(testbed: "Testbed", nodes: Collection[str]) -> dict[str, str]:
     return {name: why for name, why in found.items() if why}
 
 
-def reconfigure(testbed: "Testbed", overlay: Mapping[str, str], progress: "Progress") -> None:
+def reconfigure(
+    testbed: "Testbed", overlay: Mapping[str, str], defects: Mapping[str, tuple[str, ...]], progress: "Progress"
+) -> None:
     """See `Testbed.reconfigure`."""
-    if dict(overlay) == dict(testbed.state.overlay) and not testbed.state.restarting:
+    state = testbed.state
+    broken = dict(defects) != dict(state.defects)
+    if dict(overlay) == dict(state.overlay) and not broken and not state.restarting:
         return
-    progress("restarting Kafka with other properties")
+    if broken and defects:
+        require_breakable(testbed.software, state.kafka, defects)
+    progress(f"restarting Kafka with other {'defects' if broken else 'properties'}")
+    digests = {**state.digests, **({"defects": agent.PROJECT.digest()} if defects else {})}
     # Recorded first: after a kill at any point the state shows that Kafka may be down, or run with either.
-    testbed.state = replace(testbed.state, overlay=dict(overlay), restarting=str(Owner.this_process()))
+    testbed.state = replace(
+        state, overlay=dict(overlay), defects=dict(defects), digests=digests, restarting=str(Owner.this_process())
+    )
     states.save(testbed.state)
     kafka = [host for host in testbed.topology.hosts if host.node_id is not None]
     for host in kafka:
@@ -101,6 +114,7 @@ def reconfigure(testbed: "Testbed", overlay: Mapping[str, str], progress: "Progr
     # Brokers first: a controlled shutdown needs the controller.
     in_parallel([h.name for h in kafka if not h.is_controller], lambda host: testbed.node(host).stop())
     in_parallel([h.name for h in kafka if h.is_controller], lambda host: testbed.node(host).stop())
+    install_defects(testbed)
     testbed.start_kafka(progress=progress)
     testbed.state = replace(testbed.state, restarting="")
     states.save(testbed.state)
@@ -121,6 +135,34 @@ def configure(testbed: "Testbed", host: DeclaredHost) -> None:
         cluster_id=state.cluster_id,
     )
     testbed.node(host.name).configure(properties)
+
+
+def require_breakable(software: SoftwareSet, kafka: Mapping[str, str], defects: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise `SoftwareError` when the Kafka of a host lacks a method that one of the host's defects changes.
+
+    `kafka` is the version of each host.
+    """
+    names: dict[str, list[str]] = {}
+    for host, options in defects.items():
+        names.setdefault(kafka[host], []).extend(map(name_in, options))
+    for version, of_version in names.items():
+        agent.require_methods(software.kafka(version).release, of_version)
+
+
+def install_defects(testbed: "Testbed") -> None:
+    """Copy the agent to each host with a defect, before Kafka starts there."""
+    in_parallel(testbed.state.defects, lambda host: agent.install(testbed.hosts[host]))
+
+
+def require_loaded(testbed: "Testbed", progress: "Progress") -> None:
+    """Raise `TestbedError` when a broker runs without a defect that it should have."""
+    for host, options in testbed.state.defects.items():
+        if missing := agent.not_loaded(options, agent.notes(testbed.hosts[host])):
+            raise TestbedError(
+                f"{host} runs without {', '.join(missing)}, which it should have: {agent.NOTES} has no such note"
+            )
+    if testbed.state.defects:
+        progress(f"broken on purpose: {'; '.join(in_words(testbed.state.defects))}")
 
 
 def _nodes(testbed: "Testbed") -> list[str]:

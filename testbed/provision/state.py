@@ -97,6 +97,8 @@ class TestbedState:
     """Host → pinned public host key."""
     digests: Mapping[str, str] = field(default_factory=dict)
     """Digests of the testbed's software: the image, the jars per version."""
+    defects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Host → the defects that its broker has on purpose, each as an option of the Java agent (`testbed.defects`)."""
     restarting: str = ""
     """The process that is restarting Kafka with `overlay` (see `Owner`); empty while no process is."""
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from testbed.defects.parse import in_words
 from testbed.errors import TestbedError
 from testbed.network.apply import FABRIC, BrokenLink, broken_links, shaping_differences
 from testbed.provision.liveness import why_not_whole
@@ -121,7 +122,8 @@ def describe(testbed: Testbed, seen: ClusterObservation) -> dict[str, Any]:
     """Return the observation together with the declared values, as plain data. Pure."""
     hosts = [_host(testbed, host, seen) for host in testbed.topology.hosts]
     whole = all(host["answers"] and not {False} & {host["running"], host["unfenced"], host["ready"]} for host in hosts)
-    wrong = (*seen.shaping, *seen.links, *seen.faults, *seen.problems)
+    broken = in_words(testbed.state.defects)
+    wrong = (*seen.shaping, *seen.links, *seen.faults, *broken, *seen.problems)
     return {
         "name": testbed.name,
         "ok": whole and not wrong,
@@ -131,6 +133,7 @@ def describe(testbed: Testbed, seen: ClusterObservation) -> dict[str, Any]:
         "shaping": list(seen.shaping),
         "links": [str(each) for each in seen.links],
         "faults": [dict(fault) for fault in seen.faults],
+        "defects": broken,
         "silent": dict(sorted(seen.silent.items())),
         "stores": {host: why for host, why in sorted(seen.stores.items()) if why},
         "problems": list(seen.problems),
@@ -210,4 +213,5 @@ def remarks(found: Mapping[str, Any]) -> list[str]:
     lines += [f"shaping differs: {difference}" for difference in found["shaping"]]
     lines += found["links"]
     lines += [f"fault {f['id']}: {f['fault']}, since {f['since']}, by {f['owner']}" for f in found["faults"]]
+    lines += [f"broken on purpose: {defect}" for defect in found["defects"]]
     return lines + list(found["problems"])

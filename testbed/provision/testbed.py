@@ -7,6 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from testbed.defects import agent
+from testbed.defects.parse import in_words
 from testbed.errors import TestbedError
 from testbed.hosts import Daemon, SshHost
 from testbed.hosts.host import NamespaceShell, in_parallel
@@ -26,6 +28,7 @@ from testbed.provision.plan import ClusterIdentity, host_spec
 from testbed.provision.resources import allocate, remove
 from testbed.provision.software import SoftwareSet
 from testbed.provision.state import NO_SLOT, TestbedState, ssh_hosts
+from testbed.software.jvm import with_flag
 from testbed.topology import Topology, load_document
 from testbed.topology.find import find
 
@@ -59,14 +62,16 @@ class Testbed:
         *,
         name: str | None = None,
         overlay: Mapping[str, str] | None = None,
+        defects: Mapping[str, tuple[str, ...]] | None = None,
         ephemeral: bool = False,
         progress: Progress = lambda _text: None,
     ) -> Self:
         """Provision `topology` (also a file, or the name of a ready topology) and return it, serving.
 
         A testbed that is up already is not changed.
-        `overlay` replaces broker properties of the topology. An `ephemeral` testbed is garbage once this process is
-        dead. Raise `TestbedError` on failure; nothing is left behind then.
+        `overlay` replaces broker properties of the topology. `defects` are the defects of each host, as
+        `testbed.defects.by_host` returns them; without it no broker is broken. An `ephemeral` testbed is garbage once
+        this process is dead. Raise `TestbedError` on failure; nothing is left behind then.
         """
         topology = topology if isinstance(topology, Topology) else find(str(topology))
         name = states.check_name(name or topology.name)
@@ -83,13 +88,19 @@ class Testbed:
                         f"testbed {name} is up with another topology; `testbed down {name}` first, "
                         "or give this one another name with --name"
                     )
+                if defects is not None and dict(defects) != dict(known.defects):
+                    there = "; ".join(in_words(known.defects)) or "no defect"
+                    raise TestbedError(
+                        f"testbed {name} is up with {there}; `testbed down {name}` first, "
+                        "or give this one another name with --name"
+                    )
                 found._require_whole()
                 return found
             if known is not None:
                 left = f"is left of {name}: {ended}" if ended else f"an interrupted `up` of {name} left"
                 progress(f"removing what {left}")
                 remove(engine, name)
-            return cls._make(engine, topology, name, dict(overlay or {}), ephemeral, progress)
+            return cls._make(engine, topology, name, dict(overlay or {}), dict(defects or {}), ephemeral, progress)
 
     @classmethod
     def _make(
@@ -98,6 +109,7 @@ class Testbed:
         topology: Topology,
         name: str,
         overlay: Mapping[str, str],
+        defects: Mapping[str, tuple[str, ...]],
         ephemeral: bool,
         progress: Progress,
     ) -> Self:
@@ -111,6 +123,9 @@ class Testbed:
             digests["minio"] = software.minio(progress).digest
         if topology.remote_storage is not None:
             digests["remote-storage-manager"] = software.manager(topology.remote_storage, progress).digest
+        if defects:
+            serving.require_breakable(software, kafka, defects)
+            digests["defects"] = agent.PROJECT.digest()
         image = software.image
         identity = ClusterIdentity.generate(topology)
         try:
@@ -128,6 +143,7 @@ class Testbed:
                 overlay=overlay,
                 host_keys={host: key.public for host, key in identity.host_keys.items()},
                 digests=digests,
+                defects=defects,
             )
             # Before the first request: after a kill, `remove` finds by this state the resources still being made.
             states.save(state)
@@ -145,6 +161,7 @@ class Testbed:
                 if topology.objectstores:
                     # The folders that a broker writes to exist before it starts.
                     testbed.objectstore.start(progress=progress)
+                serving.install_defects(testbed)
                 testbed.start_kafka(progress=progress)
             testbed.state = replace(state, status="up")
             states.save(testbed.state)
@@ -258,7 +275,8 @@ class Testbed:
         version = self.state.kafka.get(host)
         if version is None:
             raise TestbedError(f"{host} runs no Kafka: its role is {self.topology.host(host).role.value}")
-        return Node(self.hosts[host], self._software.kafka(version).command)
+        command, defects = self._software.kafka(version).command, self.state.defects.get(host)
+        return Node(self.hosts[host], with_flag(command, agent.agent_flag(defects)) if defects else command)
 
     @property
     def objectstore(self) -> ObjectStore:
@@ -289,9 +307,18 @@ class Testbed:
         """Wait until every node answers itself and every broker is unfenced. Raise an error at once when one died."""
         serving.wait_serving(self, timeout_s=timeout_s)
 
-    def reconfigure(self, overlay: Mapping[str, str], *, progress: Progress = lambda _text: None) -> None:
-        """Make `overlay` the brokers' properties over the topology's; restart Kafka when they differ."""
-        serving.reconfigure(self, overlay, progress)
+    def reconfigure(
+        self,
+        overlay: Mapping[str, str],
+        *,
+        defects: Mapping[str, tuple[str, ...]] | None = None,
+        progress: Progress = lambda _text: None,
+    ) -> None:
+        """Make `overlay` the brokers' properties over the topology's; restart Kafka when they differ.
+
+        Also make `defects` the defects of each host; with None they stay.
+        """
+        serving.reconfigure(self, overlay, self.state.defects if defects is None else defects, progress)
 
     # ---- leaving
 

@@ -13,7 +13,7 @@ from testbed.kafka.connection import Connection
 from testbed.kafka.errors import KafkaError
 from testbed.kafka.health import Health, health
 from testbed.provision import state as states
-from testbed.provision.serving import configure, silence
+from testbed.provision.serving import configure, require_breakable, silence
 from testbed.provision.software import KafkaSoftware
 from testbed.provision.testbed import Testbed
 from testbed.software.format import METADATA
@@ -172,6 +172,8 @@ def _check(testbed: Testbed, target: KafkaSoftware, hosts: Sequence[str], finali
             f"the features of Kafka {target.version} cannot be finalized while {', '.join(stay)} stay at "
             f"{', '.join(lacking)}: upgrade them, too, or leave out --finalize"
         )
+    broken = {host: options for host, options in testbed.state.defects.items() if host in hosts}
+    require_breakable(testbed.software, dict.fromkeys(broken, target.version), broken)
     for host in hosts:
         found = testbed.hosts[host].run(["test", "-d", f"{home(target.release)}/libs"], check=False)
         if found.exit_status != 0:

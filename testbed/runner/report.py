@@ -50,6 +50,8 @@ def command(campaign: Campaign) -> str:
     settings = [dict(word.split("=", 1) for word in variant.settings) for variant in campaign.variants]
     for name in settings[0]:
         words += ["--set", f"{name}={','.join(dict.fromkeys(each[name] for each in settings))}"]
+    if defects := list(dict.fromkeys(each for variant in campaign.variants for each in variant.defects)):
+        words += ["--set", f"defect={','.join(defects)}"]
     kafka = list(dict.fromkeys(variant.kafka for variant in campaign.variants if variant.kafka))
     words += ["--kafka", ",".join(kafka)] if kafka else []
     words += ["--topology", first.topology] if first.topology else []

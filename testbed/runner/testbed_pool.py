@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from testbed.defects.agent import forget_notes
 from testbed.errors import TestbedError
 from testbed.hosts.host import in_parallel
 from testbed.kafka.capabilities import Capability, of_software
@@ -93,8 +94,9 @@ class TestbedPool:
         """
         testbed = self._standing[wanted.ground]
         try:
-            if dict(wanted.overlay) != dict(testbed.state.overlay):
-                testbed.reconfigure(wanted.overlay, progress=self._progress)
+            same = dict(wanted.overlay) == dict(testbed.state.overlay)
+            if not same or dict(wanted.defects) != dict(testbed.state.defects):
+                testbed.reconfigure(wanted.overlay, defects=wanted.defects, progress=self._progress)
             else:
                 testbed.start_kafka(progress=self._progress)
         except TestbedError:
@@ -135,7 +137,14 @@ class TestbedPool:
                 remove(engine, name)
             finally:
                 engine.close()
-        return Testbed.up(wanted.topology, name=name, overlay=wanted.overlay, ephemeral=True, progress=self._progress)
+        return Testbed.up(
+            wanted.topology,
+            name=name,
+            overlay=wanted.overlay,
+            defects=wanted.defects,
+            ephemeral=True,
+            progress=self._progress,
+        )
 
 
 def empty(testbed: Testbed) -> None:
@@ -149,6 +158,7 @@ def empty(testbed: Testbed) -> None:
     # The processes are killed, because a controlled shutdown takes seconds to save data that is removed next.
     in_parallel([host.name for host in nodes], lambda name: testbed.node(name).kill())
     in_parallel([host.name for host in nodes], lambda name: testbed.hosts[name].run(wipe(DATA_DIR, kept), timeout_s=60))
+    in_parallel(testbed.state.defects, lambda name: forget_notes(testbed.hosts[name]))
     if testbed.topology.objectstores:
         empty_buckets(testbed)
 

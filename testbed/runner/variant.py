@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from testbed.defects.parse import by_host
 from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.experiment import PROFILES, Experiment, Value, find_experiment, read_settings
 from testbed.software.source import is_path, parse_source
@@ -14,6 +15,8 @@ from testbed.suites.suite import Case
 from testbed.topology.find import find
 from testbed.topology.model import Topology
 
+DEFECT = "defect="
+"""The setting of a variant that is no parameter of its experiment: a defect of the brokers."""
 UPGRADE = "kip73-upgrade"
 """The experiment that ends with another Kafka than it begins with."""
 _ODD = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -35,11 +38,14 @@ class Variant:
     topology: str | None = None
     limit_s: float | None = None
     """The seconds after which a run is stopped and fails; None: no limit."""
+    defects: tuple[str, ...] = ()
+    """The defects of the brokers, as `testbed.defects` reads them."""
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Variant":
         """Return the variant of a document, which `dataclasses.asdict` and JSON made."""
-        return cls(**{**document, "settings": tuple(document["settings"])})
+        plain = {name: tuple(document.get(name, ())) for name in ("settings", "defects")}
+        return cls(**{**document, **plain})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,8 @@ class Resolved:
     settings: Mapping[str, Value]
     topology: Topology = field(repr=False)
     overlay: Mapping[str, str]
+    defects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Host → the options of the Java agent that breaks its broker."""
 
     @property
     def ground(self) -> str:
@@ -68,7 +76,8 @@ def resolve(variant: Variant) -> Resolved:
     if variant.kafka:
         topology = topology.with_kafka_version(str(parse_source(variant.kafka)))
     experiment.fits(topology, settings)
-    return Resolved(variant, experiment, settings, topology, experiment.overlay(settings))
+    defects = by_host(variant.defects, topology)
+    return Resolved(variant, experiment, settings, topology, experiment.overlay(settings), defects)
 
 
 def of_case(case: Case, profile: str, kafka: str | None = None) -> Variant:
@@ -128,9 +137,17 @@ def product(base: Variant, sets: Sequence[str]) -> tuple[Variant, ...]:
 
 
 def _shown(word: str) -> str:
-    """Return a setting's form in labels: a Kafka's path by its last part."""
+    """Return a setting's form in labels: a Kafka's path by its last part, a defect without its punctuation."""
     name, _equals, value = word.partition("=")
+    if word.startswith(DEFECT):
+        return word.replace(":", " ").replace("@", " ")  # neither is allowed in a label
     return f"kafka={called(value)}" if name == "kafka" and is_path(value) else word
+
+
+def split_defects(words: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the settings and the defects among `NAME=VALUE` texts."""
+    settings = tuple(word for word in words if not word.startswith(DEFECT))
+    return settings, tuple(word.removeprefix(DEFECT) for word in words if word.startswith(DEFECT))
 
 
 def differing(variants: Sequence[Variant]) -> tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]:
@@ -146,19 +163,22 @@ def differing(variants: Sequence[Variant]) -> tuple[tuple[str, ...], Mapping[str
 
 def _said(variant: Variant) -> dict[str, str]:
     own = {name: value for name, _equals, value in (word.partition("=") for word in variant.settings)}
-    others = {"kafka": variant.kafka, "topology": variant.topology}
+    others = {"kafka": variant.kafka, "topology": variant.topology, "defect": " ".join(variant.defects) or None}
     return own | {name: value for name, value in others.items() if value is not None}
 
 
 def parse_variant(text: str, base: Variant) -> Variant:
-    """Return the variant of `LABEL: NAME=VALUE …`, based on `base`; `kafka=` and `topology=` replace its own.
+    """Return the variant of `LABEL: NAME=VALUE …`, based on `base`; `kafka=` and `topology=` replace its own,
+    `defect=` adds one.
 
     Raise `UsageError` when the text is wrong.
     """
     label, colon, rest = text.partition(":")
     if not colon:
         raise UsageError(f"--variant {text!r}: expected 'LABEL: NAME=VALUE …', for instance 'tuned: fetch=tuned'")
-    return _with(base, label.strip(), rest.replace(",", " ").split())
+    # A comma also parts settings, but belongs to a defect's text.
+    words = [part for word in rest.split() for part in ([word] if word.startswith(DEFECT) else word.split(",")) if part]
+    return _with(base, label.strip(), words)
 
 
 def check_labels(variants: Sequence[Variant]) -> None:
@@ -176,7 +196,7 @@ def check_labels(variants: Sequence[Variant]) -> None:
 
 
 def _with(base: Variant, label: str, words: Sequence[str]) -> Variant:
-    kafka, topology, settings = base.kafka, base.topology, list(base.settings)
+    kafka, topology, settings, defects = base.kafka, base.topology, list(base.settings), list(base.defects)
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value:
@@ -185,6 +205,8 @@ def _with(base: Variant, label: str, words: Sequence[str]) -> Variant:
             kafka = value
         elif name == "topology":
             topology = value
+        elif word.startswith(DEFECT):
+            defects.append(value)
         else:
             settings.append(word)
-    return Variant(label, base.experiment, base.profile, tuple(settings), kafka, topology, base.limit_s)
+    return Variant(label, base.experiment, base.profile, tuple(settings), kafka, topology, base.limit_s, tuple(defects))

@@ -102,6 +102,12 @@ def broker_command(
     )
 
 
+def with_flag(command: tuple[str, ...], flag: str) -> tuple[str, ...]:
+    """Return the command with `flag` as the first of the JVM's flags. Raise ValueError for a command without a JVM."""
+    at = command.index("java") + 1
+    return (*command[:at], flag, *command[at:])
+
+
 def logging_flag(release: KafkaRelease) -> str:
     """Return the system property that selects the release's logging configuration."""
     key = {Logging.LOG4J2: "log4j2.configurationFile", Logging.RELOAD4J: "log4j.configuration"}[release.logging]

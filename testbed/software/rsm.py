@@ -4,31 +4,26 @@ Both are copied into the cache under their digest, as a whole. Kafka hosts mount
 user's manager is found in the class files of its jars.
 """
 
-import hashlib
 import shutil
 import struct
-import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from results.contract import durable
 from testbed.errors import SoftwareError
-from testbed.paths import cache_dir, state_dir
 from testbed.software.cache import artefact, digests, existing, sha256_of
-from testbed.software.commands import CommandError, run_logged
 from testbed.software.jvm import Mount
-from testbed.software.maven import NotInRegistry, missing_artifacts
+from testbed.software.maven_project import MavenProject, digest_of
 
 SOURCES = Path(__file__).parents[1] / "tiered" / "java"
+PROJECT = MavenProject("the remote storage manager", SOURCES)
 TARGET = "/opt/testbed/rsm"
 OWN_CLASS = "testbed.tiered.S3RemoteStorageManager"
 INTERFACE = "org.apache.kafka.server.log.remote.storage.RemoteStorageManager"
 CLASS_PROPERTY = "remote.log.storage.manager.class.name"
 _CLASS_FILE = "class-name"
 _JARS = "jars"
-_BUILD_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,57 +52,23 @@ def remote_storage_manager(folder: str | Path | None = None) -> RemoteStorageMan
     Raise SoftwareError when it cannot be built, or when the folder has none.
     """
     if folder is None:
-        made = artefact("rsm", f"own-{sources_digest()[:16]}", _build)
+        made = artefact("rsm", f"own-{PROJECT.digest()[:16]}", _build)
         return _at(made)
     jars = _jars_in(Path(folder))
-    key = _digest([(jar.name, sha256_of(jar)) for jar in jars])
+    key = digest_of([(jar.name, sha256_of(jar)) for jar in jars])
     return _at(artefact("rsm", f"given-{key[:16]}", lambda made: _copy(jars, made)))
 
 
 def cached_manager() -> RemoteStorageManager | None:
     """Return the testbed's own when it is in the cache and intact; build nothing."""
-    made = existing("rsm", f"own-{sources_digest()[:16]}")
+    made = existing("rsm", f"own-{PROJECT.digest()[:16]}")
     return None if made is None else _at(made)
-
-
-def sources_digest(sources: Path = SOURCES) -> str:
-    """Return the digest over all sources of the jar, without its tests."""
-    files = [sources / "pom.xml", *sorted((sources / "src" / "main").rglob("*.java"))]
-    return _digest([(str(path.relative_to(sources)), sha256_of(path)) for path in files])
-
-
-def run_maven(
-    arguments: Sequence[str | Path], *, env: dict[str, str] | None = None, timeout_s: float = _BUILD_S
-) -> None:
-    """Run Maven on a copy of the sources: the tree may be read-only and stays unchanged.
-
-    Raise SoftwareError when Maven is missing or fails.
-    """
-    if shutil.which("mvn") is None:
-        raise SoftwareError("the remote storage manager is built by Maven, which is not installed; on Debian: maven")
-    with tempfile.TemporaryDirectory(prefix="testbed-rsm-") as folder:
-        project = Path(folder) / "java"
-        shutil.copytree(SOURCES, project, ignore=shutil.ignore_patterns("target"))
-        # Maven's local repository does not support two writers at once.
-        with durable.lock(cache_dir() / ".maven.lock"):
-            try:
-                run_logged(
-                    ["mvn", "-B", "-q", "-Dstyle.color=never", "-f", project / "pom.xml", *arguments],
-                    state_dir() / "logs" / "maven.log",
-                    env=env,
-                    timeout_s=timeout_s,
-                )
-            except CommandError as error:
-                missing = missing_artifacts(error.output)
-                if missing:
-                    raise NotInRegistry(f"Maven finds no {', '.join(missing)}") from error
-                raise
 
 
 def _build(folder: Path) -> None:
     jars = folder / _JARS
     jars.mkdir()
-    run_maven(["package", "-Dmaven.test.skip=true", f"-Drsm.to={jars}"])
+    PROJECT.run(["package", "-Dmaven.test.skip=true", f"-Drsm.to={jars}"])
     _note(folder, OWN_CLASS)
 
 
@@ -126,7 +87,7 @@ def _note(folder: Path, class_name: str) -> None:
 def _at(folder: Path) -> RemoteStorageManager:
     known = digests(folder)
     name = (folder / _CLASS_FILE).read_text(encoding="utf-8")
-    return RemoteStorageManager(folder / _JARS, name, _digest(sorted(known.items())))
+    return RemoteStorageManager(folder / _JARS, name, digest_of(sorted(known.items())))
 
 
 def _jars_in(folder: Path) -> list[Path]:
@@ -139,10 +100,6 @@ def _jars_in(folder: Path) -> list[Path]:
     if not jars:
         raise SoftwareError(f"{folder} has no jars; an unpacked release of a RemoteStorageManager has")
     return list(jars.values())
-
-
-def _digest(named: Sequence[tuple[str, str]]) -> str:
-    return hashlib.sha256("".join(f"{digest}  {name}\n" for name, digest in named).encode()).hexdigest()
 
 
 _MAGIC = 0xCAFEBABE

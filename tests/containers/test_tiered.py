@@ -11,7 +11,7 @@ from testbed.objectstore.store import TIERED
 from testbed.provision import state as states
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
-from testbed.software.rsm import run_maven
+from testbed.software.rsm import PROJECT
 from testbed.tiered.remote import RemoteLog, accounted
 from testbed.tiered.segments import SegmentState
 from testbed.tiered.topics import largest_local, tiered_topic, topic_bytes, wait_local
@@ -154,7 +154,7 @@ def test_a_move_copies_the_whole_local_log_unless_told_otherwise(tiered, remote)
 
 
 def test_every_call_of_the_manager(tiered):
-    run_maven(
+    PROJECT.run(
         ["-o", "test", "-Dtest=RealStoreTest"],
         env={
             "TESTBED_S3_ENDPOINT": tiered.objectstore.endpoint,

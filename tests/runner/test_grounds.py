@@ -57,7 +57,9 @@ class FakeTestbed:
     def __init__(self, wanted, name, log):
         self.topology, self.name, self.log = wanted.topology, name, log
         self.hosts = {host.name: self for host in wanted.topology.hosts}
-        self.state = type("State", (), {"overlay": dict(wanted.overlay), "kafka": {"b1": "4.3.1"}})()
+        self.state = type(
+            "State", (), {"overlay": dict(wanted.overlay), "defects": wanted.defects, "kafka": {"b1": "4.3.1"}}
+        )()
         self.running, self.stuck, self.shaping = True, False, []
 
     def node(self, host):
@@ -75,8 +77,8 @@ class FakeTestbed:
     def shaping_differences(self):
         return self.shaping
 
-    def reconfigure(self, overlay, progress):
-        self.state.overlay, self.running = dict(overlay), True
+    def reconfigure(self, overlay, defects, progress):
+        self.state.overlay, self.state.defects, self.running = dict(overlay), defects, True
 
     def start_kafka(self, progress):
         self.running = True
@@ -90,9 +92,9 @@ def made(monkeypatch):
     """Every testbed that was made, by name; nothing real is."""
     log, found = [], {}
 
-    def up(topology, name, overlay, ephemeral, progress):
+    def up(topology, name, overlay, defects, ephemeral, progress):
         assert ephemeral
-        wanted = type("W", (), {"topology": topology, "overlay": overlay})
+        wanted = type("W", (), {"topology": topology, "overlay": overlay, "defects": defects})
         found[name] = FakeTestbed(wanted, name, log)
         log.append(f"up {name}")
         return found[name]
@@ -107,16 +109,18 @@ def quiet(_text):
 
 ONE = resolve(parse_variant("one: fetch=default", BASE))
 TUNED = resolve(parse_variant("tuned: fetch=tuned", BASE))
+BROKEN = resolve(parse_variant("broken: fetch=tuned defect=late-isr@b1:seconds=3", BASE))
 OTHER = resolve(parse_variant("other: kafka=4.2.1", BASE))
 
 
 def test_one_testbed_serves_all_variants_of_its_kind_and_never_do_two_kafkas_run(made):
     grounds = TestbedPool("0a1b2c", quiet)
-    for wanted in (ONE, TUNED, OTHER, TUNED, ONE):
+    for wanted in (ONE, TUNED, BROKEN, OTHER, TUNED, BROKEN, ONE):
         grounds.ready(wanted)
         assert not any(testbed.running for testbed in made.values())
         testbed = grounds.start(wanted)
         assert testbed.state.overlay == dict(wanted.overlay)
+        assert testbed.state.defects == wanted.defects
         assert [each.name for each in made.values() if each.running] == [testbed.name]
     assert len(made) == 2
     grounds.close()

@@ -3,19 +3,19 @@
 import shutil
 import struct
 import zipfile
+from dataclasses import replace
 
 import pytest
 
 from testbed.errors import SoftwareError
-from testbed.software import rsm
+from testbed.software import maven_project
 from testbed.software.rsm import (
     INTERFACE,
+    PROJECT,
     SOURCES,
     implementer,
     implementers,
     remote_storage_manager,
-    run_maven,
-    sources_digest,
 )
 
 WANTED = INTERFACE.replace(".", "/")
@@ -92,20 +92,21 @@ def test_a_folder_that_is_none_or_empty(tmp_path, cache):
 
 def test_the_digest_is_of_what_the_jar_is_made_of(tmp_path):
     copy = shutil.copytree(SOURCES, tmp_path / "java")
-    assert sources_digest(copy) == sources_digest()
+    copied = replace(PROJECT, sources=copy)
+    assert copied.digest() == PROJECT.digest()
     (copy / "src" / "test" / "java" / "testbed" / "tiered" / "ManagerTest.java").unlink()
-    assert sources_digest(copy) == sources_digest()
+    assert copied.digest() == PROJECT.digest()
     with (copy / "src" / "main" / "java" / "testbed" / "tiered" / "Keys.java").open("a") as stream:
         stream.write("\n")
-    assert sources_digest(copy) != sources_digest()
+    assert copied.digest() != PROJECT.digest()
 
 
 def test_without_maven_that_is_said(cache, monkeypatch):
-    monkeypatch.setattr(rsm.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(maven_project.shutil, "which", lambda _name: None)
     with pytest.raises(SoftwareError, match="on Debian: maven"):
         remote_storage_manager()
 
 
 def test_the_managers_own_tests():
     """In Java: its settings and keys, and its behaviour towards a store that is busy, silent, or breaks off."""
-    run_maven(["test"])
+    PROJECT.run(["test"])

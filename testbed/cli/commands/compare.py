@@ -19,7 +19,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         metavar="'LABEL: NAME=VALUE …'",
         action="append",
         default=[],
-        help="a variant: settings, kafka=…, topology=…; the first is the baseline",
+        help="a variant: settings, kafka=…, topology=…, defect=…; the first is the baseline",
     )
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="a setting of all variants")
     parser.add_argument("--topology", help="instead of the experiment's own")
@@ -38,7 +38,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.runner.campaign import new_campaign, require_tellable
     from testbed.runner.execution import parse_budget
     from testbed.runner.run import begin, resume
-    from testbed.runner.variant import Variant, of_each, parse_variant
+    from testbed.runner.variant import Variant, of_each, parse_variant, split_defects
 
     if args.json and args.markdown:
         raise UsageError("--json and --markdown: only one of them")
@@ -47,7 +47,8 @@ def _run(args: argparse.Namespace) -> int:
         if args.kafka and args.variant:
             raise UsageError("either --kafka A --kafka B, or --variant twice (with kafka=… in them)")
         name = args.experiment or "kip73-two-node"
-        base = Variant(name, name, args.profile or "ci", tuple(args.set), None, args.topology)
+        settings, defects = split_defects(args.set)
+        base = Variant(name, name, args.profile or "ci", settings, None, args.topology, defects=defects)
         variants = [parse_variant(word, base) for word in args.variant] or list(of_each(base, args.kafka))
         if len(variants) < 2:
             raise UsageError("one variant: there is nothing to compare it with; give --kafka or --variant twice")

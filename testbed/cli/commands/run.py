@@ -3,6 +3,7 @@
 import argparse
 
 from testbed.cli.command import Command
+from testbed.cli.defect_option import add_defects
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -12,6 +13,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", metavar="NAME", help="a testbed that is up; left up afterwards")
     parser.add_argument("--topology", help="a topology to bring up for the run, instead of the experiment's own")
     parser.add_argument("--kafka", metavar="VERSION", help="run this Kafka: a release, or the path of a build")
+    add_defects(parser)
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--confirm", action="store_true", help="have Spark judge the run again, from the store")
     parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
@@ -44,6 +46,7 @@ def _run(args: argparse.Namespace) -> int:
         kafka=args.kafka,
         store=args.store,
         confirm=args.confirm,
+        defects=args.defect,
     )
     finished = run(request, TimedProgress())
     print(as_json(finished) if args.json else as_text(finished))

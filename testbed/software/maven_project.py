@@ -1,0 +1,65 @@
+"""Jars that the testbed builds from its own sources: a Maven project in this tree, and the digest of its sources."""
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from results.contract import durable
+from testbed.errors import SoftwareError
+from testbed.paths import cache_dir, state_dir
+from testbed.software.cache import sha256_of
+from testbed.software.commands import CommandError, run_logged
+from testbed.software.maven import NotInRegistry, missing_artifacts
+
+BUILD_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class MavenProject:
+    """A folder with a `pom.xml` and `src/main`; `title` names its product in messages."""
+
+    title: str
+    sources: Path
+
+    def digest(self) -> str:
+        """Return the digest over all sources of the jar, without its tests."""
+        files = [
+            self.sources / "pom.xml",
+            *sorted(p for p in (self.sources / "src" / "main").rglob("*") if p.is_file()),
+        ]
+        return digest_of([(str(path.relative_to(self.sources)), sha256_of(path)) for path in files])
+
+    def run(
+        self, arguments: Sequence[str | Path], *, env: dict[str, str] | None = None, timeout_s: float = BUILD_S
+    ) -> None:
+        """Run Maven on a copy of the sources: the tree may be read-only and stays unchanged.
+
+        Raise SoftwareError when Maven is missing or fails.
+        """
+        if shutil.which("mvn") is None:
+            raise SoftwareError(f"{self.title} is built by Maven, which is not installed; on Debian: maven")
+        with tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:
+            project = Path(folder) / "java"
+            shutil.copytree(self.sources, project, ignore=shutil.ignore_patterns("target"))
+            # Maven's local repository does not support two writers at once.
+            with durable.lock(cache_dir() / ".maven.lock"):
+                try:
+                    run_logged(
+                        ["mvn", "-B", "-q", "-Dstyle.color=never", "-f", project / "pom.xml", *arguments],
+                        state_dir() / "logs" / "maven.log",
+                        env=env,
+                        timeout_s=timeout_s,
+                    )
+                except CommandError as error:
+                    missing = missing_artifacts(error.output)
+                    if missing:
+                        raise NotInRegistry(f"Maven finds no {', '.join(missing)}") from error
+                    raise
+
+
+def digest_of(files: Sequence[tuple[str, str]]) -> str:
+    """Return one digest over the names and digests of files."""
+    return hashlib.sha256("".join(f"{digest}  {name}\n" for name, digest in files).encode()).hexdigest()
