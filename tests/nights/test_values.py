@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from results.contract.canaries import canaries, put_canaries
+from results.contract.defect import DefectRecord
 from results.contract.store import RunData, Store, StoreError
 from results.nights import values_table
 from results.nights.ingest import rows_of
@@ -94,6 +95,13 @@ def test_what_is_inconclusive_has_no_values_but_canaries(data):
     assert found["canary.cpu"]["value"] == 2.0
     inf = by_metric(rows(data.manifest, 0, [Value("seconds", "s", "lower", float("inf"))]))
     assert inf["seconds"]["value"] is None
+
+
+def test_a_run_of_broken_brokers_says_so(data):
+    defects = (DefectRecord("b1", "late-isr", "seconds=3", "2026-11-23T20:00:00Z", "t-0 kept out"),)
+    found = rows(replace(data.manifest, defects=defects), 0, [])
+    assert {each["defects"] for each in found} == {"late-isr seconds=3 on b1"}
+    assert {each["defects"] for each in rows(data.manifest, 0, [])} == {None}
 
 
 def test_a_run_that_only_the_machine_disturbed_has_values_that_say_so(data):

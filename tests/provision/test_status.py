@@ -35,6 +35,14 @@ def seen(**other):
     return describe(FakeTestbed(), ClusterObservation(**{**WELL, **other}))
 
 
+def test_a_broken_broker_is_told():
+    testbed = FakeTestbed()
+    testbed.state = make(defects={"b1": ("late-isr,seconds=3",)})
+    found = describe(testbed, ClusterObservation(**WELL))
+    assert not found["ok"]
+    assert remarks(found) == ["broken on purpose: late-isr seconds=3 on b1"]
+
+
 def test_all_nics_and_uplinks_are_told():
     found = seen()
     assert found["ok"]

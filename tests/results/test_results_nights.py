@@ -153,6 +153,18 @@ def test_what_the_machine_disturbed_counts_for_who_asks(spark, tmp_path):
     assert runs == {False: 6, True: 12}
 
 
+def test_a_run_of_broken_brokers_is_in_no_history(spark, tmp_path):
+    store = Store.open(tmp_path)
+    generate.history(store, Spec(5, 12))
+    (path,) = values_table.paths(store)
+    whole = values_table.read(store, path)
+    some = pa.array(["late-isr on b1" if int(run[:8]) % 3 == 0 else None for run in whole["run_id"].to_pylist()])
+    store.files.discard(path)
+    values_table.write(store, whole.set_column(whole.schema.get_field_index("defects"), "defects", some))
+    found = judged(spark, store, values_table.paths(store), {}, None, Judge())
+    assert {each.runs for each in found.about} == {8}
+
+
 def test_parts_that_are_put_together_while_a_page_is_drawn_are_looked_up_again(spark, tmp_path, monkeypatch):
     store = Store.open(tmp_path)
     for run in range(12):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from results.contract.defect import DefectRecord
 from results.contract.logs import HostLog, LogFinding
 from results.report import render
 from results.report.page import answer, question, tidy
@@ -79,6 +80,19 @@ def test_the_verdict_comes_first_and_in_words(make_run, options, word, opening):
         assert tidy(criterion.why) in text
     words = [t for t in page.text if t in ("Pass", "Fail", "Inconclusive")]
     assert len(words) == 1 + len(run.judged().criteria)  # never by colour or shape alone
+
+
+def test_broken_brokers_are_told_before_the_verdict(make_run):
+    run = make_run()
+    found = (
+        DefectRecord("b1", "late-isr", "seconds=3", "2026-11-23T20:00:00Z", "<t-0> kept out"),
+        DefectRecord("b2", "late-isr", "seconds=3"),
+    )
+    told = " ".join(" ".join(Page(report(run, defects=found)).text).split())
+    assert told.index("Broken on purpose.") < told.index("Yes: ")
+    assert "late-isr seconds=3 on b1: acted first at 2026-11-23T20:00:00Z (<t-0> kept out)" in told
+    assert "late-isr seconds=3 on b2: never acted" in told
+    assert "Broken on purpose" not in " ".join(Page(report(run)).text)
 
 
 def test_nothing_is_loaded_from_anywhere(make_run):

@@ -1,3 +1,5 @@
+from dataclasses import asdict, replace
+
 import pytest
 
 from testbed.errors import UsageError
@@ -66,6 +68,22 @@ def test_a_variant_by_hand():
 def test_a_wrong_variant_is_refused(text, told):
     with pytest.raises(UsageError, match=told):
         parse_variant(text, BASE)
+
+
+def test_a_variant_with_broken_brokers():
+    found = parse_variant("broken: rate=5MB/s,defect=late-isr fetch=tuned defect=late-isr@b1,b2:seconds=3", BASE)
+    assert found.settings == ("preload=20s", "rate=5MB/s", "fetch=tuned")
+    assert found.defects == ("late-isr", "late-isr@b1,b2:seconds=3")
+    one = replace(found, defects=found.defects[1:])
+    assert resolve(one).defects == dict.fromkeys(("b1", "b2"), ("late-isr,seconds=3",))
+    assert Variant.from_document(asdict(found)) == found
+    old = {name: value for name, value in asdict(BASE).items() if name != "defects"}
+    assert Variant.from_document(old) == BASE
+    swept = product(BASE, ["defect=late-isr:seconds=1,late-isr:seconds=2"])
+    assert [each.label for each in swept] == ["defect=late-isr seconds=1", "defect=late-isr seconds=2"]
+    check_labels(swept)
+    with pytest.raises(UsageError, match="no defect 'late-irs'"):
+        resolve(replace(BASE, defects=("late-irs",)))
 
 
 def test_labels_are_checked():
