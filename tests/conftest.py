@@ -11,8 +11,12 @@ AT_ONCE = 2
 """Files of tests with containers that run at the same time: a machine with two cores carries two testbeds."""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Group the tests by file for pytest-xdist, and those with containers into `AT_ONCE` groups of files."""
+    """Group the tests by file for pytest-xdist, and those with containers into `AT_ONCE` groups of files.
+
+    First, because pytest-xdist reads the groups in the same hook.
+    """
     with_containers = list(dict.fromkeys(item.path for item in items if item.get_closest_marker("containers")))
     for item in items:
         if item.get_closest_marker("containers"):
