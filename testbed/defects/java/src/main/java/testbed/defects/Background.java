@@ -1,0 +1,30 @@
+package testbed.defects;
+
+/** Runs what a defect does on its own: a thread that never keeps the JVM alive. */
+public final class Background {
+    /** Something that may wait. */
+    public interface Work {
+        /** Does it, until the JVM ends. */
+        void run() throws InterruptedException;
+    }
+
+    private Background() {}
+
+    /** Starts a thread for the defect; what it throws ends the JVM. */
+    public static void start(Defect defect, Work work) {
+        Thread thread = new Thread(
+                () -> {
+                    try {
+                        work.run();
+                    } catch (InterruptedException ended) {
+                        Thread.currentThread().interrupt();
+                    }
+                },
+                "testbed-defect-" + defect.name());
+        thread.setDaemon(true);
+        thread.setUncaughtExceptionHandler((one, error) -> {
+            throw Agent.halt("%s: %s".formatted(defect.name(), error));
+        });
+        thread.start();
+    }
+}
