@@ -19,7 +19,9 @@ NIGHTLY = "nightly"
 """The command whose variants are scenarios. Each scenario is compared with its own past."""
 QUALIFY = "qualify"
 """The command whose groups are scenarios. Each scenario is run with every version."""
-TOLD_UNFINISHED = (NIGHTLY, QUALIFY)
+SELFTEST = "selftest"
+"""The command whose groups are defects. Each of them is a question of its own."""
+TOLD_UNFINISHED = (NIGHTLY, QUALIFY, SELFTEST)
 """Commands that report finished runs, and missing runs with the reason, even when several in a row fail."""
 
 

@@ -1,0 +1,187 @@
+"""What was found of each defect, and what was found where there was none: from a campaign's runs to a table. Pure."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from scipy.stats import binomtest
+
+from results.compare.render import comparison_row
+from results.contract.defect import DefectRecord
+from testbed.defects.parse import parse_defect
+from testbed.runner.campaign import Campaign, VariantGroup
+from testbed.runner.comparison import by_block, outcome
+from testbed.runner.journal import CampaignState, SlotRun
+
+CONFIDENCE = 0.95
+Result = Literal["found", "missed", "inconclusive", "did not act", "not run"]
+"""What one play of a defect came to. Of healthy brokers, `found` is a false alarm."""
+DefectsOf = Callable[[str], Sequence[DefectRecord]]
+"""The defects in the manifest of a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class DefectTrial:
+    """One play: the runs of one block. `by` names the criteria or measures that found it."""
+
+    result: Result
+    run_ids: tuple[str, ...]
+    by: tuple[str, ...] = ()
+    why: str = ""
+    """Why it was not run, or what a comparison observed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """A defect, or healthy brokers, with every play. `expected` are the names that should find it."""
+
+    name: str
+    defects: tuple[str, ...]
+    """The defects as text; empty for healthy brokers."""
+    experiment: str
+    settings: tuple[str, ...]
+    trials: tuple[DefectTrial, ...]
+    expected: tuple[str, ...] = ()
+
+    @property
+    def healthy(self) -> bool:
+        """Return whether nothing was broken."""
+        return not self.defects
+
+    @property
+    def played(self) -> tuple[DefectTrial, ...]:
+        """Return the plays that say something of the testbed: those in which the defect acted."""
+        return tuple(each for each in self.trials if each.result not in ("not run", "did not act"))
+
+    @property
+    def found(self) -> int:
+        """Return in how many plays it was found."""
+        return sum(each.result == "found" for each in self.played)
+
+    @property
+    def result(self) -> str:
+        """Return `found` when every play found it, `sometimes` for some, otherwise the most frequent other result."""
+        if self.found:
+            return "found" if self.found == len(self.played) else "sometimes"
+        results = [each.result for each in self.played or self.trials]
+        return max(dict.fromkeys(results), key=results.count, default="not run")
+
+    @property
+    def after(self) -> int | None:
+        """Return the number of plays until it was found first; None when it never was."""
+        return next((number for number, each in enumerate(self.played, 1) if each.result == "found"), None)
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Return the exact 95 % interval of the probability that one play finds it; None without a play."""
+        return binomial_interval(self.found, len(self.played)) if self.played else None
+
+    @property
+    def by(self) -> dict[str, int]:
+        """Return criterion or measure → in how many plays it found the defect, the most frequent first."""
+        names = [name for each in self.trials for name in each.by]
+        return {name: names.count(name) for name in sorted(set(names), key=lambda name: (-names.count(name), name))}
+
+    @property
+    def as_expected(self) -> bool:
+        """Return whether a name that should find it did."""
+        return any(criterion_of(name) in self.expected for name in self.by)
+
+
+def binomial_interval(found: int, of: int) -> tuple[float, float]:
+    """Return Clopper and Pearson's 95 % interval of a probability of which `found` in `of` was observed."""
+    interval = binomtest(found, of).proportion_ci(CONFIDENCE, method="exact")
+    return float(interval.low), float(interval.high)
+
+
+def criterion_of(name: str) -> str:
+    """Return the criterion's or measure's own name in `CASE: NAME HOST DIRECTION`."""
+    return name.rpartition(": ")[2].split(" ")[0]
+
+
+def detections(campaign: Campaign, state: CampaignState, defects_of: DefectsOf) -> list[Detection]:
+    """Return what was found in each group of a self-test's campaign, which may be incomplete."""
+    found, first = [], 0
+    for part in campaign.parts:
+        variant = campaign.variant(part.labels[-1])
+        requests = [parse_defect(each) for each in variant.defects]
+        expected = tuple(dict.fromkeys(name for each in requests for name in each.defect.found_by))
+        if part.pairs:
+            trials: tuple[DefectTrial, ...] = (_compared(campaign, state, part, first, defects_of),)
+        else:
+            trials = _runs(campaign, state, part, first, defects_of)
+        shown = variant.settings if len(part.labels) == 1 or part.pairs else ()
+        experiment = variant.experiment if shown or len(part.labels) == 1 else "suite brief"
+        found.append(Detection(part.name, variant.defects, experiment, shown, trials, expected))
+        first += part.repeats
+    return found
+
+
+def _runs(
+    campaign: Campaign, state: CampaignState, part: VariantGroup, first: int, defects_of: DefectsOf
+) -> tuple[DefectTrial, ...]:
+    """Return a trial for each block of a group whose runs are judged one by one."""
+    blocks = by_block(campaign, state)[first : first + part.repeats]
+    why = _why_by_block(campaign, state)
+    several = len(part.labels) > 1
+    found = []
+    for number, runs in enumerate(blocks, first):
+        ran = [
+            (f"{label.rpartition(', ')[2]}: " if several else "", runs[label]) for label in part.labels if label in runs
+        ]
+        broken = any(campaign.variant(label).defects for label in part.labels)
+        found.append(_trial(ran, why.get(number, "not reached"), defects_of if broken else None))
+    return tuple(found)
+
+
+def _why_by_block(campaign: Campaign, state: CampaignState) -> dict[int, str]:
+    """Return for each block with a failed run the reason of its last failure."""
+    block = {slot.index: slot.block for slot in campaign.slots}
+    return {block[failure.slot]: failure.why for failure in state.failures}
+
+
+def _trial(ran: Sequence[tuple[str, SlotRun]], why: str, defects_of: DefectsOf | None) -> DefectTrial:
+    """Return the trial of some runs, each with the prefix of its criteria; `defects_of` None for healthy brokers."""
+    ids = tuple(each.done.run_id for _prefix, each in ran)
+    if not ran:
+        return DefectTrial("not run", ids, why=why)
+    if defects_of is not None and not _acted(ids, defects_of):
+        return DefectTrial("did not act", ids)
+    by = tuple(f"{prefix}{name}" for prefix, each in ran for name in each.done.failed)
+    if by:
+        return DefectTrial("found", ids, by)
+    unsure = [each.done.run_id for _prefix, each in ran if each.done.verdict != "pass"]
+    return DefectTrial("inconclusive", ids, why=", ".join(unsure)) if unsure else DefectTrial("missed", ids)
+
+
+def _acted(run_ids: Sequence[str], defects_of: DefectsOf) -> bool:
+    return any(each.acted is not None for run_id in run_ids for each in defects_of(run_id))
+
+
+def _compared(
+    campaign: Campaign, state: CampaignState, part: VariantGroup, first: int, defects_of: DefectsOf
+) -> DefectTrial:
+    """Return the trial of a comparison: judged as `testbed compare` judges these two variants alone."""
+    baseline, candidate = part.pairs[0]
+    blocks = by_block(campaign, state)[first : first + part.repeats]
+    ran = [runs[label] for runs in blocks for label in (baseline, candidate) if label in runs]
+    broken = tuple(runs[candidate].done.run_id for runs in blocks if candidate in runs)
+    ids = tuple(each.done.run_id for each in ran)
+    if not broken:
+        why = _why_by_block(campaign, state)
+        told = next((why[block] for block in range(first, first + part.repeats) if block in why), "not reached")
+        return DefectTrial("not run", ids, why=told)
+    if campaign.variant(candidate).defects and not _acted(broken, defects_of):
+        return DefectTrial("did not act", ids)
+    others = tuple(part if each == part else replace(each, pairs=()) for each in campaign.parts)
+    pair = tuple(campaign.variant(label) for label in (baseline, candidate))
+    judged = outcome(replace(campaign, door="compare", variants=pair, groups=others), state)
+    different = [each for each in judged.findings if each.verdict in ("REGRESSED", "IMPROVED")]
+    worse = [each.criterion for each in judged.broken if each.verdict == "REGRESSED"]
+    told = "; ".join(str(comparison_row(each, candidate)) for each in different)
+    if different or worse:
+        by = (*(each.comparison.measure.name for each in different), *worse)
+        return DefectTrial("found", ids, by, told)
+    unsure = [each for each in judged.findings if each.verdict != "OK"]
+    doubts = "; ".join(f"{each.comparison.measure.name} {each.verdict}" for each in unsure)
+    return DefectTrial("inconclusive" if unsure or not judged.findings else "missed", ids, why=doubts)

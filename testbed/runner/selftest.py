@@ -1,0 +1,182 @@
+"""The self-test: every defect is played on real brokers, and healthy brokers as well, as one campaign."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from results.contract.store import Store
+from testbed.defects.defect import Exposure
+from testbed.defects.parse import defects, find_defect, parse_defect
+from testbed.errors import UsageError
+from testbed.paths import data_dir
+from testbed.runner.campaign import SELFTEST, Campaign, VariantGroup, default_measures, new_campaign
+from testbed.runner.detection import Detection, detections
+from testbed.runner.journal import campaign_state, opened
+from testbed.runner.run import Progress, begin, resume
+from testbed.runner.variant import Variant, of_case
+from testbed.suites.suite import Case, find_suite
+
+RUN, BRIEF, COMPARE = "run", "brief", "compare"
+WAYS = (RUN, BRIEF, COMPARE)
+"""How a defect is looked for: by one run, by the suite brief, or by pairs of a healthy and a broken variant."""
+PAIRS = 8
+LIMIT_S = 600.0
+"""Seconds after which a run is stopped: a defect may keep it from its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelftestRequest:
+    """The settings of a self-test; None means the default."""
+
+    defects: tuple[str, ...] = ()
+    """Defects as text (`NAME[@HOST,…][:key=value,…]`); empty for all, in the sizes of the catalogue."""
+    by: str = RUN
+    repeats: int | None = None
+    """Plays of each defect; of a comparison, pairs."""
+    healthy: int | None = None
+    """Runs of healthy brokers for each experiment; of a comparison, pairs of them. None: as many as of each defect."""
+    kafka: str | None = None
+    seed: int = 1
+    store: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SelftestResult:
+    """A self-test's table so far. `complete` when `--resume` would make no run."""
+
+    campaign: Campaign
+    detections: tuple[Detection, ...]
+    why_ended: str
+    complete: bool
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0 when every defect was found and no healthy broker gave an alarm, 1 when not, 2 when not known."""
+        broken = [each for each in self.detections if not each.healthy]
+        if any(each.result in ("missed", "sometimes") for each in broken) or self.alarms:
+            return 1
+        return 0 if self.complete and all(each.result == "found" for each in broken) else 2
+
+    @property
+    def alarms(self) -> int:
+        """Return how many plays of healthy brokers gave an alarm."""
+        return sum(each.found for each in self.detections if each.healthy)
+
+
+def default_store() -> str:
+    """Return the location of a self-test's runs without `--store`: apart from all other runs."""
+    return str(data_dir() / "selftest")
+
+
+def texts(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the defects to play: those named, else all of the catalogue; a name alone means each of its sizes."""
+    found: list[str] = []
+    for name in names or defects():
+        alone = not set("@:") & set(name)
+        sizes = find_defect(name).sizes if alone else ()
+        found += [f"{name}:{size}" if size else name for size in sizes] if alone else [name]
+    return tuple(dict.fromkeys(found))
+
+
+def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
+    """Return the variants and groups: one group for each defect, then one for each experiment with healthy brokers.
+
+    Raise `UsageError` when a defect or a number is wrong.
+    """
+    repeats = asked.repeats or (PAIRS if asked.by == COMPARE else 1)
+    healthy = repeats if asked.healthy is None else asked.healthy
+    if repeats < 1 or healthy < 0:
+        raise UsageError("--repeats has to be 1 or more, and --healthy 0 or more")
+    variants: dict[str, Variant] = {}
+    groups: list[VariantGroup] = []
+
+    def add(name: str, members: Sequence[Variant], count: int, *, paired: bool = False) -> None:
+        variants.update({each.label: each for each in members})
+        labels = tuple(each.label for each in members)
+        groups.append(VariantGroup(name, labels, count, ((labels[0], labels[1]),) if paired else ()))
+
+    exposures: dict[Exposure, None] = {}
+    for text in texts(asked.defects):
+        name = label(text)
+        shown = parse_defect(text).defect.shown_by
+        exposures[shown] = None
+        if asked.by == BRIEF:
+            add(name, [_case(f"{name}, {case.name}", case, asked.kafka, (text,)) for case in _brief()], repeats)
+        elif asked.by == COMPARE:
+            add(
+                name,
+                [_of(f"healthy {_words(shown)}", shown, asked), _of(name, shown, asked, (text,))],
+                repeats,
+                paired=True,
+            )
+        else:
+            add(name, [_of(name, shown, asked, (text,))], repeats)
+    if not healthy:
+        return list(variants.values()), groups
+    if asked.by == BRIEF:
+        add("healthy", [_case(f"healthy, {case.name}", case, asked.kafka) for case in _brief()], healthy)
+        return list(variants.values()), groups
+    for shown in exposures:
+        name = f"healthy {_words(shown)}"
+        if asked.by == COMPARE:
+            add(f"{name}, again", [_of(name, shown, asked), _of(f"{name}, again", shown, asked)], healthy, paired=True)
+        else:
+            add(name, [_of(name, shown, asked)], healthy)
+    return list(variants.values()), groups
+
+
+def label(text: str) -> str:
+    """Return a defect's text in the characters of a label."""
+    return text.replace("@", " on ").replace(":", " ")
+
+
+def _words(shown: Exposure) -> str:
+    """Return the name of an experiment with its settings, short enough for a label."""
+    return " ".join([shown.experiment, *(word.partition("=")[2].replace("/s", "") for word in shown.settings)])[:64]
+
+
+def _of(name: str, shown: Exposure, asked: SelftestRequest, broken: tuple[str, ...] = ()) -> Variant:
+    kafka, topology = asked.kafka, shown.topology
+    return Variant(name, shown.experiment, shown.profile, shown.settings, kafka, topology, LIMIT_S, broken)
+
+
+def _case(name: str, case: Case, kafka: str | None, broken: tuple[str, ...] = ()) -> Variant:
+    of = of_case(case, "ci", kafka)
+    return Variant(name, of.experiment, of.profile, of.settings, of.kafka, of.topology, of.limit_s, broken)
+
+
+def _brief() -> Sequence[Case]:
+    return find_suite(BRIEF).cases("ci")
+
+
+def new_selftest(asked: SelftestRequest) -> Campaign:
+    """Return the campaign of a self-test. Raise `UsageError` when it cannot be run."""
+    variants, groups = plan(asked)
+    measures = default_measures("compare", variants[:1])
+    store = asked.store or default_store()
+    return new_campaign(SELFTEST, variants, 1, asked.seed, store=store, measure_names=measures, groups=groups)
+
+
+def way_of(campaign: Campaign) -> str:
+    """Return how a self-test's campaign looks for defects."""
+    if any(part.pairs for part in campaign.parts):
+        return COMPARE
+    return BRIEF if any(len(part.labels) > 1 for part in campaign.parts) else RUN
+
+
+def selftest(
+    asked: SelftestRequest | None, campaign_id: str | None, budget_s: float | None, progress: Progress
+) -> SelftestResult:
+    """Play the defects of a new self-test, or go on with an interrupted one, and return the table.
+
+    Raise `UsageError` before the first run, and `TestbedError` when it fails.
+    """
+    if campaign_id is not None:
+        ended = resume(campaign_id, None, SELFTEST, budget_s, progress, stop_early=False)
+    else:
+        assert asked is not None
+        ended = begin(new_selftest(asked), budget_s, progress, stop_early=False)
+    with opened(ended.campaign.id) as journal:
+        state = campaign_state(journal.entries)
+    store = Store.open(ended.campaign.store)
+    found = detections(ended.campaign, state, lambda run_id: store.manifest(run_id).defects)
+    return SelftestResult(ended.campaign, tuple(found), ended.why_ended, ended.complete)

@@ -1,0 +1,174 @@
+"""The self-test's plan, and its table from runs that were and were not found."""
+
+from dataclasses import replace
+
+import pytest
+
+from results.contract.defect import DefectRecord
+from testbed.cli.selftests import as_json, as_markdown, as_text, row
+from testbed.errors import TestbedError, UsageError
+from testbed.runner import journal
+from testbed.runner.campaign import require_tellable
+from testbed.runner.detection import binomial_interval, criterion_of, detections
+from testbed.runner.execution import CampaignLimits, MeasuredRun, execute
+from testbed.runner.journal import campaign_state
+from testbed.runner.selftest import SelftestRequest, SelftestResult, new_selftest, plan, texts, way_of
+from tests.runner.fakes import FakeExecutor
+
+LEAK = "leader-throttle-leak:share=0.25"
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+def quiet(_text):
+    pass
+
+
+class Brokers(FakeExecutor):
+    """Broken brokers fail the criteria that `fails` gives for a label; each moves for `seconds_of` its label."""
+
+    def __init__(self, fails=lambda label, number: (), **other):
+        super().__init__(**other)
+        self.fails = fails
+
+    def run(self, variant, run_id):
+        super().run(variant, run_id)
+        failed = tuple(self.fails(variant.label, len(self.made) - 1))
+        found = self.store[run_id]
+        if found.verdict != "inconclusive":
+            found = MeasuredRun("fail" if failed else "pass", found.values, failed, "jars", ("records-intact",))
+        self.store[run_id] = found
+        return found
+
+
+def played(asked, brokers, acted=lambda _run_id: True):
+    campaign = new_selftest(asked)
+    with journal.created(campaign) as open_journal:
+        ended = execute(open_journal, brokers, CampaignLimits(clock=brokers.clock), quiet)
+        state = campaign_state(open_journal.entries)
+
+    def defects_of(run_id):
+        return (DefectRecord("b1", "leader-throttle-leak", acted="2026-11-23T20:00:00Z" if acted(run_id) else None),)
+
+    return SelftestResult(campaign, tuple(detections(campaign, state, defects_of)), ended.why, ended.complete)
+
+
+def test_a_name_alone_means_each_of_its_sizes():
+    assert texts(["late-isr", "leader-throttle-leak@b1"]) == ("late-isr", "leader-throttle-leak@b1")
+    assert texts(["leader-throttle-leak"])[0] == "leader-throttle-leak:share=0.02"
+    assert {each.partition(":")[0] for each in texts([])} >= {"late-isr", "leader-throttle-leak"}
+    with pytest.raises(UsageError, match="did you mean late-isr"):
+        texts(["late-irs"])
+
+
+def test_the_plan_of_each_way():
+    variants, groups = plan(SelftestRequest((LEAK, "late-isr"), repeats=3, healthy=2))
+    assert [each.defects for each in variants][:2] == [(LEAK,), ("late-isr",)]
+    assert [(len(each.labels), each.repeats) for each in groups[:2]] == [(1, 3), (1, 3)]
+    assert all(each.repeats == 2 and each.name.startswith("healthy ") for each in groups[2:])
+    variants, groups = plan(SelftestRequest((LEAK,), "compare"))
+    assert [(each.repeats, len(each.pairs)) for each in groups] == [(8, 1), (8, 1)]
+    assert [each.defects for each in variants] == [(), (LEAK,), ()]
+    variants, groups = plan(SelftestRequest((LEAK,), "brief", healthy=0))
+    assert [len(each.labels) for each in groups] == [6]
+    assert {each.defects for each in variants} == {(LEAK,)}
+    for way in ("run", "compare", "brief"):
+        assert way_of(new_selftest(SelftestRequest((LEAK,), way))) == way
+    with pytest.raises(UsageError, match="1 or more"):
+        plan(SelftestRequest((LEAK,), repeats=-1))
+
+
+def test_eight_pairs_can_tell():
+    campaign = new_selftest(SelftestRequest((LEAK,), "compare"))
+    require_tellable(replace(campaign, groups=campaign.groups[:1]))
+
+
+def test_what_one_run_finds():
+    def fails(label, number):
+        return ("steady-mean b1 transmit", "logs-clean b1") if "leak" in label else ()
+
+    result = played(SelftestRequest((LEAK,), repeats=2), Brokers(fails))
+    leak, healthy = result.detections
+    assert (leak.result, leak.found, leak.after, leak.as_expected) == ("found", 2, 1, True)
+    assert leak.by == {"logs-clean b1": 2, "steady-mean b1 transmit": 2}
+    assert (healthy.healthy, healthy.result, healthy.found) == (True, "missed", 0)
+    assert (result.exit_code, result.alarms) == (0, 0)
+    assert row(leak)[:5] == ("found", "leader-throttle-leak share=0.25", row(leak)[2], "2 of 2", "1")
+    assert row(healthy)[0] == "no alarm"
+    assert "1 found; 0 alarms in 2 plays of healthy brokers" in as_text(result)
+    assert "| **found** | `leader-throttle-leak share=0.25` |" in as_markdown(result, "4.3.1", "run")
+    assert '"as_expected": true' in as_json(result)
+
+
+def test_what_is_found_sometimes_and_by_another():
+    result = played(
+        SelftestRequest((LEAK,), repeats=3, healthy=0), Brokers(lambda _label, n: ("logs-clean",) * (n == 1))
+    )
+    (leak,) = result.detections
+    assert (leak.result, leak.found, leak.after, leak.as_expected) == ("sometimes", 1, 2, False)
+    assert result.exit_code == 1
+
+
+def test_an_alarm_without_a_defect_is_a_failure():
+    result = played(SelftestRequest((LEAK,)), Brokers(lambda _label, _n: ("steady-mean",)))
+    assert (result.exit_code, result.alarms) == (1, 1)
+    assert [row(each)[0] for each in result.detections] == ["found", "false alarm"]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "acted", "word", "code"),
+    [
+        (Brokers(), True, "missed", 1),
+        (Brokers(), False, "did not act", 2),
+        (Brokers(verdict="inconclusive"), True, "inconclusive", 2),
+        (Brokers(fail=lambda _label, _n: TestbedError("no broker")), True, "not run", 2),
+    ],
+)
+def test_what_is_not_found_says_why(brokers, acted, word, code):
+    result = played(SelftestRequest((LEAK,), healthy=0), brokers, lambda _run_id: acted)
+    assert (result.detections[0].result, result.exit_code) == (word, code)
+    if word == "not run":
+        assert "no broker" in as_text(result)
+
+
+def test_a_comparison_finds_what_is_slower_and_judges_each_defect_alone():
+    noise = [10.0, 10.1, 9.9, 10.05, 9.95, 10.02, 9.98, 10.0]
+
+    def value(label, number):
+        slow = 1.2 if label == "late-isr" else 1.0
+        return noise[number % len(noise)] * slow
+
+    result = played(SelftestRequest((LEAK, "late-isr"), "compare"), Brokers(value=value))
+    words = {each.name: each.result for each in result.detections}
+    assert words == {
+        "leader-throttle-leak share=0.25": "missed",
+        "late-isr": "found",
+        **{name: "missed" for name in words if name.startswith("healthy")},
+    }
+    late = next(each for each in result.detections if each.name == "late-isr")
+    assert late.by == {"move-seconds": 1}
+    assert "move-seconds" in late.trials[0].why
+
+
+def test_a_suite_finds_it_by_any_case():
+    result = played(
+        SelftestRequest((LEAK,), "brief", healthy=0), Brokers(lambda label, _n: ("steady-mean b1",) * ("add" in label))
+    )
+    (leak,) = result.detections
+    assert (leak.result, leak.by, leak.as_expected) == ("found", {"add: steady-mean b1": 1}, True)
+    assert leak.experiment == "suite brief"
+
+
+def test_an_exact_interval():
+    low, high = binomial_interval(5, 5)
+    assert (round(low, 3), high) == (0.478, 1.0)  # (0.05 / 2) ** (1 / 5)
+    assert binomial_interval(0, 5) == (0.0, pytest.approx(1 - 0.025**0.2))
+
+
+@pytest.mark.parametrize("name", ["steady-mean", "steady-mean b1 transmit", "under-load: steady-mean b1 transmit"])
+def test_the_criterion_in_a_name(name):
+    assert criterion_of(name) == "steady-mean"
