@@ -3,14 +3,14 @@
 from typing import Any
 
 from results.render import Code, document, markdown_table, table
-from testbed.runner.detection import Detection, criterion_of
+from testbed.runner.detection import DefectDetection, criterion_of
 from testbed.runner.selftest import SelftestResult
 
 NOTHING = "\N{EN DASH}"
 HEADER = ("RESULT", "DEFECT", "RUN", "FOUND", "AFTER", "95 % INTERVAL", "BY", "EXPECTED")
 
 
-def row(each: Detection) -> tuple[str, ...]:
+def row(each: DefectDetection) -> tuple[str, ...]:
     """Return the cells of a defect, or of healthy brokers."""
     low, high = each.interval or (0.0, 0.0)
     expected = {True: "yes", False: "no"}[each.as_expected] if each.by and not each.healthy else NOTHING
@@ -26,13 +26,13 @@ def row(each: Detection) -> tuple[str, ...]:
     )
 
 
-def _result(each: Detection) -> str:
+def _result(each: DefectDetection) -> str:
     if not each.healthy:
         return each.result
     return {"found": "false alarm", "sometimes": "false alarm", "missed": "no alarm"}.get(each.result, each.result)
 
 
-def _by(each: Detection) -> dict[str, int]:
+def _by(each: DefectDetection) -> dict[str, int]:
     """Return the names that found it, without hosts and directions."""
     found: dict[str, int] = {}
     for name, count in each.by.items():
@@ -73,7 +73,7 @@ def as_json(result: SelftestResult) -> str:
     )
 
 
-def _document(each: Detection) -> dict[str, Any]:
+def _document(each: DefectDetection) -> dict[str, Any]:
     return {
         "name": each.name,
         "defects": list(each.defects),

@@ -32,7 +32,7 @@ class DefectTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class Detection:
+class DefectDetection:
     """A defect, or healthy brokers, with every play. `expected` are the names that should find it."""
 
     name: str
@@ -99,7 +99,7 @@ def criterion_of(name: str) -> str:
     return name.rpartition(": ")[2].split(" ")[0]
 
 
-def detections(campaign: Campaign, state: CampaignState, defects_of: DefectsOf) -> list[Detection]:
+def detections(campaign: Campaign, state: CampaignState, defects_of: DefectsOf) -> list[DefectDetection]:
     """Return what was found in each group of a self-test's campaign, which may be incomplete."""
     found, first = [], 0
     for part in campaign.parts:
@@ -112,7 +112,7 @@ def detections(campaign: Campaign, state: CampaignState, defects_of: DefectsOf) 
             trials = _runs(campaign, state, part, first, defects_of)
         shown = variant.settings if len(part.labels) == 1 or part.pairs else ()
         experiment = variant.experiment if shown or len(part.labels) == 1 else "suite brief"
-        found.append(Detection(part.name, variant.defects, experiment, shown, trials, expected))
+        found.append(DefectDetection(part.name, variant.defects, experiment, shown, trials, expected))
         first += part.repeats
     return found
 

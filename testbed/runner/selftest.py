@@ -9,7 +9,7 @@ from testbed.defects.parse import defects, find_defect, parse_defect
 from testbed.errors import UsageError
 from testbed.paths import data_dir
 from testbed.runner.campaign import SELFTEST, Campaign, VariantGroup, default_measures, new_campaign
-from testbed.runner.detection import Detection, detections
+from testbed.runner.detection import DefectDetection, detections
 from testbed.runner.journal import campaign_state, opened
 from testbed.runner.run import Progress, begin, resume
 from testbed.runner.variant import Variant, of_case
@@ -44,7 +44,7 @@ class SelftestResult:
     """A self-test's table so far. `complete` when `--resume` would make no run."""
 
     campaign: Campaign
-    detections: tuple[Detection, ...]
+    detections: tuple[DefectDetection, ...]
     why_ended: str
     complete: bool
 

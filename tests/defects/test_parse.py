@@ -1,5 +1,6 @@
 import pytest
 
+from results.compare import measures
 from results.criteria.judgement import catalogue
 from testbed.defects import by_host, defects, parse_defect
 from testbed.defects.parse import in_words
@@ -74,7 +75,7 @@ def test_a_host_that_cannot_have_it(specs, message):
 
 @pytest.mark.parametrize("defect", defects().values(), ids=lambda each: each.name)
 def test_a_catalogue_entry_names_what_there_is(defect):
-    known = {each.name for each in catalogue().values()}
+    known = {each.name for each in (*catalogue().values(), *measures())}
     assert set(defect.found_by) <= known
     for size in defect.sizes:
         assert parse_defect(f"{defect.name}:{size}" if size else defect.name)

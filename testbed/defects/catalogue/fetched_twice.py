@@ -1,0 +1,14 @@
+"""A follower fetches all data twice."""
+
+from testbed.defects.defect import Defect
+
+DEFECT = Defect(
+    name="fetched-twice",
+    kind="cost",
+    summary="a follower sends each fetch that brought data a second time, and discards the answer",
+    found_by=(
+        "nic-conservation",
+        "nic-mean",
+        "cpu-per-gb",
+    ),
+)
