@@ -19,10 +19,11 @@ from results.contract.incident import IncidentRecord
 from results.contract.live import LiveAudit, LiveLoad, LoadProcess
 from results.contract.logs import HostLog
 from results.contract.move import Expected, Fetch, Fetchers, Flow, FlowKind, Move
+from results.contract.network import NetworkRecord, NicMeasurement
 from results.contract.relocation import Relocation
 from results.contract.steps import StepsRecord
 from results.contract.upgrade import UnknownSchemaError, upgraded
-from results.contract.verdict import Direction, Verdict
+from results.contract.verdict import Verdict
 
 __all__ = [
     "RUN_ID",
@@ -49,6 +50,7 @@ __all__ = [
     "Manifest",
     "ManifestError",
     "Move",
+    "NetworkRecord",
     "NicMeasurement",
     "Records",
     "Relocation",
@@ -103,23 +105,6 @@ class Machine:
     kernel: str
     engine: str
     storage_driver: str
-
-
-@dataclass(frozen=True, slots=True)
-class NicMeasurement:
-    """One NIC, one direction, measured just before the move.
-
-    `payload_bytes_per_s` is the measured TCP payload rate; `ratio` is that over the declared payload rate
-    (declared_bps * 1448 / 1514 / 8). Both are None when the measurement did not succeed.
-    """
-
-    host: str
-    device: str
-    direction: Direction
-    declared_bps: int
-    payload_bytes_per_s: float | None
-    ratio: float | None
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +192,7 @@ class Manifest:
 
     `criteria` names the criteria that its experiment asks for; None before schema 3.
     `defects` are what its brokers did wrong on purpose; such a run is in no history.
+    `network` is None in runs that did not read their shaping back.
     """
 
     run_id: str
@@ -228,6 +214,7 @@ class Manifest:
     relocation: Relocation | None = None
     criteria: tuple[str, ...] | None = None
     defects: tuple[DefectRecord, ...] = ()
+    network: NetworkRecord | None = None
     report: str | None = None
     files: tuple[StoredFile, ...] = field(default=())
     schema: int = SCHEMA_VERSION

@@ -14,6 +14,7 @@ from results.contract.verdict import Finding
 from results.criteria.catalogue.logs_clean import judge_logs
 from results.criteria.catalogue.machine_load import machine_idle
 from results.criteria.catalogue.nic_measured import nics_as_declared
+from results.criteria.catalogue.nic_unchanged import nics_unchanged
 from results.criteria.cluster_measures import machine_load
 from results.criteria.expectations import EXPECTATIONS, TimelineExpectation
 from results.criteria.findings import finding, not_judged
@@ -45,7 +46,12 @@ def _judge_replay(run: ReplayedRun, record: IncidentRecord) -> tuple[Finding, ..
     """
     timeline = judge_timeline(run, record)
     load = machine_load(run.series, run.started_us, run.ended_us, QUOTA_WINDOW_S)
-    conditions = [*nics_as_declared(run.manifest.nics, record.brokers), machine_idle(load, QUOTA_WINDOW_S)]
+    network = run.manifest.network
+    conditions = [
+        *nics_as_declared(run.manifest.nics, record.brokers),
+        *(nics_unchanged(network) if network is not None else ()),
+        machine_idle(load, QUOTA_WINDOW_S),
+    ]
     unsound = [each for each in conditions if each.verdict == "inconclusive"]
     expected = []
     for expectation, found in _expected(run, record):

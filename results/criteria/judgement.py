@@ -17,7 +17,7 @@ from results.criteria.incident import judge_incident
 from results.criteria.measures import MoveMeasures, nothing_measured
 from results.criteria.run_view import RunView
 
-MACHINE_CRITERIA = ("nic-measured", "machine-load")
+MACHINE_CRITERIA = ("nic-measured", "nic-unchanged", "machine-load")
 """The criteria that are about the machine and not about Kafka."""
 EXPLANATIONS = ("duration-formula",)
 """The criteria that say what a move's time is made of. Where one says nothing, what was measured stands: a broker that
@@ -126,6 +126,15 @@ def skipped(manifest: Manifest) -> tuple[Skipped, ...]:
 def skipped_lines(found: Iterable[Skipped]) -> list[str]:
     """Return a line for each criterion that was skipped."""
     return [f"{'NOT JUDGED':<12}  {each.name}: {each.why}" for each in found]
+
+
+def rates_failed(judgement: Judgement) -> bool:
+    """Return whether a criterion failed whose verdict depends on the network and the machine."""
+    every = catalogue()
+    return any(
+        each.verdict == "fail" and each.name in every and every[each.name].rests_on_preconditions
+        for each in judgement.criteria
+    )
 
 
 def noisy(judgement: Judgement) -> bool:

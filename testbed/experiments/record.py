@@ -13,7 +13,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from results.contract import durable
-from results.contract.manifest import DefectRecord, Load, Machine, Manifest, TopologyRecord, Versions
+from results.contract.manifest import (
+    DefectRecord,
+    Load,
+    Machine,
+    Manifest,
+    NetworkRecord,
+    TopologyRecord,
+    Versions,
+)
 from results.contract.schema import Sample
 from results.contract.store import RunData, Store, StoreError
 from testbed import __version__
@@ -71,6 +79,7 @@ def manifest(
     testbed: Testbed,
     outcome: ExperimentResult,
     samples: Sequence[Sample],
+    network: NetworkRecord,
     defects: tuple[DefectRecord, ...] = (),
 ) -> Manifest:
     """Return the run's manifest before its judgement."""
@@ -105,6 +114,7 @@ def manifest(
         steps=outcome.steps,
         relocation=outcome.relocation,
         criteria=header.criteria,
+        network=network,
         incident=outcome.incident,
         defects=defects,
     )

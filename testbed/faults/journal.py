@@ -91,6 +91,10 @@ class FaultJournal:
         """Return every fault that is not healed, oldest first. Raise `FaultJournalError` when one is unreadable."""
         return tuple(self._read(path) for path in self._files(_ACTIVE))
 
+    def history(self) -> tuple[FaultEntry, ...]:
+        """Return every fault, also the healed ones, oldest first. Raise `FaultJournalError` when one is unreadable."""
+        return tuple(self._read(path) for path in self._files(_ACTIVE, _HEALED))
+
     def set_aside_damaged(self) -> list[Path]:
         """Rename the unreadable entries, and return their new paths."""
         moved = []

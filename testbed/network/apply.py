@@ -6,14 +6,14 @@ Needs root on the engine's machine.
 import json
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.hosts.host import NamespaceShell
 from testbed.network.addresses import AddressPlan
-from testbed.network.fabric import CORE, DRIVER, Script, driver_device, port, shaped_devices, wire
+from testbed.network.fabric import CORE, DRIVER, Script, Shaped, driver_device, port, shaped_devices, wire
 from testbed.network.shape import Shape, class_show_command, compare, parse_shape, qdisc_show_command
 from testbed.topology.model import Topology
 
@@ -171,11 +171,19 @@ def shaping_differences(topology: Topology, fabric_pid: int | None, host_pids: M
 
     A host that does not run (None, or not in `host_pids`) differs.
     """
+    found = link_differences(shaped_devices(topology), fabric_pid, host_pids)
+    return [f"{each.what}: {difference}" for each, difference in found]
+
+
+def link_differences(
+    devices: Iterable[Shaped], fabric_pid: int | None, host_pids: Mapping[str, int]
+) -> list[tuple[Shaped, str]]:
+    """Return each difference between the declared and the actual shaping of these devices, with its device."""
     found = []
-    for each in shaped_devices(topology):
+    for each in devices:
         pid = fabric_pid if each.host is None else host_pids.get(each.host)
         if pid is None:
-            found.append(f"{each.what}: {each.host or 'the fabric'} does not run")
+            found.append((each, f"{each.host or 'the fabric'} does not run"))
         else:
-            found += [f"{each.what}: {difference}" for difference in compare(each.shape, read_shape(each.device, pid))]
+            found += [(each, difference) for difference in compare(each.shape, read_shape(each.device, pid))]
     return found

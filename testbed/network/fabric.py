@@ -17,6 +17,7 @@ An uplink that the topology shapes is shaped at both ends: `up0` sends what leav
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from testbed.network.addresses import AddressPlan
 from testbed.network.shape import Shape, frames_line, offload_command, sends_frames, tc_lines_for
@@ -52,12 +53,22 @@ def driver_device(testbed: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """A device that sends at a declared rate, and its place: a host, or the fabric (None)."""
+    """A device that sends at a declared rate, and its place: a host, or the fabric (None).
 
-    what: str
+    It carries the link named `place` (a host or `rack r1`) and `link` in one direction.
+    """
+
+    place: str
+    link: str
+    direction: Literal["transmit", "receive"]
     host: str | None
     device: str
     shape: Shape
+
+    @property
+    def what(self) -> str:
+        """Return the link and its direction as text: `b2 data0 receive`."""
+        return f"{self.place} {self.link} {self.direction}"
 
 
 def port(host: int, nic: int) -> str:
@@ -73,15 +84,15 @@ def shaped_devices(topology: Topology) -> tuple[Shaped, ...]:
             tx, rx = nic.sides
             # The host receives the traffic that the switch's end sends.
             found += [
-                Shaped(f"{host.name} {nic.name} transmit", host.name, nic.name, Shape.of(tx)),
-                Shaped(f"{host.name} {nic.name} receive", None, port(number, index), Shape.of(rx)),
+                Shaped(host.name, nic.name, "transmit", host.name, nic.name, Shape.of(tx)),
+                Shaped(host.name, nic.name, "receive", None, port(number, index), Shape.of(rx)),
             ]
     for rack, uplink in topology.uplinks.items():
         number = topology.racks.index(rack)
         tx, rx = uplink.sides
         found += [
-            Shaped(f"rack {rack} uplink transmit", None, f"up{number}", Shape.of(tx)),
-            Shaped(f"rack {rack} uplink receive", None, f"dn{number}", Shape.of(rx)),
+            Shaped(f"rack {rack}", "uplink", "transmit", None, f"up{number}", Shape.of(tx)),
+            Shaped(f"rack {rack}", "uplink", "receive", None, f"dn{number}", Shape.of(rx)),
         ]
     return tuple(found)
 

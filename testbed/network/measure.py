@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from testbed.errors import TestbedError
@@ -48,7 +48,8 @@ class LinkRate:
 
     `place` is a host, or `rack r1`, whose `device` is its `uplink`. `ratio` is measured payload ÷ declared payload.
     `reach_bps` is the highest measurable rate. It is below the declared rate where all NICs of a rack together are
-    slower than its uplink. `unsure_s` is the duration of reading the clock and the counter.
+    slower than its uplink. `unsure_s` is the duration of reading the clock and the counter. `earlier` are the ratios of
+    the measurements before this one, which was repeated because they were off.
     """
 
     place: str
@@ -60,6 +61,7 @@ class LinkRate:
     seconds: float
     reach_bps: int
     unsure_s: float = 0.0
+    earlier: tuple[float, ...] = ()
 
     @property
     def end(self) -> LinkDirection:
@@ -217,7 +219,7 @@ def settled(
     """Return the measurements of `take`: of every link at first (None), then of links that are off, until none is.
 
     A busy machine makes a link read low, or a transfer fail, for some seconds. A link with wrong shaping reads off
-    every time. Raise `TestbedError` when no measurement succeeded.
+    every time. A rate has the ratios of the earlier measurements. Raise `TestbedError` when no measurement succeeded.
     """
     found: dict[LinkDirection, LinkRate] = {}
     failed: TestbedError | None = None
@@ -230,7 +232,11 @@ def settled(
         except TestbedError as error:
             failed = error
             continue
-        found |= {end: rate for end, rate in new.items() if end in off or end not in found}
+        for end, rate in new.items():
+            if end not in found:
+                found[end] = rate
+            elif end in off:
+                found[end] = replace(rate, earlier=(*found[end].earlier, found[end].ratio))
     if not found and failed is not None:
         raise failed
     return tuple(found.values())

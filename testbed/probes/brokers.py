@@ -59,6 +59,7 @@ def nic_measurements(topology: Topology, rates: Iterable[LinkRate]) -> tuple[Nic
             payload_bytes_per_s=rate.payload_bytes_per_s,
             ratio=rate.ratio,
             seconds=rate.seconds,
+            readings=(*rate.earlier, rate.ratio),
         )
         for rate in rates
         if (rate.place, rate.device) in sampled

@@ -6,10 +6,11 @@ from testbed.errors import TestbedError
 from testbed.network.measure import LinkRate, settled
 
 
-def rates(*ratios):
-    places = ("b1", "b2")
+def rates(*ratios, earlier=()):
+    """Return the rates of b1 and b2; `earlier` are those of b2 before."""
     return tuple(
-        LinkRate(p, "data0", "transmit", 10**6, 1e5 * r, r, 2.0, 10**6) for p, r in zip(places, ratios, strict=True)
+        LinkRate(place, "data0", "transmit", 10**6, 1e5 * ratio, ratio, 2.0, 10**6, earlier=before)
+        for place, ratio, before in zip(("b1", "b2"), ratios, ((), earlier), strict=True)
     )
 
 
@@ -35,13 +36,13 @@ def test_nothing_is_measured_twice_that_is_as_declared():
 
 def test_only_what_was_off_has_its_new_reading():
     _left, asked, take = taking(rates(0.99, 0.89), rates(0.7, 0.998))
-    assert settled(take) == rates(0.99, 0.998)
+    assert settled(take) == rates(0.99, 0.998, earlier=(0.89,))
     assert asked == [None, {("b2", "data0", "transmit")}]
 
 
 def test_what_is_off_every_time_is_off():
     left, asked, take = taking(rates(0.99, 0.5), rates(0.98, 0.6), rates(0.97, 0.7), rates(1.0, 1.0))
-    assert settled(take, tries=3) == rates(0.99, 0.7)
+    assert settled(take, tries=3) == rates(0.99, 0.7, earlier=(0.5, 0.6))
     assert len(left) == 1
     assert asked[1:] == [{("b2", "data0", "transmit")}] * 2
 

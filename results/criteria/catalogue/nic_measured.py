@@ -27,7 +27,7 @@ def _nic(nics: tuple[NicMeasurement, ...], host: str, direction: Direction) -> F
         why = "the measurement of the NIC did not succeed"
     else:
         observed = max(ratios, key=lambda r: abs(r - 1))
-        why = f"measured at {observed:.3f} of the declared payload rate"
+        why = f"measured at {observed:.3f} of the declared payload rate{_readings(found)}"
         if NIC_LOWEST <= observed <= NIC_HIGHEST:
             verdict = "pass"
         else:
@@ -48,6 +48,11 @@ def _nic(nics: tuple[NicMeasurement, ...], host: str, direction: Direction) -> F
         why=why,
         series=("manifest.nics",),
     )
+
+
+def _readings(nics: Sequence[NicMeasurement]) -> str:
+    several = [nic for nic in nics if len(nic.readings) > 1]
+    return "".join(f"; {len(n.readings)} readings: {', '.join(f'{r:.3f}' for r in n.readings)}" for n in several)
 
 
 def _hosts(run: RunView) -> tuple[str, ...]:

@@ -1,0 +1,89 @@
+"""Each link was shaped as declared from before the run to its end, and still carried its rate where a rate failed."""
+
+from collections.abc import Sequence
+
+from results.contract.network import LinkDifference, NetworkRecord, NicMeasurement, ShapingReading, ratios_text
+from results.contract.verdict import Direction, Finding
+from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
+from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.findings import finding
+from results.criteria.run_view import RunView
+
+NAME = "nic-unchanged"
+EXPECTED = "the declared shaping before and after, and no change in between"
+SHOWN = 2
+"""Differences of one link in the text; the manifest has all."""
+
+
+def nics_unchanged(network: NetworkRecord) -> list[Finding]:
+    """Return one finding for each link that differed from its declaration; one for all links when none did."""
+    found = [_changed(readings) for readings in network.different().values()]
+    found += [_slower(nic) for nic in network.nics_after if nic.ratio is None or not _as_declared(nic.ratio)]
+    return found or [_unchanged(network)]
+
+
+def _as_declared(ratio: float) -> bool:
+    return NIC_LOWEST <= ratio <= NIC_HIGHEST
+
+
+def _unchanged(network: NetworkRecord) -> Finding:
+    why = f"read back {len(network.readings)} times without a difference; the kernel announced no change"
+    if network.nics_after:
+        tries = max(len(nic.readings) for nic in network.nics_after)
+        why += f"; measured again after the run: {ratios_text(network.nics_after)} of the declared rate"
+        why += f", in at most {tries} readings" if tries > 1 else ""
+    return finding(NAME, EXPECTED, "pass", why, observed="no difference", series=("manifest.network",))
+
+
+def _changed(readings: Sequence[tuple[ShapingReading, LinkDifference]]) -> Finding:
+    first, link = readings[0]
+    texts = list(dict.fromkeys(difference.found for _reading, difference in readings))
+    shown = ", ".join(texts[:SHOWN]) + (f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else "")
+    at_the_end = any(reading.when == "after" for reading, _difference in readings)
+    when = f"first seen {first.when} the run, at {first.at}"
+    why = f"{link.where}: {shown}; {when}, {'and' if at_the_end else 'not'} after it"
+    if first.when == "after":
+        why = f"{link.where}: {shown}; seen after the run, not before it"
+    return _inconclusive(link.place, link.direction, shown, why)
+
+
+def _slower(nic: NicMeasurement) -> Finding:
+    tried = ", ".join(f"{ratio:.3f}" for ratio in nic.readings)
+    where = f"{nic.host} {nic.device} {nic.direction}"
+    why = f"{where}: after the run it carried {tried or 'nothing that could be measured'} of its declared payload rate"
+    return _inconclusive(nic.host, nic.direction, tried or "not measured", why)
+
+
+def _inconclusive(place: str, direction: Direction | None, observed: str, why: str) -> Finding:
+    return finding(
+        NAME,
+        EXPECTED,
+        "inconclusive",
+        why,
+        observed=observed,
+        host=place,
+        direction=direction,
+        series=("manifest.network",),
+    )
+
+
+def _read_back(run: RunView) -> bool:
+    return has_any_move(run) and run.manifest.network is not None
+
+
+def _record(run: RunView) -> NetworkRecord:
+    if run.manifest.network is None:
+        raise ValueError(f"run {run.manifest.run_id}: its manifest has no readings of the network")
+    return run.manifest.network
+
+
+CRITERION: Criterion[NetworkRecord] = Criterion(
+    name=NAME,
+    title="Network unchanged",
+    section=PRECONDITIONS,
+    measure=_record,
+    judge=lambda _run, network: nics_unchanged(network),
+    needs=_read_back,
+    by_name=False,
+    catches="A NIC that becomes slower or faster while data moves.",
+)

@@ -1,0 +1,114 @@
+"""Readings of a testbed's network over a run: its shaping before, at each change, and after; its NICs once more."""
+
+from collections.abc import Collection, Iterable
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+
+from results.contract.manifest import NicMeasurement
+from results.contract.network import LinkDifference, NetworkRecord, ShapingReading, When
+from results.contract.schema import Sample
+from testbed.faults.devices import Device
+from testbed.faults.journal import FaultJournal
+from testbed.faults.network import NetworkFault, part_of
+from testbed.network.apply import FABRIC, link_differences
+from testbed.network.fabric import Shaped, shaped_devices
+from testbed.network.idle import wait_idle
+from testbed.network.measure import settled
+from testbed.network.watch import DeviceChange, TrafficControlWatch
+from testbed.owner import Owner
+from testbed.probes.brokers import nic_measurements
+from testbed.provision.testbed import Testbed
+
+LOOK_S = 1.0
+PUT_BACK = "its shaping was changed and put back"
+TAKEN_DOWN = "it was taken down"
+
+
+class NetworkReadings(AbstractContextManager["NetworkReadings"]):
+    """The readings of one run. From the construction on every change is noticed, also one that is undone at once.
+
+    A change by a fault of this process is none: its devices are compared before and after the run only.
+    """
+
+    def __init__(self, testbed: Testbed) -> None:
+        self._testbed = testbed
+        self._since = _now()
+        self._fabric, self._hosts = testbed.pids()
+        self._devices = {(each.host or FABRIC, each.device): each for each in shaped_devices(testbed.topology)}
+        self._watch = TrafficControlWatch({FABRIC: self._fabric, **self._hosts})
+        self._pending: set[DeviceChange] = set()
+        try:
+            self._readings = [self._read("before", self._devices.values())]
+        except BaseException:
+            self._watch.close()
+            raise
+
+    def __exit__(self, *_error: object) -> None:
+        self._watch.close()
+
+    def look(self) -> Iterable[Sample]:
+        """Read the devices that were changed since the last call; return no samples, for `Recorder.poll`."""
+        self._pending |= self._watch.changes()
+        if self._pending:
+            own = self._of_own_faults()
+            changed = {each for each in self._pending if Device(each.place, each.device) not in own}
+            if changed:
+                self._readings.append(self._changed(changed))
+            self._pending.clear()
+        return ()
+
+    def record(self) -> NetworkRecord:
+        """Read all shaping after the run, and return all readings."""
+        self.look()
+        self._readings.append(self._read("after", self._devices.values()))
+        return NetworkRecord(tuple(self._readings))
+
+    def _changed(self, changed: Collection[DeviceChange]) -> ShapingReading:
+        shaped = {(each.place, each.device): self._devices.get((each.place, each.device)) for each in changed}
+        reading = self._read("during", [each for each in shaped.values() if each is not None])
+        return ShapingReading(reading.at, "during", change_differences(changed, shaped, reading.differences))
+
+    def _read(self, when: When, devices: Iterable[Shaped]) -> ShapingReading:
+        found = link_differences(devices, self._fabric, self._hosts)
+        return ShapingReading(
+            _now(), when, tuple(LinkDifference(each.place, each.link, each.direction, text) for each, text in found)
+        )
+
+    def _of_own_faults(self) -> set[Device]:
+        """Return the devices that this process's network faults have concerned since the run began."""
+        topology, plan, me = self._testbed.topology, self._testbed.plan, Owner.this_process()
+        found: set[Device] = set()
+        for entry in FaultJournal(self._testbed.name).history():
+            if entry.owner == me and isinstance(entry.fault, NetworkFault) and entry.since >= self._since:
+                part = part_of(topology, plan, entry.fault)
+                found |= part.shaped | {Device(FABRIC, name) for name in part.links | part.filtered}
+        return found
+
+
+def change_differences(
+    changed: Collection[DeviceChange],
+    shaped: dict[tuple[str, str], Shaped | None],
+    differences: Collection[LinkDifference],
+) -> tuple[LinkDifference, ...]:
+    """Return what a reading after these changes found: the differences, and the changes that left none. Pure."""
+    found, told = list(differences), {each.link for each in differences}
+    for change in sorted(changed):
+        device = shaped[change.place, change.device]
+        text = TAKEN_DOWN if change.what == "down" else PUT_BACK
+        if device is not None:
+            difference = LinkDifference(device.place, device.link, device.direction, text)
+        else:
+            difference = LinkDifference(change.place or "fabric", change.device, None, text)
+        if change.what == "down" or difference.link not in told:
+            found.append(difference)
+    return tuple(found)
+
+
+def measure_again(testbed: Testbed) -> tuple[NicMeasurement, ...]:
+    """Measure every NIC after a run, once nothing else uses them. Raise `TestbedError` when that is never so."""
+    wait_idle(testbed.topology, testbed.pids()[0])
+    return nic_measurements(testbed.topology, settled(testbed.nics))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,116 @@
+"""A watch of the kernel's traffic control: every change of a qdisc, class or filter in a testbed's namespaces.
+
+The kernel announces each change to the sockets that subscribed in that namespace, also a change that is undone at
+once. A look at the sockets takes a microsecond, and nothing is read while nothing changes.
+"""
+
+import ctypes
+import errno
+import os
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Literal
+
+from testbed.network.apply import NetworkError
+
+_CLONE_NEWNET = 0x40000000
+_GROUPS = 1 << 0 | 1 << 3
+"""RTMGRP_LINK and RTMGRP_TC."""
+_NEW_LINK = 16
+_TRAFFIC_CONTROL = frozenset({36, 37, 40, 41, 44, 45})
+"""RTM_NEWQDISC, RTM_DELQDISC, and the same of classes and filters."""
+_IFF_UP = 1
+_HEADER = struct.Struct("=IHHII")
+_BUFFER_BYTES = 1 << 16
+What = Literal["shaping", "down"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class DeviceChange:
+    """A device of a place (a host, or the fabric: empty) whose shaping was changed, or that was taken down."""
+
+    place: str
+    device: str
+    what: What
+
+
+class TrafficControlWatch(AbstractContextManager["TrafficControlWatch"]):
+    """A watch of the namespaces of these processes: place → process number. Needs root.
+
+    From the construction on no change is missed. Raise `NetworkError` when a namespace cannot be entered.
+    """
+
+    def __init__(self, pids: Mapping[str, int]) -> None:
+        self._sockets: dict[str, tuple[socket.socket, dict[int, str]]] = {}
+        try:
+            for place, pid in pids.items():
+                # A thread of its own enters the namespace; the socket stays there, and the thread ends.
+                with ThreadPoolExecutor(max_workers=1) as pool:
+                    self._sockets[place] = pool.submit(_subscribed, pid).result()
+        except OSError as error:
+            self.close()
+            raise NetworkError(
+                f"the network namespace of {place or 'the fabric'} cannot be watched: {error}"
+            ) from error
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all sockets."""
+        for subscribed, _devices in self._sockets.values():
+            subscribed.close()
+
+    def changes(self) -> set[DeviceChange]:
+        """Return the changes since the last call. When the kernel lost some, every device of the place counts."""
+        found: set[DeviceChange] = set()
+        for place, (subscribed, devices) in self._sockets.items():
+            try:
+                while True:
+                    found |= {
+                        DeviceChange(place, devices[index], what)
+                        for index, what in announced(subscribed.recv(_BUFFER_BYTES))
+                        if index in devices
+                    }
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise NetworkError(f"{place or 'the fabric'}: its announcements cannot be read: {error}") from error
+                found |= {DeviceChange(place, device, "shaping") for device in devices.values()}
+        return found
+
+
+def announced(message: bytes) -> Iterator[tuple[int, What]]:
+    """Yield the devices (by index) that a datagram of rtnetlink says were changed or taken down. Pure."""
+    at = 0
+    while at + _HEADER.size <= len(message):
+        length, kind, _flags, _sequence, _port = _HEADER.unpack_from(message, at)
+        body = at + _HEADER.size
+        if kind in _TRAFFIC_CONTROL:  # struct tcmsg: family, padding, index
+            yield struct.unpack_from("=Bxxxi", message, body)[1], "shaping"
+        elif kind == _NEW_LINK:  # struct ifinfomsg: family, padding, type, index, flags
+            _family, _type, index, flags = struct.unpack_from("=BxHiI", message, body)
+            if not flags & _IFF_UP:
+                yield index, "down"
+        at += max(_HEADER.size, (length + 3) & ~3)
+
+
+def _subscribed(pid: int) -> tuple[socket.socket, dict[int, str]]:
+    """Return a subscribed socket in the namespace of a process, and its devices by index. The thread stays there."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    namespace = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if libc.setns(namespace, _CLONE_NEWNET) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+    finally:
+        os.close(namespace)
+    subscribed = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+    subscribed.bind((0, _GROUPS))
+    subscribed.setblocking(False)
+    return subscribed, dict(socket.if_nameindex())

@@ -1,0 +1,65 @@
+"""The kernel announces every change of traffic control, also one that is undone at once. Needs root, no engine."""
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from testbed.network.apply import NetworkError
+from testbed.network.watch import DeviceChange, TrafficControlWatch, announced
+
+SHAPED = "class replace dev v0 parent 1: classid 1:10 htb rate {} ceil {} quantum 1514"
+needs_kernel = pytest.mark.skipif(sys.platform != "linux" or not shutil.which("tc"), reason="needs Linux and iproute2")
+
+
+@pytest.fixture
+def namespace():
+    """A process in a network namespace of its own, with a shaped link v0–v1; yields its number and a function."""
+    holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo up; read end"], stdin=-1, stdout=-1, text=True)
+    assert holder.stdout.readline() == "up\n"
+
+    def run(*lines):
+        for line in lines:
+            command = ["nsenter", f"--net=/proc/{holder.pid}/ns/net", "--", *line.split()]
+            subprocess.run(command, check=True, capture_output=True)
+
+    run("ip link add name v0 type veth peer name v1", "ip link set dev v0 up", "ip link set dev v1 up")
+    run("tc qdisc replace dev v0 root handle 1: htb default 10", "tc " + SHAPED.format("400mbit", "400mbit"))
+    yield holder.pid, run
+    holder.communicate("\n")
+
+
+@pytest.mark.containers
+@needs_kernel
+def test_a_change_that_is_undone_at_once_is_announced(namespace):
+    pid, run = namespace
+    with TrafficControlWatch({"b2": pid}) as watch:
+        assert watch.changes() == set()
+        run("tc " + SHAPED.format("60mbit", "60mbit"), "tc " + SHAPED.format("400mbit", "400mbit"))
+        assert watch.changes() == {DeviceChange("b2", "v0", "shaping")}
+        assert watch.changes() == set()
+        run("ip link set dev v1 down", "ip link set dev v1 up")
+        assert watch.changes() == {DeviceChange("b2", "v1", "down")}
+        run("tc qdisc add dev v1 clsact")  # a filter that drops frames needs it
+        assert watch.changes() == {DeviceChange("b2", "v1", "shaping")}
+
+
+@pytest.mark.containers
+@needs_kernel
+def test_when_the_kernel_lost_announcements_every_device_counts(namespace):
+    pid, _run = namespace
+    with TrafficControlWatch({"": pid}) as watch:
+        batch = "\n".join([SHAPED.format("60mbit", "60mbit")] * 5000)
+        enter = ["nsenter", f"--net=/proc/{pid}/ns/net", "--", "tc", "-batch", "-"]
+        subprocess.run(enter, input=batch, text=True, check=True, capture_output=True)
+        assert watch.changes() >= {DeviceChange("", device, "shaping") for device in ("v0", "v1", "lo")}
+
+
+def test_a_process_that_has_ended_cannot_be_watched():
+    with pytest.raises(NetworkError, match="of b1 cannot be watched"):
+        TrafficControlWatch({"b1": 2**22 + 1})
+
+
+def test_a_datagram_without_a_change_says_nothing():
+    assert list(announced(b"")) == []
