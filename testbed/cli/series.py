@@ -58,7 +58,7 @@ def _broken(each: CriterionRegression) -> str:
 def variants_table(result: CampaignResult) -> str:
     """Return a line per variant: its runs' verdicts, each measure's median and, of several runs, its range.
 
-    Add a line per run that did not pass.
+    Add a line per variant whose brokers are broken on purpose, and per run that did not pass.
     """
     names = result.campaign.measures
     rows = [
@@ -70,6 +70,8 @@ def variants_table(result: CampaignResult) -> str:
         for row in result.outcome.rows
     ]
     told = table(("VARIANT", "PASS", "FAIL", "INCONCLUSIVE", *names), rows)
+    broken = [f"BROKEN ON PURPOSE: {v.label}: {', '.join(v.defects)}" for v in result.campaign.variants if v.defects]
+    told = "\n".join([*broken, told])
     bad = [words for row in result.outcome.rows for words in row.not_passed]
     if not bad:
         return told
@@ -111,6 +113,7 @@ def as_json(result: CampaignResult, verdict: str, report: Path | None = None) ->
                 {
                     "label": row.variant,
                     "settings": dict(zip(axes, values[row.variant], strict=True)),
+                    "defects": list(series.variant(row.variant).defects),
                     "runs": dict(row.runs),
                     "medians": dict(row.medians),
                     "ranges": {name: list(span) for name, span in row.ranges.items()},
