@@ -1,26 +1,34 @@
 """Shared by all tests."""
 
-import pytest
+from pathlib import Path
+
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 # Tests run side by side, and the machine may have other work: how long one example takes is nobody's subject.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
 
+CONTAINERS = Path("tests/containers")
 AT_ONCE = 2
 """Files of tests with containers that run at the same time: a machine with two cores carries two testbeds."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Group the tests by file for pytest-xdist, and those with containers into `AT_ONCE` groups of files.
+def group_of(file):
+    """Return the group whose tests one worker runs in order: a file, or one of the `AT_ONCE` shares of `CONTAINERS`."""
+    if Path(file).parent != CONTAINERS:
+        return file
+    every = sorted(path.name for path in (Path(__file__).parent / CONTAINERS.name).glob("test_*.py"))
+    return f"{CONTAINERS}/{every.index(Path(file).name) % AT_ONCE}"
 
-    First, because pytest-xdist reads the groups in the same hook.
-    """
-    with_containers = list(dict.fromkeys(item.path for item in items if item.get_closest_marker("containers")))
-    for item in items:
-        if item.get_closest_marker("containers"):
-            group = f"containers-{with_containers.index(item.path) % AT_ONCE}"
-        else:
-            group = str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+
+class Groups(LoadScopeScheduling):
+    """Gives each worker whole groups, those with the most tests first."""
+
+    def _split_scope(self, nodeid):
+        return group_of(nodeid.split("::", 1)[0])
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """Return the scheduler of `pytest --numprocesses`."""
+    return Groups(config, log)
