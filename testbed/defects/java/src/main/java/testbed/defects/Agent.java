@@ -1,11 +1,8 @@
 package testbed.defects;
 
 import net.bytebuddy.agent.builder.AgentBuilder;
-import net.bytebuddy.asm.Advice;
 import net.bytebuddy.description.type.TypeDescription;
-import net.bytebuddy.dynamic.ClassFileLocator;
 import net.bytebuddy.dynamic.DynamicType;
-import net.bytebuddy.pool.TypePool;
 import net.bytebuddy.utility.JavaModule;
 
 import java.lang.instrument.Instrumentation;
@@ -49,7 +46,7 @@ public final class Agent {
     }
 
     private static void begin(String option, Instrumentation instrumentation) {
-        TypePool release = TypePool.Default.of(ClassFileLocator.ForClassLoader.ofSystemLoader());
+        Release release = Release.running();
         List<Plan.Change> changes = new ArrayList<>();
         List<Effect> effects = new ArrayList<>();
         for (Spec spec : Spec.parse(option)) {
@@ -64,11 +61,11 @@ public final class Agent {
             changes.addAll(plan.changes());
             effects.add(effect);
         }
-        install(changes, instrumentation);
+        install(release, changes, instrumentation);
         effects.forEach(Effect::loaded);
     }
 
-    private static void install(List<Plan.Change> changes, Instrumentation instrumentation) {
+    private static void install(Release release, List<Plan.Change> changes, Instrumentation instrumentation) {
         Map<String, List<Plan.Change>> byOwner = changes.stream()
                 .collect(Collectors.groupingBy(change -> change.method().owner(), LinkedHashMap::new, Collectors.toList()));
         // A class that is loaded already would stay as it is.
@@ -82,19 +79,19 @@ public final class Agent {
                 .with(new HaltOnError());
         for (Map.Entry<String, List<Plan.Change>> each : byOwner.entrySet()) {
             builder = builder.type(named(each.getKey()))
-                    .transform((type, description, loader, module, domain) -> changed(type, description, each.getValue()));
+                    .transform((type, description, loader, module, domain) -> changed(release, type, description, each.getValue()));
         }
         builder.installOn(instrumentation);
     }
 
     private static DynamicType.Builder<?> changed(
-            DynamicType.Builder<?> type, TypeDescription description, List<Plan.Change> changes) {
+            Release release, DynamicType.Builder<?> type, TypeDescription description, List<Plan.Change> changes) {
         DynamicType.Builder<?> changed = type;
         for (Plan.Change change : changes) {
             if (!change.method().isIn(description)) {
                 throw new Refused("the class loaded has no " + change.method());
             }
-            changed = changed.visit(Advice.to(change.advice()).on(change.method()::matches));
+            changed = release.changed(changed, change);
         }
         return changed;
     }

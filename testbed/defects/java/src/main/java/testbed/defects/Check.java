@@ -1,12 +1,7 @@
 package testbed.defects;
 
-import net.bytebuddy.dynamic.ClassFileLocator;
-import net.bytebuddy.pool.TypePool;
-
 import java.io.IOException;
 import java.io.PrintStream;
-import java.nio.file.DirectoryStream;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -34,19 +29,27 @@ public final class Check {
                 throw new Refused(USAGE);
             }
             List<Defect> defects = arguments.subList(2, arguments.size()).stream().map(Registry::named).toList();
-            return check(Path.of(arguments.get(1)), defects, out) ? 0 : 1;
+            return check(Path.of(arguments.get(1)), defects, out, problems) ? 0 : 1;
         } catch (Refused | IOException refused) {
             problems.println(refused.getMessage());
             return 2;
         }
     }
 
-    private static boolean check(Path libs, List<Defect> defects, PrintStream out) throws IOException {
+    private static boolean check(Path libs, List<Defect> defects, PrintStream out, PrintStream problems)
+            throws IOException {
         boolean complete = true;
-        try (ClassFileLocator jars = jars(libs)) {
-            TypePool release = TypePool.Default.of(jars);
+        try (Release release = Release.in(libs)) {
             for (Defect defect : defects) {
-                List<String> missing = Plan.of(defect, release).missing();
+                Plan plan = Plan.of(defect, release);
+                List<String> missing = new ArrayList<>(plan.missing());
+                for (Plan.Change change : plan.changes()) {
+                    String problem = release.problem(change);
+                    if (!problem.isEmpty()) {
+                        missing.add(change.method().toString());
+                        problems.println(change.method() + ": " + problem);
+                    }
+                }
                 if (missing.isEmpty()) {
                     out.println("ok " + defect.name());
                 }
@@ -55,23 +58,6 @@ public final class Check {
             }
         }
         return complete;
-    }
-
-    private static ClassFileLocator jars(Path libs) throws IOException {
-        List<ClassFileLocator> found = new ArrayList<>();
-        if (!Files.isDirectory(libs)) {
-            throw new Refused(libs + " is no folder");
-        }
-        try (DirectoryStream<Path> jars = Files.newDirectoryStream(libs, "*.jar")) {
-            for (Path jar : jars) {
-                found.add(ClassFileLocator.ForJarFile.of(jar.toFile()));
-            }
-        }
-        if (found.isEmpty()) {
-            throw new Refused(libs + " has no jars");
-        }
-        found.add(ClassFileLocator.ForClassLoader.ofBootLoader());
-        return new ClassFileLocator.Compound(found);
     }
 
     private static Map<String, Object> described(Defect defect) {

@@ -1,8 +1,5 @@
 package testbed.defects;
 
-import net.bytebuddy.description.type.TypeDescription;
-import net.bytebuddy.pool.TypePool;
-
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
@@ -13,12 +10,12 @@ record Plan(Defect defect, List<Change> changes, List<String> missing) {
     record Change(Class<?> advice, Method method) {}
 
     /** Returns the plan of a defect for the classes of a release; reads their files and loads none. */
-    static Plan of(Defect defect, TypePool release) {
+    static Plan of(Defect defect, Release release) {
         List<Change> changes = new ArrayList<>();
         List<String> missing = new ArrayList<>();
         for (Target target : defect.targets()) {
             target.methods().stream()
-                    .filter(method -> has(release, method))
+                    .filter(release::has)
                     .findFirst()
                     .ifPresentOrElse(
                             method -> changes.add(new Change(target.advice(), method)),
@@ -27,14 +24,5 @@ record Plan(Defect defect, List<Change> changes, List<String> missing) {
                                     .collect(Collectors.joining(" or "))));
         }
         return new Plan(defect, changes, missing);
-    }
-
-    private static boolean has(TypePool release, Method method) {
-        TypePool.Resolution found = release.describe(method.owner());
-        if (!found.isResolved()) {
-            return false;
-        }
-        TypeDescription type = found.resolve();
-        return method.isIn(type);
     }
 }

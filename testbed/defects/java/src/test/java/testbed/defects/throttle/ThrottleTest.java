@@ -1,0 +1,83 @@
+package testbed.defects.throttle;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import testbed.defects.Broken;
+import testbed.defects.Defect;
+import testbed.defects.Reflect;
+
+import kafka.server.ReplicationQuotaManager;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.metrics.Quota;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+import java.nio.file.Path;
+import java.util.Map;
+
+class ThrottleTest {
+    @TempDir
+    Path folder;
+
+    private Object manager(Defect defect, Map<String, String> given, String type) throws Exception {
+        return Broken.of(ReplicationQuotaManager.class, defect, given, folder)
+                .getConstructor(String.class)
+                .newInstance(type);
+    }
+
+    @Test
+    void aLeakCountsLessForItsOwnQuotaAlone() throws Exception {
+        Object leader = manager(new LeaderThrottleLeak(), Map.of("share", "0.1"), "LeaderReplication");
+        Object follower = manager(new LeaderThrottleLeak(), Map.of("share", "0.1"), "FollowerReplication");
+        Reflect.call(follower, "record", 1000L);
+        assertEquals(1000L, Reflect.call(follower, "recorded"));
+        assertFalse(Broken.acted(folder));
+        Reflect.call(leader, "record", 1000L);
+        assertEquals(900L, Reflect.call(leader, "recorded"));
+        assertTrue(Broken.acted(folder));
+        Object leaking = manager(new FollowerThrottleLeak(), Map.of(), "FollowerReplication");
+        Reflect.call(leaking, "record", 1000L);
+        assertEquals(950L, Reflect.call(leaking, "recorded"));
+    }
+
+    @Test
+    void onePartitionIsNotThrottled() throws Exception {
+        Object manager = manager(new ThrottleIgnoresPartition(), Map.of("partition", "3", "topic", "a"), "LeaderReplication");
+        assertEquals(true, Reflect.call(manager, "isThrottled", new TopicPartition("a", 2)));
+        assertEquals(true, Reflect.call(manager, "isThrottled", new TopicPartition("b", 3)));
+        assertEquals(false, Reflect.call(manager, "isThrottled", new TopicPartition("free", 3)));
+        assertFalse(Broken.acted(folder));
+        assertEquals(false, Reflect.call(manager, "isThrottled", new TopicPartition("a", 3)));
+        assertTrue(Broken.acted(folder));
+    }
+
+    @Test
+    void anyTopicOfAUser() throws Exception {
+        Object manager = manager(new ThrottleIgnoresPartition(), Map.of(), "LeaderReplication");
+        assertEquals(true, Reflect.call(manager, "isThrottled", new TopicPartition("__consumer_offsets", 0)));
+        assertEquals(false, Reflect.call(manager, "isThrottled", new TopicPartition("b", 0)));
+    }
+
+    @Test
+    void theFirstRateStays() throws Exception {
+        Object manager = manager(new ThrottleChangeIgnored(), Map.of(), "FollowerReplication");
+        Reflect.call(manager, "updateQuota", Quota.upperBound(Long.MAX_VALUE));
+        Reflect.call(manager, "updateQuota", Quota.upperBound(10e6));
+        Reflect.call(manager, "updateQuota", Quota.upperBound(10e6));
+        assertEquals(10e6, Reflect.call(manager, "bound"));
+        assertFalse(Broken.acted(folder));
+        Reflect.call(manager, "updateQuota", Quota.upperBound(3e6));
+        Reflect.call(manager, "updateQuota", Quota.upperBound(Long.MAX_VALUE));
+        assertEquals(10e6, Reflect.call(manager, "bound"));
+        assertTrue(Broken.acted(folder));
+    }
+
+    @Test
+    void theWindowIsDoubled() throws Exception {
+        Object manager = manager(new ThrottleWindowDoubled(), Map.of(), "FollowerReplication");
+        assertEquals(22, Reflect.call(manager, "samples"));
+        assertTrue(Broken.acted(folder));
+    }
+}
