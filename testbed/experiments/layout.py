@@ -197,8 +197,8 @@ def _recorded(layout: Layout, group: PartitionGroup) -> bool:
     return layout.wildcard or group.moves
 
 
-def fetchers(layout: Layout, threads: int) -> dict[str, Fetchers]:
-    """Return host → fetcher threads that carry throttled bytes; one follower has `threads` towards one leader.
+def fetchers(layout: Layout, threads: Mapping[str, int]) -> dict[str, Fetchers]:
+    """Return host → fetcher threads that carry throttled bytes; a follower has its `threads` towards each leader.
 
     A leader counts the threads of every follower that fetches throttled partitions, in sync or not. A follower's own
     quota records the partitions that the throttle lists on the follower.
@@ -213,8 +213,8 @@ def fetchers(layout: Layout, threads: int) -> dict[str, Fetchers]:
     hosts = dict.fromkeys(host for pair in sorted(sends | receives) for host in pair)
     return {
         host: Fetchers(
-            transmit=threads * sum(leader == host for leader, _follower in sends),
-            receive=threads * sum(follower == host for _leader, follower in receives),
+            transmit=sum(threads[follower] for leader, follower in sends if leader == host),
+            receive=threads[host] * sum(follower == host for _leader, follower in receives),
         )
         for host in hosts
     }

@@ -12,7 +12,13 @@ from testbed.reassignment.driver import Driver
 from testbed.reassignment.plan import Plan
 from testbed.throttle.duration import Share
 from testbed.throttle.journal import JournalFolder
-from testbed.throttle.quota_window import BURST_BYTES_PER_S, seconds_changing, seconds_in_bursts
+from testbed.throttle.quota_window import (
+    BURST_BYTES_PER_S,
+    KAFKAS_WINDOW,
+    WindowSettings,
+    seconds_changing,
+    seconds_in_bursts,
+)
 
 CALIBRATION_S = 60.0
 _US = 1e6
@@ -80,18 +86,19 @@ def predicted_seconds(
     carried: Sequence[Share],
     throttles: Sequence[tuple[float, float]],
     line_bytes_per_s: float = BURST_BYTES_PER_S,
+    window: WindowSettings = KAFKAS_WINDOW,
 ) -> float:
     """Return the duration of the move under its throttles (`throttles`), in seconds.
 
     Leaders with a filled quota window send in bursts. So does every broker after a raise, at `line_bytes_per_s`.
     """
     if len(throttles) > 1:
-        return seconds_changing(carried, throttles, line_bytes_per_s)
+        return seconds_changing(carried, throttles, line_bytes_per_s, window)
     (_lasts, throttle), hosts = throttles[0], {broker: host for host, broker in ids.items()}
     found = [0.0]
     for share in carried:
         at = sent_at(layout, hosts[share.broker], share, throttle)
-        found.append(share.seconds(throttle) if at is None else seconds_in_bursts(share, throttle, at))
+        found.append(share.seconds(throttle) if at is None else seconds_in_bursts(share, throttle, at, window.period_s))
     return max(found)
 
 

@@ -215,14 +215,6 @@ class MoveEnvironment:
 
     # ---- after the move
 
-    def broker_property(self, key: str, default: int) -> int:
-        """Return a broker property with the same value on all hosts, as set at the brokers' start."""
-        properties: Mapping[str, str] = {
-            **self.testbed.topology.brokers[0].properties,
-            **self.testbed.state.overlay,
-        }
-        return int(properties.get(key, default))
-
     def audit(self, more: Sequence[WrittenRecords] = ()) -> tuple[Records, LiveLoad | None]:
         """Read all records back; return the account of the preloaded records and of the load with `more` producers."""
         self.context.progress("reading every record back")

@@ -28,6 +28,7 @@ from testbed.experiments.layout import Layout, copies, expected, fetchers, kip73
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import inbound_rates, instant, predicted_seconds, throttles
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
+from testbed.experiments.quota_settings import QuotaSettings, declared, in_force, quota_settings
 from testbed.experiments.reassignment_run import LogSizes, MakeRun, ReassignmentRun, unbatched_run
 from testbed.experiments.samplers import start_samplers
 from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter
@@ -40,12 +41,10 @@ from testbed.probes.logwatch import LogWatch
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.throttle.duration import seconds, shares
-from testbed.throttle.quota_window import BURST_BYTES_PER_S, SAMPLE_S, SAMPLES
+from testbed.throttle.quota_window import BURST_BYTES_PER_S
 from testbed.topology.model import Topology
 from testbed.units import parse_byte_rate, parse_duration
 
-DEFAULT_RESPONSE_BYTES = 10_485_760
-"""Kafka's default of `replica.fetch.response.max.bytes`."""
 NEEDS = frozenset({Capability.THROTTLES_REPLICATION, Capability.MOVES_DATA, Capability.LISTS_REASSIGNMENTS})
 PARTITIONS = 100
 TOPOLOGIES = {2: "two-brokers", 3: "three-brokers", 4: "four-brokers", 8: "eight-brokers"}
@@ -167,6 +166,7 @@ def throttled_experiment(
 
     def suits(topology: Topology, settings: Settings) -> None:
         check_storage(storage_of(settings), topology)
+        quota_settings(declared(topology, overlay(settings)))
 
     def run(context: Context) -> ExperimentResult:
         hosts = [host.name for host in context.testbed.topology.brokers]
@@ -206,6 +206,7 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
     recorder = context.recorder
     with context.testbed.admin() as admin, make(context, setup, admin) as run:
         environment, load = run.environment, run.environment.load
+        quota = quota_settings(in_force(admin, environment.ids))
         watch = LogWatch(context.testbed, run.allowances())
         watch.start()
         with recorder.step("prepare"):
@@ -246,7 +247,7 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
         live=live,
         batching=moved.batching,
     )
-    return ExperimentResult(nics, _move_record(run, sizes, factor), facts)
+    return ExperimentResult(nics, _move_record(run, sizes, factor, quota), facts)
 
 
 def _announce(environment: MoveEnvironment, sizes: LogSizes) -> None:
@@ -265,7 +266,7 @@ def _timeout_s(run: ReassignmentRun, sizes: LogSizes) -> float:
     return 3 * moved_s + 60 + run.model.idle_s
 
 
-def _move_record(run: ReassignmentRun, sizes: LogSizes, factor: float | None) -> Move:
+def _move_record(run: ReassignmentRun, sizes: LogSizes, factor: float | None, quota: QuotaSettings) -> Move:
     """Return the manifest's record of the move: its request, and the estimates of the model and of KIP-73."""
     environment, model = run.environment, run.model
     layout, setup, events = environment.layout, environment.setup, run.recorder.events()
@@ -275,28 +276,30 @@ def _move_record(run: ReassignmentRun, sizes: LogSizes, factor: float | None) ->
     if begun is not None and ended is not None:
         inbound = inbound_rates(run.recorder.samples(), leaders, begun, ended)
     carried = model.carried(sizes, inbound)
-    in_force = throttles(events, setup.throttle_bytes_per_s)
+    in_turn = throttles(events, setup.throttle_bytes_per_s)
     slowest_bps = min(rate for host in run.testbed.topology.brokers for rate in sampled_bps(host))
     line = min(float(BURST_BYTES_PER_S), payload_bytes_per_s(slowest_bps))
-    model_s, why = predicted_seconds(layout, environment.ids, carried, in_force, line), model.no_model
+    model_s, why = predicted_seconds(layout, environment.ids, carried, in_turn, line, quota.window), model.no_model
     if not math.isfinite(model_s):
-        why = why or f"under {in_force[-1][1] / 1e6:g} MB/s it never ends: more comes in than that"
-    estimates = [kip73_estimate(layout, throttle, sizes, inbound) for _seconds, throttle in in_force]
+        why = why or f"under {in_turn[-1][1] / 1e6:g} MB/s it never ends: more comes in than that"
+    estimates = [kip73_estimate(layout, throttle, sizes, inbound) for _seconds, throttle in in_turn]
     estimate = next((each for each in estimates if math.isfinite(each.seconds)), estimates[-1])
     return Move(
         quota_bytes_per_s=setup.throttle_bytes_per_s,
         fetch=setup.fetch,
-        response_max_bytes=environment.broker_property("replica.fetch.response.max.bytes", DEFAULT_RESPONSE_BYTES),
+        response_max_bytes=quota.response_max_bytes,
         nic_bytes_per_log_byte=factor,
-        fetchers=fetchers(layout, environment.broker_property("num.replica.fetchers", 1)),
+        fetchers=fetchers(layout, quota.fetchers),
         brokers=tuple(environment.ids),
         flows=model.flows(),
         total_log_bytes=estimate.total_log_bytes,
         move_ratio=estimate.move_ratio,
         # The estimate of the first throttle above the inbound rate; 0 means no estimate.
         kip73_seconds=estimate.seconds if math.isfinite(estimate.seconds) else 0.0,
-        window_samples=SAMPLES,
-        sample_s=SAMPLE_S,
+        window_samples=quota.window.samples,
+        sample_s=quota.window.sample_s,
+        # From then on the window is full.
+        warmup_s=quota.window.seconds + quota.window.sample_s,
         expected=expected(carried, environment.ids),
         model_seconds=None if why else model_s,
         model_why=why,
@@ -304,5 +307,5 @@ def _move_record(run: ReassignmentRun, sizes: LogSizes, factor: float | None) ->
         nic_bound=setup.nic_bound,
         wildcard=layout.wildcard,
         min_insync=layout.min_insync,
-        batches_s=() if why else model.batches_s(sizes, in_force),
+        batches_s=() if why else model.batches_s(sizes, in_turn),
     )

@@ -18,11 +18,32 @@ at once, at the rate of the line. It leaves the window as one burst 11 s later, 
 import math
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from testbed.throttle.duration import Share, seconds_over
 
-PERIOD_S = 11.5
-"""The mean length of the window of 11 samples of 1 s: between 11 and 12 s, as the oldest sample is whole or expires."""
+
+@dataclass(frozen=True, slots=True)
+class WindowSettings:
+    """A broker's quota window: `replication.quota.window.num` samples of `replication.quota.window.size.seconds`."""
+
+    samples: int = 11
+    sample_s: float = 1.0
+
+    @property
+    def seconds(self) -> float:
+        """The length of all samples."""
+        return self.samples * self.sample_s
+
+    @property
+    def period_s(self) -> float:
+        """The window's mean length: up to a sample more than `seconds`, as the oldest sample is whole or expires."""
+        return self.seconds + self.sample_s / 2
+
+
+KAFKAS_WINDOW = WindowSettings()
+"""Kafka's defaults."""
+PERIOD_S = KAFKAS_WINDOW.period_s
 _INTO_BURST = 0.7
 """The part of a burst at which a move should end: after the burst has made up for inbound bytes, before its end."""
 
@@ -72,7 +93,6 @@ def bytes_ending_in_a_burst(
     return round(sent - inbound_bytes_per_s * end_s)
 
 
-SAMPLES, SAMPLE_S = 11, 1.0
 STEP_S = 0.05
 BURST_BYTES_PER_S = 30_000_000
 """The copy rate of a fetcher with tuned settings on two cores that neither quota nor NIC (48 MB/s) limited."""
@@ -81,27 +101,33 @@ BURST_BYTES_PER_S = 30_000_000
 class QuotaWindow:
     """The samples of one quota: the bytes that passed, and the time at which each sample began."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: WindowSettings = KAFKAS_WINDOW) -> None:
+        self._settings = settings
         self._samples: deque[list[float]] = deque()
         """[begin, end, bytes], oldest first."""
 
     def record(self, at_s: float, size: float) -> None:
         """Record that ``size`` bytes passed at that time."""
-        if not self._samples or at_s - self._samples[-1][0] >= SAMPLE_S:
+        if not self._samples or at_s - self._samples[-1][0] >= self._settings.sample_s:
             self._samples.append([at_s, at_s, 0.0])
         self._samples[-1][1] = at_s
         self._samples[-1][2] += size
 
     def rate(self, at_s: float) -> float:
-        """Return B/s since the oldest sample that still counts began, over one second at least."""
-        while self._samples and at_s - self._samples[0][1] >= SAMPLES * SAMPLE_S:
+        """Return B/s since the oldest sample that still counts began, over one sample at least."""
+        while self._samples and at_s - self._samples[0][1] >= self._settings.seconds:
             self._samples.popleft()
         if not self._samples:
             return 0.0
-        return sum(size for _, _, size in self._samples) / max(SAMPLE_S, at_s - self._samples[0][0])
+        return sum(size for _, _, size in self._samples) / max(self._settings.sample_s, at_s - self._samples[0][0])
 
 
-def seconds_changing(shares: Sequence[Share], phases: Sequence[tuple[float, float]], line_bytes_per_s: float) -> float:
+def seconds_changing(
+    shares: Sequence[Share],
+    phases: Sequence[tuple[float, float]],
+    line_bytes_per_s: float,
+    window: WindowSettings = KAFKAS_WINDOW,
+) -> float:
     """Return the seconds that a move takes under a sequence of quotas: (seconds, B/s), the last without an end.
 
     ``line_bytes_per_s`` is the rate while the quota does not limit. Infinite if the move never ends.
@@ -109,7 +135,7 @@ def seconds_changing(shares: Sequence[Share], phases: Sequence[tuple[float, floa
     most_s = seconds_over(shares, phases)
     if not math.isfinite(most_s):
         return most_s
-    return max((_seconds(share, phases, line_bytes_per_s, most_s) for share in shares), default=0.0)
+    return max((_seconds(share, phases, line_bytes_per_s, most_s, window) for share in shares), default=0.0)
 
 
 def bytes_after_a_raise(
@@ -121,21 +147,27 @@ def bytes_after_a_raise(
     decide about a whole window. The result is not above 0 if there is no such end.
     """
     low, high = raised
-    burst_bytes = (high - low) * SAMPLES * SAMPLE_S
+    burst_bytes = (high - low) * KAFKAS_WINDOW.seconds
     lasts_s = burst_bytes / max(1.0, line_bytes_per_s - low)
     number = max(0, math.floor((about_s - raised_at_s - lasts_s / 2) / PERIOD_S))
     end_s = raised_at_s + number * PERIOD_S + lasts_s / 2
     return round(low * end_s + (number + 0.5) * burst_bytes - inbound_bytes_per_s * end_s)
 
 
-def _seconds(share: Share, phases: Sequence[tuple[float, float]], line_bytes_per_s: float, about_s: float) -> float:
-    left, now, window = float(share.bytes), 0.0, QuotaWindow()
+def _seconds(
+    share: Share,
+    phases: Sequence[tuple[float, float]],
+    line_bytes_per_s: float,
+    about_s: float,
+    settings: WindowSettings,
+) -> float:
+    left, now, window = float(share.bytes), 0.0, QuotaWindow(settings)
     if not left:
         return 0.0
     caught_up_bytes = max(0.0, line_bytes_per_s - share.in_sync_bytes_per_s) * STEP_S
     arriving = (share.inbound_bytes_per_s - share.in_sync_bytes_per_s) * STEP_S
     # A window that was full when the quota was lowered costs as much time as a raise has saved.
-    while now < 2 * about_s + 2 * SAMPLES * SAMPLE_S:
+    while now < 2 * about_s + 2 * settings.seconds:
         left += arriving
         passed = min(left, caught_up_bytes) if window.rate(now) <= _quota(phases, now) else 0.0
         left -= passed

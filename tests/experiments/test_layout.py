@@ -44,7 +44,7 @@ def test_two_node_moves_what_the_quota_lets_through_in_the_time_asked_for():
     found = two_node(SETTINGS, TWO).named("ab12cd")
     assert of_kind(found, "throttled") == [("A", "B", (0, 1, 2, 3))]
     assert of_kind(found, "in_sync") == []
-    assert fetchers(found, 1) == {"A": Fetchers(1, 0), "B": Fetchers(0, 1)}
+    assert fetchers(found, dict.fromkeys(IDS, 1)) == {"A": Fetchers(1, 0), "B": Fetchers(0, 1)}
     assert told(found) == [("B", "receive", 520 * MB, 0.0), ("A", "transmit", 520 * MB, 0.0)]
     filled = fills(found.groups, 7)
     assert [(f.topic, f.recipe.seed) for f in filled] == [
@@ -69,7 +69,9 @@ def test_one_to_two_is_led_by_a_and_goes_to_both_others():
     assert of_kind(found, "throttled") == [("A", "C", (0, 1)), ("A", "B", (2, 3))]
     # Those in sync are listed as leaders-to-be, so that A's quota records what they fetch.
     assert of_kind(found, "in_sync") == [("A", "B", (0, 1)), ("A", "C", (2, 3))]
-    assert fetchers(found, 1) == {"A": Fetchers(2, 0), "B": Fetchers(0, 1), "C": Fetchers(0, 1)}
+    assert fetchers(found, dict.fromkeys(IDS, 1)) == {"A": Fetchers(2, 0), "B": Fetchers(0, 1), "C": Fetchers(0, 1)}
+    # A follower has its own threads, whatever its leader has as a follower of others.
+    assert fetchers(found, {"A": 9, "B": 1, "C": 4}) == {"A": Fetchers(5, 0), "B": Fetchers(0, 1), "C": Fetchers(0, 4)}
     # In 46 s four whole windows' worth, and 4 s of a fifth at the followers' 20 MB/s.
     assert told(found) == [
         ("B", "receive", 270.25 * MB, 0.0),
@@ -97,7 +99,7 @@ def test_two_to_one_is_led_by_both_and_bound_by_the_receiver():
     assert assignment(found.throttled, IDS)["kip73"] == {0: [1, 2], 1: [1, 2], 2: [2, 1], 3: [2, 1]}
     assert of_kind(found, "throttled") == [("A", "C", (0, 1)), ("B", "C", (2, 3))]
     assert of_kind(found, "in_sync") == [("A", "B", (0, 1)), ("B", "A", (2, 3))]
-    assert fetchers(found, 1) == {"A": Fetchers(2, 0), "B": Fetchers(2, 0), "C": Fetchers(0, 2)}
+    assert fetchers(found, dict.fromkeys(IDS, 1)) == {"A": Fetchers(2, 0), "B": Fetchers(2, 0), "C": Fetchers(0, 2)}
     share = bottleneck(carried(found), 10 * MB)
     assert (share.broker, share.direction, share.bytes) == (3, "receive", 520 * MB)
 
@@ -134,7 +136,7 @@ def test_an_empty_broker_is_sent_everything_though_nothing_moves():
     found = throttled_layout([filled], "A", "B", wildcard=True)
     assert (filled.adding, filled.in_sync, filled.moves) == (("B",), (), False)
     assert of_kind(found, "throttled") == [("A", "B", (0, 1, 2, 3))]
-    assert fetchers(found, 2) == {"A": Fetchers(2, 0), "B": Fetchers(0, 2)}
+    assert fetchers(found, dict.fromkeys(IDS, 2)) == {"A": Fetchers(2, 0), "B": Fetchers(0, 2)}
     assert found.partitions == 4
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from testbed.throttle.duration import Share, seconds_over
-from testbed.throttle.quota_window import BURST_BYTES_PER_S, bytes_after_a_raise, seconds_changing
+from testbed.throttle.quota_window import BURST_BYTES_PER_S, WindowSettings, bytes_after_a_raise, seconds_changing
 from tests.reassignment.test_bursts import MB, MS, Sensor
 
 LINE = BURST_BYTES_PER_S
@@ -51,6 +51,15 @@ def test_it_took_so_long_on_real_brokers(phases, total, keepup, observed_s):
 def test_one_quota_is_bytes_by_quota_and_the_busiest_share_counts():
     shares = [Share(1, "transmit", 520 * MB, 0.0), Share(2, "receive", 100 * MB, 0.0)]
     assert seconds_changing(shares, [(0, 10 * MB)], LINE) == pytest.approx(52.0, rel=0.02)
+
+
+def test_a_longer_window_remembers_more_of_what_a_lower_quota_left():
+    """After a raise from 2 to 12 MB/s, 10 MB/s times the window pass at the line's rate."""
+    share, phases = Share(2, "receive", 260 * MB, 0.0), [(30.0, 2 * MB), (0, 12 * MB)]
+    windows = WindowSettings(11, 2.0), WindowSettings(), WindowSettings(6, 1.0)
+    longest, kafkas, shortest = (seconds_changing([share], phases, LINE, window) for window in windows)
+    assert longest == pytest.approx(30 + 200 * MB / LINE, abs=0.5)  # 220 MB may pass at once
+    assert longest + 2 < kafkas <= shortest
 
 
 def test_what_is_in_sync_is_counted_and_never_held_back():

@@ -1,0 +1,70 @@
+"""The broker properties that decide what a replication quota lets pass, as each host has them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from testbed.errors import UsageError
+from testbed.kafka.admin import Admin
+from testbed.throttle.quota_window import WindowSettings
+from testbed.topology.model import Topology
+
+FETCHERS = "num.replica.fetchers"
+RESPONSE = "replica.fetch.response.max.bytes"
+SAMPLES, SAMPLE = "replication.quota.window.num", "replication.quota.window.size.seconds"
+DEFAULTS: Mapping[str, int] = {FETCHERS: 1, RESPONSE: 10_485_760, SAMPLES: 11, SAMPLE: 1}
+"""Kafka's defaults."""
+COMMON: Mapping[str, str] = {
+    RESPONSE: "the bound of a window has one response of each fetcher",
+    SAMPLES: "a window of one length is measured on all brokers",
+    SAMPLE: "a window of one length is measured on all brokers",
+}
+"""The properties that must be the same on all brokers, and why."""
+Values = Mapping[str, Mapping[str, str]]
+"""Host → property → value; a property that is absent has its default."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaSettings:
+    """The fetchers of each host as a follower, and what all brokers have alike."""
+
+    fetchers: Mapping[str, int]
+    response_max_bytes: int
+    window: WindowSettings
+
+
+def quota_settings(values: Values) -> QuotaSettings:
+    """Return the settings of brokers. Raise `UsageError` when they differ where the criteria need one value. Pure."""
+    for key, why in COMMON.items():
+        found = {host: _number(values, host, key) for host in values}
+        if len(set(found.values())) > 1:
+            first, *others = found
+            other = next(host for host in others if found[host] != found[first])
+            raise UsageError(
+                f"{key} is {found[first]} on {first} and {found[other]} on {other}: {why}; "
+                "give all brokers the same value in the topology's kafka.properties"
+            )
+    host = next(iter(values))
+    return QuotaSettings(
+        {each: _number(values, each, FETCHERS) for each in values},
+        _number(values, host, RESPONSE),
+        WindowSettings(_number(values, host, SAMPLES), float(_number(values, host, SAMPLE))),
+    )
+
+
+def declared(topology: Topology, overlay: Mapping[str, str]) -> Values:
+    """Return the properties that the brokers of a topology start with, under an experiment's overlay. Pure."""
+    return {host.name: {**host.properties, **overlay} for host in topology.brokers}
+
+
+def in_force(admin: Admin, ids: Mapping[str, int]) -> Values:
+    """Return the values that each broker reports, also those that were changed since its start."""
+    return {host: admin.broker_settings(broker, list(DEFAULTS)) for host, broker in ids.items()}
+
+
+def _number(values: Values, host: str, key: str) -> int:
+    text = values[host].get(key)
+    if text is None:
+        return DEFAULTS[key]
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"{host}: {key} is {text!r}; it must be a whole number above 0")
+    return int(text)
