@@ -1,6 +1,6 @@
 """What was found of each defect, and what was found where there was none: from a campaign's runs to a table. Pure."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -12,12 +12,21 @@ from testbed.defects.parse import parse_defect
 from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.comparison import by_block, outcome
 from testbed.runner.journal import CampaignState, SlotRun
+from testbed.runner.replayed_nights import NightChange
 
 CONFIDENCE = 0.95
 Result = Literal["found", "missed", "inconclusive", "did not act", "not run"]
 """What one play of a defect came to. Of healthy brokers, `found` is a false alarm."""
 DefectsOf = Callable[[str], Sequence[DefectRecord]]
 """The defects in the manifest of a run."""
+ReportedChanges = Callable[[Sequence[Sequence[str]]], Sequence[NightChange]]
+"""The changes that are reported when runs are judged night by night; one list of runs for each night."""
+HISTORY = "history"
+"""The group of healthy brokers whose runs are the history of all nights."""
+
+
+def _no_nights(_nights: Sequence[Sequence[str]]) -> Sequence[NightChange]:
+    raise ValueError("a campaign with a history needs a judge of its nights")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +37,9 @@ class DefectTrial:
     run_ids: tuple[str, ...]
     by: tuple[str, ...] = ()
     why: str = ""
-    """Why it was not run, or what a comparison observed."""
+    """Why it was not run, or what a comparison or the nights observed."""
+    after: int = 1
+    """The number of nights until it was found; one run, suite or comparison is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +79,9 @@ class DefectDetection:
 
     @property
     def after(self) -> int | None:
-        """Return the number of plays until it was found first; None when it never was."""
-        return next((number for number, each in enumerate(self.played, 1) if each.result == "found"), None)
+        """Return the number of plays, or nights, until it was found first; None when it never was."""
+        before = (number + each.after for number, each in enumerate(self.played) if each.result == "found")
+        return next(before, None)
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -99,19 +111,36 @@ def criterion_of(name: str) -> str:
     return name.rpartition(": ")[2].split(" ")[0]
 
 
-def detections(campaign: Campaign, state: CampaignState, defects_of: DefectsOf) -> list[DefectDetection]:
-    """Return what was found in each group of a self-test's campaign, which may be incomplete."""
+def runs_suite(part: VariantGroup) -> bool:
+    """Return whether a play of the group is a run of each case of a suite."""
+    return not part.pairs and part.labels != (part.name,)
+
+
+def detections(
+    campaign: Campaign, state: CampaignState, defects_of: DefectsOf, reported: ReportedChanges = _no_nights
+) -> list[DefectDetection]:
+    """Return what was found in each group of a self-test's campaign, which may be incomplete.
+
+    `reported` judges nights; only a campaign with a history needs it.
+    """
     found, first = [], 0
+    history: Sequence[Mapping[str, SlotRun]] | None = None
     for part in campaign.parts:
+        if part.name == HISTORY:
+            history = by_block(campaign, state)[first : first + part.repeats]
+            first += part.repeats
+            continue
         variant = campaign.variant(part.labels[-1])
         requests = [parse_defect(each) for each in variant.defects]
         expected = tuple(dict.fromkeys(name for each in requests for name in each.defect.found_by))
         if part.pairs:
             trials: tuple[DefectTrial, ...] = (_compared(campaign, state, part, first, defects_of),)
+        elif history is not None:
+            trials = (_nights(campaign, state, part, first, defects_of, history, reported),)
         else:
             trials = _runs(campaign, state, part, first, defects_of)
-        shown = variant.settings if len(part.labels) == 1 or part.pairs else ()
-        experiment = variant.experiment if shown or len(part.labels) == 1 else "suite brief"
+        suite = runs_suite(part)
+        experiment, shown = ("suite brief", ()) if suite else (variant.experiment, variant.settings)
         found.append(DefectDetection(part.name, variant.defects, experiment, shown, trials, expected))
         first += part.repeats
     return found
@@ -123,7 +152,7 @@ def _runs(
     """Return a trial for each block of a group whose runs are judged one by one."""
     blocks = by_block(campaign, state)[first : first + part.repeats]
     why = _why_by_block(campaign, state)
-    several = len(part.labels) > 1
+    several = runs_suite(part)
     found = []
     for number, runs in enumerate(blocks, first):
         ran = [
@@ -132,6 +161,34 @@ def _runs(
         broken = any(campaign.variant(label).defects for label in part.labels)
         found.append(_trial(ran, why.get(number, "not reached"), defects_of if broken else None))
     return tuple(found)
+
+
+def _nights(
+    campaign: Campaign,
+    state: CampaignState,
+    part: VariantGroup,
+    first: int,
+    defects_of: DefectsOf,
+    history: Sequence[Mapping[str, SlotRun]],
+    reported: ReportedChanges,
+) -> DefectTrial:
+    """Return the trial of the nights of a group, after the nights of the history."""
+    blocks = by_block(campaign, state)[first : first + part.repeats]
+    before = [[ran.done.run_id for ran in runs.values()] for runs in history]
+    nights = [[ran.done.run_id for ran in runs.values()] for runs in blocks if runs]
+    ids = tuple(run_id for runs in nights for run_id in runs)
+    if not ids:
+        why = _why_by_block(campaign, state)
+        told = next((why[block] for block in range(first, first + part.repeats) if block in why), "not reached")
+        return DefectTrial("not run", ids, why=told)
+    if campaign.variant(part.labels[-1]).defects and not _acted(ids, defects_of):
+        return DefectTrial("did not act", ids)
+    changes = [replace(c, night=c.night - len(before)) for c in reported([*before, *nights]) if c.night > len(before)]
+    if changes:
+        by = tuple(dict.fromkeys(f"{each.scenario}: {each.metric}" for each in changes))
+        return DefectTrial("found", ids, by, "; ".join(map(str, changes)), min(each.night for each in changes))
+    unsure = [ran.done.run_id for runs in blocks for ran in runs.values() if ran.done.verdict == "inconclusive"]
+    return DefectTrial("inconclusive", ids, why=", ".join(unsure)) if unsure else DefectTrial("missed", ids)
 
 
 def _why_by_block(campaign: Campaign, state: CampaignState) -> dict[int, str]:

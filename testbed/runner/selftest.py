@@ -2,23 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from results.contract.defect import DefectRecord
 from results.contract.store import Store
+from results.series.calculator import FEWEST_RUNS
+from results.spark.session import session
 from testbed.defects.defect import Exposure
 from testbed.defects.parse import defects, find_defect, parse_defect
 from testbed.errors import UsageError
 from testbed.paths import data_dir
 from testbed.runner.campaign import SELFTEST, Campaign, VariantGroup, default_measures, new_campaign
-from testbed.runner.detection import DefectDetection, detections
+from testbed.runner.detection import HISTORY, DefectDetection, detections, runs_suite
 from testbed.runner.journal import campaign_state, opened
+from testbed.runner.replayed_nights import night_changes
 from testbed.runner.run import Progress, begin, resume
 from testbed.runner.variant import Variant, of_case
 from testbed.suites.suite import Case, find_suite
 
-RUN, BRIEF, COMPARE = "run", "brief", "compare"
-WAYS = (RUN, BRIEF, COMPARE)
-"""How a defect is looked for: by one run, by the suite brief, or by pairs of a healthy and a broken variant."""
-PAIRS = 8
+RUN, BRIEF, COMPARE, NIGHTS = "run", "brief", "compare", "nightly"
+WAYS = (RUN, BRIEF, COMPARE, NIGHTS)
+"""How a defect is looked for: by one run, by the suite brief, by pairs of a healthy and a broken variant, or by nights
+of the suite brief after a history of healthy ones."""
+USUAL_REPEATS = {COMPARE: 8, NIGHTS: 3}
 LIMIT_S = 600.0
 """Seconds after which a run is stopped: a defect may keep it from its end."""
 
@@ -31,9 +37,13 @@ class SelftestRequest:
     """Defects as text (`NAME[@HOST,…][:key=value,…]`); empty for all, in the sizes of the catalogue."""
     by: str = RUN
     repeats: int | None = None
-    """Plays of each defect; of a comparison, pairs."""
+    """Plays of each defect; of a comparison, pairs; of nights, the broken ones."""
     healthy: int | None = None
-    """Runs of healthy brokers for each experiment; of a comparison, pairs of them. None: as many as of each defect."""
+    """Plays of healthy brokers, counted as those of each defect. None: as many as of each defect."""
+    history: int | None = None
+    """Nights of healthy brokers before the first broken one. None: as many runs as a series needs to be judged."""
+    cases: tuple[str, ...] = ()
+    """The cases of the suite brief to run; empty for all."""
     kafka: str | None = None
     seed: int = 1
     store: str | None = None
@@ -82,10 +92,14 @@ def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
 
     Raise `UsageError` when a defect or a number is wrong.
     """
-    repeats = asked.repeats or (PAIRS if asked.by == COMPARE else 1)
+    repeats = USUAL_REPEATS.get(asked.by, 1) if asked.repeats is None else asked.repeats
     healthy = repeats if asked.healthy is None else asked.healthy
     if repeats < 1 or healthy < 0:
         raise UsageError("--repeats has to be 1 or more, and --healthy 0 or more")
+    if asked.history is not None and asked.by != NIGHTS:
+        raise UsageError(f"--history is of --by {NIGHTS}; --by {asked.by} has none")
+    if asked.cases and asked.by not in (BRIEF, NIGHTS):
+        raise UsageError(f"--case chooses cases of the suite brief; --by {asked.by} runs none")
     variants: dict[str, Variant] = {}
     groups: list[VariantGroup] = []
 
@@ -94,13 +108,17 @@ def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
         labels = tuple(each.label for each in members)
         groups.append(VariantGroup(name, labels, count, ((labels[0], labels[1]),) if paired else ()))
 
+    cases = find_suite(BRIEF).cases("ci", asked.cases) if asked.by in (BRIEF, NIGHTS) else ()
+    well = [_case(f"healthy, {case.name}", case, asked.kafka) for case in cases]
+    if asked.by == NIGHTS:
+        add(HISTORY, well, FEWEST_RUNS if asked.history is None else asked.history)
     exposures: dict[Exposure, None] = {}
     for text in texts(asked.defects):
         name = label(text)
         shown = parse_defect(text).defect.shown_by
         exposures[shown] = None
-        if asked.by == BRIEF:
-            add(name, [_case(f"{name}, {case.name}", case, asked.kafka, (text,)) for case in _brief()], repeats)
+        if cases:
+            add(name, [_case(f"{name}, {case.name}", case, asked.kafka, (text,)) for case in cases], repeats)
         elif asked.by == COMPARE:
             add(
                 name,
@@ -112,8 +130,8 @@ def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
             add(name, [_of(name, shown, asked, (text,))], repeats)
     if not healthy:
         return list(variants.values()), groups
-    if asked.by == BRIEF:
-        add("healthy", [_case(f"healthy, {case.name}", case, asked.kafka) for case in _brief()], healthy)
+    if cases:
+        add("healthy", well, healthy)
         return list(variants.values()), groups
     for shown in exposures:
         name = f"healthy {_words(shown)}"
@@ -144,10 +162,6 @@ def _case(name: str, case: Case, kafka: str | None, broken: tuple[str, ...] = ()
     return Variant(name, of.experiment, of.profile, of.settings, of.kafka, of.topology, of.limit_s, broken)
 
 
-def _brief() -> Sequence[Case]:
-    return find_suite(BRIEF).cases("ci")
-
-
 def new_selftest(asked: SelftestRequest) -> Campaign:
     """Return the campaign of a self-test. Raise `UsageError` when it cannot be run."""
     variants, groups = plan(asked)
@@ -160,7 +174,9 @@ def way_of(campaign: Campaign) -> str:
     """Return how a self-test's campaign looks for defects."""
     if any(part.pairs for part in campaign.parts):
         return COMPARE
-    return BRIEF if any(len(part.labels) > 1 for part in campaign.parts) else RUN
+    if any(part.name == HISTORY for part in campaign.parts):
+        return NIGHTS
+    return BRIEF if any(runs_suite(part) for part in campaign.parts) else RUN
 
 
 def selftest(
@@ -178,5 +194,13 @@ def selftest(
     with opened(ended.campaign.id) as journal:
         state = campaign_state(journal.entries)
     store = Store.open(ended.campaign.store)
-    found = detections(ended.campaign, state, lambda run_id: store.manifest(run_id).defects)
+
+    def defects_of(run_id: str) -> tuple[DefectRecord, ...]:
+        return store.manifest(run_id).defects
+
+    if way_of(ended.campaign) == NIGHTS:
+        with session() as spark:
+            found = detections(ended.campaign, state, defects_of, partial(night_changes, spark, store))
+    else:
+        found = detections(ended.campaign, state, defects_of)
     return SelftestResult(ended.campaign, tuple(found), ended.why_ended, ended.complete)

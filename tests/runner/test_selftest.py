@@ -12,6 +12,7 @@ from testbed.runner.campaign import require_tellable
 from testbed.runner.detection import binomial_interval, criterion_of, detections
 from testbed.runner.execution import CampaignLimits, MeasuredRun, execute
 from testbed.runner.journal import campaign_state
+from testbed.runner.replayed_nights import NightChange
 from testbed.runner.selftest import SelftestRequest, SelftestResult, new_selftest, plan, texts, way_of
 from tests.runner.fakes import FakeExecutor
 
@@ -45,7 +46,7 @@ class Brokers(FakeExecutor):
         return found
 
 
-def played(asked, brokers, acted=lambda _run_id: True):
+def played(asked, brokers, acted=lambda _run_id: True, reported=None):
     campaign = new_selftest(asked)
     with journal.created(campaign) as open_journal:
         ended = execute(open_journal, brokers, CampaignLimits(clock=brokers.clock), quiet)
@@ -54,7 +55,8 @@ def played(asked, brokers, acted=lambda _run_id: True):
     def defects_of(run_id):
         return (DefectRecord("b1", "leader-throttle-leak", acted="2026-11-23T20:00:00Z" if acted(run_id) else None),)
 
-    return SelftestResult(campaign, tuple(detections(campaign, state, defects_of)), ended.why, ended.complete)
+    found = detections(campaign, state, defects_of, *([reported] if reported else []))
+    return SelftestResult(campaign, tuple(found), ended.why, ended.complete)
 
 
 def test_a_name_alone_means_each_of_its_sizes():
@@ -161,6 +163,41 @@ def test_a_suite_finds_it_by_any_case():
     (leak,) = result.detections
     assert (leak.result, leak.by, leak.as_expected) == ("found", {"add: steady-mean b1": 1}, True)
     assert leak.experiment == "suite brief"
+
+
+def test_nights_come_after_a_history(monkeypatch):
+    asked = SelftestRequest((LEAK, "late-isr"), "nightly", cases=("move", "add"))
+    assert way_of(new_selftest(asked)) == "nightly"
+    given = []
+
+    def reported(nights):
+        given.append([len(runs) for runs in nights])
+        late = any("late-isr" in run_id for run_id in nights[-1])
+        early = [NightChange(4, "kip73-two-node", "move-seconds", 0.1)]  # in the history: no alarm of these nights
+        return [*early, *[NightChange(12, "kip73-two-node", "move-seconds", 0.2)] * late]
+
+    result = played(asked, Brokers(), reported=reported)
+    assert given == [[2] * 13] * 3
+    words = {each.name: (each.result, each.after) for each in result.detections}
+    assert words == {
+        "leader-throttle-leak share=0.25": ("missed", None),
+        "late-isr": ("found", 2),
+        "healthy": ("missed", None),
+    }
+    late = result.detections[1]
+    assert (late.by, late.as_expected) == ({"kip73-two-node: move-seconds": 1}, True)
+    assert late.trials[0].why == "night 2: move-seconds +20.0% in kip73-two-node"
+
+
+def test_a_case_is_of_the_suite():
+    with pytest.raises(UsageError, match="--by run runs none"):
+        plan(SelftestRequest((LEAK,), cases=("move",)))
+    with pytest.raises(UsageError, match="--history is of --by nightly"):
+        plan(SelftestRequest((LEAK,), history=20))
+    assert plan(SelftestRequest((LEAK,), "nightly", history=20))[1][0].repeats == 20
+    with pytest.raises(UsageError, match="no case 'mov'"):
+        plan(SelftestRequest((LEAK,), "brief", cases=("mov",)))
+    assert way_of(new_selftest(SelftestRequest((LEAK,), "brief", cases=("move",)))) == "brief"
 
 
 def test_an_exact_interval():

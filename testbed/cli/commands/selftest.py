@@ -5,9 +5,9 @@ from pathlib import Path
 
 from testbed.cli.command import Command
 
-WAYS = ("run", "brief", "compare")
+WAYS = ("run", "brief", "compare", "nightly")
 """As in `testbed.runner.selftest`, whose import takes a second."""
-OF_A_NEW_ONE = ("defect", "by", "repeats", "healthy", "kafka", "seed", "store")
+OF_A_NEW_ONE = ("defect", "by", "case", "history", "repeats", "healthy", "kafka", "seed", "store")
 """The options that choose the runs of a new self-test."""
 
 
@@ -20,12 +20,24 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         help="only this one (may be repeated; a name alone: each of its sizes)",
     )
     parser.add_argument(
-        "--by", choices=WAYS, help="by one run (default), by the suite brief, or by pairs of healthy and broken brokers"
+        "--by",
+        choices=WAYS,
+        help="by one run (default), by the suite brief, by pairs of healthy and broken brokers, or by nights of brief",
     )
-    parser.add_argument("--repeats", type=int, metavar="N", help="plays of each defect (default: 1), or pairs (8)")
+    parser.add_argument(
+        "--case",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="of the suite brief: only this one (may be repeated)",
+    )
+    parser.add_argument(
+        "--repeats", type=int, metavar="N", help="plays of each defect (default: 1), pairs (8), or nights (3)"
+    )
     parser.add_argument(
         "--healthy", type=int, metavar="N", help="plays of healthy brokers for each experiment (default: as --repeats)"
     )
+    parser.add_argument("--history", type=int, metavar="N", help="of nights: healthy ones before (default: 10)")
     parser.add_argument("--kafka", metavar="VERSION", help="a release, or the path of a build")
     parser.add_argument("--seed", type=int, metavar="N", help="draws the order of the runs (default: 1)")
     parser.add_argument("--budget", metavar="TIME", help="begin nothing that would not be done in this time, as 2h")
@@ -51,7 +63,15 @@ def _run(args: argparse.Namespace) -> int:
     budget_s = parse_budget(args.budget)
     require_writable(args.out)
     asked = SelftestRequest(
-        tuple(args.defect), args.by or RUN, args.repeats, args.healthy, args.kafka, or_else(args.seed, 1), args.store
+        defects=tuple(args.defect),
+        by=args.by or RUN,
+        repeats=args.repeats,
+        healthy=args.healthy,
+        history=args.history,
+        cases=tuple(args.case),
+        kafka=args.kafka,
+        seed=or_else(args.seed, 1),
+        store=args.store,
     )
     result = selftest(None if args.resume else asked, args.resume, budget_s, TimedProgress())
     if args.out:
