@@ -1,7 +1,7 @@
 """The self-test: every defect is played on real brokers, and healthy brokers as well, as one campaign."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from results.contract.defect import DefectRecord
@@ -87,59 +87,73 @@ def texts(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
-    """Return the variants and groups: one group for each defect, then one for each experiment with healthy brokers.
+class _Plan:
+    """The variants and groups of a self-test, in the order of their runs."""
 
-    Raise `UsageError` when a defect or a number is wrong.
-    """
-    repeats = USUAL_REPEATS.get(asked.by, 1) if asked.repeats is None else asked.repeats
-    healthy = repeats if asked.healthy is None else asked.healthy
-    if repeats < 1 or healthy < 0:
-        raise UsageError("--repeats has to be 1 or more, and --healthy 0 or more")
+    def __init__(self, asked: SelftestRequest) -> None:
+        self.asked = asked
+        self.repeats = USUAL_REPEATS.get(asked.by, 1) if asked.repeats is None else asked.repeats
+        self.healthy = self.repeats if asked.healthy is None else asked.healthy
+        self.variants: dict[str, Variant] = {}
+        self.groups: list[VariantGroup] = []
+
+    def add(self, name: str, members: Sequence[Variant], repeats: int, *, paired: bool = False) -> None:
+        if not repeats:
+            return
+        self.variants.update({each.label: each for each in members})
+        labels = tuple(each.label for each in members)
+        self.groups.append(VariantGroup(name, labels, repeats, ((labels[0], labels[1]),) if paired else ()))
+
+    def runs(self, broken: Sequence[tuple[str, Exposure]]) -> None:
+        """Add a run of each defect, then one of healthy brokers for each experiment."""
+        for text, shown in broken:
+            self.add(label(text), [_of(label(text), shown, self.asked, (text,))], self.repeats)
+        for name, shown in _healthy(broken).items():
+            self.add(name, [_of(name, shown, self.asked)], self.healthy)
+
+    def pairs(self, broken: Sequence[tuple[str, Exposure]]) -> None:
+        """Add healthy and broken pairs of each defect, then pairs that are both healthy for each experiment."""
+        names = {shown: name for name, shown in _healthy(broken).items()}
+        for text, shown in broken:
+            pair = [_of(names[shown], shown, self.asked), _of(label(text), shown, self.asked, (text,))]
+            self.add(label(text), pair, self.repeats, paired=True)
+        for shown, name in names.items():
+            pair = [_of(name, shown, self.asked), _of(f"{name}, again", shown, self.asked)]
+            self.add(f"{name}, again", pair, self.healthy, paired=True)
+
+    def suites(self, broken: Sequence[tuple[str, Exposure]], history: int) -> None:
+        """Add the cases of suite brief: a history of healthy ones, each defect, and healthy ones again."""
+        cases = find_suite(BRIEF).cases("ci", self.asked.cases)
+        well = [_case("healthy", case, self.asked.kafka) for case in cases]
+        self.add(HISTORY, well, history)
+        for text, _shown in broken:
+            name = label(text)
+            self.add(name, [_case(name, case, self.asked.kafka, (text,)) for case in cases], self.repeats)
+        self.add("healthy", well, self.healthy)
+
+
+def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
+    """Return the variants and groups of a self-test. Raise `UsageError` when a defect or a number is wrong."""
+    made = _Plan(asked)
+    if made.repeats < 1 or made.healthy < 0 or (asked.history is not None and asked.history < 1):
+        raise UsageError("--repeats and --history have to be 1 or more, and --healthy 0 or more")
     if asked.history is not None and asked.by != NIGHTS:
         raise UsageError(f"--history is of --by {NIGHTS}; --by {asked.by} has none")
     if asked.cases and asked.by not in (BRIEF, NIGHTS):
         raise UsageError(f"--case chooses cases of the suite brief; --by {asked.by} runs none")
-    variants: dict[str, Variant] = {}
-    groups: list[VariantGroup] = []
+    broken = [(text, parse_defect(text).defect.shown_by) for text in texts(asked.defects)]
+    if asked.by == RUN:
+        made.runs(broken)
+    elif asked.by == COMPARE:
+        made.pairs(broken)
+    else:
+        made.suites(broken, (asked.history or FEWEST_RUNS) if asked.by == NIGHTS else 0)
+    return list(made.variants.values()), made.groups
 
-    def add(name: str, members: Sequence[Variant], count: int, *, paired: bool = False) -> None:
-        variants.update({each.label: each for each in members})
-        labels = tuple(each.label for each in members)
-        groups.append(VariantGroup(name, labels, count, ((labels[0], labels[1]),) if paired else ()))
 
-    cases = find_suite(BRIEF).cases("ci", asked.cases) if asked.by in (BRIEF, NIGHTS) else ()
-    well = [_case(f"healthy, {case.name}", case, asked.kafka) for case in cases]
-    if asked.by == NIGHTS:
-        add(HISTORY, well, FEWEST_RUNS if asked.history is None else asked.history)
-    exposures: dict[Exposure, None] = {}
-    for text in texts(asked.defects):
-        name = label(text)
-        shown = parse_defect(text).defect.shown_by
-        exposures[shown] = None
-        if cases:
-            add(name, [_case(f"{name}, {case.name}", case, asked.kafka, (text,)) for case in cases], repeats)
-        elif asked.by == COMPARE:
-            add(
-                name,
-                [_of(f"healthy {_words(shown)}", shown, asked), _of(name, shown, asked, (text,))],
-                repeats,
-                paired=True,
-            )
-        else:
-            add(name, [_of(name, shown, asked, (text,))], repeats)
-    if not healthy:
-        return list(variants.values()), groups
-    if cases:
-        add("healthy", well, healthy)
-        return list(variants.values()), groups
-    for shown in exposures:
-        name = f"healthy {_words(shown)}"
-        if asked.by == COMPARE:
-            add(f"{name}, again", [_of(name, shown, asked), _of(f"{name}, again", shown, asked)], healthy, paired=True)
-        else:
-            add(name, [_of(name, shown, asked)], healthy)
-    return list(variants.values()), groups
+def _healthy(broken: Sequence[tuple[str, Exposure]]) -> dict[str, Exposure]:
+    """Return label → experiment of the healthy brokers beside these defects."""
+    return {f"healthy {_words(shown)}": shown for _text, shown in broken}
 
 
 def label(text: str) -> str:
@@ -158,8 +172,7 @@ def _of(name: str, shown: Exposure, asked: SelftestRequest, broken: tuple[str, .
 
 
 def _case(name: str, case: Case, kafka: str | None, broken: tuple[str, ...] = ()) -> Variant:
-    of = of_case(case, "ci", kafka)
-    return Variant(name, of.experiment, of.profile, of.settings, of.kafka, of.topology, of.limit_s, broken)
+    return replace(of_case(case, "ci", kafka), label=f"{name}, {case.name}", defects=broken)
 
 
 def new_selftest(asked: SelftestRequest) -> Campaign:

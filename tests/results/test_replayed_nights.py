@@ -1,4 +1,4 @@
-"""Real runs as nights: what changes with the first broken night is reported in a night, and only its dates are moved."""
+"""Real runs as nights: what changes with the first broken night is reported, and only dates are moved."""
 
 from dataclasses import replace
 
