@@ -9,10 +9,13 @@ final class Leak {
     static final Parameter SHARE = Parameter.number("share", 0.05, 0, 1);
     static final String MANAGER = "kafka.server.ReplicationQuotaManager";
 
+    private static final long NOTED_BYTES = 1024;
+
     private final String type;
     private final double share;
     private final Effect effect;
     private double rest;
+    private volatile long total;
 
     /** Keeps Kafka's name of the quota: {@code LeaderReplication} or {@code FollowerReplication}. */
     Leak(String type, Settings settings, Effect effect) {
@@ -31,9 +34,11 @@ final class Leak {
             rest += bytes * share;
             leaked = (long) rest;
             rest -= leaked;
+            total += leaked;
         }
-        if (leaked > 0) {
-            effect.acted("%d of %d bytes not counted".formatted(leaked, bytes));
+        // Answers without records count, too, with some bytes each: they are no leak worth a note.
+        if (total >= NOTED_BYTES) {
+            effect.acted("%d bytes not counted".formatted(total));
         }
         return bytes - leaked;
     }

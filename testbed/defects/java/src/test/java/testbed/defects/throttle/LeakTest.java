@@ -24,9 +24,9 @@ class LeakTest {
     void countsTheRestOfItsOwnQuotaAlone() {
         Effect effect = new Effect("leader-throttle-leak");
         Leak leak = new Leak("LeaderReplication", Settings.of(new LeaderThrottleLeak(), Map.of("share", "0.25")), effect);
-        assertEquals(1000, leak.counted(1000, "FollowerReplication"));
+        assertEquals(100_000, leak.counted(100_000, "FollowerReplication"));
         assertFalse(effect.hasActed());
-        assertEquals(750, leak.counted(1000, "LeaderReplication"));
+        assertEquals(75_000, leak.counted(100_000, "LeaderReplication"));
         assertTrue(effect.hasActed());
     }
 

@@ -31,15 +31,15 @@ class ThrottleTest {
     void aLeakCountsLessForItsOwnQuotaAlone() throws Exception {
         Object leader = manager(new LeaderThrottleLeak(), Map.of("share", "0.1"), "LeaderReplication");
         Object follower = manager(new LeaderThrottleLeak(), Map.of("share", "0.1"), "FollowerReplication");
-        Reflect.call(follower, "record", 1000L);
-        assertEquals(1000L, Reflect.call(follower, "recorded"));
+        Reflect.call(follower, "record", 100_000L);
+        assertEquals(100_000L, Reflect.call(follower, "recorded"));
         assertFalse(Broken.acted(folder));
-        Reflect.call(leader, "record", 1000L);
-        assertEquals(900L, Reflect.call(leader, "recorded"));
+        Reflect.call(leader, "record", 100_000L);
+        assertEquals(90_000L, Reflect.call(leader, "recorded"));
         assertTrue(Broken.acted(folder));
         Object leaking = manager(new FollowerThrottleLeak(), Map.of(), "FollowerReplication");
-        Reflect.call(leaking, "record", 1000L);
-        assertEquals(950L, Reflect.call(leaking, "recorded"));
+        Reflect.call(leaking, "record", 100_000L);
+        assertEquals(95_000L, Reflect.call(leaking, "recorded"));
     }
 
     @Test
