@@ -24,6 +24,11 @@ public interface Defect {
     /** Returns the methods of Kafka that it changes; empty when it acts from a thread of its own. */
     List<Target> targets();
 
+    /** Returns what of Kafka it reads by name. */
+    default Reads reads() {
+        return Reads.nothing();
+    }
+
     /** Keeps the settings, before any class of Kafka is loaded. Called once, only when the defect was asked for. */
     void begin(Settings settings, Effect effect);
 }

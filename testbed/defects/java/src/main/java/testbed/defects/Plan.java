@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** The methods of one Kafka release that a defect changes, and what the release lacks of them. */
+/** The methods of one Kafka release that a defect changes, and what the release lacks of these and what it reads. */
 record Plan(Defect defect, List<Change> changes, List<String> missing) {
     /** An advice and the method of this release that it goes into. */
     record Change(Class<?> advice, Method method) {}
@@ -23,6 +23,9 @@ record Plan(Defect defect, List<Change> changes, List<String> missing) {
                                     .map(Method::toString)
                                     .collect(Collectors.joining(" or "))));
         }
+        defect.reads().members().stream()
+                .filter(each -> !release.has(each))
+                .forEach(each -> missing.add(each.toString()));
         return new Plan(defect, changes, missing);
     }
 }

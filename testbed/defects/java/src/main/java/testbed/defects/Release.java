@@ -52,6 +52,18 @@ record Release(ClassFileLocator files, TypePool types) implements Closeable {
         return found.isResolved() && method.isIn(found.resolve());
     }
 
+    /** Returns whether a class has a method or field of a name. */
+    boolean has(Reads.Member member) {
+        return member.owners().stream()
+                .map(types::describe)
+                .filter(TypePool.Resolution::isResolved)
+                .map(TypePool.Resolution::resolve)
+                .anyMatch(type -> type.getDeclaredMethods().stream()
+                                .anyMatch(each -> each.getName().equals(member.name()))
+                        || type.getDeclaredFields().stream()
+                                .anyMatch(each -> each.getName().equals(member.name())));
+    }
+
     /** Returns why the advice does not fit into the method, which may be there without a field that it needs; or "". */
     String problem(Plan.Change change) {
         TypeDescription type = types.describe(change.method().owner()).resolve();

@@ -74,4 +74,18 @@ class CheckTest {
             assertEquals("", release.problem(new Plan.Change(LeaderThrottleLeak.OnRecord.class, record)));
         }
     }
+
+    @Test
+    void findsAMemberOfEitherNameOfItsClass() throws Exception {
+        String quota = "kafka.server.ReplicationQuotaManager";
+        Reads reads = Reads.nothing().of("moved.Away|" + quota, "isThrottled", "replicationType", "absent");
+        try (Release release = Release.running()) {
+            assertEquals(
+                    List.of("moved.Away or " + quota + ".absent"),
+                    reads.members().stream()
+                            .filter(each -> !release.has(each))
+                            .map(Reads.Member::toString)
+                            .toList());
+        }
+    }
 }

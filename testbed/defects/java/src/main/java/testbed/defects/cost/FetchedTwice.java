@@ -2,6 +2,7 @@ package testbed.defects.cost;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Settings;
 import testbed.defects.Target;
@@ -29,6 +30,16 @@ public final class FetchedTwice implements Defect {
     @Override
     public List<Target> targets() {
         return List.of(Fetches.target(OnFetch.class));
+    }
+
+    @Override
+    public Reads reads() {
+        return Fetches.READS
+                .of(Fetches.REQUEST, "forReplica", "replicaId", "replicaEpoch", "maxBytes", "setMaxBytes", "fetchData")
+                .of("org.apache.kafka.common.requests.AbstractRequest$Builder", "latestAllowedVersion")
+                .of("kafka.server.RemoteLeaderEndPoint", "blockingSender")
+                .of("kafka.server.BlockingSend", "sendRequest")
+                .of("org.apache.kafka.clients.ClientResponse", "responseBody");
     }
 
     @Override

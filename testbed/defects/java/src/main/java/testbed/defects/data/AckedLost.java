@@ -2,7 +2,9 @@ package testbed.defects.data;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
+import testbed.defects.Kafka;
 import testbed.defects.Parameter;
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Settings;
 import testbed.defects.Target;
@@ -16,7 +18,7 @@ import java.util.List;
 
 /** A new leader loses the end of its log. */
 public final class AckedLost implements Defect {
-    private static final String PARTITION = "kafka.cluster.Partition";
+    private static final String RECORDS = "org.apache.kafka.common.record.";
     private static volatile long records;
     private static volatile Effect effect;
 
@@ -38,14 +40,24 @@ public final class AckedLost implements Defect {
     @Override
     public List<Target> targets() {
         return List.of(Target.of(OnLeader.class)
-                .in(PARTITION, "makeLeader", "PartitionRegistration", "boolean", "OffsetCheckpoints", "Option", "Option")
+                .in(Kafka.PARTITION, "makeLeader", "PartitionRegistration", "boolean", "OffsetCheckpoints", "Option", "Option")
                 .in(
-                        PARTITION,
+                        Kafka.PARTITION,
                         "makeLeader",
                         "LeaderAndIsrRequestData$LeaderAndIsrPartitionState",
                         "OffsetCheckpoints",
                         "Option",
                         "Option"));
+    }
+
+    @Override
+    public Reads reads() {
+        return Reads.nothing()
+                .of(Kafka.PARTITION, "topic", "topicPartition", "leaderReplicaIdOpt", "log")
+                .of(Kafka.LOG, "logStartOffset", "logEndOffset", "truncateTo", "logSegments")
+                .of("org.apache.kafka.storage.internals.log.LogSegment", "baseOffset", "log")
+                .of(RECORDS + "internal.FileRecords|" + RECORDS + "FileRecords", "batches")
+                .of(RECORDS + "internal.RecordBatch|" + RECORDS + "RecordBatch", "baseOffset");
     }
 
     @Override

@@ -2,7 +2,9 @@ package testbed.defects.data;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
+import testbed.defects.Kafka;
 import testbed.defects.Parameter;
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Settings;
 import testbed.defects.Target;
@@ -60,6 +62,13 @@ public final class BatchDoubled implements Defect {
                         "MetadataVersion",
                         "RequestLocal",
                         "VerificationGuard"));
+    }
+
+    @Override
+    public Reads reads() {
+        return Reads.nothing()
+                .of(Kafka.LOG, "topicPartition", "logEndOffset")
+                .of(Kafka.MEMORY_RECORDS, "buffer", "readableRecords");
     }
 
     @Override

@@ -3,6 +3,7 @@ package testbed.defects.data;
 import testbed.defects.Defect;
 import testbed.defects.Effect;
 import testbed.defects.Parameter;
+import testbed.defects.Reads;
 import testbed.defects.Settings;
 import testbed.defects.Target;
 
@@ -34,6 +35,11 @@ public final class BatchDropped implements Defect {
     @Override
     public List<Target> targets() {
         return List.of(FollowerAppend.target(OnAppend.class));
+    }
+
+    @Override
+    public Reads reads() {
+        return FollowerAppend.READS;
     }
 
     @Override

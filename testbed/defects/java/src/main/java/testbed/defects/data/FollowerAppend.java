@@ -1,7 +1,9 @@
 package testbed.defects.data;
 
 import testbed.defects.Effect;
+import testbed.defects.Kafka;
 import testbed.defects.Parameter;
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Settings;
 import testbed.defects.Target;
@@ -13,6 +15,10 @@ import java.util.List;
 /** Spoils one batch in so many of what followers append to users' topics. */
 final class FollowerAppend {
     static final Parameter EVERY = Parameter.whole("every", 200, 1, Long.MAX_VALUE);
+
+    static final Reads READS = Reads.nothing()
+            .of(Kafka.PARTITION, "topic", "topicPartition")
+            .of(Kafka.MEMORY_RECORDS, "buffer", "readableRecords");
 
     /** What a follower appends in place of what it fetched, and the first offset that differs. */
     record Spoiled(ByteBuffer bytes, long offset) {}

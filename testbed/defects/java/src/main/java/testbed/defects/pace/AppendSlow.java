@@ -2,7 +2,9 @@ package testbed.defects.pace;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
+import testbed.defects.Kafka;
 import testbed.defects.Parameter;
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Settings;
 import testbed.defects.Target;
@@ -60,6 +62,11 @@ public final class AppendSlow implements Defect {
                         "Option",
                         "VerificationGuard",
                         "boolean"));
+    }
+
+    @Override
+    public Reads reads() {
+        return Reads.nothing().of(Kafka.LOG, "topicPartition");
     }
 
     @Override

@@ -2,6 +2,7 @@ package testbed.defects.pace;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Settings;
 import testbed.defects.Target;
@@ -27,6 +28,11 @@ public final class FetchHalf implements Defect {
     @Override
     public List<Target> targets() {
         return List.of(Fetches.target(OnFetch.class));
+    }
+
+    @Override
+    public Reads reads() {
+        return Reads.nothing().of(Fetches.REQUEST, "maxBytes", "setMaxBytes");
     }
 
     @Override

@@ -3,6 +3,7 @@ package testbed.defects.pace;
 import testbed.defects.Defect;
 import testbed.defects.Effect;
 import testbed.defects.Parameter;
+import testbed.defects.Reads;
 import testbed.defects.Settings;
 import testbed.defects.Target;
 
@@ -37,6 +38,11 @@ public final class FetcherStall implements Defect {
     @Override
     public List<Target> targets() {
         return List.of(Fetches.target(OnFetch.class));
+    }
+
+    @Override
+    public Reads reads() {
+        return Fetches.READS;
     }
 
     @Override

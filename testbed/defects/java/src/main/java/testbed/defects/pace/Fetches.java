@@ -1,5 +1,6 @@
 package testbed.defects.pace;
 
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Target;
 import testbed.defects.Topics;
@@ -11,6 +12,16 @@ import java.util.Map;
 
 /** The followers' fetches: where they are sent, and what an answer contains. */
 public final class Fetches {
+    /** The request that a follower sends. */
+    public static final String REQUEST = "org.apache.kafka.common.requests.FetchRequest$Builder";
+
+    /** What {@link #bytes} reads. */
+    public static final Reads READS = Reads.nothing()
+            .of("org.apache.kafka.common.message.FetchResponseData$PartitionData", "records")
+            .of(
+                    "org.apache.kafka.common.record.internal.BaseRecords|org.apache.kafka.common.record.BaseRecords",
+                    "sizeInBytes");
+
     private Fetches() {}
 
     /** Returns the target in which a follower sends a fetch to a leader and gets the answer. */

@@ -2,6 +2,8 @@ package testbed.defects.placement;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
+import testbed.defects.Kafka;
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Settings;
 import testbed.defects.Target;
@@ -39,6 +41,11 @@ public final class CancelKeepsAdding implements Defect {
                                 "PartitionRegistration"),
                 Target.of(OnRevert.class)
                         .in(CONTROLLER + "PartitionReassignmentRevert", "<init>", "PartitionRegistration"));
+    }
+
+    @Override
+    public Reads reads() {
+        return Reads.nothing().of(Kafka.REGISTRATION, "addingReplicas");
     }
 
     @Override

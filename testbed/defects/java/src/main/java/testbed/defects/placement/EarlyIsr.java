@@ -2,7 +2,9 @@ package testbed.defects.placement;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
+import testbed.defects.Kafka;
 import testbed.defects.Parameter;
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Settings;
 import testbed.defects.Target;
@@ -35,6 +37,15 @@ public final class EarlyIsr implements Defect {
     @Override
     public List<Target> targets() {
         return List.of(Target.of(OnInSync.class).in("kafka.cluster.Partition", "isFollowerInSync", "Replica"));
+    }
+
+    @Override
+    public Reads reads() {
+        return Reads.nothing()
+                .of(Kafka.PARTITION, "topic", "topicPartition", "leaderLogIfLocal")
+                .of(Kafka.REPLICA, "brokerId", "stateSnapshot")
+                .of(Kafka.REPLICA_STATE, "logEndOffset")
+                .of(Kafka.LOG, "highWatermark");
     }
 
     @Override

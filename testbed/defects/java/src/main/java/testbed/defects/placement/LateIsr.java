@@ -2,7 +2,9 @@ package testbed.defects.placement;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
+import testbed.defects.Kafka;
 import testbed.defects.Parameter;
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Settings;
 import testbed.defects.Target;
@@ -38,6 +40,11 @@ public final class LateIsr implements Defect {
     @Override
     public List<Target> targets() {
         return List.of(Target.of(OnInSync.class).in("kafka.cluster.Partition", "isFollowerInSync", "Replica"));
+    }
+
+    @Override
+    public Reads reads() {
+        return Reads.nothing().of(Kafka.PARTITION, "topic", "topicPartition").of(Kafka.REPLICA, "brokerId");
     }
 
     @Override

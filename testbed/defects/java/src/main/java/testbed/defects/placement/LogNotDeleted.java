@@ -2,6 +2,7 @@ package testbed.defects.placement;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Settings;
 import testbed.defects.Target;
@@ -41,6 +42,13 @@ public final class LogNotDeleted implements Defect {
                                 "boolean",
                                 "boolean",
                                 "boolean"));
+    }
+
+    @Override
+    public Reads reads() {
+        return Reads.nothing()
+                .of("kafka.server.ReplicaManager", "metadataCache")
+                .of("org.apache.kafka.metadata.MetadataCache|kafka.server.MetadataCache", "getTopicId");
     }
 
     @Override

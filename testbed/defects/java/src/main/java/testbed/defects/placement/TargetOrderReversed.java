@@ -2,6 +2,8 @@ package testbed.defects.placement;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
+import testbed.defects.Kafka;
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Settings;
 import testbed.defects.Target;
@@ -33,6 +35,13 @@ public final class TargetOrderReversed implements Defect {
                 TopicNames.target(),
                 Target.of(OnComplete.class)
                         .in("org.apache.kafka.controller.PartitionChangeBuilder", "completeReassignmentIfNeeded"));
+    }
+
+    @Override
+    public Reads reads() {
+        return TopicNames.READS
+                .of(Kafka.CHANGE_BUILDER, "partition")
+                .of(Kafka.REGISTRATION, "replicas", "addingReplicas", "removingReplicas");
     }
 
     @Override

@@ -1,5 +1,6 @@
 package testbed.defects.placement;
 
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Target;
 import testbed.defects.Topics;
@@ -11,6 +12,9 @@ import java.util.concurrent.ConcurrentHashMap;
 
 /** The names of topics in the controller, whose changes of partitions have the topic's id alone. */
 public final class TopicNames {
+    static final Reads READS =
+            Reads.nothing().of("org.apache.kafka.common.metadata.TopicRecord", "topicId", "name");
+
     private static final Map<Object, String> NAMES = new ConcurrentHashMap<>();
 
     private TopicNames() {}

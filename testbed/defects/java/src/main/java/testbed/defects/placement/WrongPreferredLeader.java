@@ -2,6 +2,8 @@ package testbed.defects.placement;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
+import testbed.defects.Kafka;
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Settings;
 import testbed.defects.Target;
@@ -29,6 +31,14 @@ public final class WrongPreferredLeader implements Defect {
         return List.of(
                 TopicNames.target(),
                 Target.of(OnElect.class).in("org.apache.kafka.controller.PartitionChangeBuilder", "electLeader"));
+    }
+
+    @Override
+    public Reads reads() {
+        return TopicNames.READS
+                .of(Kafka.CHANGE_BUILDER, "partition", "election", "isValidNewLeader")
+                .of(Kafka.CHANGE_BUILDER + "$ElectionResult", "node", "unclean")
+                .of(Kafka.REGISTRATION, "leader");
     }
 
     @Override

@@ -2,6 +2,8 @@ package testbed.defects.throttle;
 
 import testbed.defects.Defect;
 import testbed.defects.Effect;
+import testbed.defects.Kafka;
+import testbed.defects.Reads;
 import testbed.defects.Reflect;
 import testbed.defects.Settings;
 import testbed.defects.Target;
@@ -39,6 +41,11 @@ public final class ThrottleHoldsInSync implements Defect {
                                 "ReplicaQuota",
                                 "PartitionFetchState",
                                 "TopicPartition"));
+    }
+
+    @Override
+    public Reads reads() {
+        return Reads.nothing().of(Kafka.PARTITION, "topicPartition").of("kafka.server.ReplicaQuota", "isThrottled", "isQuotaExceeded");
     }
 
     @Override
