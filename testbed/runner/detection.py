@@ -1,5 +1,6 @@
 """What was found of each defect, and what was found where there was none: from a campaign's runs to a table. Pure."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,6 +22,8 @@ DefectsOf = Callable[[str], Sequence[DefectRecord]]
 """The defects in the manifest of a run."""
 ReportedChanges = Callable[[Sequence[Sequence[str]]], Sequence[NightChange]]
 """The changes that are reported when runs are judged night by night; one list of runs for each night."""
+_STEP = re.compile(r"[0-9]+-[a-z0-9-]+\.")
+"""The beginning of a finding of the criterion `scenario-steps`: the step's number and name."""
 HISTORY = "history"
 """The group of healthy brokers whose runs are the history of all nights."""
 
@@ -108,7 +111,8 @@ def binomial_interval(found: int, of: int) -> tuple[float, float]:
 
 def criterion_of(name: str) -> str:
     """Return the criterion's or measure's own name in `CASE: NAME HOST DIRECTION`."""
-    return name.rpartition(": ")[2].split(" ")[0]
+    own = name.rpartition(": ")[2].split(" ")[0]
+    return "scenario-steps" if _STEP.match(own) else own
 
 
 def runs_suite(part: VariantGroup) -> bool:

@@ -209,3 +209,8 @@ def test_an_exact_interval():
 @pytest.mark.parametrize("name", ["steady-mean", "steady-mean b1 transmit", "under-load: steady-mean b1 transmit"])
 def test_the_criterion_in_a_name(name):
     assert criterion_of(name) == "steady-mean"
+
+
+def test_a_finding_of_a_step_is_of_the_steps_criterion():
+    assert criterion_of("3-cancelled.back") == "scenario-steps"
+    assert criterion_of("2-let-go.done") == "scenario-steps"
