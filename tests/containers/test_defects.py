@@ -10,7 +10,7 @@ from testbed.errors import TestbedError
 from testbed.provision.testbed import Testbed
 from tests.containers.conftest import cli
 
-pytestmark = [pytest.mark.containers, pytest.mark.shared]
+pytestmark = pytest.mark.containers
 
 
 def test_a_defect_is_loaded_where_it_was_asked_for_and_nowhere_else():
