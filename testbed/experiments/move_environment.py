@@ -56,6 +56,8 @@ class MoveSetup:
     storage: Storage = "disk"
     local_bytes: int = 0
     """Bytes of all moving tiered partitions that stay on disk, in addition to the active segments."""
+    returns: bool = False
+    """Whether the partitions move back afterwards, without a throttle and under the same load."""
     load_rises: bool = False
     """Whether the load begins with half of its rate, until `ClientLoad.rise`."""
 
@@ -132,6 +134,8 @@ class MoveEnvironment:
     def allowances(self) -> list[Allowance]:
         """Return the broker log lines that the move and its action cause."""
         receiving = {host for group in self.layout.groups for host in group.adding}
+        if self.setup.returns:
+            receiving |= {host for group in self.layout.moving for host in group.current}
         return [new_replicas(self.layout.topics, receiving), *during(self.setup.action.faults)]
 
     def nics(self) -> tuple[NicMeasurement, ...]:

@@ -30,6 +30,7 @@ from testbed.experiments.model_inputs import inbound_rates, instant, predicted_s
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
 from testbed.experiments.quota_settings import QuotaSettings, declared, in_force, quota_settings
 from testbed.experiments.reassignment_run import LogSizes, MakeRun, ReassignmentRun, unbatched_run
+from testbed.experiments.return_move import move_back
 from testbed.experiments.samplers import start_samplers
 from testbed.experiments.storage import check_storage, mostly_remote, storage_of, storage_parameter
 from testbed.kafka.capabilities import Capability
@@ -114,6 +115,16 @@ def inbound(default: str = "3MB/s") -> Parameter:
     return Parameter("inbound", default, parse, "what is written to the moving partitions meanwhile, or none")
 
 
+def compare() -> Parameter:
+    """Return the parameter of the same move without a throttle, with which the throttled one is compared."""
+    return Parameter(
+        "compare",
+        "return",
+        one_of("return", "none"),
+        "return: afterwards the partitions move back without a throttle, under the same load",
+    )
+
+
 def stored() -> Parameter:
     """Return the parameter of the storage, for topics without inbound traffic.
 
@@ -182,6 +193,7 @@ def throttled_experiment(
             limits=limits(context.settings),
             storage=storage,
             local_bytes=local_bytes,
+            returns=context.settings.get("compare") == "return",
         )
         return run_throttled_move(context, setup, make if setup.mode == "unbatched" else batched_run)
 
@@ -227,6 +239,9 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
                 with recorder.step("move"):
                     moved = run.transfer(_timeout_s(run, sizes))
                 load.alone("after")
+                if setup.returns and moved.done.ok:
+                    move_back(environment)
+                    load.mark("returned")
             # Two waits: the last sample of one host must be later than the samples of the others that show the end.
             recorder.wait_for_all()
             recorder.wait_for_all()
