@@ -18,9 +18,11 @@ def measure_clients(run: RunSeries, started: int, done: int | None) -> tuple[Cli
     """What the clients saw before, during and after the move; empty without clients. Without an end: no after.
 
     *Before* begins when the load was said to be alone, else when the calibration was over: that is load as well.
+    *After* ends where the partitions begin to move back.
     """
     views = []
     begin = run.event_us("load.before") or run.event_us("calibration.done") or 0
+    returned = run.event_us("return.started") or 2**62
     for kind in KINDS:
         latency, count = run.of_metric(f"client.{kind}.latency"), run.of_metric(COUNTED[kind])
         if latency.num_rows == 0 and count.num_rows == 0:
@@ -29,7 +31,7 @@ def measure_clients(run: RunSeries, started: int, done: int | None) -> tuple[Cli
         edges: dict[Part, tuple[int, int]] = {
             "before": (begin + US, started),
             "during": (started + 1, 2**62 if done is None else done + US),
-            "after": (2**62 if done is None else done + US + 1, 2**62),
+            "after": (2**62 if done is None else done + US + 1, returned),
         }
         views += [_view(kind, part, latency, count, *edges[part]) for part in PARTS]
     return tuple(views)

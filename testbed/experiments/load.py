@@ -6,12 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from testbed.experiments.layout import Layout
+from testbed.experiments.load_shape import LoadShape
 from testbed.probes.machine import wait_calm
 from testbed.probes.recorder import Recorder
 from testbed.workload.outcome import WorkloadResult
 from testbed.workload.spec import ConsumerSpec, ProducerSpec, Spec
 from testbed.workload.workload import Workload
 
+DEFAULT = LoadShape()
 PRODUCERS_WITH_FOLLOWERS = 2
 LINGER_MS = 100.0
 """librdkafka sends each batch separately, and wakes every follower and consumer for it. With 5 ms, as Java lingers,
@@ -26,13 +28,14 @@ def _halved(layout: Layout) -> Layout:
     return replace(layout, throttled=tuple(groups))
 
 
-def load_specs(layout: Layout, token: str) -> list[Spec]:
+def load_specs(layout: Layout, token: str, shape: LoadShape = DEFAULT) -> list[Spec]:
     """Return producers for the throttled groups with an inbound rate, and a consumer of all these groups. Pure.
 
     A broker answers the requests of one connection in order, and each request has one batch. With followers in sync the
     broker waits for these followers, which are busy with the move. Several producers therefore share such a group.
     """
     written = [group for group in layout.throttled if group.inbound_bytes_per_s]
+    all_partitions = sum(len(group.partitions) for group in written)
     producers: list[Spec] = []
     for group in written:
         number = min(PRODUCERS_WITH_FOLLOWERS if group.in_sync else 1, len(group.partitions))
@@ -40,7 +43,20 @@ def load_specs(layout: Layout, token: str) -> list[Spec]:
             partitions = tuple(group.partitions)[part::number]
             rate = group.inbound_bytes_per_s * len(partitions) / len(group.partitions)
             producers.append(
-                ProducerSpec(f"producer-{len(producers) + 1}", group.topic, partitions, rate, linger_ms=LINGER_MS)
+                ProducerSpec(
+                    f"producer-{len(producers) + 1}",
+                    group.topic,
+                    partitions,
+                    rate,
+                    record_bytes=shape.record_bytes,
+                    sizes=shape.sizes,
+                    keys=shape.keys * len(partitions) // all_partitions,
+                    skew=shape.skew,
+                    compression=shape.compression,
+                    redundancy=shape.redundancy,
+                    transaction_s=shape.transaction_s,
+                    linger_ms=LINGER_MS,
+                )
             )
     if not producers:
         return []
@@ -62,10 +78,11 @@ class ClientLoad:
         seed: int,
         recorder: Recorder,
         *,
+        shape: LoadShape = DEFAULT,
         rises: bool = False,
     ) -> None:
         self._recorder = recorder
-        specs = load_specs(_halved(layout) if rises else layout, token)
+        specs = load_specs(_halved(layout) if rises else layout, token, shape)
         self._workload = Workload(bootstrap, specs, seed, recorder.add, self._on_event) if specs else None
         self._more: Workload | None = None
         if rises and specs:

@@ -12,6 +12,7 @@ from testbed.errors import TestbedError
 from testbed.experiments.experiment import Context
 from testbed.experiments.layout import Layout, PartitionGroup, assignment, fills, misplaced, plan
 from testbed.experiments.load import ClientLoad
+from testbed.experiments.load_shape import LoadShape
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import calibrate
 from testbed.experiments.samplers import lag_samples, quota_polls
@@ -58,6 +59,7 @@ class MoveSetup:
     """Bytes of all moving tiered partitions that stay on disk, in addition to the active segments."""
     returns: bool = False
     """Whether the partitions move back afterwards, without a throttle and under the same load."""
+    load: LoadShape = field(default_factory=LoadShape)
     load_rises: bool = False
     """Whether the load begins with half of its rate, until `ClientLoad.rise`."""
 
@@ -79,6 +81,7 @@ class MoveEnvironment:
             token,
             seed + len(self.fills),
             self.recorder,
+            shape=setup.load,
             rises=setup.load_rises,
         )
 

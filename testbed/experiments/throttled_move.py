@@ -25,6 +25,7 @@ from testbed.experiments.experiment import (
     whole,
 )
 from testbed.experiments.layout import Layout, copies, expected, fetchers, kip73_estimate
+from testbed.experiments.load_shape import check_shape, load_shape, shape_parameters, spread
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.model_inputs import inbound_rates, instant, predicted_seconds, throttles
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
@@ -115,6 +116,11 @@ def inbound(default: str = "3MB/s") -> Parameter:
     return Parameter("inbound", default, parse, "what is written to the moving partitions meanwhile, or none")
 
 
+def load(default: str = "3MB/s") -> tuple[Parameter, ...]:
+    """Return the parameters of the live load: the inbound rate of the moving partitions, and its shape."""
+    return (inbound(default), *shape_parameters())
+
+
 def compare() -> Parameter:
     """Return the parameter of the same move without a throttle, with which the throttled one is compared."""
     return Parameter(
@@ -168,8 +174,14 @@ def throttled_experiment(
     """
     letters = string.ascii_uppercase[:brokers]
 
+    def planned(settings: Settings, hosts: Hosts) -> Layout:
+        shape = load_shape(settings)
+        found = spread(layout(settings, hosts), shape.topics)
+        check_shape(shape, found)
+        return found
+
     def overlay(settings: Settings) -> Mapping[str, str]:
-        layout(settings, letters)  # raises for contradictory settings before the provisioning
+        planned(settings, letters)  # raises for contradictory settings before the provisioning
         return {**(FETCH_TUNED if settings["fetch"] == "tuned" else {}), **properties(settings)}
 
     def check(topology: Topology) -> None:
@@ -182,7 +194,7 @@ def throttled_experiment(
     def run(context: Context) -> ExperimentResult:
         hosts = [host.name for host in context.testbed.topology.brokers]
         storage = storage_of(context.settings)
-        found, local_bytes = mostly_remote(layout(context.settings, hosts), storage)
+        found, local_bytes = mostly_remote(planned(context.settings, hosts), storage)
         setup = MoveSetup(
             layout=found,
             throttle_bytes_per_s=int(context.number("rate")),
@@ -193,6 +205,7 @@ def throttled_experiment(
             limits=limits(context.settings),
             storage=storage,
             local_bytes=local_bytes,
+            load=load_shape(context.settings),
             returns=context.settings.get("compare") == "return",
         )
         return run_throttled_move(context, setup, make if setup.mode == "unbatched" else batched_run)

@@ -1,6 +1,7 @@
 """A move without a throttle, under load: its parameters, the order of its run, and the record of the sent bytes."""
 
 import math
+import string
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from testbed.experiments.experiment import (
 from testbed.experiments.kip73_layouts import side
 from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.load import ALONE_S
+from testbed.experiments.load_shape import check_shape, load_shape, shape_parameters, spread
 from testbed.experiments.mid_move_actions import MidMoveAction
 from testbed.experiments.move_driver import UnthrottledDriver
 from testbed.experiments.move_environment import MoveEnvironment, MoveSetup
@@ -209,6 +211,10 @@ def _timeout_s(sent: tuple[Sent, ...], nics: tuple[NicMeasurement, ...]) -> floa
 # ---- experiments
 
 
+RECORD_SIZE = "record-size"
+"""The name of the load's parameter `size` where `size` is that of the data."""
+
+
 def size(text: str) -> Value:
     """Parse a size with its unit and return the bytes."""
     return parse_size(text)
@@ -221,6 +227,7 @@ def parameters(*more: Parameter, size_default: str = "300MB", partitions: str = 
         Parameter("size", size_default, size, "what is written before the move, into all partitions that move"),
         Parameter("partitions", partitions, whole(1, 2000), "how many partitions there are"),
         inbound("500kB/s"),
+        *shape_parameters(RECORD_SIZE),
         *more,
     ]
 
@@ -250,7 +257,14 @@ def unthrottled_experiment(
 ) -> Experiment:
     """Return an experiment from its activities and its layout, which receives the settings and the brokers' hosts."""
 
+    def planned(settings: Settings, hosts: Hosts) -> Layout:
+        shape = load_shape(settings, RECORD_SIZE)
+        found = spread(layout(settings, hosts), shape.topics)
+        check_shape(shape, found)
+        return found
+
     def overlay(settings: Settings) -> Mapping[str, str]:
+        planned(settings, string.ascii_uppercase[:brokers])  # raises for contradictory settings before the provisioning
         check_size(storage_of(settings), number(settings, "size"), math.ceil(number(settings, "partitions")))
         return {}
 
@@ -263,11 +277,12 @@ def unthrottled_experiment(
     def run(context: Context) -> ExperimentResult:
         hosts = [host.name for host in context.testbed.topology.brokers]
         setup = MoveSetup(
-            layout=layout(context.settings, hosts),
+            layout=planned(context.settings, hosts),
             throttle_bytes_per_s=0,
             fetch="default",
             action=MidMoveAction(),
             storage=storage_of(context.settings),
+            load=load_shape(context.settings, RECORD_SIZE),
             load_rises=load_rises,
         )
         return run_unthrottled_move(context, setup, activities(context.settings), balanced=balanced, after_s=after_s)

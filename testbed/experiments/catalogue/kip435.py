@@ -21,7 +21,7 @@ from testbed.experiments.kip73_layouts import led_by_one, whole_move
 from testbed.experiments.layout import Layout
 from testbed.experiments.mid_move_actions import LiveChange, MidMoveAction
 from testbed.experiments.reassignment_run import monitored_run
-from testbed.experiments.throttled_move import MODES, inbound, no_action, parameters, throttled_experiment
+from testbed.experiments.throttled_move import MODES, load, no_action, parameters, throttled_experiment
 from testbed.units import parse_byte_rate, parse_duration
 
 PARTITIONS = 20
@@ -58,7 +58,7 @@ def whole_experiment(
     """Return an experiment on twice as many brokers as a partition has replicas; a monitor runs in every mode."""
     defaults = {"partitions": str(PARTITIONS), "reassignment-batch-size": "5"}
     common = parameters(
-        inbound(written),
+        *load(written),
         Parameter("min-insync", "2", whole(1, factor), "min.insync.replicas of the moving partitions"),
         *more,
         rate=rate,

@@ -10,7 +10,7 @@ from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, number
 from testbed.experiments.kip73_layouts import one_of_two
 from testbed.experiments.mid_move_actions import MidMoveAction, RollingRestart
-from testbed.experiments.throttled_move import MODES, inbound, parameters, throttled_experiment
+from testbed.experiments.throttled_move import MODES, load, parameters, throttled_experiment
 from testbed.units import parse_duration
 
 
@@ -23,7 +23,7 @@ EXPERIMENT = throttled_experiment(
     "brokers are restarted one after the other while data moves, r = 2",
     brokers=3,
     parameters=parameters(
-        inbound("500kB/s"),
+        *load("500kB/s"),
         Parameter("pause", "12s", parse_duration, "between a broker's return and the next one's restart"),
         rate="4MB/s",
         # This duration includes the restarts: four spans of `pause` and three restarts.

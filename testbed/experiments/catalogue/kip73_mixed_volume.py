@@ -14,7 +14,7 @@ from testbed.experiments.criteria import LOAD, RATES_UNDER_LOAD
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, Value, number
 from testbed.experiments.kip73_layouts import side, sized_for, throttled_layout
 from testbed.experiments.layout import Layout, PartitionGroup
-from testbed.experiments.throttled_move import MODES, compare, inbound, parameters, throttled_experiment
+from testbed.experiments.throttled_move import MODES, compare, load, parameters, throttled_experiment
 from testbed.units import format_duration, parse_byte_rate, parse_duration, parse_size
 
 LOW_PARTITIONS, LOW_BYTES = 20, 4_000_000
@@ -49,7 +49,7 @@ EXPERIMENT = throttled_experiment(
     "high- and low-volume partitions under one throttle: replicas in sync keep their ISR (KAFKA-4313)",
     brokers=2,
     parameters=parameters(
-        inbound("1MB/s"),
+        *load("1MB/s"),
         compare(),
         Parameter("low", "200kB/s", parse_byte_rate, "what is written to the low-volume partitions"),
         Parameter("response", "20MiB", parse_size, "replica.fetch.response.max.bytes"),

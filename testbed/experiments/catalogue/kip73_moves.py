@@ -10,7 +10,7 @@ from testbed.experiments.throttled_move import (
     RELEASE,
     add,
     compare,
-    inbound,
+    load,
     parameters,
     stored,
     throttled_experiment,
@@ -68,7 +68,7 @@ EXPERIMENTS = (
         "kip73-two-node-produce",
         "as kip73-two-node, while clients write to the moving partitions: quota − inbound is left",
         brokers=2,
-        parameters=parameters(inbound(), compare(), add()),
+        parameters=parameters(*load(), compare(), add()),
         layout=two_node,
         profiles={"smoke": LIGHT, "release": RELEASE},
         suites=(
@@ -104,7 +104,7 @@ EXPERIMENTS = (
         "kip73-one-to-two-produce",
         "as kip73-one-to-two, while clients write to the moving partitions: quota − 2 × inbound is left",
         brokers=3,
-        parameters=parameters(inbound("1MB/s"), compare(), rate="6MB/s", preload="62s"),
+        parameters=parameters(*load("1MB/s"), compare(), rate="6MB/s", preload="62s"),
         layout=one_to_two,
         profiles={"smoke": LIGHT, "release": RELEASE},
         suites=(
@@ -140,7 +140,7 @@ EXPERIMENTS = (
         "kip73-two-to-one-produce",
         "as kip73-two-to-one, while clients write to the moving partitions: quota − inbound is left",
         brokers=3,
-        parameters=parameters(inbound("2MB/s"), compare(), rate="6MB/s"),
+        parameters=parameters(*load("2MB/s"), compare(), rate="6MB/s"),
         layout=two_to_one,
         profiles={"smoke": LIGHT, "release": RELEASE},
         suites=(

@@ -12,7 +12,7 @@ from testbed.experiments.kip73_layouts import sized_for, throttled_layout
 from testbed.experiments.layout import Layout, PartitionGroup
 from testbed.experiments.load import ALONE_S, WARM_LOOK_S
 from testbed.experiments.mid_move_actions import MidMoveAction, RaiseAfterStall
-from testbed.experiments.throttled_move import MODES, inbound, parameters, throttled_experiment
+from testbed.experiments.throttled_move import MODES, load, parameters, throttled_experiment
 from testbed.throttle.quota_window import BURST_BYTES_PER_S, bytes_after_a_raise
 from testbed.units import format_byte_rate, parse_byte_rate, parse_duration
 
@@ -46,7 +46,7 @@ EXPERIMENT = throttled_experiment(
     "a throttle below the inbound rate is noticed as stuck and raised",
     brokers=2,
     parameters=parameters(
-        inbound(),
+        *load(),
         Parameter("raised", "10MB/s", parse_byte_rate, "the throttle once the move is seen to be stuck"),
         Parameter("patience", "15s", parse_duration, "how long the lag may not fall before that is called stuck"),
         rate="2MB/s",

@@ -9,7 +9,7 @@ from testbed.experiments.criteria import BOUNDS
 from testbed.experiments.experiment import Hosts, Parameter, Settings, Value, number, one_of
 from testbed.experiments.kip73_layouts import one_of_two
 from testbed.experiments.mid_move_actions import SAME, MidMoveAction, restart_or_upgrade
-from testbed.experiments.throttled_move import inbound, parameters, throttled_experiment
+from testbed.experiments.throttled_move import load, parameters, throttled_experiment
 from testbed.software.source import parse_source
 from testbed.units import parse_duration
 
@@ -33,7 +33,7 @@ EXPERIMENT = throttled_experiment(
     "brokers are brought to another Kafka one after the other while data moves, r = 2",
     brokers=3,
     parameters=parameters(
-        inbound("500kB/s"),
+        *load("500kB/s"),
         Parameter("to", SAME, _target, "which Kafka (a version, a tarball, a built tree), or same: a mere restart"),
         Parameter("finalize", "no", one_of("no", "yes"), "yes: its features are switched on with the last broker"),
         Parameter("pause", "12s", parse_duration, "between a broker's return and the next one's upgrade"),
