@@ -1,4 +1,4 @@
-"""The agent on a host samples once a second: NIC counters, log sizes of replicas, and its server's metrics.
+"""The agent on a host samples once a second: NIC counters, log sizes of replicas, its server's metrics and JVM.
 
 The testbed copies this file to the host unchanged; it needs only Python's standard library. The agent prints one JSON
 line per sample: {"t": µs since the epoch, "v": [[metric, topic, partition, label, value], …]}. It ends when its
@@ -11,7 +11,9 @@ On a host of the object store, `s3_port` replaces the log folder and the broker'
 
 import json
 import os
+import pathlib
 import re
+import struct
 import sys
 import time
 import urllib.error
@@ -55,6 +57,9 @@ STORE = {
 SERIES = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 """A line of Prometheus' text: name, labels, value; and one label in it."""
+MAIN_CLASS = "kafka.Kafka"
+PERFORMANCE_DATA = 0xCAFEC0C0
+"""The first bytes of the file in which a JVM of OpenJDK keeps its counters."""
 NOT_FOUND = 404
 """Jolokia's status, in its JSON, of an MBean or attribute that does not exist."""
 REPLICA_DIR = re.compile(r"(.+)-(\d+)$")  # not `…-delete`, `…-future`, `…-stray`
@@ -139,6 +144,69 @@ def metrics(port: int, topics: list[str]) -> list[Value]:
     return found
 
 
+def performance_counters(data: bytes) -> dict[str, Any]:
+    """Return the counters and texts of a JVM's performance data: a file that the JVM maps into its memory.
+
+    Reading it costs the JVM nothing. Raise `ValueError` or `struct.error` for anything else, or a half-written file.
+    """
+    magic, little = struct.unpack_from(">IB", data, 0)
+    if magic != PERFORMANCE_DATA:
+        raise ValueError("not a JVM's performance data: it begins with %#x" % magic)
+    order = "<" if little else ">"
+    at, count = struct.unpack_from(order + "ii", data, 24)
+    found: dict[str, Any] = {}
+    for _ in range(count):
+        length, name_at, vector, kind, _flags, _unit, _varies, value_at = struct.unpack_from(order + "iii4bi", data, at)
+        name = data[at + name_at : data.index(b"\0", at + name_at)].decode()
+        begin = at + value_at
+        if kind == ord("J") and not vector:
+            found[name] = struct.unpack_from(order + "q", data, begin)[0]
+        elif kind == ord("B"):
+            found[name] = data[begin : begin + vector].split(b"\0")[0].decode(errors="replace")
+        if length <= 0:
+            raise ValueError("an entry of %d bytes" % length)
+        at += length
+    return found
+
+
+def jvm_values(counters: dict[str, Any]) -> list[Value]:
+    """Return a broker's pauses, collections and heap since its start; times in seconds, sizes in bytes.
+
+    A pause is a safepoint: it includes the wait for all threads to stop. Collections that stop the broker are pauses.
+    """
+    second = counters["sun.os.hrt.frequency"]
+    found: list[Value] = []
+    if "sun.rt.safepointTime" in counters:
+        stopped = counters["sun.rt.safepointTime"] + counters["sun.rt.safepointSyncTime"]
+        found.append(["jvm.pause.seconds", None, None, None, stopped / second])
+        found.append(["jvm.pauses", None, None, None, counters["sun.rt.safepoints"]])
+    for number, label in enumerate(("young", "full")):
+        base = "sun.gc.collector.%d." % number
+        if base + "time" in counters:
+            found.append(["jvm.collection.seconds", None, None, label, counters[base + "time"] / second])
+            found.append(["jvm.collections", None, None, label, counters[base + "invocations"]])
+    if "sun.gc.generation.1.space.0.used" in counters:
+        # The JVM writes it at the end of each collection.
+        found.append(["jvm.old.used", None, None, None, counters["sun.gc.generation.1.space.0.used"]])
+        found.append(["jvm.old.max", None, None, None, counters["sun.gc.generation.1.maxCapacity"]])
+    return found
+
+
+def jvm_metrics(folder: str = "/tmp", proc: str = "/proc") -> list[Value]:
+    """Return `jvm_values` of this host's broker; an empty list without one. A JVM that was killed leaves its file."""
+    for path in pathlib.Path(folder).glob("hsperfdata_*/*"):
+        try:
+            with open("%s/%s/comm" % (proc, path.name)) as file:
+                if file.read().strip() != "java":
+                    continue
+            counters = performance_counters(path.read_bytes())
+            if counters.get("sun.rt.javaCommand", "").split(" ")[0] == MAIN_CLASS:
+                return jvm_values(counters)
+        except (OSError, ValueError, KeyError, struct.error):
+            continue  # it has ended, or it has just begun
+    return []
+
+
 def store_metrics(port: int) -> list[Value]:
     """Return the counters of the object store's server since its start; an empty list while it does not answer.
 
@@ -177,6 +245,8 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
             values.append(["io.read_bytes", None, None, None, read])
     # The byte counts above need their own instant: the requests below take some milliseconds longer.
     instant = (begun + time.time_ns()) // 2
+    if config.get("log_dir"):
+        values += jvm_metrics()
     if config.get("jmx_port"):
         values += metrics(config["jmx_port"], config["topics"])
     if config.get("s3_port"):

@@ -1,0 +1,90 @@
+"""No broker stood still long enough to lower a rate by more than a rate may be lower, nor was its heap full."""
+
+from results.contract.verdict import Finding, Verdict
+from results.criteria.catalogue.machine_load import STEAL_HIGHEST
+from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.findings import finding, gap_text
+from results.criteria.jvm_measures import METRICS, JvmMeasures, jvm_measures, measured
+from results.criteria.quantities import QUOTA_WINDOW_S, percent, size
+from results.criteria.run_view import RunView
+
+WINDOWS = 3
+"""The steady rate is a mean of at least so many quota windows."""
+PAUSED_HIGHEST = 0.05
+"""The steady rate may be 5 % below the quota: one that stands still for longer can alone be the cause."""
+LEFT_HIGHEST = 0.9
+"""Chosen: where every full collection leaves more of the old generation, the next one comes ten times as soon as in an
+empty one."""
+GROWN_LEAST = 0.1
+"""Share of the old generation by which what is left must grow before growth is named as the cause."""
+
+
+def judge_jvms(found: list[JvmMeasures], steal: float | None) -> list[Finding]:
+    """Return one finding for each broker; `steal` is the highest share of CPU time that was stolen over a window.
+
+    A broker whose readings are all of a shorter time than a quota window has none.
+    """
+    return [_broker(jvm, steal) for jvm in found if jvm.stopped is not None or not jvm.readings]
+
+
+def _broker(jvm: JvmMeasures, steal: float | None) -> Finding:
+    verdict: Verdict = "inconclusive"
+    paused = jvm.stopped
+    full = f"{jvm.full} full collections" if jvm.full != 1 else "1 full collection"
+    if paused is None:
+        why = "its JVM was not read during the move"
+    elif gap := gap_text(jvm.longest_gap_s):
+        why = f"its JVM: {gap}"
+    elif paused > PAUSED_HIGHEST:
+        of_it = f", {percent(jvm.collecting)} in collections" if jvm.collecting is not None else ""
+        why = f"it stood still for {percent(paused)} of {_span()}{of_it}; {full}: {cause(jvm, steal)}"
+    elif jvm.left_share is not None and jvm.left_share > LEFT_HIGHEST:
+        why = f"its heap stays full: {full}, each of which left {percent(jvm.left_share)} or more: {cause(jvm, steal)}"
+    else:
+        verdict = "pass"
+        why = f"it stood still for at most {percent(paused)} of any {_span()}; {full}"
+    return finding(
+        "jvm-pauses",
+        f"stands still for at most {percent(PAUSED_HIGHEST)} of any {_span()}",
+        verdict,
+        why,
+        observed=paused,
+        unit="fraction",
+        host=jvm.host,
+        series=METRICS,
+    )
+
+
+def cause(jvm: JvmMeasures, steal: float | None) -> str:
+    """Return the likely cause as far as the readings tell: Kafka, the settings or the machine."""
+    left, most = jvm.left_bytes, jvm.most_bytes
+    if most and len(left) > 2 and list(left) == sorted(left) and left[-1] - left[0] > GROWN_LEAST * most:
+        return f"Kafka keeps more and more, {size(left[0])} to {size(left[-1])} of {size(most)} after full collections"
+    if most and jvm.left_share is not None and jvm.left_share > 1 - 2 * GROWN_LEAST:
+        return (
+            f"the heap is too small for what the broker holds, {size(min(left))} of {size(most)} after full "
+            "collections: fewer partitions, or a larger -Xmx"
+        )
+    if steal is not None and steal > STEAL_HIGHEST:
+        return f"other machines took {percent(steal)} of the CPU, and a pause lasts longer without it"
+    return "the readings do not tell the cause"
+
+
+def _span() -> str:
+    return f"{WINDOWS * QUOTA_WINDOW_S:g} s"
+
+
+def _measure(run: RunView) -> list[JvmMeasures]:
+    return jvm_measures(run, WINDOWS * QUOTA_WINDOW_S)
+
+
+CRITERION: Criterion[list[JvmMeasures]] = Criterion(
+    name="jvm-pauses",
+    title="Brokers do not stand still",
+    section=PRECONDITIONS,
+    measure=_measure,
+    judge=lambda run, found: judge_jvms(found, run.measures.load.steal_window_max),
+    needs=lambda run: has_any_move(run) and measured(run),
+    by_name=False,
+    catches="A broker that collects garbage instead of sending.",
+)

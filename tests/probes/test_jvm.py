@@ -1,0 +1,106 @@
+"""The agent reads a broker's pauses, collections and heap from the file that its JVM keeps."""
+
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from testbed.probes import agent
+from testbed.wait import wait_for
+from tests.probes.jvm_file import performance_data
+
+BROKER = {
+    "sun.os.hrt.frequency": 1_000_000_000,
+    "sun.rt.javaCommand": "kafka.Kafka /etc/server.properties",
+    "sun.rt.safepointTime": 1_500_000_000,
+    "sun.rt.safepointSyncTime": 250_000_000,
+    "sun.rt.safepoints": 17,
+    "sun.gc.collector.0.name": "Serial young collection pauses",
+    "sun.gc.collector.0.time": 450_000_000,
+    "sun.gc.collector.0.invocations": 4,
+    "sun.gc.collector.1.time": 1_000_000_000,
+    "sun.gc.collector.1.invocations": 2,
+    "sun.gc.generation.1.space.0.used": 159_181_800,
+    "sun.gc.generation.1.maxCapacity": 357_957_632,
+}
+
+
+@pytest.fixture
+def host(tmp_path):
+    """A host's folders, and a function that adds a process with its performance data."""
+
+    def add(pid, data, command="java"):
+        (tmp_path / "proc" / pid).mkdir(parents=True)
+        (tmp_path / "proc" / pid / "comm").write_text(command + "\n")
+        (tmp_path / "hsperfdata_root").mkdir(exist_ok=True)
+        (tmp_path / "hsperfdata_root" / pid).write_bytes(data)
+
+    return tmp_path, add
+
+
+def read(folder):
+    return agent.jvm_metrics(str(folder), str(folder / "proc"))
+
+
+def test_a_brokers_counters_in_seconds_and_bytes(host):
+    folder, add = host
+    add("12", performance_data(BROKER))
+    assert read(folder) == [
+        ["jvm.pause.seconds", None, None, None, 1.75],
+        ["jvm.pauses", None, None, None, 17],
+        ["jvm.collection.seconds", None, None, "young", 0.45],
+        ["jvm.collections", None, None, "young", 4],
+        ["jvm.collection.seconds", None, None, "full", 1.0],
+        ["jvm.collections", None, None, "full", 2],
+        ["jvm.old.used", None, None, None, 159_181_800],
+        ["jvm.old.max", None, None, None, 357_957_632],
+    ]
+
+
+def test_other_processes_dead_brokers_and_half_written_files_are_passed_over(host):
+    folder, add = host
+    add("7", performance_data({**BROKER, "sun.rt.javaCommand": "kafka.tools.StorageTool format"}))
+    add("8", performance_data(BROKER), command="sh")  # the number of a killed broker, used again
+    add("9", performance_data(BROKER)[:200])
+    add("10", b"")
+    add("11", b"no performance data, though it is as long as a header of it")
+    (folder / "hsperfdata_root" / "13").write_bytes(performance_data(BROKER))  # its process is gone
+    assert read(folder) == []
+    add("12", performance_data({**BROKER, "sun.rt.safepoints": 18}))
+    assert ["jvm.pauses", None, None, None, 18] in read(folder)
+
+
+def test_what_a_jvm_does_not_count_is_left_out(host):
+    folder, add = host
+    add("12", performance_data({name: value for name, value in BROKER.items() if "safepoint" not in name}))
+    assert [name for name, *_rest in read(folder)] == [
+        *["jvm.collection.seconds", "jvm.collections"] * 2,
+        "jvm.old.used",
+        "jvm.old.max",
+    ]
+
+
+@pytest.mark.skipif(not shutil.which("java"), reason="needs Java")
+def test_a_real_jvm_has_these_counters(tmp_path):
+    (tmp_path / "Wait.java").write_text(
+        "class Wait { public static void main(String[] a) throws Exception { System.gc(); System.in.read(); } }"
+    )
+    with subprocess.Popen(["java", "-XX:+UseSerialGC", str(tmp_path / "Wait.java")], stdin=subprocess.PIPE) as process:
+
+        def counters():
+            for path in agent.pathlib.Path("/tmp").glob(f"hsperfdata_*/{process.pid}"):
+                try:
+                    return agent.performance_counters(path.read_bytes())
+                except (ValueError, IndexError, agent.struct.error):
+                    return {}
+            return {}
+
+        found = wait_for(counters, lambda c: c.get("sun.gc.collector.1.invocations"), 30, 0.1, "a full collection")
+        begun = time.process_time()
+        values = {(name, label): value for name, _t, _p, label, value in agent.jvm_values(found)}
+        assert time.process_time() - begun < 0.05
+        process.communicate(b"\n")
+    assert values["jvm.collections", "full"] >= 1
+    assert 0 < values["jvm.collection.seconds", "full"] < values["jvm.pause.seconds", None] < 10
+    assert 0 < values["jvm.old.used", None] < values["jvm.old.max", None]
