@@ -8,8 +8,8 @@ import pytest
 
 from results.contract.schema import Sample, samples_table
 from results.criteria import judge
-from results.criteria.jvm_measures import highest_share
 from results.criteria.series import Series
+from results.criteria.standstill import highest_share
 from tests.results.synthetic import EPOCH
 
 MB = 1_000_000
@@ -110,15 +110,15 @@ def counter(*values, at=None):
 
 def test_the_share_is_of_windows_within_a_span():
     whole = [(us(0), us(59))]
-    assert highest_share(counter(*[0.0] * 30, *[3.3] * 30), whole, 33.0) == pytest.approx(0.1)
-    assert highest_share(counter(*[0.0] * 30, *[3.3] * 30), [(us(0), us(29)), (us(30), us(59))], 33.0) == 0.0
-    assert highest_share(counter(*[0.0] * 10, *[1.0] * 11), [(us(0), us(20))], 33.0) == pytest.approx(0.05)
-    assert highest_share(counter(0.0, 1.0, 2.0, 3.0), [(us(0), us(3))], 33.0) is None  # too short to say anything
+    assert highest_share(counter(*[0.0] * 30, *[3.3] * 30), whole) == pytest.approx(0.1)
+    assert highest_share(counter(*[0.0] * 30, *[3.3] * 30), [(us(0), us(29)), (us(30), us(59))]) == 0.0
+    assert highest_share(counter(*[0.0] * 10, *[1.0] * 11), [(us(0), us(20))]) == pytest.approx(0.05)
+    assert highest_share(counter(0.0, 1.0, 2.0, 3.0), [(us(0), us(3))]) is None  # too short to say anything
 
 
 def test_a_broker_that_begins_anew_has_not_stood_still():
     restarted = counter(*[50.0] * 20, *[0.5] * 20)
-    assert highest_share(restarted, [(us(0), us(39))], 33.0) == 0.0
+    assert highest_share(restarted, [(us(0), us(39))]) == 0.0
 
 
 def test_a_move_shorter_than_a_quota_window_has_no_finding(make_run):

@@ -4,14 +4,11 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.catalogue.machine_load import STEAL_HIGHEST
 from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
 from results.criteria.findings import finding, gap_text
-from results.criteria.jvm_measures import METRICS, JvmMeasures, jvm_measures, measured
-from results.criteria.quantities import QUOTA_WINDOW_S, percent, size
+from results.criteria.jvm_measures import METRICS, JvmMeasures, jvm_measures, jvms_were_read
+from results.criteria.quantities import percent, size
 from results.criteria.run_view import RunView
+from results.criteria.standstill import MOST, OVER_S, move_spans
 
-WINDOWS = 3
-"""The steady rate is a mean of at least so many quota windows."""
-PAUSED_HIGHEST = 0.05
-"""The steady rate may be 5 % below the quota: one that stands still for longer can alone be the cause."""
 LEFT_HIGHEST = 0.9
 """Chosen: where every full collection leaves more of the old generation, the next one comes ten times as soon as in an
 empty one."""
@@ -35,17 +32,17 @@ def _broker(jvm: JvmMeasures, steal: float | None) -> Finding:
         why = "its JVM was not read during the move"
     elif gap := gap_text(jvm.longest_gap_s):
         why = f"its JVM: {gap}"
-    elif paused > PAUSED_HIGHEST:
+    elif paused > MOST:
         of_it = f", {percent(jvm.collecting)} in collections" if jvm.collecting is not None else ""
-        why = f"it stood still for {percent(paused)} of {_span()}{of_it}; {full}: {cause(jvm, steal)}"
+        why = f"it stood still for {percent(paused)} of {OVER_S:g} s{of_it}; {full}: {cause(jvm, steal)}"
     elif jvm.left_share is not None and jvm.left_share > LEFT_HIGHEST:
         why = f"its heap stays full: {full}, each of which left {percent(jvm.left_share)} or more: {cause(jvm, steal)}"
     else:
         verdict = "pass"
-        why = f"it stood still for at most {percent(paused)} of any {_span()}; {full}"
+        why = f"it stood still for at most {percent(paused)} of any {OVER_S:g} s; {full}"
     return finding(
         "jvm-pauses",
-        f"stands still for at most {percent(PAUSED_HIGHEST)} of any {_span()}",
+        f"stands still for at most {percent(MOST)} of any {OVER_S:g} s",
         verdict,
         why,
         observed=paused,
@@ -70,12 +67,8 @@ def cause(jvm: JvmMeasures, steal: float | None) -> str:
     return "the readings do not tell the cause"
 
 
-def _span() -> str:
-    return f"{WINDOWS * QUOTA_WINDOW_S:g} s"
-
-
 def _measure(run: RunView) -> list[JvmMeasures]:
-    return jvm_measures(run, WINDOWS * QUOTA_WINDOW_S)
+    return jvm_measures(run.series, run.brokers, move_spans(run))
 
 
 CRITERION: Criterion[list[JvmMeasures]] = Criterion(
@@ -84,7 +77,7 @@ CRITERION: Criterion[list[JvmMeasures]] = Criterion(
     section=PRECONDITIONS,
     measure=_measure,
     judge=lambda run, found: judge_jvms(found, run.measures.load.steal_window_max),
-    needs=lambda run: has_any_move(run) and measured(run),
+    needs=lambda run: has_any_move(run) and jvms_were_read(run.series),
     by_name=False,
     catches="A broker that collects garbage instead of sending.",
 )
