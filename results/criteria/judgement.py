@@ -17,7 +17,14 @@ from results.criteria.incident import judge_incident
 from results.criteria.measures import MoveMeasures, nothing_measured
 from results.criteria.run_view import RunView
 
-MACHINE_CRITERIA = ("nic-measured", "nic-unchanged", "machine-load")
+MACHINE_CRITERIA = (
+    "nic-measured",
+    "nic-unchanged",
+    "machine-load",
+    "memory-pressure",
+    "disk-pressure",
+    "clock-steady",
+)
 """The criteria that are about the machine and not about Kafka."""
 EXPLANATIONS = ("duration-formula",)
 """The criteria that say what a move's time is made of. Where one says nothing, what was measured stands: a broker that

@@ -229,6 +229,15 @@ def store_metrics(port: int) -> list[Value]:
     return found
 
 
+def clock_offset() -> float:
+    """Return CLOCK_REALTIME less CLOCK_MONOTONIC in seconds: constant unless somebody sets or slews the clock."""
+    tries = []
+    for _ in range(3):
+        before, wall, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        tries.append((after - before, wall - (before + after) // 2))
+    return min(tries)[1] / 1e9  # the reading that was interrupted for the shortest time
+
+
 def sample(config: dict[str, Any]) -> dict[str, Any]:
     """Return one sample. Each value has the instant of its reading; `t` is in their middle."""
     begun = time.time_ns()
@@ -247,6 +256,7 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
     instant = (begun + time.time_ns()) // 2
     if config.get("log_dir"):
         values += jvm_metrics()
+    values.append(["clock.offset", None, None, None, clock_offset()])
     if config.get("jmx_port"):
         values += metrics(config["jmx_port"], config["topics"])
     if config.get("s3_port"):

@@ -1,4 +1,4 @@
-"""The machine of all hosts: its CPU load and its identity."""
+"""The machine of all hosts: its CPU load, memory, disk and clock, and its identity."""
 
 import os
 import platform
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from results.contract.schema import Sample
+from testbed.probes.agent import clock_offset
 from testbed.probes.recorder import now_us
 from testbed.wait import WaitTimeout, wait_for
 
@@ -22,6 +23,42 @@ def cpu_times() -> tuple[int, int, int]:
     user, nice, system, idle, iowait, irq, softirq, steal = fields
     busy = user + nice + system + irq + softirq + steal
     return busy, steal, busy + idle + iowait
+
+
+def pressure_seconds(resource: str, folder: Path = Path("/proc/pressure")) -> float | None:
+    """Return the seconds since boot in which every task that was not idle waited for `memory` or `io` (PSI's `full`).
+
+    None where the kernel does not count them.
+    """
+    try:
+        lines = (folder / resource).read_text().splitlines()
+    except OSError:
+        return None
+    totals = [line.rpartition("total=")[2] for line in lines if line.startswith("full ")]
+    return int(totals[0]) / 1e6 if totals else None
+
+
+def available_bytes(meminfo: Path = Path("/proc/meminfo")) -> int:
+    """Return the memory that processes can have without swapping."""
+    lines = meminfo.read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) * 1024
+
+
+def machine_probe() -> Callable[[], Iterable[Sample]]:
+    """Return a function for `Recorder.poll`: the samples of `cpu_probe`, and of memory, disk and clock."""
+    cpu = cpu_probe()
+
+    def look() -> Iterable[Sample]:
+        ts = now_us()
+        found = [*cpu(), Sample(ts, MACHINE, "memory.available", float(available_bytes()))]
+        found.append(Sample(ts, MACHINE, "clock.offset", clock_offset()))
+        pressures = {resource: pressure_seconds(resource) for resource in ("memory", "io")}
+        return [
+            *found,
+            *(Sample(ts, MACHINE, f"pressure.{name}", s) for name, s in pressures.items() if s is not None),
+        ]
+
+    return look
 
 
 def cpu_probe() -> Callable[[], Iterable[Sample]]:

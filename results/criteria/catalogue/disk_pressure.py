@@ -1,0 +1,26 @@
+"""The machine's tasks did not wait for a disk long enough to lower a rate."""
+
+from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.pressure import Pressure, judge_pressure, pressure, was_read
+from results.criteria.run_view import RunView
+
+NAME, METRIC = "disk-pressure", "pressure.io"
+
+
+def _needed(run: RunView) -> bool:
+    """Return whether disks may not be slow: they may where the topology limits their bandwidth."""
+    hosts = run.manifest.topology.document.get("hosts", {})
+    limited = any("bandwidth" in (host.get("disk") or {}) for host in hosts.values())
+    return has_any_move(run) and was_read(run, METRIC) and not limited
+
+
+CRITERION: Criterion[Pressure] = Criterion(
+    name=NAME,
+    title="Disk fast enough",
+    section=PRECONDITIONS,
+    measure=lambda run: pressure(run, METRIC),
+    judge=lambda _run, found: judge_pressure(NAME, METRIC, "a disk", found),
+    needs=_needed,
+    by_name=False,
+    catches="A disk that is slower than the move, or that another process keeps busy.",
+)

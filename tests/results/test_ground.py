@@ -1,0 +1,91 @@
+"""What a run stands on besides its network: memory, disk and clock; each leaves rates open by its own name."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from results.contract.schema import Sample, samples_table
+from results.criteria.judgement import noisy
+from tests.results.synthetic import EPOCH
+
+RATES = ("steady-mean", "duration-model", "nic-conservation", "broker-rate-agrees")
+NAMES = ("memory-pressure", "disk-pressure", "clock-steady")
+
+
+def us(second):
+    return round((EPOCH.timestamp() + second) * 1e6)
+
+
+def with_samples(run, metric, value, host="machine", until=70):
+    rows = [Sample(us(t), host, metric, float(value(t))) for t in range(-5, until)]
+    return replace(run, samples=pa.concat_tables([run.samples, samples_table(rows)]))
+
+
+def found(judgement):
+    return {(c.name, c.host): c for c in judgement.criteria if c.name in NAMES}
+
+
+def rates(judgement):
+    return {c.verdict for c in judgement.criteria if c.name in RATES}
+
+
+def test_runs_without_these_readings_have_no_such_criteria(make_run):
+    assert found(make_run().judged()) == {}
+
+
+@pytest.mark.parametrize(
+    ("metric", "name", "what"),
+    [("pressure.memory", "memory-pressure", "memory"), ("pressure.io", "disk-pressure", "a disk")],
+)
+def test_a_machine_whose_tasks_wait_is_named_and_one_whose_tasks_do_not_passes(make_run, metric, name, what):
+    calm = with_samples(make_run(), metric, lambda t: 40 + 0.01 * t).judged()
+    assert calm.verdict == "pass"
+    assert found(calm)[name, "machine"].why == f"tasks waited for {what} for at most 1.0 % of any 33 s"
+    waiting = with_samples(make_run(), metric, lambda t: 40 + 4.0 * (t > 20)).judged()
+    assert found(waiting)[name, "machine"].why == f"for 12.1 % of 33 s every task waited for {what}, brokers too"
+    assert rates(waiting) == {"inconclusive"}
+    assert noisy(waiting)
+    silent = with_samples(make_run(), metric, lambda t: 40, until=20).judged()
+    assert "no sample for" in found(silent)[name, "machine"].why
+
+
+def test_a_move_shorter_than_a_quota_window_says_nothing_of_pressure(make_run):
+    run = with_samples(make_run(log_bytes=60e6), "pressure.io", lambda t: 40 + t)
+    assert found(run.judged()) == {}
+
+
+def test_a_disk_that_the_topology_makes_slow_is_no_surprise(make_run):
+    run = with_samples(make_run(), "pressure.io", lambda t: 40 + 0.5 * t)
+    document = {"hosts": {"b1": {"disk": {"size": "2GB"}}, "b2": {"disk": {"size": "2GB", "bandwidth": "20MB/s"}}}}
+    manifest = replace(run.manifest, topology=replace(run.manifest.topology, document=document))
+    assert found(run.judged()).keys() == {("disk-pressure", "machine")}
+    assert found(replace(run, manifest=manifest).judged()) == {}
+
+
+def test_clocks_that_nobody_sets_pass(make_run):
+    run = with_samples(make_run(), "clock.offset", lambda t: 1.7e9 + 1e-5 * (t % 3))
+    run = with_samples(run, "clock.offset", lambda t: 1.7e9, host="b2")
+    judgement = run.judged()
+    assert judgement.verdict == "pass"
+    assert found(judgement)["clock-steady", None].why == "2 clocks were read; none was set by more than 0.0 ms"
+
+
+@pytest.mark.parametrize(
+    ("offset", "why"),
+    [
+        (lambda t: 1.7e9 + 2.0 * (t >= 20), "the clock of b2 was set by +2.000 s, to 18:15:28 UTC: no rate is known"),
+        (lambda t: 1.7e9 - 0.06 * (t >= 20), "the clock of b2 was set by -0.060 s, to 18:15:28 UTC: no rate is known"),
+    ],
+)
+def test_a_clock_that_jumps_leaves_rates_open_and_is_named(make_run, offset, why):
+    run = with_samples(make_run(), "clock.offset", lambda _t: 1.7e9)
+    judgement = with_samples(run, "clock.offset", offset, host="b2").judged()
+    assert {key: c.why for key, c in found(judgement).items()} == {("clock-steady", "b2"): why}
+    assert rates(judgement) == {"inconclusive"}
+    assert noisy(judgement)
+
+
+def test_a_jump_that_is_set_back_is_a_jump(make_run):
+    run = with_samples(make_run(), "clock.offset", lambda t: 1.7e9 + 0.5 * (20 <= t < 25))
+    assert found(run.judged())["clock-steady", "machine"].verdict == "inconclusive"
