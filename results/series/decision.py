@@ -18,12 +18,14 @@ class ChangeRule:
     """What counts. Fractions: 0.05 is 5 %.
 
     `night` is the share of nights, at most, in which anything is reported of all series together although nothing
-    happened; changes of less than `least` of the level are not reported; `noisy`: see `judge.verdict`.
+    happened; changes of less than `least` of the level are not reported; `noisy`: see `judge.verdict`. From `large` on
+    three runs that lie beyond all others are enough, however few there are to compare with.
     """
 
     night: float = 0.04
     least: float = 0.01
     noisy: float = 0.25
+    large: float = 0.10
 
     def __post_init__(self) -> None:
         if not 0 < self.night <= 0.2:

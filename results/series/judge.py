@@ -7,10 +7,11 @@ from typing import Literal, Protocol
 import numpy as np
 
 from results.series.block import Block, Floats, Ints
-from results.series.calculator import FEWEST_RUNS, Calculator, Prior, StepScan, of_mean
+from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS, Calculator, Prior, StepScan, of_mean
 from results.series.decision import ChangeRule, Decision, LevelChange, StepOrDrift
 from results.series.noise import Noise, prior_of
 from results.series.noise_estimation import FEW_SERIES, prepare
+from results.series.separation import separation
 
 
 class Significance(Protocol):
@@ -32,6 +33,8 @@ class Shuffled:
 Better = Literal["lower", "higher", "unknown"]
 """Which way is better. Where that is unknown, every change is reported as one for the worse: a user has to decide."""
 Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "NO-DATA"]
+SCAN_SHARE = 0.75
+"""The scan's share of the false alarms that `ChangeRule.night` allows; the test for a large change has the rest."""
 RUNS_TO_FIND = 10
 """The number of runs after a step for which the detectable step is reported."""
 
@@ -85,15 +88,16 @@ class Judge:
         """Return the scores of the block, length by length; see `night`."""
         tonight = int(np.sum(block.counts >= FEWEST_RUNS)) if family is None else family
         tonight = max(tonight, FEW_SERIES)
-        limit = noise.tail.score(self.rule.night / tonight)
+        limit = noise.tail.score(SCAN_SHARE * self.rule.night / tonight)
         for members, values in block.groups(FEWEST_RUNS):
             group = prepare(values, self.calculator)
             memory = noise.memory.likely(group.memory, group.runs)
             ground = prior_of(group.standard, memory, group.variance, noise.spread)
             scores = self.calculator.scores(group.standard.x, ground)
-            chances = np.minimum(tonight * self.significance.chances(scores, noise), 1.0)
+            scanned = np.minimum(tonight * self.significance.chances(scores, noise) / SCAN_SHARE, 1.0)
+            large = np.minimum(tonight * separation(values, memory) / (1 - SCAN_SHARE), 1.0)
             detectable = _detectable(values, group.standard.scale, group.variance, memory, limit)
-            yield Scores(members, values, group.standard.x, ground, scores, chances, detectable)
+            yield Scores(members, values, group.standard.x, ground, scores, scanned, large, detectable)
 
     def changes(self, look: "Scores") -> dict[int, LevelChange]:
         """Return the changes to report: place in `look.members` → change."""
@@ -104,10 +108,19 @@ class Judge:
         found = {}
         for i, place in zip(clear.tolist(), places.tolist(), strict=True):
             memory, chance = float(look.ground.memory[i]), float(look.chances[i])
-            change = self.decision.decide(look.values[:, i], place, memory, chance, self.rule)
+            change = None
+            if look.scanned[i] <= self.rule.night:
+                change = self.decision.decide(look.values[:, i], place, memory, chance, self.rule)
+            if change is None and look.large[i] <= self.rule.night:
+                change = self._large(look.values[:, i], memory, chance)
             if change is not None:
                 found[i] = change
         return found
+
+    def _large(self, runs: Floats, memory: float, chance: float) -> LevelChange | None:
+        change = self.decision.decide(runs, FEWEST_AFTER, memory, chance, self.rule)
+        far = change is not None and abs(change.after - change.before) >= self.rule.large * abs(change.before)
+        return change if far else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +132,16 @@ class Scores:
     x: Floats
     ground: Prior
     scores: Floats
-    chances: Floats
+    scanned: Floats
+    """The adjusted p by the scan over all lengths."""
+    large: Floats
+    """The adjusted p by `separation`, which looks for a large change alone."""
     detectable: Floats
+
+    @property
+    def chances(self) -> Floats:
+        """Return the smaller adjusted p of the two tests, which counts both of them."""
+        return np.minimum(self.scanned, self.large)
 
 
 def _detectable(values: Floats, scale: Floats, variance: Floats, memory: Floats, limit: float) -> Floats:

@@ -152,7 +152,7 @@ def test_what_counts_can_be_another_rule(noise, calm):
 
 
 def test_the_noise_is_learned_as_the_history_grows_and_the_seed_decides(few_shuffles, calm):
-    values = stepped(calm, 35, 1.4)[:50]
+    values = stepped(calm, 35, 1.09)[:50]  # less than `ChangeRule.large`, whose test draws nothing
     one, other = changes(values), changes(values, seed=2)
     assert one == changes(values, seed=1)
     for found in (one, other):
