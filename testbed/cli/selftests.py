@@ -65,6 +65,7 @@ def as_json(result: SelftestResult) -> str:
         {
             "series": result.campaign.id,
             "store": result.campaign.store,
+            "kafka": list(result.kafka),
             "complete": result.complete,
             "ended": result.why_ended,
             "false_alarms": result.alarms,
@@ -91,8 +92,8 @@ def _document(each: DefectDetection) -> dict[str, Any]:
     }
 
 
-def as_markdown(result: SelftestResult, kafka: str, how: str) -> str:
-    """Return the table as a page. `kafka` is the version, `how` the way in which defects were looked for."""
+def as_markdown(result: SelftestResult, how: str) -> str:
+    """Return the table as a page. `how` is the way in which defects were looked for."""
     cells = []
     for each in result.detections:
         first, name, run, *others = row(each)
@@ -106,7 +107,7 @@ def as_markdown(result: SelftestResult, kafka: str, how: str) -> str:
     ]
     return "\n".join(
         [
-            f"# Self-test by `{how}`, Kafka {kafka}",
+            f"# Self-test by `{how}`, Kafka {', '.join(result.kafka)}",
             "",
             f"{summary(result)}.",
             "[What the columns mean](../selftest.md#the-table)",

@@ -34,7 +34,7 @@ class SelftestRequest:
     """The settings of a self-test; None means the default."""
 
     defects: tuple[str, ...] = ()
-    """Defects as text (`NAME[@HOST,…][:key=value,…]`); empty for all, in the sizes of the catalogue."""
+    """Defects as text (`NAME[@HOST,…][:key=value,…]`, several at once with `+` between them); empty for all."""
     by: str = RUN
     repeats: int | None = None
     """Plays of each defect; of a comparison, pairs; of nights, the broken ones."""
@@ -57,6 +57,8 @@ class SelftestResult:
     detections: tuple[DefectDetection, ...]
     why_ended: str
     complete: bool
+    kafka: tuple[str, ...] = ()
+    """The versions of Kafka that ran."""
 
     @property
     def exit_code(self) -> int:
@@ -78,10 +80,10 @@ def default_store() -> str:
 
 
 def texts(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the defects to play: those named, else all of the catalogue; a name alone means each of its sizes."""
+    """Return the plays: the defects named, else all of the catalogue; a name alone means each of its sizes."""
     found: list[str] = []
     for name in names or defects():
-        alone = not set("@:") & set(name)
+        alone = not set("@:+") & set(name)
         sizes = find_defect(name).sizes if alone else ()
         found += [f"{name}:{size}" if size else name for size in sizes] if alone else [name]
     return tuple(dict.fromkeys(found))
@@ -107,7 +109,7 @@ class _Plan:
     def runs(self, broken: Sequence[tuple[str, Exposure]]) -> None:
         """Add a run of each defect, then one of healthy brokers for each experiment."""
         for text, shown in broken:
-            self.add(label(text), [_of(label(text), shown, self.asked, (text,))], self.repeats)
+            self.add(label(text), [_of(label(text), shown, self.asked, together(text))], self.repeats)
         for name, shown in _healthy(broken).items():
             self.add(name, [_of(name, shown, self.asked)], self.healthy)
 
@@ -115,7 +117,7 @@ class _Plan:
         """Add healthy and broken pairs of each defect, then pairs that are both healthy for each experiment."""
         names = {shown: name for name, shown in _healthy(broken).items()}
         for text, shown in broken:
-            pair = [_of(names[shown], shown, self.asked), _of(label(text), shown, self.asked, (text,))]
+            pair = [_of(names[shown], shown, self.asked), _of(label(text), shown, self.asked, together(text))]
             self.add(label(text), pair, self.repeats, paired=True)
         for shown, name in names.items():
             pair = [_of(name, shown, self.asked), _of(f"{name}, again", shown, self.asked)]
@@ -128,7 +130,7 @@ class _Plan:
         self.add(HISTORY, well, history)
         for text, _shown in broken:
             name = label(text)
-            self.add(name, [_case(name, case, self.asked.kafka, (text,)) for case in cases], self.repeats)
+            self.add(name, [_case(name, case, self.asked.kafka, together(text)) for case in cases], self.repeats)
         self.add("healthy", well, self.healthy)
 
 
@@ -141,7 +143,8 @@ def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
         raise UsageError(f"--history is of --by {NIGHTS}; --by {asked.by} has none")
     if asked.cases and asked.by not in (BRIEF, NIGHTS):
         raise UsageError(f"--case chooses cases of the suite brief; --by {asked.by} runs none")
-    broken = [(text, parse_defect(text).defect.shown_by) for text in texts(asked.defects)]
+    requests = {text: [parse_defect(each) for each in together(text)] for text in texts(asked.defects)}
+    broken = [(text, first.defect.shown_by) for text, (first, *_others) in requests.items()]
     if asked.by == RUN:
         made.runs(broken)
     elif asked.by == COMPARE:
@@ -156,9 +159,14 @@ def _healthy(broken: Sequence[tuple[str, Exposure]]) -> dict[str, Exposure]:
     return {f"healthy {_words(shown)}": shown for _text, shown in broken}
 
 
+def together(text: str) -> tuple[str, ...]:
+    """Return the defects of one play: those between `+`. The first one's catalogue entry names the run."""
+    return tuple(text.split("+"))
+
+
 def label(text: str) -> str:
-    """Return a defect's text in the characters of a label."""
-    return text.replace("@", " on ").replace(":", " ")
+    """Return a play's text in the characters of a label."""
+    return text.replace("+", " + ").replace("@", " on ").replace(":", " ")
 
 
 def _words(shown: Exposure) -> str:
@@ -216,4 +224,6 @@ def selftest(
             found = detections(ended.campaign, state, defects_of, partial(night_changes, spark, store))
     else:
         found = detections(ended.campaign, state, defects_of)
-    return SelftestResult(ended.campaign, tuple(found), ended.why_ended, ended.complete)
+    made = [ran.done.run_id for ran in state.ran.values()]
+    kafka = sorted({version for run_id in made for version in store.manifest(run_id).versions.kafka.values()})
+    return SelftestResult(ended.campaign, tuple(found), ended.why_ended, ended.complete, tuple(kafka))

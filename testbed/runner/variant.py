@@ -21,7 +21,7 @@ UPGRADE = "kip73-upgrade"
 """The experiment that ends with another Kafka than it begins with."""
 _ODD = re.compile(r"[^A-Za-z0-9._+-]+")
 _MOST_NAME = 30
-_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._,/=+-]{0,79}")
+_LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._,/=+-]{0,119}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ def check_labels(variants: Sequence[Variant]) -> None:
     for variant in variants:
         if not _LABEL.fullmatch(variant.label):
             raise UsageError(
-                f"variant {variant.label!r}: a label begins with a letter or digit and has at most 80 of "
+                f"variant {variant.label!r}: a label begins with a letter or digit and has at most 120 of "
                 "letters, digits, blanks and . _ , / = + -"
             )
     labels = [variant.label for variant in variants]

@@ -84,6 +84,16 @@ def test_the_plan_of_each_way():
         plan(SelftestRequest((LEAK,), repeats=-1))
 
 
+def test_several_defects_at_once_are_one_play():
+    both = "follower-throttle-leak:share=0.1+leader-throttle-leak@b1:share=0.1"
+    variants, groups = plan(SelftestRequest((both,), healthy=0))
+    assert variants[0].defects == ("follower-throttle-leak:share=0.1", "leader-throttle-leak@b1:share=0.1")
+    assert groups[0].name == "follower-throttle-leak share=0.1 + leader-throttle-leak on b1 share=0.1"
+    assert len(new_selftest(SelftestRequest((both,), "brief")).slots) == 12
+    with pytest.raises(UsageError, match="no defect 'x'"):
+        plan(SelftestRequest((f"{both}+x",)))
+
+
 def test_eight_pairs_can_tell():
     campaign = new_selftest(SelftestRequest((LEAK,), "compare"))
     require_tellable(replace(campaign, groups=campaign.groups[:1]))
@@ -102,7 +112,7 @@ def test_what_one_run_finds():
     assert row(leak)[:5] == ("found", "leader-throttle-leak share=0.25", row(leak)[2], "2 of 2", "1")
     assert row(healthy)[0] == "no alarm"
     assert "1 found; 0 alarms in 2 plays of healthy brokers" in as_text(result)
-    assert "| **found** | `leader-throttle-leak share=0.25` |" in as_markdown(result, "4.3.1", "run")
+    assert "| **found** | `leader-throttle-leak share=0.25` |" in as_markdown(result, "run")
     assert '"as_expected": true' in as_json(result)
 
 

@@ -17,7 +17,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[@HOST,…][:key=value,…]",
         action="append",
         default=[],
-        help="only this one (may be repeated; a name alone: each of its sizes)",
+        help="only this one (may be repeated; a name alone: each of its sizes; A+B: both at once)",
     )
     parser.add_argument(
         "--by",
@@ -75,8 +75,7 @@ def _run(args: argparse.Namespace) -> int:
     )
     result = selftest(None if args.resume else asked, args.resume, budget_s, TimedProgress())
     if args.out:
-        kafka = result.campaign.variants[0].kafka or "of the topologies"
-        write(args.out, as_markdown(result, kafka, way_of(result.campaign)))
+        write(args.out, as_markdown(result, way_of(result.campaign)))
     print(as_json(result) if args.json else as_text(result))
     return result.exit_code
 
