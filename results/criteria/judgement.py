@@ -11,7 +11,7 @@ from typing import Any
 from results.contract.aliases import known_experiments
 from results.contract.manifest import Manifest
 from results.contract.verdict import Finding, Verdict, overall
-from results.criteria.criterion import PRECONDITIONS, Criterion
+from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion
 from results.criteria.findings import not_judged
 from results.criteria.incident import judge_incident
 from results.criteria.measures import MoveMeasures, nothing_measured
@@ -101,6 +101,7 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
         for finding in criterion.findings(run)
     ]
     shaky = [finding for finding in preconditions if finding.verdict == "inconclusive"]
+    shaky.sort(key=lambda finding: finding.name != NETWORK_CHANGED)  # the first is named: a change says most
     found = [
         finding
         for criterion in criteria

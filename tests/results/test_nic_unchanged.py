@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from results.contract.manifest import Manifest
+from results.contract.manifest import Done, Manifest
 from results.contract.network import LinkDifference, NetworkRecord, NicMeasurement, ShapingReading
 from results.criteria import judge
 from results.criteria.judgement import noisy, rates_failed
@@ -95,3 +95,20 @@ def test_a_nic_that_carries_less_after_the_run_leaves_rates_open_with_every_read
     judgement = judged(run, *both, again=(after(0.9, 0.998),))
     assert unchanged(judgement)[0].why.endswith("0.998 to 0.998 of the declared rate, in at most 2 readings")
     assert "fail" in rates(judgement)
+
+
+def test_a_move_that_a_changed_network_delays_is_not_blamed_and_one_on_a_busy_machine_is(make_run):
+    undone = Done(False, "waited 180 s for the move")
+    run = make_run(cpu_busy=0.9)
+    run = replace(run, manifest=replace(run.manifest, facts=replace(run.manifest.facts, done=undone)))
+    of = lambda judgement: next(c for c in judgement.criteria if c.name == "move-done")  # noqa: E731
+    assert of(judged(run, reading("before"), reading("after"))).verdict == "fail"
+    found = of(judged(run, reading("before"), reading("after", SLOW)))
+    assert found.verdict == "inconclusive"
+    assert found.why.startswith("not judged: nic-unchanged (b2 receive): b2 data0 receive: rate is 60mbit")
+
+
+def test_facts_that_hold_stay_so_whatever_changed(make_run):
+    judgement = judged(make_run(), reading("before"), reading("after", SLOW))
+    facts = [c for c in judgement.criteria if c.name in ("move-done", "records-intact", "no-isr-shrink")]
+    assert {c.verdict for c in facts} == {"pass"}

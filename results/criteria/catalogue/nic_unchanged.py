@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from results.contract.network import LinkDifference, NetworkRecord, NicMeasurement, ShapingReading, ratios_text
 from results.contract.verdict import Direction, Finding
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
-from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion, has_any_move
 from results.criteria.findings import finding
 from results.criteria.run_view import RunView
 
-NAME = "nic-unchanged"
+NAME = NETWORK_CHANGED
 EXPECTED = "the declared shaping before and after, and no change in between"
 SHOWN = 2
 """Differences of one link in the text; the manifest has all."""
