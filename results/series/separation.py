@@ -11,7 +11,7 @@ from results.series.block import Floats
 from results.series.calculator import FEWEST_AFTER, FEWEST_RUNS, of_mean
 
 TAIL = 2.0
-"""A single run is so seldom d times as far as the farthest before: at most d^-`TAIL`, as of noise without a variance."""
+"""A run is d times as far as the farthest before with a chance of d^-`TAIL` at most, as of noise without a variance."""
 OUTLIERS = 10
 """Of so many earlier runs one may be an outlier that says nothing of their spread."""
 
