@@ -132,3 +132,26 @@ def p_above(averages: npt.NDArray[np.float64], n: int, bound: float) -> float:
 def p_below(averages: npt.NDArray[np.float64], n: int, bound: float) -> float:
     """How likely so low differences are when the true one (a logarithm) is not below `bound`; ties count against."""
     return tail(n, len(averages) - int(np.searchsorted(averages, bound, side="left")))
+
+
+FEWEST_SEPARATED = 3
+"""The fewest pairs of which anything can be said, and then of a large effect alone."""
+LARGE = math.log(1.25)
+"""The gap between the runs of two variants, as a logarithm, from which `p_separated` says anything."""
+LEAST_SPREAD = 0.01
+"""Runs scatter at least that much, as a logarithm, whatever a few of them look like."""
+
+
+def p_separated(lower: npt.NDArray[np.float64], higher: npt.NDArray[np.float64], shift: float = 0.0) -> float:
+    """How likely all of `higher` lie so far beyond all of `lower` when the true difference is not above `shift`.
+
+    The values are logarithms of as many runs each, one of each pair. It is 1 where the gap between them is not `LARGE`.
+    The derivation is in `docs/comparing.md`, *A large effect*.
+    """
+    n = len(lower)
+    gap = float(np.min(higher) - np.max(lower)) if n >= FEWEST_SEPARATED else 0.0
+    if gap < LARGE:
+        return 1.0
+    spread = max(float(np.max(np.abs(side - np.median(side)))) for side in (lower, higher))
+    times = max((gap - shift) / max(spread, LEAST_SPREAD), 1.0)
+    return float(2.0**-n * times ** -(2 * n - 2))

@@ -5,7 +5,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from results.compare.effect import CONFIDENCE, Effect, log_ratios, p_above, p_below, paired_effect, walsh_averages
+import numpy as np
+
+from results.compare.effect import (
+    CONFIDENCE,
+    FEWEST_SEPARATED,
+    Effect,
+    log_ratios,
+    p_above,
+    p_below,
+    p_separated,
+    paired_effect,
+    walsh_averages,
+)
 from results.compare.measures import Measure
 
 Verdict = Literal["OK", "IMPROVED", "REGRESSED", "NOISY", "ENV-CHANGED", "NO-DATA"]
@@ -80,6 +92,8 @@ class _Sided:
     """A slowdown of the threshold is excluded."""
     on_worse_side: bool
     """Where the estimate itself lies."""
+    otherwise: "ComparisonResult | None" = None
+    """What is said of pairs that are too few for anything but a large effect, if there is none."""
 
 
 def judge(comparisons: Sequence[PairedComparison], rule: ComparisonRule | None = None) -> tuple[ComparisonResult, ...]:
@@ -136,24 +150,41 @@ def _sided(comparison: PairedComparison, rule: ComparisonRule) -> "_Sided | Comp
             clean.append((pair.baseline, pair.candidate))
         else:
             lost += 1
-    need, complete = rule.fewest_pairs, len(clean) + len(changes)
-    if complete < need:
-        without = f"; {lost} of {len(comparison.pairs)} have no value on one side" if lost else ""
-        return ComparisonResult(comparison, "NO-DATA", None, f"{_pairs(complete)}, at least {need} are needed{without}")
-    if len(clean) < need or len(clean) < len(changes):
-        effect = paired_effect(clean, rule.confidence) if clean else None
-        why = f"the machine changed in {len(changes)} of {_pairs(complete)}: {changes[0]}"
-        return ComparisonResult(comparison, "ENV-CHANGED", effect, why)
+    too_few = None
+    if len(clean) < len(changes) or len(clean) < rule.fewest_pairs:
+        too_few = _too_few(comparison, clean, changes, lost, rule)
+        if len(clean) < len(changes) or len(clean) < FEWEST_SEPARATED:
+            return too_few
     threshold = comparison.measure.limit(rule.threshold)
     slower, faster = math.log1p(threshold), math.log1p(-threshold)
     effect = paired_effect(clean, rule.confidence)
     averages, n = walsh_averages(log_ratios(clean)), len(clean)
-    above, below = p_above(averages, n, slower), p_below(averages, n, faster)
+    baseline, candidate = np.log(np.asarray(clean, np.float64).T)
+    above = min(p_above(averages, n, slower), p_separated(baseline, candidate, slower))
+    below = min(p_below(averages, n, faster), p_separated(candidate, baseline, -faster))
     low, high = math.log(effect.low), math.log(effect.high)
     up, down = low > slower, high < faster
     if comparison.measure.better == "lower":
-        return _Sided(effect, up or down, above, below, high < slower, effect.ratio > 1)
-    return _Sided(effect, up or down, below, above, low > faster, effect.ratio < 1)
+        return _Sided(effect, up or down, above, below, high < slower, effect.ratio > 1, too_few)
+    return _Sided(effect, up or down, below, above, low > faster, effect.ratio < 1, too_few)
+
+
+def _too_few(
+    comparison: PairedComparison,
+    clean: Sequence[tuple[float, float]],
+    changes: Sequence[str],
+    lost: int,
+    rule: ComparisonRule,
+) -> ComparisonResult:
+    """What is said of too few unmoved pairs: that there are no more, or that the machine changed in the others."""
+    complete = len(clean) + len(changes)
+    if complete < rule.fewest_pairs:
+        without = f"; {lost} of {len(comparison.pairs)} have no value on one side" if lost else ""
+        why = f"{_pairs(complete)}, at least {rule.fewest_pairs} are needed{without}"
+        return ComparisonResult(comparison, "NO-DATA", None, why)
+    effect = paired_effect(clean, rule.confidence) if clean else None
+    why = f"the machine changed in {len(changes)} of {_pairs(complete)}: {changes[0]}"
+    return ComparisonResult(comparison, "ENV-CHANGED", effect, why)
 
 
 def _finding(
@@ -170,6 +201,8 @@ def _finding(
         verdict, why = "REGRESSED", f"worse by more than {limit}"
     elif side.beyond and better:
         verdict, why = "IMPROVED", f"better by more than {limit}"
+    elif side.otherwise is not None:
+        return side.otherwise
     elif side.not_worse:
         verdict, why = "OK", f"not worse by {limit} or more"
     elif side.beyond:

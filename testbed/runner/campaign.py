@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from results.compare import ComparisonRule, Measure, find_measure, measures
+from results.compare.effect import FEWEST_SEPARATED
 from results.contract.store import Store, StoreError
 from testbed.errors import UsageError
 from testbed.experiments.reports import default_store
@@ -169,20 +170,40 @@ def lasting(text: str | None) -> str | None:
 
 
 def require_tellable(campaign: Campaign) -> None:
-    """Raise `UsageError` when too few pairs are asked for to tell a regression from chance in so many comparisons."""
-    paired = [part for part in campaign.parts if part.pairs]
-    comparisons = sum(len(part.pairs) for part in paired) * len(campaign.measures)
-    fewest = fewest_pairs_to_tell(comparisons)
-    repeats = min((part.repeats for part in paired), default=fewest)
-    if repeats < fewest:
+    """Raise `UsageError` when too few pairs are asked for.
+
+    A qualification has to tell a small regression from chance, a comparison a large one (see `large_only`).
+    """
+    comparisons, repeats = _paired(campaign)
+    fewest = fewest_pairs_to_tell(comparisons) if campaign.door == QUALIFY else FEWEST_SEPARATED
+    if repeats is not None and repeats < fewest:
         raise UsageError(
             f"{repeats} pairs: among {comparisons} comparisons no regression could be told from luck; "
             f"take at least {fewest} pairs, or fewer measures (--measure move-seconds)"
         )
 
 
+def large_only(campaign: Campaign) -> str | None:
+    """Return a note when a comparison has so few pairs that only a large regression can be told; otherwise None."""
+    comparisons, repeats = _paired(campaign)
+    fewest = fewest_pairs_to_tell(comparisons)
+    if campaign.door != "compare" or repeats is None or repeats >= fewest:
+        return None
+    return (
+        f"{repeats} pairs among {comparisons} comparisons: only a change of 25 % or more can be told from luck; "
+        f"{fewest} pairs tell smaller ones, and so do fewer measures (--measure move-seconds)"
+    )
+
+
+def _paired(campaign: Campaign) -> tuple[int, int | None]:
+    """Return how many comparisons there are, and the fewest pairs of any; None without a comparison."""
+    paired = [part for part in campaign.parts if part.pairs]
+    comparisons = sum(len(part.pairs) for part in paired) * len(campaign.measures)
+    return comparisons, min((part.repeats for part in paired), default=None)
+
+
 def fewest_pairs_to_tell(comparisons: int, rule: ComparisonRule | None = None) -> int:
-    """Return the number of pairs with which the clearest regression is significant among so many comparisons."""
+    """Return the number of pairs with which a small but clear regression is significant among so many comparisons."""
     rule = rule or ComparisonRule()
     # When all n pairs agree, the probability of that by chance is 2⁻ⁿ.
     return max(rule.fewest_pairs, math.ceil(math.log2(max(comparisons, 1) / rule.family)))

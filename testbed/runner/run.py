@@ -8,7 +8,7 @@ from results.spark.session import session
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import confirm
-from testbed.runner.campaign import Campaign
+from testbed.runner.campaign import Campaign, large_only
 from testbed.runner.canary import keep_readings
 from testbed.runner.comparison import CampaignOutcome, findings, mixed_software, narrow_enough, not_made, outcome
 from testbed.runner.execution import CampaignLimits, execute
@@ -62,6 +62,8 @@ def begin(
     """
     with created(campaign) as journal:
         progress(f"campaign {campaign.id}: {len(campaign.slots)} runs; after an interruption: --resume {campaign.id}")
+        if note := large_only(campaign):
+            progress(note)
         return _go_on(journal, budget_s, progress, stop_early, needless)
 
 

@@ -53,9 +53,47 @@ def test_a_wide_interval_that_lies_on_the_good_side_is_ok():
 
 
 def test_too_few_pairs_are_no_data_and_say_how_many():
-    [finding] = judge([comparison(1.5, count=4)])
+    [finding] = judge([comparison(1.2, count=4)])
     assert (finding.verdict, finding.effect, finding.why) == ("NO-DATA", None, "4 pairs, at least 5 are needed")
-    assert verdict(1.5, count=5) == "REGRESSED"
+    assert verdict(1.2, count=5) == "REGRESSED"
+
+
+def pairs_of(baseline, candidate, measure=TIME):
+    return PairedComparison("a", "b", measure, tuple(Pair(*pair) for pair in zip(baseline, candidate, strict=True)))
+
+
+NORMAL, SLOW = (12.1, 12.2, 12.0), (22.5, 20.9, 25.7)
+
+
+def test_three_pairs_tell_a_large_effect_among_five_comparisons():
+    """A broker with a quarter of a CPU, measured: 72 to 112 % slower."""
+    slower, *others = judge([pairs_of(NORMAL, SLOW), *[pairs_of(NORMAL, NORMAL)] * 4])
+    assert (slower.verdict, slower.why) == ("REGRESSED", "worse by more than 3 %")
+    assert slower.adjusted <= 0.005
+    assert {each.verdict for each in others} == {"NO-DATA"}
+    [quicker] = judge([pairs_of(SLOW, NORMAL)])
+    assert quicker.verdict == "IMPROVED"
+    [lower] = judge([pairs_of(SLOW, NORMAL, RATE)])
+    assert lower.verdict == "REGRESSED"
+
+
+@pytest.mark.parametrize("candidate", [(22.5, 12.1, 25.7), (13.5, 13.6, 13.4), (16.0, 90.0, 300.0)])
+def test_three_pairs_tell_nothing_smaller_less_certain_or_not_in_every_run(candidate):
+    [finding] = judge([pairs_of(NORMAL, candidate)] * 5)[:1]
+    assert (finding.verdict, finding.why) == ("NO-DATA", "3 pairs, at least 5 are needed")
+
+
+def test_two_pairs_tell_nothing_however_far():
+    [finding] = judge([pairs_of(NORMAL[:2], SLOW[:2])])
+    assert finding.verdict == "NO-DATA"
+
+
+def test_a_large_effect_in_the_pairs_that_are_left_is_told_although_the_machine_changed_in_others():
+    pairs = [*pairs_of(NORMAL, SLOW).pairs, *(Pair(12.0, 20.0, "cpu") for _ in range(2))]
+    [finding] = judge([PairedComparison("a", "b", TIME, tuple(pairs))])
+    assert finding.verdict == "REGRESSED"
+    [finding] = judge([PairedComparison("a", "b", TIME, (*pairs, *pairs[3:]))])
+    assert finding.verdict == "ENV-CHANGED"
 
 
 def test_values_that_are_missing_or_not_positive_make_no_pair():

@@ -99,6 +99,41 @@ def test_without_a_regression_at_most_5_percent_of_series_are_called_one(shape, 
     assert rate <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / TRIALS)
 
 
+def runs_of(rng, shape, n, sigma, ratio=1.0):
+    """Pairs of runs, each with noise of its own."""
+    baseline, candidate = (50.0 * np.exp(sigma * shape(rng, n)) for _ in range(2))
+    return PairedComparison("a", "b", TIME, tuple(map(Pair, baseline, ratio * candidate)))
+
+
+def badly_placed(rng, n):
+    """One run in four is at another level, nine times the noise away."""
+    return np.where(rng.random(n) < 0.25, 9.0, 0.0) + rng.normal(size=n)
+
+
+SINGLE = (gauss, heavy, lambda rng, n: rng.lognormal(0, 1, n), badly_placed)
+
+
+@pytest.mark.parametrize("shape", SINGLE, ids=["gauss", "heavy", "lopsided", "badly placed"])
+@pytest.mark.parametrize("n", [3, 4, 5, 7])
+def test_few_pairs_without_a_difference_are_seldom_called_a_regression(shape, n):
+    """Noise so large that a gap of 25 % is not what holds it back."""
+    rng = np.random.default_rng(73)
+    families = ([runs_of(rng, shape, n, 0.5, 1.03) for _ in range(MEASURES)] for _ in range(2 * TRIALS))
+    rate = sum(worst(judge(family)) == "REGRESSED" for family in families) / (2 * TRIALS)
+    print(f"false REGRESSED of few pairs {n=}: {rate:.4f}")
+    assert rate <= 0.05
+
+
+@pytest.mark.parametrize(("sigma", "least"), [(0.02, 0.99), (0.05, 0.99), (0.10, 0.5)])
+def test_three_pairs_find_a_run_that_takes_92_percent_longer(sigma, least):
+    rng = np.random.default_rng(73)
+    same = [runs_of(rng, gauss, 3, sigma) for _ in range(MEASURES)]
+    trials = [judge([runs_of(rng, gauss, 3, sigma, 1.92), *same])[0].verdict for _ in range(TRIALS)]
+    rate = trials.count("REGRESSED") / TRIALS
+    print(f"three pairs, noise {sigma:.0%}, + 92 %: {rate:.3f}")
+    assert rate >= least
+
+
 @pytest.mark.parametrize("n", [8, 20])
 def test_a_null_of_runs_that_drift_and_are_alike_in_time_is_not_called_a_regression_either(n):
     """Runs, not differences: a drift of 1 % a slot and noise that remembers the run before (0.6), in the real order."""
