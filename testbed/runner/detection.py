@@ -7,12 +7,14 @@ from typing import Literal
 
 from scipy.stats import binomtest
 
+from results.compare.qualification import judge_cells
 from results.compare.render import comparison_row
 from results.contract.defect import DefectRecord
 from testbed.defects.parse import parse_defect
 from testbed.runner.campaign import Campaign, VariantGroup
 from testbed.runner.comparison import by_block, outcome
 from testbed.runner.journal import CampaignState, SlotRun
+from testbed.runner.qualification import cells_of
 from testbed.runner.replayed_nights import NightChange
 
 CONFIDENCE = 0.95
@@ -117,7 +119,12 @@ def criterion_of(name: str) -> str:
 
 def runs_suite(part: VariantGroup) -> bool:
     """Return whether a play of the group is a run of each case of a suite."""
-    return not part.pairs and part.labels != (part.name,)
+    return part.name not in part.labels
+
+
+def qualifies(part: VariantGroup) -> bool:
+    """Return whether the group holds a candidate against a baseline as a scenario of `testbed qualify`."""
+    return not part.pairs and len(part.labels) > 1 and not runs_suite(part)
 
 
 def detections(
@@ -139,6 +146,8 @@ def detections(
         expected = tuple(dict.fromkeys(name for each in requests for name in each.defect.found_by))
         if part.pairs:
             trials: tuple[DefectTrial, ...] = (_compared(campaign, state, part, first, defects_of),)
+        elif qualifies(part):
+            trials = (_qualified(campaign, state, part, first, defects_of),)
         elif history is not None:
             trials = (_nights(campaign, state, part, first, defects_of, history, reported),)
         else:
@@ -165,6 +174,23 @@ def _runs(
         broken = any(campaign.variant(label).defects for label in part.labels)
         found.append(_trial(ran, why.get(number, "not reached"), defects_of if broken else None))
     return tuple(found)
+
+
+def _qualified(
+    campaign: Campaign, state: CampaignState, part: VariantGroup, first: int, defects_of: DefectsOf
+) -> DefectTrial:
+    """Return the trial of a scenario that `testbed qualify` runs once with each version, and again when in doubt."""
+    *baselines, candidate = cells_of(campaign, state, part, first, by_block(campaign, state))
+    ids = tuple(run_id for each in (*baselines, candidate) for run_id in each.ids)
+    if not candidate.ids:
+        return DefectTrial("not run", ids, why=candidate.missing or "not reached")
+    if campaign.variant(part.labels[-1]).defects and not _acted(candidate.ids, defects_of):
+        return DefectTrial("did not act", ids)
+    said = judge_cells(candidate, baselines)
+    why = "; ".join(said.reasons)
+    if said.verdict == "REGRESSED":
+        return DefectTrial("found", ids, tuple(candidate.failing), why)
+    return DefectTrial("missed" if said.verdict == "OK" else "inconclusive", ids, why=why)
 
 
 def _nights(

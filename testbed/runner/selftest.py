@@ -1,9 +1,10 @@
 """The self-test: every defect is played on real brokers, and healthy brokers as well, as one campaign."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from results.compare.qualification import CERTAIN
 from results.contract.defect import DefectRecord
 from results.contract.store import Store
 from results.series.calculator import FEWEST_RUNS
@@ -13,18 +14,20 @@ from testbed.defects.parse import defects, find_defect, parse_defect
 from testbed.errors import UsageError
 from testbed.paths import data_dir
 from testbed.runner.campaign import SELFTEST, Campaign, VariantGroup, default_measures, new_campaign
-from testbed.runner.detection import HISTORY, DefectDetection, detections, runs_suite
-from testbed.runner.journal import campaign_state, opened
+from testbed.runner.detection import HISTORY, DefectDetection, detections, qualifies, runs_suite
+from testbed.runner.journal import CampaignState, campaign_state, opened
+from testbed.runner.qualification import needless_slots
 from testbed.runner.replayed_nights import night_changes
-from testbed.runner.run import Progress, begin, resume
+from testbed.runner.run import Progress, begin, needs_all, resume
+from testbed.runner.schedule import Slot
 from testbed.runner.variant import Variant, of_case
 from testbed.suites.suite import Case, find_suite
 
-RUN, BRIEF, COMPARE, NIGHTS = "run", "brief", "compare", "nightly"
-WAYS = (RUN, BRIEF, COMPARE, NIGHTS)
-"""How a defect is looked for: by one run, by the suite brief, by pairs of a healthy and a broken variant, or by nights
-of the suite brief after a history of healthy ones."""
-USUAL_REPEATS = {COMPARE: 8, NIGHTS: 3}
+RUN, BRIEF, COMPARE, NIGHTS, QUALIFY = "run", "brief", "compare", "nightly", "qualify"
+WAYS = (RUN, BRIEF, COMPARE, NIGHTS, QUALIFY)
+"""How a defect is looked for: by one run, by the suite brief, by pairs of a healthy and a broken variant, by nights of
+the suite brief after a history of healthy ones, or as a scenario of a qualification."""
+USUAL_REPEATS = {COMPARE: 8, NIGHTS: 3, QUALIFY: CERTAIN}
 LIMIT_S = 600.0
 """Seconds after which a run is stopped: a defect may keep it from its end."""
 
@@ -113,15 +116,18 @@ class _Plan:
         for name, shown in _healthy(broken).items():
             self.add(name, [_of(name, shown, self.asked)], self.healthy)
 
-    def pairs(self, broken: Sequence[tuple[str, Exposure]]) -> None:
-        """Add healthy and broken pairs of each defect, then pairs that are both healthy for each experiment."""
+    def pairs(self, broken: Sequence[tuple[str, Exposure]], *, paired: bool) -> None:
+        """Add healthy and broken runs of each defect, then two that are both healthy for each experiment.
+
+        `paired` ones are compared as pairs, others as versions of a qualification.
+        """
         names = {shown: name for name, shown in _healthy(broken).items()}
         for text, shown in broken:
             pair = [_of(names[shown], shown, self.asked), _of(label(text), shown, self.asked, together(text))]
-            self.add(label(text), pair, self.repeats, paired=True)
+            self.add(label(text), pair, self.repeats, paired=paired)
         for shown, name in names.items():
             pair = [_of(name, shown, self.asked), _of(f"{name}, again", shown, self.asked)]
-            self.add(f"{name}, again", pair, self.healthy, paired=True)
+            self.add(f"{name}, again", pair, self.healthy, paired=paired)
 
     def suites(self, broken: Sequence[tuple[str, Exposure]], history: int) -> None:
         """Add the cases of suite brief: a history of healthy ones, each defect, and healthy ones again."""
@@ -147,8 +153,8 @@ def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
     broken = [(text, first.defect.shown_by) for text, (first, *_others) in requests.items()]
     if asked.by == RUN:
         made.runs(broken)
-    elif asked.by == COMPARE:
-        made.pairs(broken)
+    elif asked.by in (COMPARE, QUALIFY):
+        made.pairs(broken, paired=asked.by == COMPARE)
     else:
         made.suites(broken, (asked.history or FEWEST_RUNS) if asked.by == NIGHTS else 0)
     return list(made.variants.values()), made.groups
@@ -197,7 +203,14 @@ def way_of(campaign: Campaign) -> str:
         return COMPARE
     if any(part.name == HISTORY for part in campaign.parts):
         return NIGHTS
+    if any(qualifies(part) for part in campaign.parts):
+        return QUALIFY
     return BRIEF if any(runs_suite(part) for part in campaign.parts) else RUN
+
+
+def needless_of(campaign: Campaign) -> Callable[[Slot, CampaignState], bool]:
+    """Return whether a slot is needless: of a qualification, the runs after a first one that decides."""
+    return needless_slots(all_pairs=True)(campaign) if way_of(campaign) == QUALIFY else needs_all(campaign)
 
 
 def selftest(
@@ -208,10 +221,10 @@ def selftest(
     Raise `UsageError` before the first run, and `TestbedError` when it fails.
     """
     if campaign_id is not None:
-        ended = resume(campaign_id, None, SELFTEST, budget_s, progress, stop_early=False)
+        ended = resume(campaign_id, None, SELFTEST, budget_s, progress, stop_early=False, needless=needless_of)
     else:
         assert asked is not None
-        ended = begin(new_selftest(asked), budget_s, progress, stop_early=False)
+        ended = begin(new_selftest(asked), budget_s, progress, stop_early=False, needless=needless_of)
     with opened(ended.campaign.id) as journal:
         state = campaign_state(journal.entries)
     store = Store.open(ended.campaign.store)

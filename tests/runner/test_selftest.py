@@ -13,7 +13,7 @@ from testbed.runner.detection import binomial_interval, criterion_of, detections
 from testbed.runner.execution import CampaignLimits, MeasuredRun, execute
 from testbed.runner.journal import campaign_state
 from testbed.runner.replayed_nights import NightChange
-from testbed.runner.selftest import SelftestRequest, SelftestResult, new_selftest, plan, texts, way_of
+from testbed.runner.selftest import SelftestRequest, SelftestResult, needless_of, new_selftest, plan, texts, way_of
 from tests.runner.fakes import FakeExecutor
 
 LEAK = "leader-throttle-leak:share=0.25"
@@ -41,7 +41,8 @@ class Brokers(FakeExecutor):
         failed = tuple(self.fails(variant.label, len(self.made) - 1))
         found = self.store[run_id]
         if found.verdict != "inconclusive":
-            found = MeasuredRun("fail" if failed else "pass", found.values, failed, "jars", ("records-intact",))
+            kept = tuple(name for name in ("records-intact", "scenario-steps") if name not in failed)
+            found = MeasuredRun("fail" if failed else "pass", found.values, failed, "jars", kept)
         self.store[run_id] = found
         return found
 
@@ -49,7 +50,8 @@ class Brokers(FakeExecutor):
 def played(asked, brokers, acted=lambda _run_id: True, reported=None):
     campaign = new_selftest(asked)
     with journal.created(campaign) as open_journal:
-        ended = execute(open_journal, brokers, CampaignLimits(clock=brokers.clock), quiet)
+        limits = CampaignLimits(clock=brokers.clock, needless=needless_of(campaign))
+        ended = execute(open_journal, brokers, limits, quiet)
         state = campaign_state(open_journal.entries)
 
     def defects_of(run_id):
@@ -78,7 +80,7 @@ def test_the_plan_of_each_way():
     variants, groups = plan(SelftestRequest((LEAK,), "brief", healthy=0))
     assert [len(each.labels) for each in groups] == [6]
     assert {each.defects for each in variants} == {(LEAK,)}
-    for way in ("run", "compare", "brief"):
+    for way in ("run", "compare", "brief", "qualify"):
         assert way_of(new_selftest(SelftestRequest((LEAK,), way))) == way
     with pytest.raises(UsageError, match="1 or more"):
         plan(SelftestRequest((LEAK,), repeats=-1))
@@ -197,6 +199,23 @@ def test_nights_come_after_a_history(monkeypatch):
     late = result.detections[1]
     assert (late.by, late.as_expected) == ({"kip73-two-node: move-seconds": 1}, True)
     assert late.trials[0].why == "night 2: move-seconds +20.0% in kip73-two-node"
+
+
+def test_a_qualification_asks_again_when_in_doubt():
+    def fails(label, number):
+        return ("scenario-steps",) if label == "late-isr" else ()
+
+    brokers = Brokers(fails)
+    result = played(SelftestRequest((LEAK, "late-isr"), "qualify"), brokers)
+    assert way_of(result.campaign) == "qualify"
+    words = {each.name: each.result for each in result.detections}
+    assert words.pop("late-isr") == "found"
+    assert set(words.values()) == {"missed"}
+    late = next(each for each in result.detections if each.name == "late-isr")
+    assert (len(late.trials[0].run_ids), late.by) == (6, {"scenario-steps": 1})
+    assert "scenario-steps failed in 3 of 3 runs" in late.trials[0].why
+    # A leak that the first run does not find, and healthy brokers that pass, are not run again.
+    assert brokers.made.count("leader-throttle-leak share=0.25") == 1
 
 
 def test_a_case_is_of_the_suite():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from testbed.cli.command import Command
 
-WAYS = ("run", "brief", "compare", "nightly")
+WAYS = ("run", "brief", "compare", "nightly", "qualify")
 """As in `testbed.runner.selftest`, whose import takes a second."""
 OF_A_NEW_ONE = ("defect", "by", "case", "history", "repeats", "healthy", "kafka", "seed", "store")
 """The options that choose the runs of a new self-test."""
@@ -22,7 +22,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by",
         choices=WAYS,
-        help="by one run (default), by the suite brief, by pairs of healthy and broken brokers, or by nights of brief",
+        help="by one run (default), by the suite brief, by pairs, by nights of brief, or as a qualification's scenario",
     )
     parser.add_argument(
         "--case",
@@ -32,7 +32,10 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         help="of the suite brief: only this one (may be repeated)",
     )
     parser.add_argument(
-        "--repeats", type=int, metavar="N", help="plays of each defect (default: 1), pairs (8), or nights (3)"
+        "--repeats",
+        type=int,
+        metavar="N",
+        help="plays of each defect (default: 1), pairs (8), nights (3), or runs of each version (3)",
     )
     parser.add_argument(
         "--healthy", type=int, metavar="N", help="plays of healthy brokers for each experiment (default: as --repeats)"
