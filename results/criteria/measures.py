@@ -230,7 +230,7 @@ class SteadyPart:
     """The part between the warm-up and the tail of a move; `windows` whole quota windows fit into it.
 
     `variation` is standard deviation over mean of the 1 s rates; `lowest_window` the slowest quota window's
-    rate, `window_mean` the mean over all of them.
+    rate, `window_mean` the mean over all of them, one that begins with each reading: `averaged` in number.
     """
 
     mean_bytes_per_s: float
@@ -239,6 +239,7 @@ class SteadyPart:
     variation: float | None
     lowest_window_bytes_per_s: float | None
     window_mean_bytes_per_s: float | None = None
+    averaged: int = 0
 
     @property
     def typical_bytes_per_s(self) -> float:
@@ -251,6 +252,21 @@ class SteadyPart:
 
 
 @dataclass(frozen=True, slots=True)
+class SensorReadings:
+    """Kafka's byte-rate of `polls` polls over what its sensor should read, on average; `ratio` is None if too few.
+
+    Two predictions, with and without the responses that carry no listed bytes, lie `spread` from their middle. The
+    sensor divided by `spanned_s` at least, while logs grew by `bytes_per_s`.
+    """
+
+    ratio: float | None
+    polls: int
+    spread: float
+    spanned_s: float
+    bytes_per_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class HostRates:
     """Listed log growth through one host in one direction, in one phase or in the whole move.
 
@@ -260,9 +276,9 @@ class HostRates:
     rate of this and those that begin up to a window after it, the last of them `settled_s` later. `all` is everything
     from the beginning (or the first reading after that) to the end.
     `highest_window` and `highest_second` are rates over at least that window, or a second. `end_s` is when the growth
-    stopped. `kafka_ratio` is the median of Kafka's own byte-rate over ours in the steady part, from
-    `kafka_polls` polls. `longest_gap_s` is the longest time between two samples from the move's start to
-    its end.
+    stopped. `kafka` compares Kafka's own byte-rate. `refetched` is what the broker counted beyond the growth of the
+    logs, as part of that: ends of responses that are fetched again. `longest_gap_s` is the longest time between two
+    samples from the move's start to its end.
     """
 
     host: str
@@ -275,8 +291,8 @@ class HostRates:
     highest_second_bytes_per_s: float | None
     warmup_bytes_per_s: float | None
     steady: SteadyPart | None
-    kafka_ratio: float | None
-    kafka_polls: int
+    kafka: SensorReadings = SensorReadings(None, 0, 0.0, 0.0)
+    refetched: float | None = None
     first_window: ByteWindow | None = None
     second_window: ByteWindow | None = None
     settled_bytes_per_s: float | None = None
@@ -287,6 +303,11 @@ class HostRates:
     def steady_bytes_per_s(self) -> float | None:
         """The steady rate; None unless the steady part has a whole quota window: what is shorter says little."""
         return self.steady.typical_bytes_per_s if self.steady is not None and self.steady.windows else None
+
+    @property
+    def mean_bytes_per_s(self) -> float | None:
+        """The mean from the beginning to the end; None where nothing grew."""
+        return self.all.bytes / self.all.elapsed_s if self.all is not None and self.all.elapsed_s > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,7 +400,7 @@ class MoveMeasures:
     """Everything measured of one move. `started_us` is None when no `move.started` was recorded.
 
     `throttled_s` is from the start until listed bytes stopped growing, `done_s` until `move.done`; `moved_s` until
-    either that or until no partition was being reassigned, whichever came first.
+    either that or until no partition was being reassigned, whichever came first. `watched_s` is until the last sample.
     `kip73_ratio` is `throttled_s` over KIP-73's estimate `kip73_s`. `rates` are those of the whole move. `left` and
     `back` are the hosts whose brokers were restarted and came back meanwhile. `rests` are those of a move
     whose list was looked at.
@@ -396,6 +417,7 @@ class MoveMeasures:
     controls: tuple[ControlTransfer, ...]
     load: MachineLoad
     moved_s: float | None = None
+    watched_s: float | None = None
     phases: tuple[PhaseMeasures, ...] = ()
     nics: tuple[NicPayload, ...] = ()
     isr: IsrMeasures | None = None

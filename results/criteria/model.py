@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from results.contract.move import Expected, Move, in_sync_through
+from results.contract.move import Expected, Move, in_sync_through, throttled_through
 from results.contract.verdict import Direction
 from results.criteria.measures import MoveMeasures
 
@@ -49,18 +49,57 @@ def bound_of(move: Move, host: str, direction: Direction, quota_bytes_per_s: flo
     return min(bound, sum(known)) if known and len(known) == len(received) else bound
 
 
-def long_bound(move: Move, host: str, direction: Direction, quota_bytes_per_s: float, seconds: float) -> float | None:
+def long_bound(
+    move: Move, host: str, direction: Direction, quota_bytes_per_s: float, seconds: float, *, fresh: bool = False
+) -> float | None:
     """Most bytes in so long a time, of any length; None when the manifest does not say the host's fetchers.
 
     The time is covered by k windows, each of which may have one response per fetcher beyond the quota, and all of them
     together a sample's worth. What a leader sent may have come to the logs a response per fetcher later.
+    With `fresh` the time is that from the start of a move, and a sensor that began with it bounds the bytes closer.
     """
     part = responses(move, host, direction)
     if part <= 0:
         return None
     windows = max(1, math.ceil(seconds / move.window_s))
     late = part if direction == "transmit" else 0.0
-    return quota_bytes_per_s * (windows * move.window_s + move.sample_s) + windows * part + late
+    most = quota_bytes_per_s * (windows * move.window_s + move.sample_s) + windows * part + late
+    if not fresh or (ends := fresh_ends(move, host, direction)) is None:
+        return most
+    if move.wildcard:  # a broker that is filled fetches before the move is seen to start
+        seconds += move.sample_s
+    chained = 0.0
+    for follower in ends:
+        several = raced(move, follower, "receive") * math.ceil(seconds / (move.window_s - move.sample_s))
+        chained += quota_bytes_per_s * max(seconds, move.sample_s) + responses(move, follower, "receive") + several
+    return min(most, chained)
+
+
+def fresh_ends(move: Move, host: str, direction: Direction) -> tuple[str, ...] | None:
+    """The followers whose sensors begin with the move and bound what passes a host; None: another sensor does.
+
+    A follower's sensor begins with its first listed bytes, unless replicas in sync there are listed as well.
+    """
+    if in_sync_through(move, host, direction):
+        return None
+    flows = throttled_through(move, host, direction)
+    followers = tuple(sorted({flow.follower for flow in flows}))
+    fresh = all(_fetchers(move, each, "receive") and not in_sync_through(move, each, "receive") for each in followers)
+    return followers if fresh else None
+
+
+def raced(move: Move, host: str, direction: Direction) -> float:
+    """Bytes that other fetchers may add between a fetcher's check of the quota and its record; 0 for one fetcher."""
+    return float(max(0, _fetchers(move, host, direction) - 1) * move.response_max_bytes)
+
+
+def smooth(move: Move, host: str, direction: Direction) -> str | None:
+    """The one follower whose quota meters what passes a host, response by response; None where it may be another.
+
+    A leader whose window ran before the move sends in bursts when it feeds several followers.
+    """
+    followers = fresh_ends(move, host, direction)
+    return followers[0] if followers is not None and len(followers) == 1 else None
 
 
 def responses(move: Move, host: str, direction: Direction) -> float:

@@ -75,6 +75,7 @@ class _MoveMeasurer:
             controls=self._controls(started, end),
             load=machine_load(self.run, started, end, move.window_s, [(s.begin_us, s.end_us) for s in spans]),
             moved_s=self._moved(started, throttled_s),
+            watched_s=max(0, (self.run.last_us() or 0) - started) / US,
             phases=tuple(self._phase(span, rates, spans) for span in spans),
             nics=tuple(self._nic(host, direction, whole, end) for host, direction in busy),
             isr=measure_isr(self.run, move, started, self.done or self._watched_until()),

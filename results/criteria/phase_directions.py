@@ -7,8 +7,8 @@ from results.contract.move import Move
 from results.contract.verdict import Direction
 from results.criteria.findings import gap_text
 from results.criteria.measures import HostRates, MoveMeasures, PhaseMeasures
-from results.criteria.model import allowed, bottlenecks, bound_of
-from results.criteria.quantities import at, rate
+from results.criteria.model import allowed, bottlenecks, bound_of, long_bound
+from results.criteria.quantities import READING_S, at, rate, size
 
 BACKOFF_S = 1.0
 """Kafka's own `replica.fetch.backoff.ms`: how long a fetcher that was held back may wait before it looks again."""
@@ -33,6 +33,29 @@ class PhaseDirection:
     def place(self) -> tuple[str, Direction, float]:
         """Where, and under which quota."""
         return self.rates.host, self.rates.direction, self.quota
+
+    @property
+    def begins(self) -> bool:
+        """Whether the phase begins with the move: its sensors have recorded nothing before."""
+        return self.phase.begin_s == 0
+
+    def long_bound(self, move: Move) -> float | None:
+        """Most bytes of the whole phase; None when its time or its fetchers are not known."""
+        found = self.rates.all
+        if found is None:
+            return None
+        seconds = found.elapsed_s + READING_S
+        return long_bound(move, self.rates.host, self.rates.direction, self.quota, seconds, fresh=self.begins)
+
+    def too_much(self, move: Move) -> str | None:
+        """What is said of a phase with more bytes than its quota allows of its time; None of any other.
+
+        A leak may end a move before there is a steady part to judge.
+        """
+        found, most = self.rates.all, self.long_bound(move)
+        if found is None or most is None or found.bytes <= allowed(most, found.in_sync_bytes):
+            return None
+        return f"{size(found.bytes)} in {found.elapsed_s:.1f} s: the quota allows {size(most)}, so it ended too soon"
 
 
 def phase_directions(measures: MoveMeasures) -> Iterator[PhaseDirection]:

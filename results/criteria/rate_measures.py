@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from results.contract.move import Move, in_sync_through, recorded_through
+from results.contract.move import Move, flows_through, in_sync_through, recorded_through, throttled_through
 from results.contract.verdict import Direction
-from results.criteria.measures import ByteWindow, HostRates, SteadyPart
+from results.criteria.measures import ByteWindow, HostRates, SensorReadings, SteadyPart
 from results.criteria.model import allowed, bound_of
+from results.criteria.phase_directions import BACKOFF_S
 from results.criteria.quantities import READING_S, SECOND_S, US
+from results.criteria.sensor import predicted
 from results.criteria.series import Floats, Micros, RunEvent, RunSeries, Series
-from results.criteria.windows import Windows, longest_gap_s, windows, windows_within
+from results.criteria.windows import Windows, counted, longest_gap_s, windows, windows_within
 
 EDGES = (
     "throttle.in_force",
@@ -93,6 +95,11 @@ KAFKA_RATE = {
     "transmit": "broker.leader_replication.byte_rate",
     "receive": "broker.follower_replication.byte_rate",
 }
+FETCHED = {"transmit": "broker.reassignment.bytes_out", "receive": "broker.reassignment.bytes_in"}
+KAFKA_POLLS = 5
+"""Polls of Kafka's byte-rate that a comparison needs."""
+EARLY_S = 4.0
+"""From then on a sensor is compared when the steady part has too few polls: it divides by this time at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +118,7 @@ class RateMeasurer:
         series = _within(listed, span)
         grew = np.flatnonzero(np.diff(series.value) > 0) + 1
         if len(grew) == 0:
-            return HostRates(host, direction, 0.0, None, gap, None, None, None, None, None, None, 0)
+            return HostRates(host, direction, 0.0, None, gap, None, None, None, None, None)
         if span.last:
             series = series.cut(0, int(grew[-1]))
         return self._rates(series, span, host, direction, gap)
@@ -121,7 +128,7 @@ class RateMeasurer:
         judged = windows_within(series, self.move.window_s - READING_S)
         in_sync = self._in_sync(judged, host, direction)
         first, second, settled = self._first_two(series, span, host, direction)
-        ratio, polls = self._kafka(series, span, host, direction)
+        refetched = self._refetched(host, direction)
         return HostRates(
             host=host,
             direction=direction,
@@ -133,8 +140,8 @@ class RateMeasurer:
             highest_second_bytes_per_s=float(np.max(seconds.rate)) if len(seconds.start) else None,
             warmup_bytes_per_s=self._warmup(series, span),
             steady=self._steady(series, span),
-            kafka_ratio=ratio,
-            kafka_polls=polls,
+            kafka=self._kafka(series, span, host, direction, refetched or 0.0),
+            refetched=refetched,
             first_window=first,
             second_window=second,
             settled_bytes_per_s=float(np.mean(settled.rate)) if len(settled.bytes) else None,
@@ -225,23 +232,56 @@ class RateMeasurer:
             variation=float(np.std(rates)) / mean if mean > 0 else None,
             lowest_window_bytes_per_s=float(np.min(whole)) if len(whole) else None,
             window_mean_bytes_per_s=float(np.mean(typical)) if len(typical) else None,
+            averaged=len(typical),
         )
 
-    def _kafka(self, series: Series, span: PhaseSpan, host: str, direction: Direction) -> tuple[float | None, int]:
-        """Median of Kafka's byte-rate over ours, each for the window before a poll in the steady part."""
-        kafka = self.run.gauge(KAFKA_RATE[direction], host)
+    def _refetched(self, host: str, direction: Direction) -> float | None:
+        """What the broker counts of the move beyond what logs grew by, as part of that; None if it does not say.
+
+        A response ends in the middle of a batch: the log does not take its part, which is fetched again. The counter
+        stops when a replica is in sync, and begins again with its broker.
+        """
+        if self.move.inbound_bytes_per_s or self.run.event_us("broker.leaving") is not None:
+            return None
+        count = self.run.gauge(FETCHED[direction], host)
+        begin = max(int(np.searchsorted(count.t, self.started, side="right")) - 1, 0)
+        flows = throttled_through(self.move, host, direction)
+        control = flows_through(self.move.flows, "control", host, direction)
+        logs = 0.0
+        for flow in (flows, control):
+            grown = self.run.flow_bytes(flow) if flow else None
+            if grown is not None and len(grown):
+                logs += float(grown.value[-1] - _at(grown, np.array([self.started]))[0])
+        if len(count) < begin + 2 or logs <= 0:
+            return None
+        return max(0.0, counted(count.value[begin:]) / logs - 1)
+
+    def _kafka(
+        self, series: Series, span: PhaseSpan, host: str, direction: Direction, refetched: float
+    ) -> SensorReadings:
+        """Kafka's byte-rate in the steady part over what its sensor should read of logs that grow so, on average."""
+        polls = self.run.gauge(KAFKA_RATE[direction], host)
         begin, end = self.steady_span(int(series.t[-1]), span)
-        ratios = []
-        for t, rate in zip(kafka.t, kafka.value, strict=True):
-            if not begin <= t <= end:
-                continue
-            j = int(np.searchsorted(series.t, t, side="right")) - 1
-            i = int(np.searchsorted(series.t, series.t[j] - round(self.move.window_s * US), side="right")) - 1
-            if i < 0 or j <= i or series.value[j] <= series.value[i]:
-                continue
-            ours = (series.value[j] - series.value[i]) / ((series.t[j] - series.oldest[i]) / US)
-            ratios.append(rate / ours)
-        return (float(np.median(ratios)) if ratios else None), len(ratios)
+        inside, spanned_s = (polls.t >= begin) & (polls.t <= end), self.move.window_s - self.move.sample_s
+        if np.count_nonzero(inside) < KAFKA_POLLS and span.first:
+            begin, spanned_s = span.begin_us + round(EARLY_S * US), EARLY_S - self.move.sample_s
+            inside = (polls.t >= begin) & (polls.t <= int(series.t[-1]))
+        t, told = polls.t[inside], polls.value[inside]
+        grown = _at(series, t[-1:]) - _at(series, t[:1]) if len(t) > 1 else np.zeros(1)
+        if len(t) < KAFKA_POLLS or grown[0] <= 0:
+            return SensorReadings(None, len(t), 0.0, 0.0)
+        rate = float(grown[0]) / (int(t[-1] - t[0]) / US)
+        response = float(self.move.response_max_bytes)
+        if self.move.fetch == "default":  # what a pause held back comes at once
+            response = max(response, rate * BACKOFF_S)
+        first = int(np.flatnonzero(np.diff(series.value) > 0)[0])
+        growth = series.cut(first, len(series) - 1)
+        likely = [predicted(growth, t, response)]
+        if direction == "transmit" or self.move.inbound_bytes_per_s or in_sync_through(self.move, host, direction):
+            likely.append(predicted(growth, t, response, empty=True))
+        middle = (max(likely) + min(likely)) / 2 * (1 + refetched)
+        spread = (max(likely) - min(likely)) / (max(likely) + min(likely))
+        return SensorReadings(float(np.mean(told)) / middle, len(t), spread, spanned_s, rate)
 
 
 def _within(series: Series, span: PhaseSpan) -> Series:

@@ -112,6 +112,14 @@ class RunSeries:
         oldest = np.min([p.t[i] for p, i in zip(parts, at, strict=True)], axis=0)
         return Series(grid, oldest, np.sum([p.value[i] for p, i in zip(parts, at, strict=True)], axis=0))
 
+    def logs_of(self, host: str) -> Mapping[tuple[str, int], tuple[Micros, Floats]]:
+        """Instants and bytes of each log of a host, by topic and partition."""
+        return self._host_logs(host)[1]
+
+    def looked(self, host: str) -> Micros:
+        """The instants at which a host was sampled, with logs or without."""
+        return self._looks(host)
+
     def _at_follower(self, host: str, flows: Sequence[Flow]) -> Series:
         instants, logs = self._host_logs(host)
         if len(instants):

@@ -9,6 +9,7 @@ LOAD = ("load-rate-sustained", "live-records")
 """Criteria of a move under load: the load holds its rate, and its records are read back."""
 RATES_UNDER_LOAD = (
     *BOUNDS,
+    "listed-partitions-throttled",
     "steady-mean",
     "control-unthrottled",
     "broker-rate-agrees",

@@ -22,6 +22,7 @@ from results.contract.schema import (
     samples_table,
 )
 from tests.results.flowing import SHARE, Flowing, Group, Scene
+from tests.results.sensed import Sensed
 from tests.results.synthetic import EPOCH, LINE_BPS, PAYLOAD, F, SyntheticRun, synthetic_run
 
 CONTROL_BYTES, CONTROL_RATE, CONTROL_FROM_S = 120e6, 30e6, 2.0
@@ -87,8 +88,14 @@ class Simulator:
                 total += kept if self.scene.wildcard and host in group.in_sync else 0.0
         return total
 
+    def sensed(self, host: str, way: str) -> Sensed:
+        instants = np.arange(self.before_s, self.after_s, 0.05)
+        passed = np.array([self.passed(host, way, float(t)) for t in instants])
+        return Sensed(instants, passed - passed[0], self.scene.response)
+
     def host(self, number: int, host: str) -> None:
         scene = self.scene
+        sensed = {way: self.sensed(host, way) for way in ("transmit", "receive")}
         for t in self.instants(0.1 + 0.27 * number):
             if any(h == host and left <= t < back for h, left, back, _ in scene.restarts):
                 continue
@@ -104,8 +111,7 @@ class Simulator:
             ways = (("transmit", "nic.tx.bytes", "leader"), ("receive", "nic.rx.bytes", "follower"))
             for way, counter, side in ways:
                 self.add(t, host, counter, int(self.carried(host, way, t) * F), label="data0")
-                rate = (self.passed(host, way, t) - self.passed(host, way, t - 10.6)) / 10.6
-                self.add(t, host, f"broker.{side}_replication.byte_rate", rate)
+                self.add(t, host, f"broker.{side}_replication.byte_rate", sensed[way].byte_rate(t))
             began = self.flow.end_s / 2 if host in scene.resets else self.before_s
             self.add(t, host, "broker.bytes_in", int(1000 * (t - (began if t > began else self.before_s))))
             flaps = scene.flapping is not None and scene.flapping[0] == host and t >= scene.flapping[1]

@@ -35,6 +35,9 @@ from results.contract.schema import (
 )
 from results.contract.store import RunData
 from results.criteria import Judgement, judge
+from tests.results.sensed import Sensed
+from tools.fetching import Fetching
+from tools.fetching import copied as fetch
 
 EPOCH = datetime(2026, 11, 21, 18, 15, 8, 250_000, tzinfo=UTC)
 MIB = 1 << 20
@@ -68,6 +71,8 @@ class Options:
     client_bytes_per_s: float = 0.0
     control_rate: float = 36e6
     control_bytes: float = 260e6
+    fetching: Fetching | None = None
+    """How the copy goes, response by response, instead of evenly; its bytes, quota and settings are those."""
     seed: int = 7
     token: str = "ab12cd"
     without_metrics: tuple[str, ...] = field(default=())
@@ -118,10 +123,17 @@ class _Generator:
     def __init__(self, options: Options) -> None:
         self.o = options
         self.rng = np.random.default_rng(options.seed + 1)
-        self.throttled = responses(options)
+        copied = None if options.fetching is None else fetch(options.fetching)
+        self.throttled = responses(options) if copied is None else lambda t: float(copied.log(np.array([t]))[0])
+        self.fetched = self.throttled if copied is None else copied.fetched_by
         self.end_s = next(t for t in np.arange(0, 600, 0.05) if self.throttled(t) >= options.log_bytes)
         self.control_start, self.control_s = 21.3, options.control_bytes / options.control_rate
         self.samples: list[Sample] = []
+        instants = np.arange(0, self.end_s + AFTER_S, 0.005)
+        size = (10 if options.fetch == "default" else 1) * MIB
+        passed = np.array([self.throttled(float(t)) for t in instants]) if copied is None else np.zeros(1)
+        sensed = {side: Sensed(instants[: len(passed)], passed, size) for side in ("leader", "follower")}
+        self.byte_rate = lambda side, t: sensed[side].byte_rate(t) if copied is None else copied.byte_rate_at(side, t)
 
     def control(self, t: float) -> float:
         return float(np.clip((t - self.control_start) / self.control_s, 0, 1)) * self.o.control_bytes
@@ -177,14 +189,15 @@ class _Generator:
             self.broker(t, "b2", "follower")
 
     def broker(self, t: float, host: str, side: str) -> None:
-        rate = (self.throttled(t) - self.throttled(t - 10.6)) / 10.6 * self.o.kafka_rate_factor
         if t > 0.5:
-            self.add(t, host, f"broker.{side}_replication.byte_rate", rate * self.rng.normal(1, 0.004))
+            rate = self.byte_rate(side, t) * self.o.kafka_rate_factor
+            self.add(t, host, f"broker.{side}_replication.byte_rate", rate * self.rng.normal(1, 0.001))
+        fetched = int(self.fetched(t) + self.control(t) + self.calibration(t))
         if host == "b1":
             self.add(t, host, "broker.bytes_in", 0)
-            self.add(t, host, "broker.reassignment.bytes_out", int(self.throttled(t)))
+            self.add(t, host, "broker.reassignment.bytes_out", fetched)
         else:
-            self.add(t, host, "broker.reassignment.bytes_in", int(self.throttled(t)))
+            self.add(t, host, "broker.reassignment.bytes_in", fetched)
         self.add(t, host, "broker.under_replicated", 0)
         self.add(t, host, "broker.reassigning", self.o.partitions if 0 < t < self.end_s else 0)
 

@@ -119,14 +119,14 @@ def test_default_fetch_settings_have_the_bound_and_a_lower_one_of_their_own(make
     judgement = make_run(fetch="default").judged()
     assert judgement.verdict == "pass"
     assert {c.expected for c in named(judgement, "steady-mean")} == {
-        "at least 0.83 of 10 MB/s, with the pauses of Kafka's own settings"
+        "0.826 to 1.0953 of 10 MB/s, with the pauses of Kafka's own settings"
     }
     assert judgement.measures.rates[0].highest_window_bytes_per_s > 10e6
     assert judgement.measures.rates[0].steady.mean_bytes_per_s < 9.5e6
 
 
 def test_too_short_a_steady_part_is_inconclusive(make_run):
-    judgement = make_run(log_bytes=420e6).judged()
+    judgement = make_run(log_bytes=250e6).judged()
     assert not_passed(judgement) == {"steady-mean"}
     assert "3 windows of 11 s are needed" in named(judgement, "steady-mean")[0].why
 
@@ -150,10 +150,10 @@ def test_client_traffic_is_part_of_conservation(make_run):
         ({"nic_counter_factor": 0.96}, "nic-conservation", "fail"),
         ({"without_metrics": ("nic.rx.bytes",)}, "nic-conservation", "inconclusive"),
         ({"without_metrics": ("broker.bytes_in",)}, "nic-conservation", "inconclusive"),
-        ({"kafka_rate_factor": 1.07}, "broker-rate-agrees", "fail"),
-        ({"kafka_rate_factor": 0.94}, "broker-rate-agrees", "fail"),
-        ({"fetch": "default", "kafka_rate_factor": 1.09}, "broker-rate-agrees", "pass"),
-        ({"fetch": "default", "kafka_rate_factor": 1.18}, "broker-rate-agrees", "fail"),
+        ({"kafka_rate_factor": 1.02}, "broker-rate-agrees", "fail"),
+        ({"kafka_rate_factor": 0.98}, "broker-rate-agrees", "fail"),
+        ({"fetch": "default", "kafka_rate_factor": 1.01}, "broker-rate-agrees", "pass"),
+        ({"fetch": "default", "kafka_rate_factor": 1.09}, "broker-rate-agrees", "fail"),
         ({"without_metrics": ("broker.leader_replication.byte_rate",)}, "broker-rate-agrees", "inconclusive"),
         ({"control_bytes": 30e6, "control_rate": 1e6}, "control-unthrottled", "fail"),
         ({"control_bytes": 9e6, "control_rate": 5e6}, "control-unthrottled", "inconclusive"),

@@ -58,7 +58,7 @@ def test_one_that_is_faster_than_the_quota_fails():
     loose = (("b1", 0.0, 999.0, 13e6), ("b2", 0.0, 999.0, 13e6))
     found = verdicts(two_node(rests=RESTS, batches_s=BATCHES, real_quota=loose, told_quota=False))
     # It is over before three windows of its rate could be seen.
-    assert (found["steady-mean"], found["duration-model"]) == ("inconclusive", "fail")
+    assert (found["steady-mean"], found["duration-model"]) == ("fail", "fail")
     found = verdicts(two_node(0.0, 700e6, rests=RESTS, batches_s=BATCHES, real_quota=loose, told_quota=False))
     assert found["steady-mean"] == "fail"
 

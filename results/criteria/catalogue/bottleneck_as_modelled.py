@@ -7,11 +7,15 @@ from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import finding, gap_text
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import TIE, bottlenecks
+from results.criteria.phase_directions import phase_directions
 from results.criteria.quantities import percent, size
 
 
 def judge_binding(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """The broker and direction that came nearest to the quota is the one that the model says."""
+    """The broker and direction that came nearest to the quota is the one that the model says.
+
+    A leak may end a move before its steady part has a window: then by the mean of all.
+    """
     if move.fetch != "tuned" or not move.expected:
         return []
     return [_binding(measures, move)]
@@ -20,7 +24,9 @@ def judge_binding(measures: MoveMeasures, move: Move) -> list[Finding]:
 def _binding(measures: MoveMeasures, move: Move) -> Finding:
     predicted = bottlenecks(move, move.quota_bytes_per_s)
     rates = {(r.host, r.direction): r for r in measures.rates}
-    carried = {(r.host, r.direction): r.steady_bytes_per_s for r in measures.rates if r.steady_bytes_per_s is not None}
+    carried = {place: mean for place, r in rates.items() if (mean := r.steady_bytes_per_s) is not None}
+    if any(end.too_much(move) for end in phase_directions(measures)):
+        carried = {place: mean for place, r in rates.items() if (mean := r.mean_bytes_per_s) is not None}
     missing = [f"{e.host} {e.direction}" for e in move.expected if e.bytes and (e.host, e.direction) not in carried]
     gaps = [gap for r in rates.values() if (gap := gap_text(r.longest_gap_s))]
     verdict: Verdict = "inconclusive"

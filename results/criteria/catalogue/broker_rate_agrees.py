@@ -1,4 +1,6 @@
-"""The byte-rate by which the broker throttles itself agrees with the growth of the logs."""
+"""The byte-rate by which the broker throttles itself is what its sensor should read of logs that grow as they did."""
+
+import math
 
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
@@ -6,11 +8,15 @@ from results.criteria.batching import in_steps
 from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import gap_text, missing_data, of_broker_direction
 from results.criteria.measures import HostRates, MoveMeasures
-from results.criteria.model import responses
-from results.criteria.quantities import percent
+from results.criteria.phase_directions import BACKOFF_S, WAIT_S
+from results.criteria.quantities import SECOND_S, percent
+from results.criteria.rate_measures import KAFKA_POLLS
 
-KAFKA_TOLERANCE = 0.05
-KAFKA_POLLS = 5
+UNEVEN_S = 0.1
+"""By how much a collection, or a busy core, moves responses between two readings at least (standard deviation)."""
+DEVIATIONS = 4.0
+UNCOUNTED = 0.03
+"""Most of a response that the log does not take, where no counter tells: measured with batches of 64 kB."""
 
 
 def judge_kafka(measures: MoveMeasures, move: Move) -> list[Finding]:
@@ -20,41 +26,47 @@ def judge_kafka(measures: MoveMeasures, move: Move) -> list[Finding]:
     ]
 
 
-def kafka_excess(rates: HostRates, move: Move) -> float:
-    """By which part of the true rate Kafka's own may lie above what the log grew by, and below it.
+def sensor_tolerance(rates: HostRates, move: Move) -> float:
+    """How far the mean of a healthy sensor's readings may lie from its prediction, as part of it.
 
-    Its oldest sample begins with a response, whose bytes count although the time before it does not: n + 1
-    responses are divided by the time of n. That is one response per fetcher more than flowed, over the 10 s (the
-    window without its youngest sample) that the retained samples span at least. And the log grows by whole responses,
-    too: over the same 11 s by one more than flows on average.
+    Readings do not tell where between two of them a response came, so that the ends of each sum are off by a response's
+    spacing, evenly distributed, and by what a second's bytes vary. The sum is divided by `spanned_s` at least.
     """
-    rate = rates.steady.mean_bytes_per_s if rates.steady else move.quota_bytes_per_s
-    spanned_s = move.window_s - move.sample_s
-    return responses(move, rates.host, rates.direction) / (spanned_s * rate) if rate > 0 and spanned_s > 0 else 0.0
+    kafka = rates.kafka
+    if kafka.bytes_per_s <= 0 or kafka.polls <= 0:
+        return math.inf
+    spacing_s, uneven_s = move.response_max_bytes / kafka.bytes_per_s, UNEVEN_S
+    if move.fetch == "default":
+        spacing_s = max(spacing_s, BACKOFF_S + WAIT_S)
+    elif rates.steady and rates.steady.variation:
+        uneven_s = max(UNEVEN_S, rates.steady.variation * SECOND_S)
+    off_s = math.sqrt(spacing_s**2 / 6 + uneven_s**2)
+    return kafka.spread + DEVIATIONS * off_s / (kafka.spanned_s * math.sqrt(kafka.polls))
 
 
 def _kafka(rates: HostRates, move: Move) -> Finding:
-    excess = kafka_excess(rates, move)
+    within = sensor_tolerance(rates, move)
+    above = within + (UNCOUNTED if rates.refetched is None else 0.0)
     side = "leader" if rates.direction == "transmit" else "follower"
     metric = f"broker.{side}_replication.byte_rate"
-    ratio = rates.kafka_ratio
+    ratio = rates.kafka.ratio
     verdict: Verdict = "inconclusive"
     if gap := gap_text(rates.longest_gap_s):
         why = gap
-    elif ratio is None or rates.kafka_polls < KAFKA_POLLS:
-        why = f"{metric} has {rates.kafka_polls} samples in the steady part; {KAFKA_POLLS} are needed"
+    elif ratio is None:
+        why = f"{metric} has {rates.kafka.polls} samples in the steady part; {KAFKA_POLLS} are needed"
     else:
-        verdict = "pass" if abs(ratio - 1) <= KAFKA_TOLERANCE + excess else "fail"
-        why = f"median of {rates.kafka_polls} samples; Kafka says {ratio:.3f} of the log growth before each"
+        verdict = "pass" if -within <= ratio - 1 <= above else "fail"
+        why = f"mean of {rates.kafka.polls} samples; Kafka says {ratio:.3f} of what its sensor should read of the logs"
     return of_broker_direction(
         "broker-rate-agrees",
         rates,
-        "Kafka's own byte-rate = log growth",
+        "Kafka's own byte-rate = its sensor's reading of the log growth",
         verdict,
         why,
         observed=ratio,
-        unit="of log growth",
-        tolerance=f"± {percent(KAFKA_TOLERANCE + excess)}",
+        unit="of the prediction",
+        tolerance=f"- {percent(within)}, + {percent(above)}" if ratio is not None else "none",
         series=(metric, "log.bytes"),
     )
 

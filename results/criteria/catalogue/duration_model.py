@@ -27,7 +27,7 @@ def judge_duration(measures: MoveMeasures, move: Move) -> list[Finding]:
     elif short := too_short(model_s, move):
         why = short
     elif moved_s is None or measures.done_s is None:
-        why = "the move was not seen to be done"
+        verdict, observed, why = not_done(measures, model_s)
     else:
         observed = moved_s / model_s
         verdict = "pass" if abs(observed - 1) <= DURATION_TOLERANCE else "fail"
@@ -45,6 +45,15 @@ def judge_duration(measures: MoveMeasures, move: Move) -> list[Finding]:
             series=("log.bytes", "move.in_flight", "manifest.move.expected"),
         )
     ]
+
+
+def not_done(measures: MoveMeasures, predicted_s: float) -> tuple[Verdict, float | None, str]:
+    """Return verdict, ratio and reason of a move that was not seen to be done: watched for long enough it is late."""
+    watched_s = measures.watched_s
+    if watched_s is None or watched_s <= (1 + DURATION_TOLERANCE) * predicted_s:
+        return "inconclusive", None, "the move was not seen to be done"
+    why = f"the move was not done after {watched_s:.1f} s, predicted {predicted_s:.1f} s"
+    return "fail", watched_s / predicted_s, why
 
 
 def too_short(model_s: float, move: Move) -> str | None:
@@ -79,7 +88,7 @@ def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]
     verdict: Verdict = "inconclusive"
     observed: float | None = None
     if moved_s is None or measures.done_s is None:
-        why = "the move was not seen to be done"
+        verdict, observed, why = not_done(measures, most_s)
     else:
         observed = moved_s / least_s
         fits = (1 - DURATION_TOLERANCE) * least_s <= moved_s <= (1 + DURATION_TOLERANCE) * most_s

@@ -45,6 +45,8 @@ def _first(end: PhaseDirection, move: Move) -> Finding:
         why = gap
     elif burst <= 0:
         why = f"the manifest names no fetcher of {rates.host} that could {rates.direction}"
+    elif first is None and (early := end.too_much(move)):
+        verdict, why = "fail", early
     elif first is None:
         why = f"the move took less than {move.window_s:g} s"
     else:
@@ -60,7 +62,7 @@ def _first(end: PhaseDirection, move: Move) -> Finding:
         f"{size(least)} to {size(most)} in the first {seconds:.2f} s",
         verdict,
         why,
-        observed=first.bytes if first else None,
+        observed=first.bytes if first else rates.total_bytes if verdict == "fail" else None,
         unit="bytes",
         tolerance=f"{FIRST_LEAST:g} of the larger of response and quota × window, up to their sum",
     )

@@ -5,9 +5,9 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import gap_text, missing_data, of_broker_direction
 from results.criteria.measures import MoveMeasures
-from results.criteria.model import allowed, long_bound
+from results.criteria.model import allowed
 from results.criteria.phase_directions import PhaseDirection, informative_directions
-from results.criteria.quantities import READING_S, size
+from results.criteria.quantities import size
 
 
 def judge_mean(measures: MoveMeasures, move: Move) -> list[Finding]:
@@ -23,7 +23,7 @@ def _mean(end: PhaseDirection, move: Move) -> Finding:
     most: float | None = None
     if found is None or rates.total_bytes <= 0:
         why = "no throttled bytes were seen"
-    elif (bound := long_bound(move, rates.host, rates.direction, end.quota, found.elapsed_s + READING_S)) is None:
+    elif (bound := end.long_bound(move)) is None:
         why = f"the manifest names no fetcher of {rates.host} that could {rates.direction}"
     else:
         most = allowed(bound, found.in_sync_bytes)

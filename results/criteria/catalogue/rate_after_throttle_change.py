@@ -58,8 +58,12 @@ def _settled(end: PhaseDirection, move: Move) -> Finding:
     if gap := gap_text(rates.longest_gap_s):
         why = gap
     elif second is None or settled is None:
-        seconds = end.phase.end_s - end.phase.begin_s
-        why = f"the phase took {seconds:.1f} s; two windows of {move.window_s:g} s are needed"
+        why = end.too_much(move) or ""
+        if why:
+            verdict, observed = "fail", (rates.mean_bytes_per_s or 0.0) / end.quota
+        else:
+            seconds = end.phase.end_s - end.phase.begin_s
+            why = f"the phase took {seconds:.1f} s; two windows of {move.window_s:g} s are needed"
     else:
         observed = settled / end.quota
         verdict = "pass" if lowest <= observed and (default or observed <= 1 + SETTLED_TOLERANCE) else "fail"

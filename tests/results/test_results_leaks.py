@@ -1,0 +1,79 @@
+"""Throttles that leak, on either side, are found by one run; healthy ones never fail, however responses are timed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tools.fetching import LEAKS, Fetching
+
+RATE_CRITERIA = ("steady-mean", "broker-rate-agrees", "throttled-window", "long-window-bound")
+QUOTA = 10e6
+
+
+def judged(make_run, fetching, **options):
+    run = make_run(
+        fetching=fetching,
+        quota=fetching.quota,
+        log_bytes=fetching.total,
+        partitions=4,
+        control_bytes=1.0,
+        token=f"s{fetching.seed:05d}",
+        **options,
+    )
+    return {(c.name, c.host): c for c in run.judged().criteria if c.name in RATE_CRITERIA}
+
+
+def failed(found):
+    return {name for name, finding in found.items() if finding.verdict == "fail"}
+
+
+def timed(seed, **changes):
+    """A move with response times of its own: another line, other delays, collections, batches and moments."""
+    rng = np.random.default_rng(seed)
+    return Fetching(
+        quota=QUOTA,
+        total=52 * QUOTA,
+        line_bytes_per_s=float(rng.choice([46e6, 115e6])),
+        delay_s=float(rng.uniform(0.0005, 0.02)),
+        pause_s=float(rng.uniform(0.02, 0.2)),
+        pauses_per_s=float(rng.uniform(0, 0.1)),
+        torn=float(rng.choice([0.0, 0.001, 0.008, 0.02])),
+        follows_more=bool(rng.random() < 0.7),
+        seed=seed,
+        **changes,
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_healthy_throttle_never_fails(make_run, seed):
+    found = judged(make_run, timed(seed))
+    assert {finding.verdict for finding in found.values()} == {"pass"}, failed(found)
+
+
+@pytest.mark.parametrize("leak", [0.02, 0.05, 0.10, 0.25])
+@pytest.mark.parametrize("side", LEAKS)
+def test_a_leak_on_either_side_is_found_by_one_run(make_run, side, leak):
+    found = judged(make_run, LEAKS[side](timed(round(1000 * leak)), leak))
+    wrong = failed(found)
+    hosts = {"leader": {"b1"}, "follower": {"b2"}, "both": {"b1", "b2"}}[side]
+    assert {host for name, host in wrong if name == "broker-rate-agrees"} == hosts
+    if side == "both":
+        assert {("steady-mean", "b1"), ("steady-mean", "b2")} <= wrong
+    ratio = found["broker-rate-agrees", min(hosts)].observed
+    assert ratio == pytest.approx(1 / (1 + leak), abs=0.01)
+
+
+@pytest.mark.parametrize("leak", [0.10, 0.5, 1.0, 3.0])
+def test_a_leak_that_ends_the_move_too_soon_fails_and_leaves_nothing_open(make_run, leak):
+    found = judged(make_run, LEAKS["both"](timed(5), leak))
+    assert {("steady-mean", "b2"), ("long-window-bound", "b2"), ("broker-rate-agrees", "b2")} <= failed(found)
+    assert "inconclusive" not in {finding.verdict for finding in found.values()}
+
+
+def test_what_was_fetched_again_counts_as_recorded(make_run):
+    """A leak of 2 % behind large batches: the logs grow by less than the quota, the broker's counter tells."""
+    fetching = LEAKS["both"](replace(timed(3), torn=0.03, quota=QUOTA), 0.02)
+    steady = judged(make_run, fetching)["steady-mean", "b2"]
+    assert steady.observed < 1
+    assert steady.verdict == "fail", steady.why
