@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from results.contract.store import Store
+from results.contract.verdict import DIRECTIONS
 from testbed.errors import TestbedError
 from testbed.experiments.reports import default_store
 from testbed.faults import Faults, parse_fault
@@ -105,6 +106,10 @@ def test_a_quota_doubled_by_somebody_else_fails():
     assert verdicts(document, "quota-in-force") == {"fail"}
     measured(document["criteria"])
     assert verdicts(document, "throttled-window") == {"fail"}
+    # Before Kafka was blamed, its NICs were measured once more.
+    again = Store.open(default_store()).manifest(document["run_id"]).network.nics_after
+    assert {(nic.host, nic.direction) for nic in again} == {(h, d) for h in ("b1", "b2") for d in DIRECTIONS}
+    assert all(nic.readings[-1] == nic.ratio for nic in again)
 
 
 # That a changed quota is noticed on a real broker the test above says as well; which broker's, the pure tests do.
