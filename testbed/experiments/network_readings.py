@@ -22,6 +22,8 @@ from testbed.provision.testbed import Testbed
 LOOK_S = 1.0
 PUT_BACK = "its shaping was changed and put back"
 TAKEN_DOWN = "it was taken down"
+CHANGED = "its traffic control was changed"
+"""Of a device that the topology does not shape: nothing says what it should be."""
 
 
 class NetworkReadings(AbstractContextManager["NetworkReadings"]):
@@ -94,13 +96,13 @@ def change_differences(
     found, told = list(differences), {each.link for each in differences}
     for change in sorted(changed):
         device = shaped[change.place, change.device]
-        text = TAKEN_DOWN if change.what == "down" else PUT_BACK
-        if device is not None:
-            difference = LinkDifference(device.place, device.link, device.direction, text)
-        else:
-            difference = LinkDifference(change.place or "fabric", change.device, None, text)
-        if change.what == "down" or difference.link not in told:
-            found.append(difference)
+        down = change.what == "down"
+        if device is None:
+            text = TAKEN_DOWN if down else CHANGED
+            found.append(LinkDifference(change.place or "fabric", change.device, None, text))
+        elif down or (device.place, device.link, device.direction) not in told:
+            text = TAKEN_DOWN if down else PUT_BACK
+            found.append(LinkDifference(device.place, device.link, device.direction, text))
     return tuple(found)
 
 

@@ -1,7 +1,7 @@
 """What a reading of the shaping finds after the kernel announced changes."""
 
 from results.contract.network import LinkDifference
-from testbed.experiments.network_readings import PUT_BACK, TAKEN_DOWN, change_differences
+from testbed.experiments.network_readings import CHANGED, PUT_BACK, TAKEN_DOWN, change_differences
 from testbed.network.fabric import shaped_devices
 from testbed.network.watch import DeviceChange
 from testbed.topology.find import find
@@ -30,4 +30,4 @@ def test_a_link_that_was_taken_down_is_named_whatever_its_shaping_is():
 
 
 def test_a_device_that_the_topology_does_not_shape_is_named_as_it_is():
-    assert found([], DeviceChange("", "core", "shaping")) == (LinkDifference("fabric", "core", None, PUT_BACK),)
+    assert found([], DeviceChange("", "core", "shaping")) == (LinkDifference("fabric", "core", None, CHANGED),)
