@@ -120,6 +120,15 @@ class RunSeries:
         """The instants at which a host was sampled, with logs or without."""
         return self._looks(host)
 
+    def logs_grown(self, host: str, first_us: int, last_us: int) -> float:
+        """What all logs of a host grew by between two instants; a deleted log counts up to its last reading."""
+        total = 0.0
+        for t, value in self._host_logs(host)[1].values():
+            first, last = (int(np.searchsorted(t, us, side="right")) - 1 for us in (first_us, last_us))
+            if last >= 0:
+                total += float(value[last]) - (float(value[first]) if first >= 0 else 0.0)
+        return total
+
     def _at_follower(self, host: str, flows: Sequence[Flow]) -> Series:
         instants, logs = self._host_logs(host)
         if len(instants):

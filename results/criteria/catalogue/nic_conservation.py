@@ -1,13 +1,20 @@
-"""The bytes that a NIC counted are those that the logs grew by, times the overhead of the wire."""
+"""The bytes that a NIC counted are those that the logs grew by, times the overhead of the wire.
+
+Under load they are also those of clients: see `load_conservation`.
+"""
+
+from collections.abc import Sequence
 
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import missing_data, of_broker_direction
+from results.criteria.load_conservation import COPY_TOLERANCE, LoadedNic, measure_loaded_nics
 from results.criteria.measures import Conservation, MoveMeasures
 from results.criteria.quantities import percent, size
+from results.criteria.run_view import RunView
 
-CONSERVATION_TOLERANCE = 0.03
+CONSERVATION_TOLERANCE = COPY_TOLERANCE
 
 
 def judge_conservation(measures: MoveMeasures, move: Move) -> list[Finding]:
@@ -61,14 +68,62 @@ def _conservation(found: Conservation, move: Move) -> Finding:
     )
 
 
-CRITERION: Criterion[MoveMeasures] = Criterion(
+def judge_loaded(nics: Sequence[LoadedNic]) -> list[Finding]:
+    """What each NIC counted is what brokers copied and what clients wrote and read, with the overhead of each."""
+    return [_loaded(nic) for nic in nics]
+
+
+def _loaded(nic: LoadedNic) -> Finding:
+    verdict: Verdict = "inconclusive"
+    observed: float | None = None
+    tolerance, why = f"± {percent(COPY_TOLERANCE)} of copies, the spread of clients' and TCP's overhead", nic.missing
+    if not why and nic.expected_bytes <= 0:
+        why = "no bytes were seen"
+    elif not why:
+        observed = nic.nic_bytes / nic.expected_bytes
+        verdict = "pass" if abs(nic.nic_bytes - nic.expected_bytes) <= nic.slack_bytes else "fail"
+        tolerance = f"± {percent(nic.slack_bytes / nic.expected_bytes)}: {tolerance}"
+        why = (
+            f"NIC {size(nic.nic_bytes)}; {size(nic.copied_bytes)} of copies and {size(nic.client_bytes)} of clients "
+            f"make {size(nic.expected_bytes)} ± {size(nic.slack_bytes)}"
+        )
+    return of_broker_direction(
+        "nic-conservation",
+        nic,
+        "NIC bytes = copies + clients, each with its overhead",
+        verdict,
+        why,
+        observed=observed,
+        unit="of copies and clients",
+        tolerance=tolerance,
+        series=(
+            "nic.tx.bytes",
+            "nic.rx.bytes",
+            *(("log.bytes",) if nic.direction == "receive" else ("broker.replication.bytes_out",)),
+            "broker.bytes_in" if nic.direction == "receive" else "broker.bytes_out",
+        ),
+    )
+
+
+def _measured(run: RunView) -> MoveMeasures | tuple[LoadedNic, ...]:
+    if run.manifest.facts.live is None:
+        return run.measures
+    return measure_loaded_nics(run.manifest, run.series, run.move)
+
+
+def _judged(run: RunView, measures: MoveMeasures | tuple[LoadedNic, ...]) -> list[Finding]:
+    if isinstance(measures, MoveMeasures):
+        return judge_conservation(measures, run.move)
+    return judge_loaded(measures)
+
+
+CRITERION: Criterion[MoveMeasures | tuple[LoadedNic, ...]] = Criterion(
     name="nic-conservation",
     title="NIC counters agree with the logs",
     section=RATES,
-    measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_conservation(measures, run.move),
+    measure=_measured,
+    judge=_judged,
     needs=has_move,
     rests_on_preconditions=True,
-    skips=lambda run: "a NIC carries what clients write and read as well" if run.batched and run.loaded else None,
     catches="Bytes that cross the network and reach no log.",
 )
