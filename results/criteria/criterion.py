@@ -44,6 +44,11 @@ def has_load(run: RunView) -> bool:
     return run.loaded
 
 
+def has_move_under_load(run: RunView) -> bool:
+    """Return whether the run has a throttled move while clients write."""
+    return has_move(run) and has_load(run)
+
+
 def _never(_run: RunView) -> str | None:
     return None
 

@@ -7,7 +7,9 @@ BOUNDS = ("throttled-window", "long-window-bound")
 """Criteria of any throttled move, whatever else happens during it."""
 LOAD = ("load-rate-sustained", "live-records")
 """Criteria of a move under load: the load holds its rate, and its records are read back."""
-RATES_UNDER_LOAD = (
+PROTECTED = (*LOAD, "clients-protected")
+"""The same where the partitions move back afterwards: clients do not wait for what the throttle holds back."""
+RATES = (
     *BOUNDS,
     "listed-partitions-throttled",
     "steady-mean",
@@ -15,10 +17,9 @@ RATES_UNDER_LOAD = (
     "broker-rate-agrees",
     "duration-model",
     "bottleneck-as-modelled",
+    "nic-conservation",
 )
-"""Criteria of a move with one quota. Under load a NIC also carries client traffic: its bytes exceed those of logs."""
-RATES = (*RATES_UNDER_LOAD, "nic-conservation")
-"""Criteria of a move with one quota and no client writes."""
+"""Criteria of a move with one quota."""
 SCALED = ("tiered-local-fraction", "copied-bytes", "store-requests", "p99-recovery")
 """Criteria of an added or removed broker."""
 STEPS = ("scenario-steps", "trace-whole", "polling-agrees")

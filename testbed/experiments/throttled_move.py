@@ -252,7 +252,7 @@ def run_throttled_move(context: Context, setup: MoveSetup, make: MakeRun = unbat
                 with recorder.step("move"):
                     moved = run.transfer(_timeout_s(run, sizes))
                 load.alone("after")
-                if setup.returns and moved.done.ok:
+                if setup.returns and moved.done.ok and not load.idle:
                     move_back(environment)
                     load.mark("returned")
             # Two waits: the last sample of one host must be later than the samples of the others that show the end.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from testbed.errors import UsageError
-from testbed.experiments.criteria import LOAD, RATES_UNDER_LOAD
+from testbed.experiments.criteria import PROTECTED, RATES
 from testbed.experiments.experiment import Hosts, Parameter, Settings, SuiteScenario, Value, number
 from testbed.experiments.kip73_layouts import side, sized_for, throttled_layout
 from testbed.experiments.layout import Layout, PartitionGroup
@@ -60,7 +60,7 @@ EXPERIMENT = throttled_experiment(
     layout=_layout,
     properties=_properties,
     profiles={"release": {"preload": "120s"}},
-    criteria=(*RATES_UNDER_LOAD, "no-isr-shrink", *LOAD),
+    criteria=(*RATES, "no-isr-shrink", *PROTECTED),
     suites=(
         SuiteScenario("kip73", ("ci",), "mixed-volume", 10),
         *SuiteScenario("kip73", ("release",), "mixed-volume", 9, limit_s=1200.0).over("fetch", "tuned", "default"),

@@ -1,6 +1,6 @@
 """KIP-73's test plan: moves between two or three brokers, with and without clients that write to the partitions."""
 
-from testbed.experiments.criteria import LOAD, RATES, RATES_UNDER_LOAD
+from testbed.experiments.criteria import PROTECTED, RATES
 from testbed.experiments.experiment import SuiteScenario
 from testbed.experiments.kip73_layouts import one_to_two, two_node, two_to_one
 from testbed.experiments.throttled_move import (
@@ -79,7 +79,7 @@ EXPERIMENTS = (
             *SuiteScenario("kip435", ("release",), "two-node-produce", 2, limit_s=1800.0).over("mode", *MODES),
             SuiteScenario("brief", ("ci",), "under-load", 4, (*BRIEF, "inbound=500kB/s")),
         ),
-        criteria=(*RATES_UNDER_LOAD, "no-isr-shrink", *LOAD),
+        criteria=(*RATES, "no-isr-shrink", *PROTECTED),
     ),
     # KIP-73's third scenario: three brokers, r = 2, data moves from one broker to the other two. A leads all
     # partitions; half move (A, B) → (C, B), half (A, C) → (B, C). Followers copy from the leader: A sends all bytes, B
@@ -117,7 +117,7 @@ EXPERIMENTS = (
             ),
             *SuiteScenario("kip435", ("release",), "one-to-two-produce", 4, limit_s=1800.0).over("mode", *MODES),
         ),
-        criteria=(*RATES_UNDER_LOAD, "no-isr-shrink", *LOAD),
+        criteria=(*RATES, "no-isr-shrink", *PROTECTED),
     ),
     # KIP-73's fourth scenario: three brokers, r = 2, data moves from two brokers to the third. Half of the partitions
     # move (A, B) → (C, B), led by A, half (B, A) → (C, A), led by B. C receives half of its bytes from each leader:
@@ -151,6 +151,6 @@ EXPERIMENTS = (
             ),
             *SuiteScenario("kip435", ("release",), "two-to-one-produce", 6, limit_s=1800.0).over("mode", *MODES),
         ),
-        criteria=(*RATES_UNDER_LOAD, "no-isr-shrink", *LOAD),
+        criteria=(*RATES, "no-isr-shrink", *PROTECTED),
     ),
 )

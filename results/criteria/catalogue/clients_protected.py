@@ -1,0 +1,184 @@
+"""No acknowledgement waits longer under the throttle than without it, beyond the throttle's own grain: KIP-73's goal.
+
+Three things are judged of each producer, against the time before the move, in which the load was alone.
+
+*Copying*, the longest wait: acknowledgements come as before. One sample of Kafka's quota sensor is allowed on top: what
+is held back for less is within its grain.
+
+*Copying*, how many are late: in a quota window the throttle lets pass at most the window's bound
+(docs/throttle-bound.md). At the rate of the NIC these bytes take a share of the window. Only in that share may copying
+delay an acknowledgement; in the rest it is as late as before, where 1 % lies above the 99th percentile. In fewer
+consecutive seconds than a window the same bytes may pass: they are a larger share of it.
+
+*Arriving*, the longest wait: where partitions arrive, leaders change, and clients wait under any throttle. The
+reference is the move of the same partitions back, without a throttle, in the same run. The throttle lets pass a
+response at a time, so the last response of a partition may wait for the one before it: what a response of each fetcher
+is worth is allowed as well. A producer that arrivals without a throttle do not make late writes to partitions that do
+not arrive, and must not notice them.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from results.contract.manifest import NicMeasurement
+from results.contract.move import Move
+from results.contract.verdict import DIRECTIONS, Finding, Verdict
+from results.criteria.criterion import RATES, Criterion, has_move_under_load
+from results.criteria.findings import finding
+from results.criteria.measures import P99_BACK, MachineLoad
+from results.criteria.model import bound_of, responses
+from results.criteria.protection_measures import (
+    LATE_BEFORE,
+    ClientProtection,
+    Lateness,
+    LateWindow,
+    measure_protection,
+)
+from results.criteria.quantities import US, at, percent
+
+LEAST_RECORDS = 100
+"""Fewer are no measure of a share of 1 %."""
+MOST_ALLOWED = 0.5
+"""Where the throttle may keep a NIC busy for more than half of the time, a share of late records says nothing."""
+
+
+def judge_protection(
+    clients: Sequence[ClientProtection], move: Move, nics: Iterable[NicMeasurement], load: MachineLoad
+) -> list[Finding]:
+    """Each producer's waits and late acknowledgements, while copying and where partitions arrive."""
+    busy = busy_s(move, nics)
+    return [_client(client, move, busy, load) for client in clients] or [
+        _finding(None, "inconclusive", None, "no acknowledgement was seen", "no longer wait than without a throttle")
+    ]
+
+
+def _client(client: ClientProtection, move: Move, busy: float | None, load: MachineLoad) -> Finding:
+    expected = f"copying as before the move ({P99_BACK:g} times its p99), arriving as without a throttle"
+    waited = [each.longest_us for each in (client.copying, client.arriving) if each.longest_us is not None]
+    if client.limit_us is None or not waited:
+        when = "before" if client.limit_us is None else "during"
+        why = f"too few acknowledgements were seen {when} the move"
+        return _finding(client.client, "inconclusive", None, why, expected)
+    copying, arriving = allowed_waits_us(client, client.limit_us, move)
+    expected += f": waits of at most {_ms(copying)} copying, "
+    expected += "unknown arriving" if arriving is None else f"{_ms(arriving)} arriving"
+    late = _late(client, busy)
+    if busy is not None and late is not None:
+        expected += f", {percent(allowed_share(busy, late.seconds))} later than {_ms(client.limit_us)} copying"
+    verdict: Verdict = "pass"
+    problems = []
+    if (client.copying.longest_us or 0.0) > copying:
+        problems.append("copying held an acknowledgement back")
+    if busy is not None and late is not None and late.share > allowed_share(busy, late.seconds):
+        problems.append(f"copying made {percent(late.share)} late in {late.seconds} s from {at(late.start_s)}")
+    if arriving is not None and (client.arriving.longest_us or 0.0) > arriving:
+        problems.append("arriving took longer than without a throttle")
+    why = _seen(client)
+    if problems:
+        verdict, why = "fail", f"{' and '.join(problems)}: {why}; {_evidence(move, load)}"
+    elif arriving is None and client.arriving.records:
+        verdict, why = "inconclusive", f"the partitions did not move back without a throttle, to compare: {why}"
+    return _finding(client.client, verdict, max(waited) / US, why, expected)
+
+
+def allowed_waits_us(client: ClientProtection, limit_us: float, move: Move) -> tuple[float, float | None]:
+    """Return the longest waits allowed while copying and where partitions arrive; None: no move back to compare."""
+    copying, back = limit_us + move.sample_s * US, client.back_arriving
+    if back is None:
+        return copying, None
+    if back.share <= LATE_BEFORE:
+        return copying, copying
+    return copying, max(limit_us, back.longest_us or 0.0) + (move.sample_s + response_s(move)) * US
+
+
+def response_s(move: Move) -> float:
+    """Return what a response of each fetcher of a host is worth, in seconds of the throttle."""
+    return max(responses(move, host, "receive") for host in move.brokers) / move.quota_bytes_per_s
+
+
+def busy_s(move: Move, nics: Iterable[NicMeasurement]) -> float | None:
+    """Return for how long the bytes that the throttle lets pass in a window keep the busiest NIC busy, in seconds.
+
+    None when a NIC on the way of throttled bytes was not measured.
+    """
+    carries = {(nic.host, nic.direction): nic.payload_bytes_per_s for nic in nics}
+    found = []
+    for host in move.brokers:
+        for direction in DIRECTIONS:
+            most, rate = bound_of(move, host, direction), carries.get((host, direction))
+            if most is None:
+                continue
+            if not rate:
+                return None
+            found.append(most / rate)
+    return max(found, default=None)
+
+
+def allowed_share(busy: float, seconds: float) -> float:
+    """Return the share of acknowledgements that may be late in so many consecutive seconds."""
+    return LATE_BEFORE + (1 - LATE_BEFORE) * min(1.0, busy / seconds)
+
+
+def _late(client: ClientProtection, busy: float | None) -> LateWindow | None:
+    """The window that exceeds what is allowed by most, or comes nearest to it; None where none says anything."""
+    if busy is None:
+        return None
+
+    def over(window: LateWindow) -> float:
+        return window.share - allowed_share(busy, window.seconds)
+
+    judged = [
+        window
+        for window in client.windows
+        if window.records >= LEAST_RECORDS and allowed_share(busy, window.seconds) <= MOST_ALLOWED
+    ]
+    return max(judged, key=over, default=None)
+
+
+def _seen(client: ClientProtection) -> str:
+    text = f"p99 (longest) {_both(client.before)} before, {_both(client.copying)} copying"
+    text += f" for {client.copying.seconds} s, {_both(client.arriving)} arriving"
+    if client.back_copying is None or client.back_arriving is None:
+        return text
+    return f"{text}; without a throttle {_both(client.back_copying)} copying, {_both(client.back_arriving)} arriving"
+
+
+def _evidence(move: Move, load: MachineLoad) -> str:
+    """What a wait may come from: what a response is worth, and how busy the machine was."""
+    text = f"a response of each fetcher is worth {response_s(move):.1f} s of the throttle"
+    return text + ("" if load.busy_mean is None else f", the CPU was {percent(load.busy_mean)} busy")
+
+
+def _both(found: Lateness) -> str:
+    if found.p99_us is None or found.longest_us is None:
+        return "none"
+    return f"{_ms(found.p99_us)} ({found.longest_us / 1000:,.0f})"
+
+
+def _ms(us: float) -> str:
+    return f"{us / 1000:,.0f} ms"
+
+
+def _finding(host: str | None, verdict: Verdict, observed: float | None, why: str, expected: str) -> Finding:
+    return finding(
+        "clients-protected",
+        expected,
+        verdict,
+        why,
+        host=host,
+        observed=observed,
+        unit="s",
+        tolerance="a sample of the quota's window; where partitions arrive, a response of each fetcher as well",
+        series=("client.produce.latency", "move.in_flight", "return.in_flight", "manifest.nics"),
+    )
+
+
+CRITERION: Criterion[tuple[ClientProtection, ...]] = Criterion(
+    name="clients-protected",
+    title="Clients are protected",
+    section=RATES,
+    measure=lambda run: measure_protection(run.series, run.move.window_s),
+    judge=lambda run, clients: judge_protection(clients, run.move, run.manifest.nics, run.measures.load),
+    needs=has_move_under_load,
+    rests_on_preconditions=True,
+    catches="A throttle under which clients wait: for the copying, or for what the throttle itself holds back.",
+)

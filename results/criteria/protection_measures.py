@@ -1,0 +1,217 @@
+"""How late acknowledgements were while a throttled move copied, producer by producer, second by second.
+
+Four things happen in such a run, and each second of records that were due belongs to one of them: the load is alone
+(*before*), the throttle holds the copying back (*copying*), partitions arrive and change their leaders (*arriving*), or
+an unthrottled transfer runs as well (the control; not counted). When the same partitions move back without a throttle,
+these seconds are divided in the same way.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from results.criteria.client_measures import bucket_quantile
+from results.criteria.measures import P99_BACK, P99_WINDOW_S
+from results.criteria.quantities import DRIVER, US
+from results.criteria.series import Floats, Micros, RunSeries
+
+LATE_BEFORE = 0.01
+"""The share of late acknowledgements that the limit allows before the move: it lies above a 99th percentile."""
+Flags = npt.NDArray[np.bool_]
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """Seconds of one kind together: records due in them, how many were late, and their latencies in microseconds."""
+
+    seconds: int
+    records: float
+    late: float
+    p99_us: float | None
+    longest_us: float | None
+
+    @property
+    def share(self) -> float:
+        """The share of late acknowledgements; 0 without any."""
+        return self.late / self.records if self.records else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LateWindow:
+    """Consecutive seconds of copying, at most a quota window; `start_s` counts from the start of the move."""
+
+    start_s: float
+    seconds: int
+    records: float
+    late: float
+
+    @property
+    def share(self) -> float:
+        """The share of late acknowledgements; 0 without any."""
+        return self.late / self.records if self.records else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProtection:
+    """One producer's acknowledgements. Those later than `limit_us` are late; None: too little was seen before.
+
+    `back_*` are of the move back without a throttle; None without one.
+    """
+
+    client: str
+    limit_us: float | None
+    before: Lateness
+    copying: Lateness
+    arriving: Lateness
+    windows: tuple[LateWindow, ...]
+    back_copying: Lateness | None = None
+    back_arriving: Lateness | None = None
+
+
+def measure_protection(run: RunSeries, window_s: float) -> tuple[ClientProtection, ...]:
+    """Return each producer's lateness; empty when no move was seen to start, or nothing was acknowledged."""
+    started = run.event_us("move.started")
+    if started is None:
+        return ()
+    clients = sorted(set(run.of_metric("client.produce.latency")["host"].to_pylist()))
+    return tuple(_Acknowledgements(run, client, started).measure(window_s) for client in clients)
+
+
+class _Acknowledgements:
+    """One producer's latencies: bucket and count of each sample, by the end of the second in which records were due."""
+
+    def __init__(self, run: RunSeries, client: str, started: int) -> None:
+        self.run, self.client, self.started = run, client, started
+        table = run.of_metric("client.produce.latency")
+        rows = table.filter(pc.equal(table["host"], client))
+        self.due: Micros = rows["us"].to_numpy()
+        self.bucket: Floats = np.array([float(label) for label in rows["label"].to_pylist()], np.float64)
+        self.count: Floats = rows["value"].to_numpy()
+        self.seconds: Micros = np.unique(self.due)
+
+    def measure(self, window_s: float) -> ClientProtection:
+        run, done = self.run, self.run.event_us("move.done")
+        calm = run.event_us("load.before") or run.event_us("calibration.done") or 0
+        until = done or run.last_us() or self.started
+        before = self._within((calm, self.started))
+        limit = self._limit(before)
+        late = self._late(limit)
+        control = run.event_us("control.started"), run.event_us("control.done")
+        beside = [(control[0], (control[1] or until) + US)] if control[0] is not None else []
+        arriving = self._arriving("move.in_flight", (self.started, until), late, window_s)
+        copying = self._within((self.started, until)) & ~arriving & ~self._touched(beside)
+        back = run.event_us("return.started"), run.event_us("return.done")
+        found = ClientProtection(
+            self.client,
+            limit,
+            self._sum(before, late),
+            self._sum(copying, late),
+            self._sum(arriving, late),
+            self._windows(copying, late, window_s),
+        )
+        if back[0] is None or back[1] is None:
+            return found
+        span = back[0], back[1]
+        arrived = self._arriving("return.in_flight", span, late, window_s)
+        return ClientProtection(
+            found.client,
+            found.limit_us,
+            found.before,
+            found.copying,
+            found.arriving,
+            found.windows,
+            self._sum(self._within(span) & ~arrived, late),
+            self._sum(arrived, late),
+        )
+
+    def _within(self, span: Span) -> Flags:
+        """The whole seconds of a span."""
+        return (self.seconds - US >= span[0]) & (self.seconds <= span[1])
+
+    def _touched(self, spans: Sequence[Span]) -> Flags:
+        """The seconds of which any part lies in one of the spans."""
+        found = np.zeros(len(self.seconds), np.bool_)
+        for begin, end in spans:
+            found |= (self.seconds > begin) & (self.seconds - US < end)
+        return found
+
+    def _limit(self, before: Flags) -> float | None:
+        """`P99_BACK` times the highest 99th percentile of any `P99_WINDOW_S` before the move; None with fewer."""
+        seconds = self.seconds[before]
+        found = []
+        for end in seconds:
+            inside = (self.due > end - P99_WINDOW_S * US) & (self.due <= end)
+            if end - P99_WINDOW_S * US >= seconds[0] - US and inside.any():
+                found.append(bucket_quantile(self.bucket[inside], self.count[inside], 1 - LATE_BEFORE))
+        known = [p99 for p99 in found if p99 is not None]
+        return P99_BACK * max(known) if known else None
+
+    def _late(self, limit: float | None) -> Floats:
+        """How many records of each second were late."""
+        counts = self.count * (self.bucket > (np.inf if limit is None else limit))
+        return self._by_second(counts)
+
+    def _by_second(self, counts: Floats) -> Floats:
+        places = np.searchsorted(self.seconds, self.due)
+        return np.bincount(places, weights=counts, minlength=len(self.seconds)).astype(np.float64)
+
+    def _total(self) -> Floats:
+        return self._by_second(self.count)
+
+    def _arriving(self, metric: str, span: Span, late: Floats, window_s: float) -> Flags:
+        """The seconds in which partitions arrive, and those after it until one is as before, a quota window at most.
+
+        A poll that lists fewer partitions than the one before it: they arrived in between. Clients notice it while the
+        controller's change is on its way, so the second before belongs to it as well.
+        """
+        flying = self.run.gauge(metric, DRIVER)
+        inside = (flying.t >= span[0]) & (flying.t <= span[1] + US)
+        t, value = flying.t[inside], flying.value[inside]
+        fell = np.flatnonzero(np.diff(value) < 0)
+        spans = [(int(t[i]) - US, int(t[i + 1])) for i in fell]
+        found = self._touched(spans)
+        ordinary = late <= LATE_BEFORE * self._total()
+        for _begin, end in spans:
+            after = np.flatnonzero((self.seconds - US >= end) & (self.seconds <= end + window_s * US))
+            for second in after:
+                if ordinary[second]:
+                    break
+                found[second] = True
+        return found & (self.seconds > span[0])
+
+    def _sum(self, chosen: Flags, late: Floats) -> Lateness:
+        rows = np.isin(self.due, self.seconds[chosen])
+        bucket, count = self.bucket[rows], self.count[rows]
+        return Lateness(
+            int(np.sum(chosen)),
+            float(np.sum(count)),
+            float(np.sum(late[chosen])),
+            bucket_quantile(bucket, count, 1 - LATE_BEFORE),
+            float(np.max(bucket)) if len(bucket) else None,
+        )
+
+    def _windows(self, copying: Flags, late: Floats, window_s: float) -> tuple[LateWindow, ...]:
+        """Every window of consecutive seconds of copying: a quota window, or as many as there are together."""
+        total, found, longest = self._total(), list[LateWindow](), int(window_s)
+        for first, last in _runs(self.seconds, copying):
+            length = min(longest, last - first + 1)
+            for begin in range(first, last - length + 2):
+                part = slice(begin, begin + length)
+                at = (int(self.seconds[begin]) - US - self.started) / US
+                found.append(LateWindow(at, length, float(np.sum(total[part])), float(np.sum(late[part]))))
+        return tuple(found)
+
+
+def _runs(seconds: Micros, chosen: Flags) -> list[tuple[int, int]]:
+    """First and last place of each run of chosen seconds, one right after the other."""
+    found: list[tuple[int, int]] = []
+    for place in np.flatnonzero(chosen).tolist():
+        if found and found[-1][1] == place - 1 and seconds[place] - seconds[place - 1] <= 1.5 * US:
+            found[-1] = found[-1][0], place
+        else:
+            found.append((place, place))
+    return found

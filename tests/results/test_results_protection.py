@@ -1,0 +1,177 @@
+"""Clients under a throttle, simulated: protected as on brokers, or held back by what each test has go wrong."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from results.contract.schema import Event, Sample, events_table, samples_table
+from results.criteria import judge
+from results.criteria.catalogue.clients_protected import allowed_share, busy_s, response_s
+from results.criteria.protection_measures import measure_protection
+from results.criteria.series import RunSeries
+from tests.results.moves import _us, simulate
+from tests.results.scenes import two_node
+from tests.results.synthetic import MIB
+
+RUN = simulate(two_node(0.5e6, size=300e6))
+DONE_S = (
+    RUN.manifest.move
+    and (
+        pc.min(pc.cast(RUN.events.filter(pc.equal(RUN.events["kind"], "move.done"))["ts"], pa.int64())).as_py()
+        - _us(0.0)
+    )
+    / 1e6
+)
+ARRIVE_S, BACK_S = DONE_S - 2.0, DONE_S + 9.0
+PER_SECOND = 400
+"""Records due in a second."""
+
+
+def told(due_s, slow_ms, slow_share):
+    """One second's latencies: most take 90 to 104 ms, a share of them `slow_ms`."""
+    slow = round(PER_SECOND * slow_share)
+    rest = PER_SECOND - slow
+    for ms, count in ((90, rest - rest // 20), (104, rest // 20), (slow_ms, slow)):
+        yield Sample(_us(due_s), "producer-1", "client.produce.latency", float(count), label=str(1000 * ms))
+
+
+def clients(*, copying=(90, 0.0), stall=None, arriving=(600, 0.3), back=(90, 0.0), back_arriving=(300, 0.3)):
+    """Samples of one producer; each of the pairs is what the slow ones take, in ms, and their share.
+
+    `stall` is the second of the move, how many it lasts, and the pair.
+    """
+    found = []
+    for second in range(-11, int(BACK_S) + 8):
+        due_s = second + 0.75  # the end of a whole second of the clock
+        pair = (90, 0.0)
+        if due_s > BACK_S + 3:
+            pair = back_arriving if due_s < BACK_S + 4.2 else pair
+        elif due_s > BACK_S + 1:
+            pair = back
+        elif ARRIVE_S < due_s <= DONE_S:
+            pair = arriving
+        elif 1 < due_s <= ARRIVE_S:
+            pair = copying
+            if stall is not None and stall[0] < due_s <= stall[0] + stall[1]:
+                pair = stall[2]
+        found += told(due_s, *pair)
+    for at, left in ((0.3, 6), (ARRIVE_S - 0.3, 6), (ARRIVE_S + 0.2, 3), (DONE_S - 0.1, 0)):
+        found.append(Sample(_us(at), "driver", "move.in_flight", float(left)))
+    for at, left in ((BACK_S + 0.1, 6), (BACK_S + 3.0, 6), (BACK_S + 3.1, 2), (BACK_S + 3.9, 0)):
+        found.append(Sample(_us(at), "driver", "return.in_flight", float(left)))
+    return found
+
+
+RETURNED = (Event(_us(BACK_S), "return.started"), Event(_us(BACK_S + 4.0), "return.done"))
+
+
+def run_of(samples, events=RETURNED):
+    kept = RUN.samples.filter(
+        pc.invert(pc.is_in(RUN.samples["metric"], pa.array(["client.produce.latency", "move.in_flight"])))
+    )
+    return (
+        replace(RUN.manifest, criteria=("clients-protected", "load-rate-sustained")),
+        pa.concat_tables([kept, samples_table(samples)]),
+        pa.concat_tables([RUN.events, events_table(list(events))]),
+    )
+
+
+def judged(samples, events=RETURNED, **move):
+    manifest, samples, events = run_of(samples, events)
+    manifest = replace(manifest, move=replace(manifest.move, **move))
+    (found,) = (c for c in judge(manifest, samples, events).criteria if c.name == "clients-protected")
+    return found
+
+
+def test_seconds_are_before_copying_or_arriving_and_so_they_are_when_it_moves_back():
+    _manifest, samples, events = run_of(clients())
+    (found,) = measure_protection(RunSeries(samples, events), 11.0)
+    assert found.limit_us == pytest.approx(1.1 * 104_000)
+    assert found.before.seconds == 10 and found.before.longest_us == 104_000
+    assert (found.copying.late, found.copying.longest_us) == (0.0, 104_000)
+    # Whole seconds from the move on, but the one before the poll that lists all partitions for the last time.
+    assert found.copying.seconds == int(ARRIVE_S) - 2
+    assert found.arriving.longest_us == 600_000
+    assert (found.back_copying.longest_us, found.back_arriving.longest_us) == (104_000, 300_000)
+    assert {window.seconds for window in found.windows} == {11}
+
+
+def test_a_second_of_the_unthrottled_control_is_not_of_copying():
+    control = (Event(_us(5.0), "control.started"), Event(_us(7.0), "control.done"))
+    slow = clients(stall=(5, 2, (3000, 0.9)))
+    assert judged(slow).verdict == "fail"
+    assert judged(slow, (*RETURNED, *control)).verdict == "pass"
+
+
+def test_clients_that_notice_only_arrivals_are_protected():
+    found = judged(clients())
+    assert (found.verdict, found.host, found.observed, found.unit) == ("pass", "producer-1", 0.6, "s")
+    assert "waits of at most 1,114 ms copying, 1,405 ms arriving, " in found.expected
+    assert "p99 (longest) 104 ms (104) before, 104 ms (104) copying" in found.why
+    assert "600 ms (600) arriving; without a throttle 104 ms (104) copying, 300 ms (300) arriving" in found.why
+
+
+def test_a_wait_of_more_than_a_sample_while_copying_is_named():
+    found = judged(clients(stall=(8, 1, (1200, 0.02))))
+    assert found.verdict == "fail" and found.observed == 1.2
+    assert found.why.startswith("copying held an acknowledgement back: p99")
+    assert "a response of each fetcher is worth 0.1 s of the throttle, the CPU was 50" in found.why
+    assert judged(clients(stall=(8, 1, (1100, 0.02)))).verdict == "pass"
+
+
+def test_more_late_acknowledgements_than_the_throttles_bytes_explain_are_named():
+    share = allowed_share(busy_s(RUN.manifest.move, RUN.manifest.nics), 11)
+    assert share == pytest.approx(0.01 + 0.99 * (10e6 * 12 + MIB) / 47.82e6 / 11, rel=0.01)
+    found = judged(clients(copying=(130, share + 0.03)))
+    assert found.verdict == "fail"
+    assert found.why.startswith("copying made ") and " late in 11 s from +" in found.why
+    assert judged(clients(copying=(130, share - 0.03))).verdict == "pass"
+
+
+def test_arrivals_may_take_as_long_as_without_a_throttle_and_its_grain():
+    assert judged(clients(arriving=(1400, 0.5))).verdict == "pass"
+    found = judged(clients(arriving=(1450, 0.5)))
+    assert found.verdict == "fail" and found.why.startswith("arriving took longer than without a throttle: ")
+    # Of larger responses each is worth more of the throttle.
+    assert judged(clients(arriving=(1450, 0.5)), response_max_bytes=2 * MIB).verdict == "pass"
+
+
+def test_a_producer_that_arrivals_do_not_touch_must_not_notice_them():
+    """As of KAFKA-4313's low-volume partitions: they stay where they are, and the throttle held them back."""
+    found = judged(clients(arriving=(1729, 0.1), back_arriving=(90, 0.0)), response_max_bytes=20 * MIB)
+    assert found.verdict == "fail"
+    assert "waits of at most 1,114 ms copying, 1,114 ms arriving" in found.expected
+    assert "a response of each fetcher is worth 2.1 s of the throttle" in found.why
+
+
+def test_without_the_move_back_arrivals_are_not_judged_and_nothing_passes():
+    found = judged(clients(), ())
+    assert found.verdict == "inconclusive" and "the partitions did not move back without a throttle" in found.why
+    assert judged(clients(stall=(8, 1, (1500, 0.5))), ()).verdict == "fail"
+
+
+def test_without_enough_before_nothing_is_said():
+    late = [s for s in clients() if s.metric != "client.produce.latency" or s.ts_us > _us(-4.0)]
+    found = judged(late)
+    assert found.verdict == "inconclusive" and "too few acknowledgements were seen before the move" in found.why
+
+
+def test_without_any_acknowledgement_nothing_is_said():
+    found = judged([s for s in clients() if s.metric != "client.produce.latency"])
+    assert (found.verdict, found.host) == ("inconclusive", None)
+
+
+def test_a_busy_machine_leaves_it_open_by_name():
+    manifest, samples, events = run_of(clients(stall=(8, 1, (1500, 0.5))))
+    busy = pc.equal(samples["metric"], "cpu.busy")
+    at = samples.schema.get_field_index("value")
+    samples = samples.set_column(at, "value", pc.if_else(busy, 0.97, samples["value"]))
+    (found,) = (c for c in judge(manifest, samples, events).criteria if c.name == "clients-protected")
+    assert found.verdict == "inconclusive" and found.why.startswith("not judged: machine-load (machine): 97.0 % busy")
+
+
+def test_a_response_of_each_fetcher_has_its_worth():
+    move = replace(RUN.manifest.move, quota_bytes_per_s=4e6, response_max_bytes=20 * MIB)
+    assert response_s(move) == pytest.approx(5.24, abs=0.01)
