@@ -1,0 +1,89 @@
+"""A replica that has everything joins the ISR at once: the move ends with its last byte."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from results.contract.move import Move
+from results.contract.verdict import Finding
+from results.criteria.criterion import FACTS, Criterion, has_move
+from results.criteria.findings import finding
+from results.criteria.model import responses
+from results.criteria.quantities import US
+from results.criteria.run_view import RunView
+
+NAME, DRIVER = "isr-expansion", "driver"
+FETCH_S = 1.5
+"""Kafka's defaults: a fetch waits up to 0.5 s at the leader, after up to 1 s of the follower's own pause."""
+POLL_S = 0.5
+"""Time between two polls of the reassignments."""
+CONTROLLER_S = 1.0
+"""Two requests to the controller, and what one pause of a JVM may add to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsrExpansion:
+    """Seconds from the last growth of a throttled log to the first poll with nothing in flight, and the most allowed.
+
+    `late_s` is None when one of them was not seen.
+    """
+
+    late_s: float | None
+    allowed_s: float
+
+
+def allowed_s(move: Move) -> float:
+    """Return the most seconds that a healthy follower needs after its last byte, until the move is done.
+
+    Its next fetch tells the leader that it has everything. A fetch waits while the quota is exceeded: by one
+    response of each fetcher.
+    """
+    receiving = {flow.follower for flow in move.flows if flow.kind == "throttled"}
+    exceeded = max((responses(move, host, "receive") for host in receiving), default=0.0)
+    return exceeded / move.quota_bytes_per_s + FETCH_S + POLL_S + CONTROLLER_S
+
+
+def _measure(run: RunView) -> IsrExpansion:
+    flows = [flow for flow in run.move.flows if flow.kind == "throttled"]
+    logs, polls = run.series.flow_bytes(flows), run.series.gauge("move.in_flight", DRIVER)
+    grew, moving = np.flatnonzero(np.diff(logs.value) > 0), np.flatnonzero(polls.value > 0)
+    late_s = None
+    if len(grew) and len(moving) and moving[-1] + 1 < len(polls):
+        late_s = float(polls.t[moving[-1] + 1] - logs.t[grew[-1] + 1]) / US
+    return IsrExpansion(late_s, allowed_s(run.move))
+
+
+def _judge(_run: RunView, found: IsrExpansion) -> list[Finding]:
+    late, most = found.late_s, found.allowed_s
+    if late is None:
+        return []
+    return [
+        finding(
+            NAME,
+            f"at most {most:.1f} s from the last byte to the end of the reassignment",
+            "pass" if late <= most else "fail",
+            f"the reassignment ended {max(late, 0.0):.1f} s after the last throttled log had grown",
+            observed=late,
+            unit="s",
+            tolerance="the time of one fetch, one poll and two requests to the controller",
+            series=("log.bytes", "move.in_flight"),
+        )
+    ]
+
+
+def _needed(run: RunView) -> bool:
+    """Return whether the last growth of a log is the last of the copy: without a load, in one step."""
+    return has_move(run) and not run.loaded and not run.batched
+
+
+CRITERION: Criterion[IsrExpansion] = Criterion(
+    name=NAME,
+    title="In sync with the last byte",
+    section=FACTS,
+    measure=_measure,
+    judge=_judge,
+    needs=_needed,
+    by_name=False,
+    rests_on_preconditions=True,
+    catches="A leader that adds a replica to the ISR seconds after it caught up.",
+)
