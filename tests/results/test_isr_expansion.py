@@ -48,3 +48,9 @@ def test_the_most_allowed_has_one_response():
 def test_a_move_that_did_not_end_says_nothing():
     samples = RUN.samples.filter(pc.not_equal(RUN.samples["metric"], "move.in_flight"))
     assert CRITERION.findings(RunView(RUN.manifest, samples, RUN.events)) == []
+
+
+def test_logs_that_were_not_read_to_the_end_leave_it_open():
+    run = synthetic_run(Options(gap=("b2", 40.0, 1000.0)))
+    [found] = CRITERION.findings(RunView(run.manifest, run.samples, run.events))
+    assert found.verdict == "inconclusive"

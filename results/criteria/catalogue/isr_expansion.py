@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from results.contract.move import Move
-from results.contract.verdict import Finding
+from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import FACTS, Criterion, has_move
-from results.criteria.findings import finding
+from results.criteria.findings import finding, gap_text
 from results.criteria.model import responses
 from results.criteria.quantities import US
 from results.criteria.run_view import RunView
+from results.criteria.windows import longest_gap_s
 
 NAME, DRIVER = "isr-expansion", "driver"
 FETCH_S = 1.5
@@ -29,6 +30,8 @@ class IsrExpansion:
     """
 
     late_s: float | None
+    longest_gap_s: float | None
+    """Between two readings of the logs in that time."""
     allowed_s: float
 
 
@@ -47,22 +50,27 @@ def _measure(run: RunView) -> IsrExpansion:
     flows = [flow for flow in run.move.flows if flow.kind == "throttled"]
     logs, polls = run.series.flow_bytes(flows), run.series.gauge("move.in_flight", DRIVER)
     grew, moving = np.flatnonzero(np.diff(logs.value) > 0), np.flatnonzero(polls.value > 0)
-    late_s = None
-    if len(grew) and len(moving) and moving[-1] + 1 < len(polls):
-        late_s = float(polls.t[moving[-1] + 1] - logs.t[grew[-1] + 1]) / US
-    return IsrExpansion(late_s, allowed_s(run.move))
+    if not len(grew) or not len(moving) or moving[-1] + 1 == len(polls):
+        return IsrExpansion(None, None, allowed_s(run.move))
+    last_us, done_us = int(logs.t[grew[-1] + 1]), int(polls.t[moving[-1] + 1])
+    gap_s = longest_gap_s(logs.t, last_us, max(last_us, done_us))
+    return IsrExpansion((done_us - last_us) / US, gap_s, allowed_s(run.move))
 
 
 def _judge(_run: RunView, found: IsrExpansion) -> list[Finding]:
     late, most = found.late_s, found.allowed_s
     if late is None:
         return []
+    verdict: Verdict = "pass" if late <= most else "fail"
+    why = f"the reassignment ended {max(late, 0.0):.1f} s after the last throttled log had grown"
+    if gap := gap_text(found.longest_gap_s):
+        verdict, why = "inconclusive", f"the logs were not read to the end of the move: {gap}"
     return [
         finding(
             NAME,
             f"at most {most:.1f} s from the last byte to the end of the reassignment",
-            "pass" if late <= most else "fail",
-            f"the reassignment ended {max(late, 0.0):.1f} s after the last throttled log had grown",
+            verdict,
+            why,
             observed=late,
             unit="s",
             tolerance="the time of one fetch, one poll and two requests to the controller",
