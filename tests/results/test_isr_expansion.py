@@ -33,7 +33,7 @@ def test_the_next_fetch_ends_the_move(late_s):
     assert [found.verdict for found in findings(late_s)] == ["pass"]
 
 
-@pytest.mark.parametrize("late_s", [4.0, 10.0])
+@pytest.mark.parametrize("late_s", [4.0, 6.0])
 def test_a_late_replica_fails(late_s):
     [found] = findings(late_s)
     assert found.verdict == "fail"
