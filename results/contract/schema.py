@@ -34,7 +34,7 @@ from results.contract.manifest import (
     Versions,
     new_run_id,
 )
-from results.contract.verdict import DIRECTIONS, VERDICTS, Direction, Finding, Verdict, overall
+from results.contract.verdict import DIRECTIONS, VERDICTS, Direction, Finding, Power, Verdict, overall
 
 __all__ = [
     "CRITERIA",
@@ -115,6 +115,9 @@ CRITERIA = pa.schema(
         pa.field("verdict", pa.string(), nullable=False),
         pa.field("why", pa.string(), nullable=False),
         pa.field("series", pa.list_(pa.field("item", pa.string(), nullable=False)), nullable=False),
+        pa.field("power_value", pa.float64()),
+        pa.field("power_unit", pa.string()),
+        pa.field("power_text", pa.string()),
     ]
 )
 
@@ -188,6 +191,9 @@ def criteria_table(criteria: Iterable[Finding]) -> pa.Table:
         "verdict": [c.verdict for c in rows],
         "why": [c.why for c in rows],
         "series": [list(c.series) for c in rows],
+        "power_value": [None if c.power is None else float(c.power.value) for c in rows],
+        "power_unit": [None if c.power is None else c.power.unit for c in rows],
+        "power_text": [None if c.power is None else c.power.text for c in rows],
     }
     return pa.table(columns, schema=CRITERIA)
 
@@ -199,7 +205,9 @@ def criteria_from_table(table: pa.Table) -> list[Finding]:
         number, text = row.pop("observed_number"), row.pop("observed_text")
         series = tuple(row.pop("series"))
         row["name"] = criterion_name(row["name"])
-        criteria.append(Finding(observed=text if number is None else number, series=series, **row))
+        value, unit, words = (row.pop(f"power_{part}") for part in ("value", "unit", "text"))
+        power = None if value is None else Power(value, unit, words)
+        criteria.append(Finding(observed=text if number is None else number, series=series, power=power, **row))
     return criteria
 
 

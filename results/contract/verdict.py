@@ -11,11 +11,20 @@ DIRECTIONS: tuple[Direction, ...] = ("transmit", "receive")
 
 
 @dataclass(frozen=True, slots=True)
+class Power:
+    """The smallest defect that a criterion would have found in this run: `value` in `unit`, and a sentence."""
+
+    value: float
+    unit: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """A criterion's verdict for one run.
 
     `observed` is a number in `unit`, or words, or None when nothing could be observed. `series` names the
-    metrics (and manifest parts) it was computed from.
+    metrics (and manifest parts) it was computed from. `power` is of those that passed; None where it has no size.
     """
 
     name: str
@@ -28,6 +37,7 @@ class Finding:
     verdict: Verdict
     why: str
     series: tuple[str, ...]
+    power: Power | None = None
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:

@@ -89,6 +89,8 @@ class Criterion(Generic[M]):
     judge: Callable[[RunView, M], Iterable[Finding]]
     catches: str
     """What it would have caught, in one sentence."""
+    smallest: str = "any"
+    """The smallest defect of that kind that a run finds: of `kip73-two-node`, tuned, at 10 MB/s, if it has a size."""
     needs: Callable[[RunView], bool] = has_move
     """Whether the run has what the criterion is about."""
     by_name: bool = True

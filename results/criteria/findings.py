@@ -1,11 +1,12 @@
 """Findings: how a criterion puts its verdict, also for a gap in the samples or a precondition that does not hold."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from results.contract.manifest import Differences
-from results.contract.verdict import Direction, Finding, Verdict
+from results.contract.verdict import Direction, Finding, Power, Verdict
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import GAP_S
 
@@ -22,9 +23,18 @@ def finding(
     tolerance: str = "none",
     host: str | None = None,
     direction: Direction | None = None,
+    power: Power | None = None,
 ) -> Finding:
     """A criterion; what is not given is as it is for most facts: of no host or direction, exact, without a unit."""
-    return Finding(name, host, direction, str(expected), observed, unit, tolerance, verdict, why, series)
+    power = power if verdict == "pass" else None
+    return Finding(name, host, direction, str(expected), observed, unit, tolerance, verdict, why, series, power)
+
+
+def times_power(factor: float | None, words: str) -> Power | None:
+    """What would have failed from a factor on, such as *times the bytes*; None when no factor would have."""
+    if factor is None or not math.isfinite(factor) or factor <= 0:
+        return None
+    return Power(factor, "×", f"would have failed from {factor:.3f} × {words} on")
 
 
 class BrokerDirection(Protocol):
@@ -50,9 +60,22 @@ def of_broker_direction(
     unit: str,
     tolerance: str,
     series: tuple[str, ...] = ("log.bytes",),
+    power: Power | None = None,
 ) -> Finding:
     """A criterion about one host and direction, with a value in a unit and a tolerance; most are of its logs."""
-    return Finding(name, end.host, end.direction, str(expected), observed, unit, tolerance, verdict, why, series)
+    return finding(
+        name,
+        expected,
+        verdict,
+        why,
+        observed=observed,
+        unit=unit,
+        tolerance=tolerance,
+        series=series,
+        host=end.host,
+        direction=end.direction,
+        power=power,
+    )
 
 
 def not_judged(found: Finding, shaky: Sequence[Finding]) -> Finding:
@@ -62,7 +85,7 @@ def not_judged(found: Finding, shaky: Sequence[Finding]) -> Finding:
     why = f"not judged: {first.name} ({where}): {first.why}" if where else f"not judged: {first.name}: {first.why}"
     if len(shaky) > 1:
         why += f"; and {len(shaky) - 1} more"
-    return replace(found, verdict="inconclusive", why=why)
+    return replace(found, verdict="inconclusive", why=why, power=None)
 
 
 def gap_text(longest_gap_s: float | None) -> str | None:

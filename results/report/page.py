@@ -31,6 +31,7 @@ class Row:
     observed: str
     tolerance: str
     why: str
+    power: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ def _row(c: Finding) -> Row:
         observed(c),
         c.tolerance,
         c.why,
+        "" if c.power is None else c.power.text,
     )
 
 

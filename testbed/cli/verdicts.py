@@ -75,6 +75,7 @@ def criteria_document(criteria: Iterable[Finding]) -> list[dict[str, Any]]:
             "verdict": c.verdict,
             "why": c.why,
             "series": list(c.series),
+            "power": None if c.power is None else asdict(c.power),
         }
         for c in criteria
     ]

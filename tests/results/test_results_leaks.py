@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from results.contract.schema import CRITERIA, criteria_from_table, criteria_table
+from results.contract.tables import from_parquet, to_parquet
 from tools.fetching import LEAKS, Fetching
 
 RATE_CRITERIA = ("steady-mean", "broker-rate-agrees", "throttled-window", "long-window-bound")
@@ -77,3 +79,26 @@ def test_what_was_fetched_again_counts_as_recorded(make_run):
     steady = judged(make_run, fetching)["steady-mean", "b2"]
     assert steady.observed < 1
     assert steady.verdict == "fail", steady.why
+
+
+def test_what_passed_states_what_would_have_failed(make_run):
+    fetching = timed(4)
+    found = judged(make_run, fetching)
+    for finding in found.values():
+        assert finding.power is not None
+        assert f"from {finding.power.value:.3f} × " in finding.power.text
+    steady, sensor = found["steady-mean", "b2"].power.value, found["broker-rate-agrees", "b2"].power.value
+    assert 1 < steady < 1.02
+    assert 1 < sensor < 1.02
+    # It is true: a leak a little larger than both fails.
+    assert failed(judged(make_run, LEAKS["both"](fetching, max(steady, sensor) - 1 + 0.003)))
+
+
+def test_a_power_is_stored_and_runs_without_one_are_read(make_run):
+    criteria = list(make_run().judged().criteria)
+    table = criteria_table(criteria)
+    assert criteria_from_table(table) == criteria
+    assert any(each.power for each in criteria)
+    older = to_parquet("run", table.drop_columns([name for name in table.column_names if name.startswith("power")]))
+    again = criteria_from_table(from_parquet(older, "run", CRITERIA, "criteria"))
+    assert again == [replace(each, power=None) for each in criteria]

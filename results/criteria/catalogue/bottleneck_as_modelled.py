@@ -4,7 +4,7 @@ from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import open_in_steps, without_batch_model
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import finding, gap_text
+from results.criteria.findings import finding, gap_text, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import TIE, bottlenecks
 from results.criteria.phase_directions import phase_directions
@@ -51,6 +51,7 @@ def _binding(measures: MoveMeasures, move: Move) -> Finding:
         why,
         observed=observed,
         tolerance=f"within {percent(TIE)} is as near",
+        power=times_power(1 + TIE, "the rate of the modelled end, at another end,"),
         series=("log.bytes", "manifest.move.expected"),
     )
 
@@ -82,6 +83,7 @@ def judge_binding_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
             f"in all: {told}",
             observed=" ".join(most),
             tolerance=f"within {percent(TIE)} is as much",
+            power=times_power(1 + TIE, "the bytes of the modelled end, at another end,"),
             series=("log.bytes", "manifest.move.expected"),
         )
     ]
@@ -97,4 +99,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     rests_on_preconditions=True,
     skips=without_batch_model,
     catches="A quota that is enforced on the wrong side.",
+    smallest="2 % more at another end",
 )

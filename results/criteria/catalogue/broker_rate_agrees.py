@@ -6,7 +6,7 @@ from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import in_steps
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction
+from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import HostRates, MoveMeasures
 from results.criteria.phase_directions import BACKOFF_S, WAIT_S
 from results.criteria.quantities import SECOND_S, percent
@@ -68,6 +68,7 @@ def _kafka(rates: HostRates, move: Move) -> Finding:
         unit="of the prediction",
         tolerance=f"- {percent(within)}, + {percent(above)}" if ratio is not None else "none",
         series=(metric, "log.bytes"),
+        power=times_power(ratio / (1 - within), "the bytes that the broker records") if ratio and within < 1 else None,
     )
 
 
@@ -83,4 +84,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
         "Kafka divides by the time since its oldest sample began: after a rest that is not the time the logs grew in"
     ),
     catches="A broker that measures another rate than the one it sends.",
+    smallest="2 % of the bytes, on either side",
 )

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 
 from results.contract.manifest import NicMeasurement
 from results.contract.move import Move
-from results.contract.verdict import DIRECTIONS, Finding, Verdict
+from results.contract.verdict import DIRECTIONS, Finding, Power, Verdict
 from results.criteria.criterion import RATES, Criterion, has_move_under_load
 from results.criteria.findings import finding
 from results.criteria.measures import P99_BACK, MachineLoad
@@ -77,7 +77,8 @@ def _client(client: ClientProtection, move: Move, busy: float | None, load: Mach
         verdict, why = "fail", f"{' and '.join(problems)}: {why}; {_evidence(move, load)}"
     elif arriving is None and client.arriving.records:
         verdict, why = "inconclusive", f"the partitions did not move back without a throttle, to compare: {why}"
-    return _finding(client.client, verdict, max(waited) / US, why, expected)
+    power = Power(copying / US, "s", f"would have failed from a wait of {_ms(copying)} on, while data was copied")
+    return _finding(client.client, verdict, max(waited) / US, why, expected, power)
 
 
 def allowed_waits_us(client: ClientProtection, limit_us: float, move: Move) -> tuple[float, float | None]:
@@ -158,7 +159,14 @@ def _ms(us: float) -> str:
     return f"{us / 1000:,.0f} ms"
 
 
-def _finding(host: str | None, verdict: Verdict, observed: float | None, why: str, expected: str) -> Finding:
+def _finding(
+    host: str | None,
+    verdict: Verdict,
+    observed: float | None,
+    why: str,
+    expected: str,
+    power: Power | None = None,
+) -> Finding:
     return finding(
         "clients-protected",
         expected,
@@ -167,6 +175,7 @@ def _finding(host: str | None, verdict: Verdict, observed: float | None, why: st
         host=host,
         observed=observed,
         unit="s",
+        power=power,
         tolerance="a sample of the quota's window; where partitions arrive, a response of each fetcher as well",
         series=("client.produce.latency", "move.in_flight", "return.in_flight", "manifest.nics"),
     )
@@ -181,4 +190,5 @@ CRITERION: Criterion[tuple[ClientProtection, ...]] = Criterion(
     needs=has_move_under_load,
     rests_on_preconditions=True,
     catches="A throttle under which clients wait: for the copying, or for what the throttle itself holds back.",
+    smallest="a wait of a second more than usual",
 )

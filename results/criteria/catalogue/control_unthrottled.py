@@ -6,7 +6,7 @@ from results.contract.manifest import NicMeasurement
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import finding, gap_text, missing_data
+from results.criteria.findings import finding, gap_text, missing_data, times_power
 from results.criteria.measures import ControlTransfer, MoveMeasures
 from results.criteria.quantities import rate, size
 
@@ -58,6 +58,7 @@ def _control(control: ControlTransfer, move: Move, nics: tuple[NicMeasurement, .
         direction="receive",
         observed=observed,
         unit="times a throttled partition",
+        power=times_power(CONTROL_LEAST / observed, "its pace, or less,") if observed else None,
         series=("log.bytes", "manifest.nics"),
     )
 
@@ -75,4 +76,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     needs=has_move,
     rests_on_preconditions=True,
     catches="A throttle that also holds back partitions that it does not list.",
+    smallest="a pace below twice that of throttled partitions",
 )

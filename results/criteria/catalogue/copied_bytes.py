@@ -7,7 +7,7 @@ from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
 from results.criteria.criterion import RATES, Criterion, has_relocation
-from results.criteria.findings import finding
+from results.criteria.findings import finding, times_power
 from results.criteria.measures import MoveMeasures, NicTotals
 from results.criteria.quantities import GAP_S, percent, size
 from results.criteria.relocation_measures import NOTHING, copied_bytes
@@ -45,6 +45,7 @@ def judge_copied(_manifest: Manifest, asked: Relocation, measures: MoveMeasures)
             why,
             observed=observed,
             unit="bytes",
+            power=times_power(high / observed, "the bytes between brokers") if observed and observed > 0 else None,
             tolerance=f"± {percent(CONSERVATION_TOLERANCE)}, and {WRITTEN_S:g} s of what is written",
             series=("nic.rx.bytes", "nic.tx.bytes", "manifest.relocation"),
         )
@@ -67,4 +68,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     judge=lambda run, measures: judge_copied(run.manifest, run.relocation, measures),
     needs=has_relocation,
     catches="A storage that copies data although it need not.",
+    smallest="4 % more bytes",
 )

@@ -5,7 +5,7 @@ from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, Verdict
 from results.criteria.catalogue.nic_conservation import CONSERVATION_TOLERANCE
 from results.criteria.criterion import RATES, Criterion, has_relocation
-from results.criteria.findings import finding
+from results.criteria.findings import finding, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import percent
 from results.criteria.relocation_measures import formula, nic_share
@@ -20,6 +20,7 @@ def judge_formula(manifest: Manifest, asked: Relocation, measures: MoveMeasures)
     Nothing is sooner than what lay on disks can have crossed the NIC.
     """
     verdict: Verdict = "inconclusive"
+    low = 0.0
     seconds, whole, least = (
         measures.done_s,
         formula(manifest, asked, whole=True),
@@ -54,6 +55,7 @@ def judge_formula(manifest: Manifest, asked: Relocation, measures: MoveMeasures)
             why,
             observed=seconds,
             unit="s",
+            power=times_power(seconds / low, "as fast") if seconds and low else None,
             tolerance=f"- {percent(CONSERVATION_TOLERANCE)}",
             series=("events", "manifest.nics", "manifest.relocation"),
         )
@@ -69,4 +71,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     needs=has_relocation,
     rests_on_preconditions=True,
     catches="A move that is slower than its NIC, or faster than physics.",
+    smallest="3 % faster than the NIC",
 )

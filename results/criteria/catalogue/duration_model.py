@@ -3,7 +3,7 @@
 import math
 
 from results.contract.move import Move
-from results.contract.verdict import Finding, Verdict
+from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.batching import copying_s, kept, open_in_steps, why_not, without_batch_model
 from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import finding
@@ -41,6 +41,7 @@ def judge_duration(measures: MoveMeasures, move: Move) -> list[Finding]:
             why,
             observed=observed,
             unit="of the prediction",
+            power=_power(observed),
             tolerance=f"± {percent(DURATION_TOLERANCE)}",
             series=("log.bytes", "move.in_flight", "manifest.move.expected"),
         )
@@ -69,6 +70,15 @@ def kip73_estimate(measures: MoveMeasures) -> str:
         return "KIP-73's MoveTime has no value here"
     error = "" if measures.moved_s is None else f", wrong by {(measures.kip73_s / measures.moved_s - 1) * 100:+.1f} %"
     return f"KIP-73's MoveTime is {measures.kip73_s:.1f} s{error}"
+
+
+def _power(observed: float | None, most: float = 1.0) -> Power | None:
+    """The smaller change of a move's time that would have failed: how much slower, or how much faster."""
+    if not observed:
+        return None
+    slower, faster = (1 + DURATION_TOLERANCE) * most / observed, observed / (1 - DURATION_TOLERANCE)
+    text = f"would have failed from {slower:.3f} times as slow, or {faster:.3f} times as fast, on"
+    return Power(min(slower, faster), "×", text)
 
 
 def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
@@ -105,6 +115,7 @@ def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]
             why,
             observed=observed,
             unit="of the least",
+            power=_power(observed, (most_s / least_s)),
             tolerance=f"- {percent(DURATION_TOLERANCE)} of the least, + {percent(DURATION_TOLERANCE)} of the most",
             series=("log.bytes", "move.in_flight", LISTED_METRIC, "manifest.move.batches_s"),
         )
@@ -121,4 +132,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     rests_on_preconditions=True,
     skips=without_batch_model,
     catches="A move that is slower than its bytes and its quota explain.",
+    smallest="12 % slower, 8 % faster",
 )

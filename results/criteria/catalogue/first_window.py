@@ -4,7 +4,7 @@ from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import in_steps
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction
+from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import HostRates, MoveMeasures
 from results.criteria.model import responses
 from results.criteria.phase_directions import BACKOFF_S, PhaseDirection, phase_directions
@@ -64,6 +64,7 @@ def _first(end: PhaseDirection, move: Move) -> Finding:
         why,
         observed=first.bytes if first else rates.total_bytes if verdict == "fail" else None,
         unit="bytes",
+        power=times_power(most / first.bytes, "the bytes of the first window") if first and first.bytes else None,
         tolerance=f"{FIRST_LEAST:g} of the larger of response and quota × window, up to their sum",
     )
 
@@ -78,4 +79,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     rests_on_preconditions=True,
     skips=in_steps("the first 11 s are of the first batches, however many those are"),
     catches="A first burst of another size than the fetch settings explain.",
+    smallest="10 % more, at first",
 )

@@ -6,7 +6,7 @@ quota is exceeded, and is copied whole before most others have had a turn.
 """
 
 from results.contract.move import Move
-from results.contract.verdict import Finding, Verdict
+from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import finding, gap_text
 from results.criteria.partition_measures import Lead, measure_leads
@@ -49,8 +49,18 @@ def _finding(verdict: Verdict, why: str, observed: float | None, move: Move, lea
         host=lead.follower if lead else None,
         direction="receive" if lead else None,
         tolerance="none beyond the turns",
+        power=_power(lead, move) if lead else None,
         series=("log.bytes",),
     )
+
+
+def _power(lead: Lead, move: Move) -> Power | None:
+    """A partition that is copied whole at once leads by its size, while most others have nothing."""
+    least = TURNS * move.response_max_bytes
+    if lead.largest <= least:
+        return None
+    text = f"would have failed from {size(least)} on that one partition is ahead; the largest has {size(lead.largest)}"
+    return Power(float(least), "bytes", text)
 
 
 def _skips(run: RunView) -> str | None:
@@ -86,4 +96,5 @@ CRITERION: Criterion[tuple[Lead, ...]] = Criterion(
     rests_on_preconditions=False,
     skips=_skips,
     catches="A listed partition that the throttle does not hold back.",
+    smallest="one partition of more than three responses",
 )

@@ -3,7 +3,7 @@
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction
+from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed
 from results.criteria.phase_directions import PhaseDirection, informative_directions
@@ -46,6 +46,7 @@ def _mean(end: PhaseDirection, move: Move) -> Finding:
         observed=found.bytes if found else None,
         unit="bytes",
         tolerance="none beyond the bound",
+        power=times_power(most / found.bytes, "the bytes of that time") if most and found and found.bytes else None,
     )
 
 
@@ -58,4 +59,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     needs=has_move,
     rests_on_preconditions=True,
     catches="A quota that leaks a little in every window.",
+    smallest="4 % more over the whole move",
 )

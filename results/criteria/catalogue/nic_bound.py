@@ -9,7 +9,7 @@ from results.contract.verdict import Finding, Verdict
 from results.criteria.batching import in_steps
 from results.criteria.catalogue.nic_measured import NIC_HIGHEST, NIC_LOWEST
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import finding, gap_text, of_broker_direction
+from results.criteria.findings import finding, gap_text, of_broker_direction, times_power
 from results.criteria.measures import HostRates, MoveMeasures, NicPayload
 from results.criteria.model import TIE
 from results.criteria.quantities import rate
@@ -70,6 +70,7 @@ def _nic_bound(nic: NicPayload, rates: HostRates | None, move: Move, nics: Seque
         why,
         observed=observed,
         unit="of the NIC",
+        power=times_power(NIC_LOWEST / observed, "that rate, or less,") if observed else None,
         tolerance=f"{NIC_LOWEST} to {NIC_HIGHEST}",
         series=("nic.tx.bytes" if nic.direction == "transmit" else "nic.rx.bytes", "log.bytes", "manifest.nics"),
     )
@@ -85,4 +86,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     rests_on_preconditions=True,
     skips=in_steps("a NIC rests when the steps do"),
     catches="A quota that holds back a move although it lies above the NIC.",
+    smallest="5 % slower than the NIC",
 )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import missing_data, of_broker_direction
+from results.criteria.findings import missing_data, of_broker_direction, times_power
 from results.criteria.load_conservation import COPY_TOLERANCE, LoadedNic, measure_loaded_nics
 from results.criteria.measures import Conservation, MoveMeasures
 from results.criteria.quantities import percent, size
@@ -60,6 +60,7 @@ def _conservation(found: Conservation, move: Move) -> Finding:
         observed=observed,
         unit="of logs with f",
         tolerance=f"± {percent(CONSERVATION_TOLERANCE)}",
+        power=times_power((1 + CONSERVATION_TOLERANCE) / observed, "the bytes on the NIC") if observed else None,
         series=(
             "nic.tx.bytes" if found.direction == "transmit" else "nic.rx.bytes",
             "log.bytes",
@@ -95,6 +96,7 @@ def _loaded(nic: LoadedNic) -> Finding:
         why,
         observed=observed,
         unit="of copies and clients",
+        power=None if not observed else times_power((1 + nic.slack_bytes / nic.expected_bytes) / observed, "the bytes"),
         tolerance=tolerance,
         series=(
             "nic.tx.bytes",
@@ -126,4 +128,5 @@ CRITERION: Criterion[MoveMeasures | tuple[LoadedNic, ...]] = Criterion(
     needs=has_move,
     rests_on_preconditions=True,
     catches="Bytes that cross the network and reach no log.",
+    smallest="4 % more bytes",
 )

@@ -42,4 +42,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     needs=has_relocation,
     rests_on_preconditions=True,
     catches="A cluster that stays slow after the move.",
+    smallest="10 % slower for as long as the load lasts",
 )

@@ -1,10 +1,10 @@
 """From the second window of each phase on the mean is close to its quota."""
 
 from results.contract.move import Move
-from results.contract.verdict import Finding, Verdict
+from results.contract.verdict import Finding, Power, Verdict
 from results.criteria.batching import in_steps
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction
+from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import responses
 from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, default_lowest
@@ -82,10 +82,19 @@ def _settled(end: PhaseDirection, move: Move) -> Finding:
         why,
         observed=observed,
         unit="of quota",
+        power=_power(observed, lowest, default),
         tolerance=f"at least {lowest:.2f}"
         if default
         else f"{lowest:.2f} to {1 + SETTLED_TOLERANCE:.2f}{', in bursts' if uneven else ''}",
     )
+
+
+def _power(observed: float | None, lowest: float, default: bool) -> Power | None:
+    if not observed:
+        return None
+    if default:
+        return times_power(lowest / observed, "that rate, or less,")
+    return times_power((1 + SETTLED_TOLERANCE) / observed, "that rate")
 
 
 CRITERION: Criterion[MoveMeasures] = Criterion(
@@ -98,4 +107,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     rests_on_preconditions=True,
     skips=in_steps("11 s have as many rests as happen to lie in them: only longer times make up for them"),
     catches="A changed throttle that takes effect late, or not at all.",
+    smallest="7 % more than the new quota",
 )

@@ -8,7 +8,7 @@ from results.contract.move import Move
 from results.contract.verdict import Direction, Finding, Verdict
 from results.criteria.batching import kept, open_in_steps, why_not, without_batch_model
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction
+from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, carrying_all, raced, responses, smooth
 from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, default_lowest
@@ -120,6 +120,7 @@ def _steady(end: PhaseDirection, move: Move, kept: float) -> Finding:
         observed=observed,
         unit="of quota",
         tolerance=interval,
+        power=times_power(found.most / observed, "what passed, on both sides") if found and observed else None,
     )
 
 
@@ -143,4 +144,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     rests_on_preconditions=True,
     skips=without_batch_model,
     catches="A throttle that wastes a part of its quota, or exceeds it for long.",
+    smallest="2 % more than the quota on both sides",
 )

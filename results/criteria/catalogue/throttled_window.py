@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
 from results.criteria.criterion import RATES, Criterion, has_move
-from results.criteria.findings import gap_text, missing_data, of_broker_direction
+from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, bound_of
 from results.criteria.phase_directions import PhaseDirection, informative_directions
@@ -64,6 +64,7 @@ def _window(end: PhaseDirection, move: Move, windows: int) -> Finding:
         observed=worst.bytes if worst else None,
         unit="bytes",
         tolerance="none beyond the bound",
+        power=times_power(most / worst.bytes, "the bytes of the worst window") if most and worst else None,
     )
 
 
@@ -84,4 +85,5 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     rests_on_preconditions=True,
     holds_anyway=_over_for_sure,
     catches="A quota that is not enforced, or a burst beyond one response per fetcher.",
+    smallest="20 % more in one window",
 )
