@@ -29,7 +29,8 @@ EXPERIMENTS = (
         parameters=parameters(add(), stored()),
         layout=two_node,
         suites=(
-            SuiteScenario("kip73", ("smoke",), "two-node", 3),
+            # Partitions of more than three responses, so that one that is not held back shows.
+            SuiteScenario("kip73", ("smoke",), "two-node", 3, ("partitions=50",)),
             SuiteScenario("kip73", ("ci",), "two-node", 6, ("rate=4MB/s",)),
             SuiteScenario("kip73", ("ci",), "two-node-default-fetch", 6, ("rate=4MB/s", "fetch=default")),
             *(
