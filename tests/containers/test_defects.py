@@ -44,3 +44,12 @@ def test_a_broker_that_lost_its_defect_is_no_testbed(monkeypatch):
     monkeypatch.setattr(agent, "agent_flag", lambda _options: "-Dnothing=else")
     with pytest.raises(TestbedError, match=rf"b1 runs without late-isr.*{NOTES} has no such note"):
         Testbed.up("two-brokers", name="unbroken", defects={"b1": ("late-isr",)})
+
+
+@pytest.mark.nightly
+def test_the_selftest_finds_a_defect_on_brokers_and_no_healthy_one(tmp_path):
+    told = cli("selftest", "--defect", "target-order-reversed", "--store", str(tmp_path), "--json")
+    found = json.loads(told.stdout)
+    broken, healthy = found["detections"]
+    assert (broken["result"], broken["as_expected"], found["false_alarms"]) == ("found", True, 0), told.stderr
+    assert (healthy["result"], told.returncode) == ("no alarm", 0)
