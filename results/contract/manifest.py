@@ -126,6 +126,8 @@ class Records:
     duplicated: int
     corrupt: int
     digest_mismatches: tuple[str, ...] = ()
+    reordered: int = 0
+    """Found after a later record of the same partition; 0 also in manifests that did not count them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -233,7 +233,11 @@ class MoveEnvironment:
 
 
 def preloaded(found: Audit) -> Records:
-    """Return the account of the preloaded records. Records of an unknown producer count as corrupt."""
+    """Return the account of the preloaded records. Records of an unknown producer count as corrupt.
+
+    The preload's client never repeats a request, and a broker appends the requests of one connection in their order.
+    So none may be doubled or out of order.
+    """
     before = [each for each in found.producers if each.name == PRELOAD_NAME]
     unknown = found.corrupt - sum(each.corrupt for each in found.producers)
     return Records(
@@ -242,4 +246,5 @@ def preloaded(found: Audit) -> Records:
         lost=sum(each.lost for each in before),
         duplicated=sum(each.duplicated for each in before),
         corrupt=sum(each.corrupt for each in before) + unknown,
+        reordered=sum(each.reordered for each in before),
     )

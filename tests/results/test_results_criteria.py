@@ -207,6 +207,7 @@ def test_a_move_without_an_end_is_watched_until_the_last_sample(make_run):
         ({"records": Records(9, 8, 1, 0, 0)}, "records-intact", "fail", "8 of 9 found; 1 lost"),
         ({"records": Records(9, 8, 0, 0, 0)}, "records-intact", "fail", "8 of 9 found; 0 lost"),
         ({"records": Records(9, 9, 0, 1, 0)}, "records-intact", "fail", "1 duplicated"),
+        ({"records": Records(9, 9, 0, 0, 0, reordered=2)}, "records-intact", "fail", "; 2 after a later record"),
         ({"records": Records(9, 9, 0, 0, 0, ("moving-3",))}, "records-intact", "fail", "another digest: moving-3"),
         ({"restored": Differences(False, ("b1: rate left",))}, "config-restored", "fail", "b1: rate left"),
         ({"restored": Differences(True, ("b1: rate left",))}, "config-restored", "fail", "b1: rate left"),

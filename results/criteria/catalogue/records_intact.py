@@ -1,4 +1,4 @@
-"""Every preloaded record is there once, unchanged."""
+"""Every preloaded record is there once, unchanged, in the order in which it was written."""
 
 from results.contract.manifest import Records
 from results.contract.verdict import Finding, Verdict
@@ -14,7 +14,7 @@ def _records(records: Records | None) -> Finding:
     elif records.expected <= 0:
         why = "no record was preloaded, so none could be lost"
     else:
-        wrong = records.lost + records.duplicated + records.corrupt + len(records.digest_mismatches)
+        wrong = records.lost + records.duplicated + records.corrupt + records.reordered + len(records.digest_mismatches)
         short = records.found < records.expected and records.lost == 0
         observed = float(wrong)
         verdict = "pass" if wrong == 0 and not short else "fail"
@@ -23,11 +23,13 @@ def _records(records: Records | None) -> Finding:
             f"{records.duplicated} duplicated, {records.corrupt} corrupt; "
             f"{len(records.digest_mismatches)} partitions have another digest"
         )
+        if records.reordered:
+            why += f"; {records.reordered} after a later record"
         if records.digest_mismatches:
             why += ": " + ", ".join(records.digest_mismatches[:5])
     return finding(
         "records-intact",
-        "every preloaded record once, unchanged",
+        "every preloaded record once, unchanged, in order",
         verdict,
         why,
         observed=observed,
@@ -44,5 +46,5 @@ CRITERION: Criterion[Records | None] = Criterion(
     judge=lambda _run, records: [_records(records)],
     needs=has_any_move,
     by_name=False,
-    catches="A move that loses, doubles or changes a record.",
+    catches="A move that loses, doubles, changes or reorders a record.",
 )

@@ -7,10 +7,5 @@ DEFECT = Defect(
     kind="placement",
     summary="the leader adds a follower to the ISR once it has a share of the committed offsets",
     parameters=(number("share", 0.9, "of the offsets", 0, 1),),
-    found_by=(
-        "records-intact",
-        "duration-model",
-        "move-done",
-        "copied",
-    ),
+    found_by=("records-intact", "isr-expansion", "move-done"),
 )

@@ -7,8 +7,5 @@ DEFECT = Defect(
     kind="placement",
     summary="the leader adds a follower to the ISR some seconds after it caught up",
     parameters=(number("seconds", 10, "s", 0, 3600),),
-    found_by=(
-        "duration-model",
-        "move-seconds",
-    ),
+    found_by=("isr-expansion", "duration-model", "move-seconds"),
 )

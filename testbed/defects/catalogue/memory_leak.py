@@ -10,4 +10,5 @@ DEFECT = Defect(
         number("mb_per_s", 4, "MB/s", 0, 100_000),
         number("share", 0.5, "of its heap", 0, 1),
     ),
+    found_by=("jvm-pauses",),
 )

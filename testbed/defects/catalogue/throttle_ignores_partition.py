@@ -10,9 +10,5 @@ DEFECT = Defect(
         whole("partition", 0, "the partition's number", 0, 2**31 - 1),
         text("topic", "", "the topic; empty for every topic"),
     ),
-    found_by=(
-        "steady-mean",
-        "broker-rate-agrees",
-        "quota-in-force",
-    ),
+    found_by=("listed-partitions-throttled", "steady-mean", "broker-rate-agrees"),
 )
