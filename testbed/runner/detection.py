@@ -159,6 +159,16 @@ def detections(
     return found
 
 
+def with_causes(found: DefectDetection, causes_of: Callable[[str], Sequence[str]]) -> DefectDetection:
+    """Return the detection with the causes of its inconclusive runs, each cause once."""
+    trials = []
+    for each in found.trials:
+        causes = dict.fromkeys(cause for run_id in each.run_ids for cause in causes_of(run_id))
+        why = "; ".join([*filter(None, [each.why]), *causes])
+        trials.append(replace(each, why=why) if each.result == "inconclusive" else each)
+    return replace(found, trials=tuple(trials))
+
+
 def _runs(
     campaign: Campaign, state: CampaignState, part: VariantGroup, first: int, defects_of: DefectsOf
 ) -> tuple[DefectTrial, ...]:

@@ -14,7 +14,7 @@ from testbed.defects.parse import defects, find_defect, parse_defect
 from testbed.errors import UsageError
 from testbed.paths import data_dir
 from testbed.runner.campaign import SELFTEST, Campaign, VariantGroup, default_measures, new_campaign
-from testbed.runner.detection import HISTORY, DefectDetection, detections, qualifies, runs_suite
+from testbed.runner.detection import HISTORY, DefectDetection, detections, qualifies, runs_suite, with_causes
 from testbed.runner.journal import CampaignState, campaign_state, opened
 from testbed.runner.qualification import needless_slots
 from testbed.runner.replayed_nights import night_changes
@@ -213,6 +213,12 @@ def needless_of(campaign: Campaign) -> Callable[[Slot, CampaignState], bool]:
     return needless_slots(all_pairs=True)(campaign) if way_of(campaign) == QUALIFY else needs_all(campaign)
 
 
+def _causes(store: Store, run_id: str) -> list[str]:
+    """Return why a run is inconclusive, without the criteria that were not judged for that reason."""
+    doubts = [each for each in store.criteria(run_id) if each.verdict == "inconclusive"]
+    return [f"{each.name}: {each.why}" for each in doubts if not each.why.startswith("not judged")]
+
+
 def selftest(
     asked: SelftestRequest | None, campaign_id: str | None, budget_s: float | None, progress: Progress
 ) -> SelftestResult:
@@ -237,6 +243,7 @@ def selftest(
             found = detections(ended.campaign, state, defects_of, partial(night_changes, spark, store))
     else:
         found = detections(ended.campaign, state, defects_of)
+    found = [with_causes(each, partial(_causes, store)) for each in found]
     made = [ran.done.run_id for ran in state.ran.values()]
     kafka = sorted({version for run_id in made for version in store.manifest(run_id).versions.kafka.values()})
     return SelftestResult(ended.campaign, tuple(found), ended.why_ended, ended.complete, tuple(kafka))

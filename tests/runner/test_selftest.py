@@ -9,7 +9,7 @@ from testbed.cli.selftests import as_json, as_markdown, as_text, row
 from testbed.errors import TestbedError, UsageError
 from testbed.runner import journal
 from testbed.runner.campaign import require_tellable
-from testbed.runner.detection import binomial_interval, criterion_of, detections
+from testbed.runner.detection import binomial_interval, criterion_of, detections, with_causes
 from testbed.runner.execution import CampaignLimits, MeasuredRun, execute
 from testbed.runner.journal import campaign_state
 from testbed.runner.replayed_nights import NightChange
@@ -147,6 +147,14 @@ def test_what_is_not_found_says_why(brokers, acted, word, code):
     assert (result.detections[0].result, result.exit_code) == (word, code)
     if word == "not run":
         assert "no broker" in as_text(result)
+
+
+def test_an_inconclusive_play_names_its_causes():
+    result = played(SelftestRequest((LEAK,), healthy=0), Brokers(verdict="inconclusive"))
+    (leak,) = (with_causes(each, lambda _run_id: ["machine-load: 99 % busy"]) for each in result.detections)
+    assert leak.trials[0].why.endswith("; machine-load: 99 % busy")
+    (found,) = played(SelftestRequest((LEAK,), healthy=0), Brokers(lambda _l, _n: ("steady-mean",))).detections
+    assert with_causes(found, lambda _run_id: ["x"]) == found
 
 
 def test_a_comparison_finds_what_is_slower_and_judges_each_defect_alone():
