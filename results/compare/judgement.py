@@ -153,7 +153,7 @@ def _sided(comparison: PairedComparison, rule: ComparisonRule) -> "_Sided | Comp
     too_few = None
     if len(clean) < len(changes) or len(clean) < rule.fewest_pairs:
         too_few = _too_few(comparison, clean, changes, lost, rule)
-        if len(clean) < len(changes) or len(clean) < FEWEST_SEPARATED:
+        if changes or len(clean) < FEWEST_SEPARATED:
             return too_few
     threshold = comparison.measure.limit(rule.threshold)
     slower, faster = math.log1p(threshold), math.log1p(-threshold)

@@ -88,11 +88,9 @@ def test_two_pairs_tell_nothing_however_far():
     assert finding.verdict == "NO-DATA"
 
 
-def test_a_large_effect_in_the_pairs_that_are_left_is_told_although_the_machine_changed_in_others():
+def test_a_large_effect_is_the_machines_where_it_changed_and_few_pairs_are_left():
     pairs = [*pairs_of(NORMAL, SLOW).pairs, *(Pair(12.0, 20.0, "cpu") for _ in range(2))]
     [finding] = judge([PairedComparison("a", "b", TIME, tuple(pairs))])
-    assert finding.verdict == "REGRESSED"
-    [finding] = judge([PairedComparison("a", "b", TIME, (*pairs, *pairs[3:]))])
     assert finding.verdict == "ENV-CHANGED"
 
 
