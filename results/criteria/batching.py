@@ -6,7 +6,7 @@ left out of the time. So the mean lies between the quota and the quota × (1 −
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from results.contract.batching import BatchingPolls
 from results.contract.move import Move
@@ -86,6 +86,20 @@ def without_batch_model(run: RunView) -> str | None:
     if not run.batched or run.move.batches_s:
         return None
     return run.move.model_why or "the run has no model of its batches"
+
+
+def where_sent(found: Sequence[Finding], run: RunView) -> list[Finding]:
+    """Return those findings whose bytes are known to have gone that way.
+
+    In steps the second replica that a partition adds may be copied from the first: only who received it is known.
+    """
+    added: dict[tuple[str, int], int] = {}
+    for flow in run.move.flows:
+        for partition in flow.partitions if flow.kind == "throttled" else ():
+            added[flow.topic, partition] = added.get((flow.topic, partition), 0) + 1
+    if not run.batched or max(added.values(), default=0) < 2:
+        return list(found)
+    return [each for each in found if each.direction != "transmit"]
 
 
 def in_steps(why: str) -> Callable[[RunView], str | None]:

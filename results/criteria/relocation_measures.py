@@ -1,5 +1,8 @@
 """Measures of a move that no quota holds back: on disk, tiered, in S3."""
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +14,7 @@ from results.criteria.client_measures import bucket_quantile, measure_clients
 from results.criteria.cluster_measures import machine_load, most_at_once, nic_use
 from results.criteria.measures import (
     P99_BACK,
+    P99_CHANCE,
     P99_WINDOW_S,
     Burden,
     MoveMeasures,
@@ -61,7 +65,9 @@ def _relocated(
 ) -> RelocationMeasures:
     requests, gap_s = _requests(run, asked, started, until)
     cold = run.event_us("cold.started"), run.event_us("cold.done")
-    before_us, back_s = _p99(run.of_metric("client.produce.latency"), calm, started)
+    longest_us = _longest_ack(run.of_metric("client.produce.latency"), started, until)
+    settled_s = (until - started + (longest_us or 0.0)) / US
+    p99 = _p99(run.of_metric("client.produce.latency"), calm, started, settled_s)
     return RelocationMeasures(
         nics=tuple(
             _nic(run, manifest, host, way, calm, started, until)
@@ -70,9 +76,10 @@ def _relocated(
         ),
         requests=requests,
         requests_gap_s=gap_s,
-        longest_ack_us=_longest_ack(run.of_metric("client.produce.latency"), started, until),
-        p99_before_us=before_us,
-        p99_back_s=back_s,
+        longest_ack_us=longest_us,
+        p99_before_us=p99.before_us,
+        p99_back_s=p99.back_s,
+        p99_never=p99.never,
         device_bytes=_total([run.gauge(DEVICE_READ, host) for host in asked.brokers], *cold),
         store_bytes=_total([_sent(run, manifest, host) for host in asked.stores], *cold),
     )
@@ -128,11 +135,21 @@ def _longest_ack(latency: pa.Table, started: int, until: int) -> float | None:
     return float(np.max(_buckets(rows))) if rows.num_rows else None
 
 
-def _p99(latency: pa.Table, calm: int, started: int) -> tuple[float | None, float | None]:
-    """The highest 99th percentile before the move, and when the last window after it had ended that was above."""
+@dataclass(frozen=True, slots=True)
+class _Quantiles:
+    """The highest 99th percentile before the move, and when the last window had ended that was above; `never` as in
+    `RelocationMeasures.p99_never`."""
+
+    before_us: float | None = None
+    back_s: float | None = None
+    never: bool = False
+
+
+def _p99(latency: pa.Table, calm: int, started: int, settled_s: float) -> _Quantiles:
+    """Compare windows of acknowledgements before the move and after it; none was due before `settled_s` any more."""
     rows = latency.filter(pc.greater_equal(latency["us"], calm + US))
     if rows.num_rows == 0:
-        return None, None
+        return _Quantiles()
     second = (rows["us"].to_numpy() - started) // US
     bucket, count = _buckets(rows), rows["value"].to_numpy()
     first, last = int(np.min(second)), int(np.max(second))
@@ -143,11 +160,15 @@ def _p99(latency: pa.Table, calm: int, started: int) -> tuple[float | None, floa
     }
     before = [p99 for end, p99 in found.items() if end < 0 and p99 is not None]
     if not before:
-        return None, None
-    above = [end for end, p99 in found.items() if end >= 0 and p99 is not None and p99 > P99_BACK * max(before)]
+        return _Quantiles()
+    most = P99_BACK * max(before)
+    above = [end for end, p99 in found.items() if end >= 0 and p99 is not None and p99 > most]
     if not above:
-        return max(before), 0.0 if last >= 0 else None
-    return max(before), None if above[-1] == last else float(above[-1] + 1)
+        return _Quantiles(max(before), 0.0 if last >= 0 else None)
+    after = [p99 > most for end, p99 in found.items() if p99 is not None and end - P99_WINDOW_S >= settled_s]
+    apart = [(len(each) + P99_WINDOW_S - 1) // P99_WINDOW_S for each in (before, after)]  # they share no second
+    never = bool(after) and all(after) and math.comb(sum(apart), apart[0]) >= 1 / P99_CHANCE
+    return _Quantiles(max(before), None if above[-1] == last else float(above[-1] + 1), never)
 
 
 def _buckets(rows: pa.Table) -> Floats:

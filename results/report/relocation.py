@@ -7,6 +7,7 @@ from typing import Any
 from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation
 from results.contract.verdict import Finding, overall
+from results.criteria.catalogue.handover import longest_pause, partitions_per_s
 from results.criteria.measures import MoveMeasures
 from results.criteria.quantities import size
 from results.criteria.relocation_measures import NOTHING, copied_bytes, formula
@@ -86,7 +87,20 @@ def article(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> li
         ("99 % of acknowledgements, during", traffic.latency(during.p99_us if during else None)),
         ("Longest wait for an acknowledgement", traffic.latency(found.longest_ack_us)),
         ("99 % as before again after", _seconds(found.p99_back_s)),
+        *_handed_over(manifest),
         ("Requests to the object store", DASH if requests is None else f"{requests:g}"),
+    ]
+
+
+def _handed_over(manifest: Manifest) -> list[tuple[str, str]]:
+    """Figures of partitions that were handed over; none of a move that copies."""
+    seen = manifest.facts.handover
+    if seen is None:
+        return []
+    pace, pause = partitions_per_s(seen), longest_pause(seen)
+    return [
+        ("Partitions handed over a second, until the last was led", DASH if pace is None else f"{pace:.2f}"),
+        ("Longest time without an acknowledgement", DASH if pause is None else f"{pause[0]:.3f} s, {pause[1]}"),
     ]
 
 

@@ -99,7 +99,7 @@ def run_unthrottled_move(
 ) -> ExperimentResult:
     """Prepare, measure, move, audit; return the result. A failure is part of the result, not an exception.
 
-    `balanced` says whether every broker gets its share of partitions; the load runs alone for `after_s` afterwards.
+    `balanced` says whether every broker gets its share of partitions; the load runs alone for `after_s`, also before.
     """
     recorder, topology = context.recorder, context.testbed.topology
     check_storage(setup.storage, topology)
@@ -124,7 +124,7 @@ def run_unthrottled_move(
             for each in active:
                 each.load_started()
             load.warm()
-            run_alone(environment, "before")
+            run_alone(environment, "before", after_s)
             sizes = environment.sizes()
             sent = sent_logs(environment, sizes)
             context.progress(f"moving {sum(each.partitions for each in sent)} partitions, {_sizes_text(sent)}")

@@ -90,6 +90,16 @@ def test_when_acknowledgements_are_as_quick_as_before():
     assert of(judged(Told(slow_until=0.0), "scale-out"), "p99-recovery").observed == 0.0
 
 
+def test_acknowledgements_that_stay_slow_fail_where_the_load_was_watched_for_long_enough(monkeypatch):
+    monkeypatch.setattr("tests.results.relocated.BEFORE_S", 25)
+    monkeypatch.setattr("tests.results.relocated.AFTER_S", 25)
+    never = of(judged(Told(slow_until=99.0), "scale-out"), "p99-recovery")
+    assert (never.verdict, never.observed) == ("fail", None)
+    assert "in every 5 s since the move" in never.why
+    # Slow again only at the end: it had been as before.
+    assert of(judged(Told(slow_until=4.0), "scale-out"), "p99-recovery").verdict == "pass"
+
+
 @pytest.mark.parametrize(("slow_us", "verdict", "seconds"), [(4479, "pass", 0.0), (4607, "inconclusive", None)])
 def test_within_a_tenth_of_before_is_as_quick_as_before(slow_us, verdict, seconds):
     back = of(judged(Told(slow_until=99.0, slow_us=slow_us), "scale-out"), "p99-recovery")

@@ -1,6 +1,5 @@
-"""Partitions that were handed over on shared storage: every step matched, in order; pace; the pause. Experimental."""
+"""Partitions that were handed over on shared storage: every step matched, in order. Experimental."""
 
-from collections.abc import Sequence
 from statistics import median
 
 from results.contract.handover import AFTER, STEPS, TOLD, HandoverRecord, PartitionHandover, Step
@@ -19,7 +18,7 @@ def judge_handover(seen: HandoverRecord | None) -> list[Finding]:
     if seen is None or not seen.partitions:
         why = "nobody looked at the steps" if seen is None else "no partition was moved"
         return [finding("handover-steps", "known", "inconclusive", why, observed=None, series=SERIES)]
-    return [*(_matched(seen, step) for step in STEPS), _order(seen), _shutdown(seen), _pace(seen), _gap(seen)]
+    return [*(_matched(seen, step) for step in STEPS), _order(seen), _shutdown(seen)]
 
 
 def durations_s(seen: HandoverRecord, step: Step) -> list[float]:
@@ -130,31 +129,10 @@ def _shutdown(seen: HandoverRecord) -> Finding:
     )
 
 
-def _pace(seen: HandoverRecord) -> Finding:
-    pace = partitions_per_s(seen)
-    why = "from the command until the last partition was opened and led"
-    if pace is None:
-        why = "not every partition was seen to be opened and led"
-    return finding(
-        "handover-pace",
-        "told, not judged",
-        "inconclusive" if pace is None else "pass",
-        why,
-        observed=pace,
-        unit="partitions/s",
-        series=SERIES,
-    )
-
-
-def _gap(seen: HandoverRecord) -> Finding:
+def longest_pause(seen: HandoverRecord) -> tuple[float, str] | None:
+    """The longest time between two acknowledgements of one partition, in seconds, and which; None: not all known."""
     gaps = [(each.longest_gap_s, str(each)) for each in seen.partitions if each.longest_gap_s is not None]
-    unknown: Sequence[PartitionHandover] = [each for each in seen.partitions if each.longest_gap_s is None]
-    longest = max(gaps, default=None)
-    if unknown or longest is None:
-        why = f"{len(unknown)} partitions have no two acknowledgements"
-        return finding("handover-gap", "told, not judged", "inconclusive", why, observed=None, series=SERIES)
-    why = f"the longest time between two acknowledgements of one partition, of {longest[1]}"
-    return finding("handover-gap", "told, not judged", "pass", why, observed=longest[0], unit="s", series=SERIES)
+    return max(gaps) if gaps and len(gaps) == len(seen.partitions) else None
 
 
 def _unread(seen: HandoverRecord) -> str:

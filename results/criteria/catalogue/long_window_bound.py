@@ -2,6 +2,7 @@
 
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
+from results.criteria.batching import where_sent
 from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import MoveMeasures
@@ -55,7 +56,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     title="Mean within the bound of a long time",
     section=RATES,
     measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_mean(measures, run.move),
+    judge=lambda run, measures: where_sent(judge_mean(measures, run.move), run),
     needs=has_move,
     rests_on_preconditions=True,
     catches="A quota that leaks a little in every window.",

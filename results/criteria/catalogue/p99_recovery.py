@@ -1,4 +1,7 @@
-"""The 99th percentile of acknowledgements is again what it was before the move."""
+"""The 99th percentile of acknowledgements is again what it was before the move.
+
+It fails where every window after the move is above, and so many were watched before and after that chance is unlikely.
+"""
 
 from results.contract.manifest import Manifest
 from results.contract.relocation import Relocation
@@ -18,6 +21,8 @@ def judge_back(_manifest: Manifest, _asked: Relocation, measures: MoveMeasures) 
         why = "no acknowledgements were seen before the move"
     elif found.p99_back_s is None:
         why = f"it was still above {most} when the load was stopped"
+        verdict = "fail" if found.p99_never else verdict
+        why += ", in every 5 s since the move" if found.p99_never else ", but not all the time, or watched too shortly"
     else:
         verdict, why = "pass", f"no more above {most}, {P99_BACK:g} times the highest before the move"
     return [

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
+from results.criteria.batching import where_sent
 from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import MoveMeasures
@@ -71,7 +72,7 @@ def _window(end: PhaseDirection, move: Move, windows: int) -> Finding:
 def _over_for_sure(run: RunView, shaky: Sequence[Finding]) -> list[Finding | None]:
     """Return the windows that are over the bound on any machine; a busy machine may have made readings late."""
     late = any(each.name == "machine-load" for each in shaky)
-    found = judge_windows(run.measures, run.move, late=late)
+    found = where_sent(judge_windows(run.measures, run.move, late=late), run)
     return [each if each.verdict == "fail" else None for each in found]
 
 
@@ -80,7 +81,7 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     title="Throttled bytes in any quota window",
     section=RATES,
     measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_windows(measures, run.move),
+    judge=lambda run, measures: where_sent(judge_windows(measures, run.move), run),
     needs=has_move,
     rests_on_preconditions=True,
     holds_anyway=_over_for_sure,

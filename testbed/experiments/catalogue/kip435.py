@@ -15,7 +15,7 @@ busy.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from testbed.experiments.criteria import LOAD
+from testbed.experiments.criteria import BOUNDS, LOAD
 from testbed.experiments.experiment import Experiment, Hosts, Parameter, Settings, SuiteScenario, number, whole
 from testbed.experiments.kip73_layouts import led_by_one, whole_move
 from testbed.experiments.layout import Layout
@@ -88,7 +88,7 @@ EXPERIMENTS = (
         written="1MB/s",
         preload="30s",
         profiles={"smoke": {"preload": "20s"}, "release": {"preload": "90s"}},
-        criteria=("control-unthrottled", "no-isr-shrink", "replicas-fetching", *LOAD),
+        criteria=(*BOUNDS, "control-unthrottled", "no-isr-shrink", "replicas-fetching", *LOAD),
         suites=(
             *SuiteScenario("kip435", ("smoke",), "exchange", 2).over("mode", "batched"),
             *SuiteScenario("kip435", ("ci",), "exchange", 3).over("mode", *MODES),

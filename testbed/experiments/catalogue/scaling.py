@@ -22,8 +22,9 @@ from testbed.experiments.unthrottled_move import (
 from testbed.faults import Faults
 from testbed.faults.catalogue.broker_term import BrokerTerm
 
-BACK_S = 20.0
-"""Seconds for which the load runs after the move, to show that its latencies are as before."""
+BACK_S = 25.0
+"""Seconds for which the load runs before and after the move, to show that its latencies are as before, or are not:
+four windows of 5 s, the first second and what still waits left out (`results.criteria.measures.P99_CHANCE`)."""
 QUIET_S = 5.0
 """Seconds for which the load runs before it rises."""
 
