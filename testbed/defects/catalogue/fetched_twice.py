@@ -7,7 +7,7 @@ DEFECT = Defect(
     kind="cost",
     summary="a follower sends each fetch that brought data a second time, and discards the answer",
     found_by=(
-        "nic-conservation",
+        "wire-overhead",
         "nic-mean",
         "cpu-per-gb",
     ),

@@ -1,0 +1,47 @@
+"""A copied byte crosses the wire once: the calibration transfer cost the headers and little more."""
+
+from results.contract.verdict import Finding
+from results.criteria.criterion import FACTS, Criterion, has_any_move, has_move
+from results.criteria.findings import finding
+from results.criteria.run_view import RunView
+
+HEADERS = 66 / 1448
+"""Ethernet, IPv4 and TCP with time stamps, for each full segment's payload."""
+FETCHED_AGAIN = 16_384 / (1 << 20)
+"""A response ends within a batch of at most 16 KiB, whose bytes are fetched again; the smallest response is 1 MiB."""
+MOST = 1 + 2 * (HEADERS + FETCHED_AGAIN)
+"""Twice the overhead: retransmissions of a transfer at line rate, and requests, are the rest."""
+
+
+def overhead(run: RunView) -> float | None:
+    """Return the NIC's bytes for each byte of the log in the calibration transfer; None when there was none."""
+    return run.move.nic_bytes_per_log_byte if has_move(run) else run.relocation.nic_bytes_per_log_byte
+
+
+def _judge(_run: RunView, found: float | None) -> list[Finding]:
+    if found is None:
+        return []
+    return [
+        finding(
+            "wire-overhead",
+            f"at most {MOST:.3f} bytes on the wire for each byte of the log",
+            "pass" if found <= MOST else "fail",
+            f"the calibration transfer took {found:.3f} bytes on the wire for each byte of the log",
+            observed=found,
+            unit="bytes per byte",
+            tolerance="twice the headers and the batches that are fetched again",
+            series=("manifest.move", "manifest.relocation"),
+        )
+    ]
+
+
+CRITERION: Criterion[float | None] = Criterion(
+    name="wire-overhead",
+    title="Each byte copied once",
+    section=FACTS,
+    measure=overhead,
+    judge=_judge,
+    needs=has_any_move,
+    by_name=False,
+    catches="A follower that fetches the same bytes again.",
+)

@@ -1,0 +1,24 @@
+"""The criterion `wire-overhead`: headers pass, and a follower that fetches everything twice fails."""
+
+from dataclasses import replace
+
+import pytest
+
+from results.criteria.catalogue.wire_overhead import CRITERION
+from results.criteria.run_view import RunView
+from tests.results.synthetic import Options, synthetic_run
+
+RUN = synthetic_run(Options())
+
+
+def verdicts(overhead):
+    manifest = replace(RUN.manifest, move=replace(RUN.manifest.move, nic_bytes_per_log_byte=overhead))
+    return [found.verdict for found in CRITERION.findings(RunView(manifest, RUN.samples, RUN.events))]
+
+
+# Of 222 real runs the lowest and the highest, and the one run whose followers fetched twice.
+@pytest.mark.parametrize(
+    ("overhead", "expected"), [(1.053, ["pass"]), (1.056, ["pass"]), (1.25, ["fail"]), (2.042, ["fail"]), (None, [])]
+)
+def test_the_overhead_of_the_calibration_transfer(overhead, expected):
+    assert verdicts(overhead) == expected
