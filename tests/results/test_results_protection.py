@@ -8,11 +8,11 @@ import pytest
 
 from results.contract.schema import Event, Sample, events_table, samples_table
 from results.criteria import judge
-from results.criteria.catalogue.clients_protected import allowed_share, busy_s, response_s
+from results.criteria.catalogue.clients_protected import allowed_share, busy_s, response_s, rest_s
 from results.criteria.protection_measures import measure_protection
 from results.criteria.series import RunSeries
 from tests.results.moves import _us, simulate
-from tests.results.scenes import two_node
+from tests.results.scenes import one_to_two, two_node
 from tests.results.synthetic import MIB
 
 RUN = simulate(two_node(0.5e6, size=300e6))
@@ -117,7 +117,7 @@ def test_a_wait_of_more_than_a_sample_while_copying_is_named():
     found = judged(clients(stall=(8, 1, (1200, 0.02))))
     assert found.verdict == "fail" and found.observed == 1.2
     assert found.why.startswith("copying held an acknowledgement back: p99")
-    assert "a response of each fetcher is worth 0.1 s of the throttle, the CPU was 50" in found.why
+    assert "a response of each fetcher is worth 0.1 s of the throttle, which rests 0.1 s, the CPU was 50" in found.why
     assert judged(clients(stall=(8, 1, (1100, 0.02)))).verdict == "pass"
 
 
@@ -174,4 +174,10 @@ def test_a_busy_machine_leaves_it_open_by_name():
 
 def test_a_response_of_each_fetcher_has_its_worth():
     move = replace(RUN.manifest.move, quota_bytes_per_s=4e6, response_max_bytes=20 * MIB)
-    assert response_s(move) == pytest.approx(5.24, abs=0.01)
+    assert response_s(move) == rest_s(move) == pytest.approx(5.24, abs=0.01)
+
+
+def test_a_leader_that_had_followers_may_rest_for_a_window():
+    move = simulate(one_to_two(0.5e6)).manifest.move
+    assert response_s(move) == pytest.approx(2 * MIB / 10e6, abs=0.2)
+    assert rest_s(move) == 11.0

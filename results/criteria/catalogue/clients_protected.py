@@ -11,16 +11,17 @@ delay an acknowledgement; in the rest it is as late as before, where 1 % lies ab
 consecutive seconds than a window the same bytes may pass: they are a larger share of it.
 
 *Arriving*, the longest wait: where partitions arrive, leaders change, and clients wait under any throttle. The
-reference is the move of the same partitions back, without a throttle, in the same run. The throttle lets pass a
-response at a time, so the last response of a partition may wait for the one before it: what a response of each fetcher
-is worth is allowed as well. A producer that arrivals without a throttle do not make late writes to partitions that do
-not arrive, and must not notice them.
+reference is the move of the same partitions back, without a throttle, in the same run. What a partition still lacks
+may wait while the throttle rests, and an acknowledgement with it; the longest rest is allowed as well. A follower's
+throttle rests for what a response of each fetcher is worth. A leader that had followers before the move has sent them a
+window's bytes already: its throttle lets pass a window's bytes at once, and rests until they have expired. A producer
+that arrivals without a throttle do not make late writes to partitions that do not arrive, and must not notice them.
 """
 
 from collections.abc import Iterable, Sequence
 
 from results.contract.manifest import NicMeasurement
-from results.contract.move import Move
+from results.contract.move import Move, in_sync_through
 from results.contract.verdict import DIRECTIONS, Finding, Power, Verdict
 from results.criteria.criterion import RATES, Criterion, has_move_under_load
 from results.criteria.findings import finding
@@ -88,12 +89,19 @@ def allowed_waits_us(client: ClientProtection, limit_us: float, move: Move) -> t
         return copying, None
     if back.share <= LATE_BEFORE:
         return copying, copying
-    return copying, max(limit_us, back.longest_us or 0.0) + (move.sample_s + response_s(move)) * US
+    return copying, max(limit_us, back.longest_us or 0.0) + (move.sample_s + rest_s(move)) * US
 
 
 def response_s(move: Move) -> float:
     """Return what a response of each fetcher of a host is worth, in seconds of the throttle."""
     return max(responses(move, host, "receive") for host in move.brokers) / move.quota_bytes_per_s
+
+
+def rest_s(move: Move) -> float:
+    """Return for how long the throttle may let nothing pass, in seconds: for a response's worth, or a whole window."""
+    leaders = {flow.leader for flow in move.flows if flow.kind == "throttled"}
+    bursts = any(in_sync_through(move, leader, "transmit") for leader in leaders)
+    return max(response_s(move), move.window_s) if bursts else response_s(move)
 
 
 def busy_s(move: Move, nics: Iterable[NicMeasurement]) -> float | None:
@@ -144,8 +152,9 @@ def _seen(client: ClientProtection) -> str:
 
 
 def _evidence(move: Move, load: MachineLoad) -> str:
-    """What a wait may come from: what a response is worth, and how busy the machine was."""
+    """What a wait may come from: what a response is worth, how long the throttle rests, how busy the machine was."""
     text = f"a response of each fetcher is worth {response_s(move):.1f} s of the throttle"
+    text += f", which rests {rest_s(move):.1f} s"
     return text + ("" if load.busy_mean is None else f", the CPU was {percent(load.busy_mean)} busy")
 
 
@@ -176,7 +185,7 @@ def _finding(
         observed=observed,
         unit="s",
         power=power,
-        tolerance="a sample of the quota's window; where partitions arrive, a response of each fetcher as well",
+        tolerance="a sample of the quota's window; where partitions arrive, the longest rest of the throttle as well",
         series=("client.produce.latency", "move.in_flight", "return.in_flight", "manifest.nics"),
     )
 
