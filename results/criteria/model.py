@@ -68,7 +68,7 @@ def long_bound(
         return most
     if move.wildcard:  # a broker that is filled fetches before the move is seen to start
         seconds += move.sample_s
-    chained = 0.0
+    chained = written_unseen(move, host, direction)
     for follower in ends:
         several = raced(move, follower, "receive") * math.ceil(seconds / (move.window_s - move.sample_s))
         chained += quota_bytes_per_s * max(seconds, move.sample_s) + responses(move, follower, "receive") + several
@@ -89,8 +89,27 @@ def fresh_ends(move: Move, host: str, direction: Direction) -> tuple[str, ...] |
 
 
 def raced(move: Move, host: str, direction: Direction) -> float:
-    """Bytes that other fetchers may add between a fetcher's check of the quota and its record; 0 for one fetcher."""
-    return float(max(0, _fetchers(move, host, direction) - 1) * move.response_max_bytes)
+    """Bytes that may pass between a fetcher's check of the quota and its record: 0 for one fetcher without a load.
+
+    Each other fetcher may add a response. Where producers write, replicas that have caught up are not checked any more:
+    what is written to them between two responses that are checked passes as well.
+    """
+    others = max(0, _fetchers(move, host, direction) - 1) * move.response_max_bytes
+    between_s = move.response_max_bytes / move.quota_bytes_per_s
+    return others + min(float(move.response_max_bytes), move.inbound_bytes_per_s * between_s)
+
+
+SEEN_LATE_S = 2.0
+"""Two readings: the last log of a leader that left, and the first look without it."""
+
+
+def written_unseen(move: Move, host: str, direction: Direction) -> float:
+    """Most bytes that producers wrote to a log itself although they count as copied, over a whole move.
+
+    When a partition's leader leaves, producers write to the next one, until it is seen that the old one is gone.
+    """
+    leaders = {flow.leader for flow in throttled_through(move, host, direction)}
+    return move.inbound_bytes_per_s * SEEN_LATE_S * len(leaders)
 
 
 def smooth(move: Move, host: str, direction: Direction) -> str | None:

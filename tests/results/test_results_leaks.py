@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from results.contract.move import Fetchers
 from results.contract.schema import CRITERIA, criteria_from_table, criteria_table
 from results.contract.tables import from_parquet, to_parquet
-from tools.fetching import LEAKS, Fetching
+from results.criteria.model import raced, written_unseen
+from tools.fetching import LEAKS, MIB, Fetching
 
 RATE_CRITERIA = ("steady-mean", "broker-rate-agrees", "throttled-window", "long-window-bound")
 QUOTA = 10e6
@@ -102,3 +104,12 @@ def test_a_power_is_stored_and_runs_without_one_are_read(make_run):
     older = to_parquet("run", table.drop_columns([name for name in table.column_names if name.startswith("power")]))
     again = criteria_from_table(from_parquet(older, "run", CRITERIA, "criteria"))
     assert again == [replace(each, power=None) for each in criteria]
+
+
+def test_under_load_what_the_quota_does_not_check_is_allowed_for(make_run):
+    move = replace(make_run().manifest.move, inbound_bytes_per_s=500e3)
+    assert raced(move, "b2", "receive") == pytest.approx(500e3 * MIB / 10e6)
+    assert written_unseen(move, "b2", "receive") == 1e6
+    quiet = replace(move, inbound_bytes_per_s=0.0)
+    assert raced(quiet, "b2", "receive") == written_unseen(quiet, "b2", "receive") == 0
+    assert raced(replace(quiet, fetchers={"b2": Fetchers(0, 3)}), "b2", "receive") == 2 * MIB

@@ -8,6 +8,7 @@ from results.criteria.batching import in_steps
 from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import HostRates, MoveMeasures
+from results.criteria.model import written_unseen
 from results.criteria.phase_directions import BACKOFF_S, WAIT_S
 from results.criteria.quantities import SECOND_S, percent
 from results.criteria.rate_measures import KAFKA_POLLS
@@ -47,6 +48,9 @@ def sensor_tolerance(rates: HostRates, move: Move) -> float:
 def _kafka(rates: HostRates, move: Move) -> Finding:
     within = sensor_tolerance(rates, move)
     above = within + (UNCOUNTED if rates.refetched is None else 0.0)
+    if rates.kafka.ratio is not None:
+        copied = rates.kafka.bytes_per_s * rates.kafka.polls * move.sample_s
+        within += written_unseen(move, rates.host, rates.direction) / copied
     side = "leader" if rates.direction == "transmit" else "follower"
     metric = f"broker.{side}_replication.byte_rate"
     ratio = rates.kafka.ratio

@@ -10,7 +10,7 @@ from results.criteria.batching import kept, open_in_steps, why_not, without_batc
 from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import MoveMeasures
-from results.criteria.model import allowed, carrying_all, raced, responses, smooth
+from results.criteria.model import allowed, carrying_all, raced, responses, smooth, written_unseen
 from results.criteria.phase_directions import PhaseDirection, bottleneck_directions, default_lowest
 from results.criteria.quantities import percent, rate
 
@@ -82,6 +82,7 @@ def steady_interval(end: PhaseDirection, move: Move, kept: float = 1.0) -> Stead
         lowest -= response / steady.seconds
     elif steady.windows < STEADY_WINDOWS:
         lowest -= response / move.window_s
+    edge += written_unseen(move, rates.host, rates.direction) / (end.quota * steady.seconds)
     recorded = 1 + (rates.refetched or 0.0)
     return SteadyInterval(
         steady.typical_bytes_per_s / end.quota, steady.seconds, lowest, (STEADY_HIGHEST + edge) / recorded
