@@ -110,10 +110,10 @@ class JUnitCase:
     def of_verdict(
         cls, name: str, group: str, verdict: str, message: str, detail: str, output: str = ""
     ) -> "JUnitCase":
-        """Return the case of a comparison's or a night's verdict: only REGRESSED fails."""
-        if verdict in ("OK", "IMPROVED"):
+        """Return the case of a comparison's or a night's verdict: what has exit code 1 fails, and 2 is an error."""
+        if verdict in ("OK", "IMPROVED", "LEARNING", "MUTED"):
             return cls(name, group, output=output or detail)
-        outcome: Outcome = "failure" if verdict == "REGRESSED" else "error"
+        outcome: Outcome = "failure" if verdict in ("REGRESSED", "FAILED", "BELOW-FLOOR") else "error"
         return cls(name, group, outcome, verdict, f"{verdict}: {message}", detail, output)
 
 

@@ -128,9 +128,9 @@ def run_of(scenario: int, run: int) -> Manifest:
 def history(store: Store, spec: Spec) -> int:
     """Write the values of a history; returns how many rows there are. Run after run, as a store grows."""
     values = matrix(spec)
-    heads = [rows(run_of(s, 0), 0, [Value(m, "units", "lower", 1.0) for m in METRICS])[1:] for s in _all(spec)]
+    heads = [rows(run_of(s, 0), (), [Value(m, "units", "lower", 1.0) for m in METRICS])[1:] for s in _all(spec)]
     words = {name: [head[name] for each in heads for head in each][: spec.series] for name in _FIXED}
-    canary = [rows(run_of(s, 0), 0, [Value("canary.cpu", "s", "canary", 1.0)])[1] for s in _all(spec)]
+    canary = [rows(run_of(s, 0), (), [Value("canary.cpu", "s", "canary", 1.0)])[1] for s in _all(spec)]
     readings = _readings(spec)
     at_once = max(1, ROWS_A_PART // (spec.series + spec.scenarios))
     total = 0
@@ -178,6 +178,7 @@ def _table(spec: Spec, run: int, words: dict[str, list[str]], values: Floats, ea
         "value": values,
         "disturbed": [False] * len(own),
         "defects": [None] * len(own),
+        "failed": [None] * len(own),
     }
     return pa.table([pa.array(known[field.name], field.type) for field in VALUES], schema=VALUES)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from results.compare.judgement import rank
+from results.nights.failures import counting, parse_failures
 from results.nights.incremental import (
     ChangeUpdate,
     DetectedChange,
@@ -22,6 +22,8 @@ from results.nights.incremental import (
     noise_by_night,
 )
 from results.nights.state import NEVER, SeriesState, SeriesVerdict
+from results.nights.values import FAILED
+from results.nights.verdicts import rank
 from results.series.block import MOST_RUNS, Floats, Ints
 from results.series.decision import LevelChange
 from results.series.history import History, ReportedChange
@@ -58,7 +60,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @dataclass(frozen=True, slots=True)
 class Bucket:
     """Runs of some series: `names`, `places` (scenario and environment), `better` and `metrics` have one entry a
-    series, `ids` one a run."""
+    series, `ids` and `failed` (the names of failed criteria) one a run."""
 
     names: list[str]
     places: list[str]
@@ -66,15 +68,19 @@ class Bucket:
     better: list[str]
     runs: SeriesRuns
     ids: pa.Array
+    failed: pa.Array
 
     @classmethod
     def of(cls, table: pa.Table) -> "Bucket":
-        """From rows in any order (`series`, `place`, `metric`, `better`, `at`, `run_id`, `value`); one that is there
-        twice counts once."""
+        """Return the bucket of rows in any order; one that is there twice counts once.
+
+        The columns are `series`, `place`, `metric`, `better`, `at`, `run_id`, `value` and `failed`.
+        """
         order = pc.sort_indices(table, [("series", "ascending"), ("at", "ascending"), ("run_id", "ascending")])
         table = table.take(order).combine_chunks()
         series = table.column("series").combine_chunks().dictionary_encode()
         ids = table.column("run_id").combine_chunks()
+        failed = table.column("failed").combine_chunks()
         codes = np.asarray(series.indices)
         keep = np.ones(len(codes), bool)
         same = np.asarray(pc.equal(ids[1:], ids[:-1])) if len(codes) > 1 else np.zeros(0, bool)
@@ -88,7 +94,7 @@ class Bucket:
             head.column(name).to_pylist() for name in ("series", "place", "metric", "better")
         )
         runs = SeriesRuns(starts, at[kept], values[kept])
-        return cls(names, places, metrics, better, runs, ids.take(pa.array(kept)))
+        return cls(names, places, metrics, better, runs, ids.take(pa.array(kept)), failed.take(pa.array(kept)))
 
     def only(self, wanted: Sequence[int]) -> "Bucket":
         """Return the table of these series."""
@@ -99,7 +105,8 @@ class Bucket:
         names, places, metrics, better = (
             [words[i] for i in wanted] for words in (self.names, self.places, self.metrics, self.better)
         )
-        return Bucket(names, places, metrics, better, runs, self.ids.take(pa.array(rows)))
+        taken = pa.array(rows)
+        return Bucket(names, places, metrics, better, runs, self.ids.take(taken), self.failed.take(taken))
 
     def of_series(self, i: int) -> tuple[Ints, Floats]:
         """Return (times, values) of one series."""
@@ -125,7 +132,8 @@ def judge_bucket(
         found = [each for each in came.found if each.series == at]
         better = better_of(bucket.better[i])
         causes = {each: cause(bucket, canaries.get(bucket.places[i], []), own, each, better) for each in found}
-        after[i] = _judged(own, at, before[i], came, causes, better, judge)
+        state = _judged(own, at, before[i], came, causes, better, judge)
+        after[i] = replace(state, said=_tonight(bucket, canaries.get(bucket.places[i], []), own, at, state.said))
     return [after[i] for i in sorted(after)]
 
 
@@ -217,6 +225,36 @@ def _judged(
     )
     judged = int(times[finite[-1]]) if len(finite) else before.judged
     return replace(before, history=history, causes=told, since=since, judged=judged, said=said)
+
+
+def _tonight(bucket: Bucket, canaries: Sequence[int], own: Bucket, at: int, said: SeriesVerdict) -> SeriesVerdict:
+    """What is said of a series, with what its newest night shows by itself."""
+    times, values = own.of_series(at)
+    rows = np.flatnonzero(np.isfinite(values))
+    if not len(rows):
+        return said
+    nights = night_of(times[rows])
+    now, before = rows[nights == nights[-1]], rows[nights < nights[-1]][-MOST_RUNS:]
+    failed = ""
+    if own.metrics[at] == FAILED:
+        names = [
+            str(each) if each else None for each in own.failed.slice(int(own.runs.starts[at]), len(values)).to_pylist()
+        ]
+        earlier, tonight = ([parse_failures(names[row], values[row]) for row in part] for part in (before, now))
+        if counted := counting(earlier, tonight):
+            ran = sum(bool(each) for each in tonight)
+            failed = f"{', '.join(counted)} failed in {ran} of {len(now)} runs"
+    machine = ""
+    for i in canaries:
+        read, canary = bucket.of_series(i)
+        finite = np.isfinite(canary)
+        old = canary[finite & (read < times[now[0]])][-BEFORE:]
+        new = canary[finite & (read >= times[now[0]]) & (read <= times[now[-1]])]
+        if moved(bucket.metrics[i], old, new, worse=True):
+            machine = f"{bucket.metrics[i]} went from {np.median(old):.4g} to {np.median(new):.4g}"
+            break
+    low, high = float(np.min(values[now])), float(np.max(values[now]))
+    return replace(said, low=low, high=high, failed=failed, machine=machine)
 
 
 def _history(own: Bucket, before: History, found: Sequence[DetectedChange], grown: Sequence[ChangeUpdate]) -> History:

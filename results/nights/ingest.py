@@ -152,16 +152,16 @@ def rows_of(store: Store, run_id: str, read: Mapping[str, float]) -> list[dict[s
     return rows(run, failed, every, noisy=noisy(judged), sound=sound(judged))
 
 
-def _numbers(store: Store, run: Manifest) -> tuple[list[Value], int, Judgement | None]:
-    """The run's numbers, how many criteria failed, and the judgement, of what has rules."""
+def _numbers(store: Store, run: Manifest) -> tuple[list[Value], list[str], Judgement | None]:
+    """The run's numbers, the criteria that failed, and the judgement, of what has rules."""
     if run.incident is None:
         with contextlib.suppress(UnknownExperimentError):
             criteria_of(RunView(run))  # before anything is read: what has no rules is only summarised
             judged = judge(run, store.samples(run.run_id), store.events(run.run_id))
-            failed = sum(c.verdict == "fail" for c in judged.criteria)
+            failed = [c.name for c in judged.criteria if c.verdict == "fail"]
             moved = run.move is not None or run.relocation is not None
             return list(move_values(run, judged.measures)) if moved else [], failed, judged
-    failed = sum(c.verdict == "fail" for c in store.criteria(run.run_id))
+    failed = [c.name for c in store.criteria(run.run_id) if c.verdict == "fail"]
     if run.incident is not None:
         return [], failed, None
     names, _, numbers = summarise(store.table(run.run_id, "samples", READ))

@@ -54,6 +54,8 @@ class SeriesInfo:
     verdict: str
     noisy: bool = False
     """Only other work on the machine kept the newest run from a verdict."""
+    oldest: int | None = None
+    """The time of the first run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,7 @@ def catalogue(values: DataFrame) -> list[SeriesInfo]:
         .agg(
             *(f.first(name).alias(name) for name in first),
             f.max(f.unix_micros("at")).alias("newest"),
+            f.min(f.unix_micros("at")).alias("oldest"),
             f.max(f.when(f.col("value").isNotNull(), f.unix_micros("at"))).alias("newest_value"),
             *(f.max_by(name, "at").alias(name) for name in last),
             f.coalesce(f.max_by("disturbed", "at"), f.lit(False)).alias("noisy"),
@@ -200,7 +203,7 @@ def since(
 ) -> DataFrame:
     """The runs that judging still needs: of a series that was judged before, those of its window and newer ones."""
     place = f.concat("scenario", "environment").alias("place")
-    rows = values.select("series", place, "metric", "better", "at", "run_id", "value")
+    rows = values.select("series", place, "metric", "better", "at", "run_id", "value", "failed")
     begin = [(each.series, before[each.series].since) for each in about if each.series in before]
     begin = [(series, at) for series, at in begin if at > NEVER]
     if not begin:

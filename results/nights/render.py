@@ -11,8 +11,8 @@ from results.render import junit as junit_document
 
 
 def lines(found: Sequence[ScenarioResult]) -> list[str]:
-    """A line a scenario; below it one for each of its series that is neither OK nor without data, and for each change
-    that nobody has acknowledged."""
+    """A line a scenario; below it one for each change of tonight, for each series that is listed for its noise or by a
+    user, and for each change that nobody has acknowledged."""
     width = max((len(each.name) for each in found), default=0)
     told = []
     for each in found:
@@ -20,6 +20,8 @@ def lines(found: Sequence[ScenarioResult]) -> list[str]:
         for line in each.lines:
             if line.tonight is not None:
                 told.append(f"{'':13}{line.about.metric} [{line.about.series}]: {change_words(line)}")
+            if line.verdict in ("NOISY", "MUTED") and each.verdict != line.verdict:
+                told.append(f"{'':13}listed: {line.about.metric} [{line.about.series}] {line.verdict}, {line.why}")
         told += [f"{'':13}{words}" for line in each.lines for words in open_words(line)]
     return told
 
@@ -27,7 +29,8 @@ def lines(found: Sequence[ScenarioResult]) -> list[str]:
 def summary(each: ScenarioResult) -> str:
     """A scenario in one line: how many series, or which of them and why."""
     if each.verdict == "OK":
-        return f"{len(each.lines)} series, Kafka {each.kafka}"
+        listed = sum(not line.judged for line in each.lines)
+        return f"{len(each.lines) - listed} series{f', {listed} listed' if listed else ''}, Kafka {each.kafka}"
     metrics = [line.about.metric for line in each.lines if line.verdict == each.verdict]
     shown = ", ".join(metrics[:3]) + (f" and {len(metrics) - 3} more" if len(metrics) > 3 else "")
     return ": ".join(part for part in (shown, each.why) if part)
@@ -100,6 +103,7 @@ def _series(line: SeriesResult) -> dict[str, Any]:
         "unit": line.about.unit,
         "better": line.about.better,
         "verdict": line.verdict,
+        "policy": "judged" if line.judged else "listed",
         "why": line.why,
         "runs": line.said.runs,
         "all_runs": line.about.runs,

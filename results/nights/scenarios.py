@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from results.compare.judgement import WORST_FIRST, Verdict, rank, worst_of
-from results.nights.bucket import micros
+from results.nights.bucket import iso, micros
+from results.nights.incremental import DAY_US
 from results.nights.night import Night, SeriesInfo
+from results.nights.policies import Policies, SeriesPattern
 from results.nights.state import SeriesState, SeriesVerdict
+from results.nights.values import FAILED
+from results.nights.verdicts import LISTED, NightVerdict, known, rank, worst_of
 from results.series.calculator import FEWEST_RUNS
 from results.series.history import ReportedChange
 
@@ -26,11 +29,15 @@ class SeriesResult:
     """One series of tonight: what it is, and what is said of it; `changes` are all that were ever reported of it."""
 
     about: SeriesInfo
-    verdict: Verdict
+    verdict: NightVerdict
     why: str
     said: SeriesVerdict
     changes: tuple[ReportedChange, ...]
     causes: Mapping[str, str]
+    tonight: ReportedChange | None = None
+    """The change that is reported tonight."""
+    measured: bool = True
+    """Whether tonight has a value."""
 
     @property
     def open(self) -> tuple[ReportedChange, ...]:
@@ -38,9 +45,9 @@ class SeriesResult:
         return tuple(one for one in self.changes if one.acknowledged is None)
 
     @property
-    def tonight(self) -> ReportedChange | None:
-        """Return the change that is reported tonight."""
-        return self.said.reported if self.verdict == self.said.verdict else None
+    def judged(self) -> bool:
+        """Return whether the series decides about its scenario; otherwise it is listed, with the reason."""
+        return self.verdict not in LISTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +62,15 @@ class ScenarioResult:
     kafka: str
     run_id: str
     newest: int
-    verdict: Verdict
+    verdict: NightVerdict
     lines: tuple[SeriesResult, ...]
     nothing: str = "nothing was measured"
     """Return why there are no series."""
 
     @property
     def why(self) -> str:
-        """Return the verdict of the worst series."""
-        return self.lines[0].why if self.lines else self.nothing
+        """Return the reason of the scenario's verdict, from the first series that has it."""
+        return next((line.why for line in self.lines if line.verdict == self.verdict), self.nothing)
 
 
 def scenarios(
@@ -75,10 +82,12 @@ def scenarios(
     now: datetime | None = None,
     tonight: timedelta = TONIGHT,
     retired: timedelta = RETIRED,
+    policies: Policies | None = None,
 ) -> list[ScenarioResult]:
     """Tonight's scenarios, worst first: those of `experiments`, and those whose ids are in `only`; retired ones are
     left out, and those not run tonight that were never run often enough to be judged. Where it is known which `ran`
-    (by their ids), no other was, however new its newest run is. `now` is by this machine's clock.
+    (by their ids), no other was, however new its newest run is. `now` is by this machine's clock. `policies` are what
+    users have said of series.
 
     One that was run tonight in several environments is there once for each.
     """
@@ -89,6 +98,7 @@ def scenarios(
     latest = micros((now + tonight).isoformat()) if now is not None else None
     known = [each.newest for each in night.about if latest is None or each.newest <= latest]
     newest = max(known or [each.newest for each in night.about], default=0)
+    user = _User(policies or Policies(), now.isoformat() if now is not None else iso(newest))
     found = []
     for members in grouped.values():
         last = max(members, key=lambda each: each.newest)
@@ -103,7 +113,7 @@ def scenarios(
         lately = [each for each in measured if _age(last.newest, each.newest_value) <= retired]
         lately = [each for each in lately if _looked_for(each, members)]
         found += [
-            _scenario(lately, own, night.states, newest, late=late)
+            _scenario(lately, own, night.states, newest, late=late, user=user)
             for own in _by_environment(members, last, night.states, newest)
         ]
     return sorted(_named(found), key=lambda each: (rank(each.verdict), each.name))
@@ -142,22 +152,27 @@ def _age(now: int, then: int | None) -> timedelta:
     return timedelta(microseconds=now - (then or 0))
 
 
-def worst(found: Iterable[ScenarioResult], problems: Sequence[str] = ()) -> Verdict:
+def worst(found: Iterable[ScenarioResult], problems: Sequence[str] = ()) -> NightVerdict:
     """The night's verdict; nothing judged is NO-DATA, and so is, at best, a night with problems: what could not be read
     or was not run may be what has changed."""
-    every: list[Verdict] = [each.verdict for each in found]
+    every = [each.verdict for each in found]
     return worst_of([*every, "NO-DATA"] if problems else every)
 
 
 def _scenario(
-    members: Sequence[SeriesInfo], last: SeriesInfo, states: Mapping[str, SeriesState], newest: int, *, late: bool
+    members: Sequence[SeriesInfo],
+    last: SeriesInfo,
+    states: Mapping[str, SeriesState],
+    newest: int,
+    *,
+    late: bool,
+    user: "_User",
 ) -> ScenarioResult:
     here = [each for each in members if each.environment == last.environment and each.better != "canary"]
     elsewhere = [each for each in members if each.environment != last.environment]
-    lines = [_line(each, last, elsewhere, states.get(each.series), newest, late=late) for each in here]
-    most = _most_runs(here)
-    lines.sort(key=lambda line: (_young(line, last, most), rank(line.verdict), line.about.metric))
-    verdict: Verdict = lines[0].verdict if lines else "NO-DATA"
+    lines = [user.applied(_line(each, last, elsewhere, states.get(each.series), newest, late=late)) for each in here]
+    lines.sort(key=lambda line: (not line.judged, rank(line.verdict), line.about.metric))
+    verdict = of_series(lines)
     nothing = "nothing was measured"
     before = [each for each in elsewhere if each.better != "canary" and each.runs >= FEWEST_RUNS]
     if not lines and before and not late:
@@ -177,9 +192,53 @@ def _scenario(
     )
 
 
-def _young(line: SeriesResult, last: SeriesInfo, most: int) -> bool:
-    """Whether it is just that this metric is measured since lately, or seldom: the scenario's verdict is others'."""
-    return line.about.runs < FEWEST_RUNS <= most and line.about.newest_value == last.newest
+def of_series(lines: Sequence[SeriesResult]) -> NightVerdict:
+    """Return a scenario's verdict: the worst of the series that are judged.
+
+    Where nothing is judged but the number of failed criteria, and measures are listed, that alone is no OK.
+    """
+    judged = worst_of((line.verdict for line in lines if line.judged), "OK")
+    measures = [line for line in lines if line.about.metric != FAILED] or lines
+    if judged != "OK" or any(line.judged for line in measures):
+        return judged
+    listed = [line.verdict for line in lines if not line.judged]
+    return "LEARNING" if "LEARNING" in listed else worst_of(listed)
+
+
+@dataclass(frozen=True, slots=True)
+class _User:
+    """What users have said of series, as of a time (ISO 8601)."""
+
+    policies: Policies
+    at: str
+
+    def applied(self, line: SeriesResult) -> SeriesResult:
+        """Return the line with its floors, and muted when it is."""
+        said = line.said
+        if line.verdict != "NO-DATA" and said.low is not None and said.high is not None and line.measured:
+            for floor in self.policies.floors:
+                if self._fits(floor.series, line) and (broken := floor.broken(said.low, said.high)):
+                    line = _by_itself(line, "BELOW-FLOOR", f"{broken} {line.about.unit}".rstrip())
+        for mute in self.policies.mutes:
+            if mute.at <= self.at < mute.until and self._fits(mute.series, line):
+                told = f"; otherwise {line.verdict}: {line.why}".rstrip(": ") if line.judged else ""
+                line = replace(line, verdict="MUTED", why=f"until {mute.until[:16]}, {mute.by}: {mute.reason}{told}")
+        return line
+
+    def _fits(self, text: str, line: SeriesResult) -> bool:
+        about = line.about
+        parameters = json.loads(about.parameters)
+        return SeriesPattern.parse(text).fits(about.series, about.scenario, about.experiment, about.metric, parameters)
+
+
+def _by_itself(line: SeriesResult, verdict: NightVerdict, why: str) -> SeriesResult:
+    """Return the line with what the night shows without a history, unless that is worse than what it has.
+
+    The machine answers for it when a canary moved in the same night.
+    """
+    if line.said.machine:
+        verdict, why = "ENV-CHANGED", f"{line.said.machine}; {why}"
+    return replace(line, verdict=verdict, why=why) if rank(verdict) < rank(line.verdict) else line
 
 
 def _line(
@@ -193,45 +252,50 @@ def _line(
 ) -> SeriesResult:
     said = state.said if state is not None else SeriesVerdict("NO-DATA")
     if said.reported is not None and _is_new(state, newest):  # whatever tonight's last run came to
-        change = said.reported.change
-        verdict, why = _known(said.verdict), said.why or f"{change.kind} over {_runs(change.runs)}"
+        change, tonight = said.reported.change, said.reported
+        verdict, why = known(said.verdict), said.why or f"{change.kind} over {_runs(change.runs)}"
     else:
-        verdict, why = _verdict(about, last, elsewhere, said, late=late)
-    history = state.history.reported if state is not None else ()
-    return SeriesResult(about, verdict, why, said, history, state.causes if state is not None else {})
+        (verdict, why), tonight = _verdict(about, last, elsewhere, said, late=late), None
+    history, causes = (state.history.reported, state.causes) if state is not None else ((), {})
+    line = SeriesResult(
+        about, verdict, why, said, history, causes, tonight, _same_night(about.newest_value, last.newest)
+    )
+    return _by_itself(line, "FAILED", said.failed) if said.failed and line.measured and not late else line
 
 
 def _verdict(
     about: SeriesInfo, last: SeriesInfo, elsewhere: Sequence[SeriesInfo], said: SeriesVerdict, *, late: bool
-) -> tuple[Verdict, str]:
+) -> tuple[NightVerdict, str]:
     if late:
         return "NO-DATA", f"not run tonight; the newest run is {last.run_id}"
-    if about.noisy and (about.newest_value or 0) < about.newest == last.newest:
+    measured = _same_night(about.newest_value, last.newest)
+    if about.noisy and not measured and about.newest == last.newest:
         return "ENV-CHANGED", f"only other work on the machine kept tonight's run {last.run_id} from a verdict"
-    if (about.newest_value or 0) < last.newest:
+    if not measured:
         told = "was inconclusive" if last.verdict == "inconclusive" else "has no value"
         return "NO-DATA", f"tonight's run {last.run_id} {told}"
     if said.reported is not None:
         return "NO-DATA", "not measured since its change was told"
     if said.verdict == "NO-DATA":
         before = [each for each in elsewhere if each.metric == about.metric and each.runs >= FEWEST_RUNS]
-        if before and about.runs < FEWEST_RUNS:
+        if before and about.runs < FEWEST_RUNS and (about.oldest is None or _same_night(about.oldest, about.newest)):
             return "ENV-CHANGED", _environment(max(before, key=lambda each: each.newest), about, about.runs)
         since = " since its last change" if about.runs > said.runs else ""
-        return "NO-DATA", f"{said.runs} of {FEWEST_RUNS} runs{since}"
+        return "LEARNING", f"{said.runs} of {FEWEST_RUNS} runs{since}"
     if said.verdict == "NOISY":
         return "NOISY", f"a change of {said.detectable or 0:.0%} would be missed as often as not"
-    return _known(said.verdict), ""
+    return known(said.verdict), ""
+
+
+def _same_night(one: int | None, other: int) -> bool:
+    """Return whether two times are of one night; nights change at noon, UTC (see `night_of`)."""
+    return one is not None and (one - DAY_US // 2) // DAY_US == (other - DAY_US // 2) // DAY_US
 
 
 def _environment(before: SeriesInfo, now: SeriesInfo, runs: int) -> str:
     was, is_now = json.loads(before.ground), json.loads(now.ground)
     different = [f"{name} {was.get(name)} → {is_now[name]}" for name in is_now if was.get(name) != is_now[name]]
     return f"the environment changed: {'; '.join(different)} ({runs} of {FEWEST_RUNS} runs in it)"
-
-
-def _known(word: str) -> Verdict:
-    return next(verdict for verdict in WORST_FIRST if verdict == word)
 
 
 def _runs(count: int) -> str:

@@ -37,6 +37,13 @@ class SeriesVerdict:
     reported: ReportedChange | None = None
     told: int = 0
     """The time of the store's newest run when `reported` was first reported, in microseconds."""
+    low: float | None = None
+    high: float | None = None
+    """The lowest and highest value of the newest night."""
+    failed: str = ""
+    """The failures of that night that count, in words; of `failed-criteria` alone."""
+    machine: str = ""
+    """A canary that moved in that night, in words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ version and the commit are no part of either: they are what changes along a seri
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -93,12 +93,14 @@ VALUES = pa.schema(
         pa.field("value", pa.float64()),
         pa.field("disturbed", pa.bool_()),
         pa.field("defects", pa.string()),
+        pa.field("failed", pa.string()),
     ]
 )
 """`scenario`, `series` and `environment` are short names; `parameters` and `ground` say in JSON what they stand for.
 `value` is null where the run has none, and in a run that was inconclusive. Was that by the machine alone, then it
 has its values, and `disturbed` says that they count only for who asks for them (null in parts of earlier versions).
-`defects` names what the brokers did wrong on purpose (else null): such a run is in no history."""
+`defects` names what the brokers did wrong on purpose (else null): such a run is in no history. `failed` names the
+criteria that failed, in the row of `failed-criteria` alone."""
 
 FAILED = "failed-criteria"
 """The metric that every run has: how many of its criteria failed."""
@@ -182,9 +184,9 @@ def canary_values(run: Manifest, read: Mapping[str, float]) -> Iterator[Value]:
 
 
 def rows(
-    run: Manifest, failed: int, values: list[Value], *, noisy: bool = False, sound: bool = False
+    run: Manifest, failed: Sequence[str], values: list[Value], *, noisy: bool = False, sound: bool = False
 ) -> list[dict[str, Any]]:
-    """The rows of a run, of schema VALUES; `failed` is the number of criteria that failed.
+    """The rows of a run, of schema VALUES; `failed` has the name of each criterion that failed, for each host.
 
     With `noisy` only other work on the machine kept it from a verdict, with `sound` only what would explain it.
     """
@@ -205,7 +207,7 @@ def rows(
         "verdict": run.verdict,
         "defects": "; ".join(in_words(run.defects)) or None,
     }
-    every = [Value(FAILED, "criteria", "lower", float(failed)), *values]
+    every = [Value(FAILED, "criteria", "lower", float(len(failed))), *values]
     return [
         {
             **head,
@@ -215,6 +217,7 @@ def rows(
             "better": each.better,
             "value": None if unknown and each.better != "canary" else _finite(each.value),
             "disturbed": noisy and each.better != "canary",
+            "failed": ("; ".join(sorted(set(failed))) or None) if each.metric == FAILED else None,
         }
         for each in every
     ]

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from results.compare.judgement import WORST_FIRST, Verdict
 from results.nights.bucket import better_of, iso
 from results.nights.night import Night
 from results.nights.recent_values import RecentValues
 from results.nights.render import summary
 from results.nights.scenarios import ScenarioResult, SeriesResult, worst
+from results.nights.verdicts import WORST_FIRST, NightVerdict
 from results.report.page import Figure
 from results.report.render import embedded, inline, template
 from results.series.history import ReportedChange
@@ -23,19 +23,27 @@ from results.series.judge import direction
 
 Links = Callable[[str], str | None]
 """A run's id → where its own report is, relative to the page; None when there is none."""
-STATES: Mapping[Verdict, str] = {
+STATES: Mapping[NightVerdict, str] = {
+    "FAILED": "fail",
+    "BELOW-FLOOR": "fail",
     "REGRESSED": "fail",
     "ENV-CHANGED": "inconclusive",
     "NO-DATA": "inconclusive",
     "NOISY": "inconclusive",
+    "MUTED": "inconclusive",
+    "LEARNING": "inconclusive",
     "IMPROVED": "pass",
     "OK": "pass",
 }
-WORDS: Mapping[Verdict, str] = {
+WORDS: Mapping[NightVerdict, str] = {
+    "FAILED": "Failed",
+    "BELOW-FLOOR": "Below its floor",
     "REGRESSED": "Regressed",
     "ENV-CHANGED": "Environment changed",
     "NO-DATA": "No data",
     "NOISY": "Noisy",
+    "MUTED": "Muted",
+    "LEARNING": "Learning",
     "IMPROVED": "Improved",
     "OK": "OK",
 }
@@ -79,7 +87,13 @@ def render_nights(
         change_row(each, line, line.tonight, links) for each in found for line in each.lines if line.tonight is not None
     ]
     old = waiting(found, links)
-    others = [_other(each) for each in found if each.verdict in ("ENV-CHANGED", "NO-DATA", "NOISY")]
+    others = [_other(each) for each in found if each.verdict not in ("REGRESSED", "IMPROVED", "OK")]
+    listed = [
+        (STATES[line.verdict], WORDS[line.verdict], f"{line.about.metric}, {each.name}", line.why)
+        for each in found
+        for line in each.lines
+        if line.verdict in ("NOISY", "MUTED")
+    ]
     return template("nights.html.j2").render(
         store=store,
         newest=iso(max(each.newest for each in found)) if found else None,
@@ -89,6 +103,8 @@ def render_nights(
         figures=_figures(night, found),
         changes=changes[:MOST_TOLD],
         more=max(0, len(changes) - MOST_TOLD),
+        listed=listed[:MOST_TOLD],
+        more_listed=max(0, len(listed) - MOST_TOLD),
         waiting=old[:MOST_TOLD],
         others=others[:MOST_TOLD],
         more_others=max(0, len(others) - MOST_TOLD),
@@ -110,8 +126,13 @@ def answer(found: Sequence[ScenarioResult]) -> str:
     return f"Of {len(found)} scenario{'' if len(found) == 1 else 's'}: {', '.join(parts)}."
 
 
-def _of(word: Verdict) -> str:
-    said = {"ENV-CHANGED": "in another environment", "NO-DATA": "without data", "NOISY": "too noisy to tell"}
+def _of(word: NightVerdict) -> str:
+    said = {
+        "ENV-CHANGED": "in another environment",
+        "NO-DATA": "without data",
+        "NOISY": "too noisy to tell",
+        "BELOW-FLOOR": "below a floor",
+    }
     return said.get(word, WORDS[word] if word == "OK" else WORDS[word].lower())
 
 
@@ -130,7 +151,7 @@ def _figures(night: Night, found: Sequence[ScenarioResult]) -> list[Figure]:
 def change_row(each: ScenarioResult, line: SeriesResult, reported: ReportedChange, links: Links) -> ChangeRow:
     """A change as the summary shows it."""
     change, tonight = reported.change, line.tonight
-    verdict: Verdict = "IMPROVED" if not _worse(line, reported) else "REGRESSED"
+    verdict: NightVerdict = "IMPROVED" if not _worse(line, reported) else "REGRESSED"
     if reported.first_bad in line.causes:
         verdict = "ENV-CHANGED"
     span = change.interval
@@ -226,6 +247,7 @@ def _series(line: SeriesResult, own: RecentValues | None, at: Mapping[str, int])
         "unit": line.about.unit,
         "better": line.about.better,
         "verdict": line.verdict,
+        "policy": "judged" if line.judged else "listed",
         "why": line.why,
         "runs": line.said.runs,
         "detectable": line.said.detectable,

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from results.compare.judgement import EXIT
 from results.contract.maintenance import locked
 from results.contract.store import Store, StoreError
-from results.nights import render, state
+from results.nights import policies, render, state
 from results.nights.night import Night, night
 from results.nights.scenarios import TONIGHT, ScenarioResult, scenarios, worst
+from results.nights.verdicts import EXIT
 from results.render import document
 from results.series.history import Acknowledgement
 from testbed.cli.output import require_writable, write
@@ -83,6 +83,7 @@ def _night(
             ran=made.ran if made is not None else None,
             now=now,
             tonight=max(TONIGHT, took),
+            policies=policies.load(store),
         )
         if page is not None:
             from results.nights.recent_values import recent_values

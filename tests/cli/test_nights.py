@@ -58,11 +58,18 @@ def judged(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("verdict", "code"),
-    [("OK", 0), ("IMPROVED", 0), ("REGRESSED", 1), ("NOISY", 2), ("ENV-CHANGED", 2), ("NO-DATA", 2)],
+    ("said", "verdict", "code"),
+    [
+        ("OK", "OK", 0),
+        ("IMPROVED", "IMPROVED", 0),
+        ("REGRESSED", "REGRESSED", 1),
+        ("NOISY", "NOISY", 2),
+        ("ENV-CHANGED", "ENV-CHANGED", 2),
+        ("NO-DATA", "LEARNING", 0),
+    ],
 )
-def test_codes_say_what_the_night_was(judged, tmp_path, capsys, verdict, code):
-    judged(verdict)
+def test_codes_say_what_the_night_was(judged, tmp_path, capsys, said, verdict, code):
+    judged(said)
     assert main(["results", "judge", "--store", str(tmp_path)]) == code
     out = capsys.readouterr().out
     assert out.startswith(verdict)

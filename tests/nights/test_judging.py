@@ -26,6 +26,7 @@ def rows(name, values, *, better="lower", metric="seconds", place="p"):
             "at": BEGIN + night * DAY_US,
             "run_id": f"run{night:03d}",
             "value": value,
+            "failed": None,
         }
         for night, value in enumerate(values)
     ]

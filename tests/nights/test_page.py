@@ -57,8 +57,8 @@ def page(night):
 
 def test_tonight_is_told_worst_first(night):
     read, _, text = page(night)
-    assert "Of 2 scenarios: 1 regressed, 1 without data." in text
-    assert text.index("Regressed") < text.index("100 → 120") < text.index("No data")
+    assert "Of 2 scenarios: 1 regressed, 1 learning." in text
+    assert text.index("Regressed") < text.index("100 → 120") < text.index("Learning")
     assert "+20.0%" in text
     assert ("a", "href", "runs/r3.html") in read.attributes
     assert f"run {EVIL}" in text

@@ -90,27 +90,27 @@ def test_what_has_no_rules_is_summarised_and_its_samples_are_not_read_twice(tmp_
 
 def test_what_is_inconclusive_has_no_values_but_canaries(data):
     run = replace(data.manifest, verdict="inconclusive")
-    found = by_metric(rows(run, 0, [Value("seconds", "s", "lower", 1.0), Value("canary.cpu", "s", "canary", 2.0)]))
+    found = by_metric(rows(run, (), [Value("seconds", "s", "lower", 1.0), Value("canary.cpu", "s", "canary", 2.0)]))
     assert found["seconds"]["value"] is None
     assert found["canary.cpu"]["value"] == 2.0
-    inf = by_metric(rows(data.manifest, 0, [Value("seconds", "s", "lower", float("inf"))]))
+    inf = by_metric(rows(data.manifest, (), [Value("seconds", "s", "lower", float("inf"))]))
     assert inf["seconds"]["value"] is None
 
 
 def test_a_run_of_broken_brokers_says_so(data):
     defects = (DefectRecord("b1", "late-isr", "seconds=3", "2026-11-23T20:00:00Z", "t-0 kept out"),)
-    found = rows(replace(data.manifest, defects=defects), 0, [])
+    found = rows(replace(data.manifest, defects=defects), (), [])
     assert {each["defects"] for each in found} == {"late-isr seconds=3 on b1"}
-    assert {each["defects"] for each in rows(data.manifest, 0, [])} == {None}
+    assert {each["defects"] for each in rows(data.manifest, (), [])} == {None}
 
 
 def test_a_run_that_only_the_machine_disturbed_has_values_that_say_so(data):
     run = replace(data.manifest, verdict="inconclusive")
     values = [Value("seconds", "s", "lower", 1.0), Value("canary.cpu", "s", "canary", 2.0)]
-    found = by_metric(rows(run, 0, values, noisy=True))
+    found = by_metric(rows(run, (), values, noisy=True))
     assert (found["seconds"]["value"], found["seconds"]["disturbed"]) == (1.0, True)
     assert found["canary.cpu"]["disturbed"] is False
-    assert by_metric(rows(data.manifest, 0, values))["seconds"]["disturbed"] is False
+    assert by_metric(rows(data.manifest, (), values))["seconds"]["disturbed"] is False
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_by_the_machine_alone_is_read_from_the_samples(tmp_path, options, known)
 
 def test_series_are_told_apart_by_environment_and_not_by_kafka(data):
     run = data.manifest
-    name = lambda other: rows(other, 0, [])[0]["series"]  # noqa: E731
+    name = lambda other: rows(other, (), [])[0]["series"]  # noqa: E731
     assert name(replace(run, versions=replace(run.versions, kafka={"b1": "9"}))) == name(run)
     assert name(replace(run, machine=replace(run.machine, kernel="9"))) != name(run)
     assert name(replace(run, parameters={**run.parameters, "quota": 1})) != name(run)

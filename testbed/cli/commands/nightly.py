@@ -37,7 +37,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "--include-noisy", action="store_true", help="count runs that only other work on the machine made inconclusive"
     )
     parser.epilog = (
-        "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED, NO-DATA, or a case that was not run"
+        "exit codes: 0 OK, IMPROVED, LEARNING or MUTED; 1 FAILED, BELOW-FLOOR or REGRESSED;\n"
+        "2 ENV-CHANGED, NO-DATA, NOISY, or a case that was not run; 1 goes before 2"
     )
 
 

@@ -43,13 +43,13 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     for action in (show, report, verify):
         what = "all" if action is verify else "the newest"
         action.add_argument("run", nargs="?", metavar="RUN", help=f"a run's id (default: {what})")
-    judge, ack = _configure_nights(actions)
+    nights = _configure_nights(actions)
     _configure_changes(actions)
-    for action in (listing, show, report, verify, export, importing, compact, retain, judge, ack):
+    for action in (listing, show, report, verify, export, importing, compact, retain, *nights):
         action.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
 
 
-def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Parser, Parser]:
+def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Parser, ...]:
     judge = actions.add_parser("judge", help="has anything changed? A line a scenario, from all runs of the store")
     judge.add_argument("--experiment", metavar="NAME", action="append", help="tell only these (may be repeated)")
     judge.add_argument("--json", action="store_true", help="JSON on standard output")
@@ -59,7 +59,7 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
     judge.add_argument(
         "--include-noisy", action="store_true", help="count runs that only other work on the machine made inconclusive"
     )
-    judge.epilog = "exit codes: 0 OK or IMPROVED, 1 REGRESSED, 2 NOISY, ENV-CHANGED or NO-DATA; 1 goes before 2"
+    judge.epilog = NIGHT_CODES
     ack = actions.add_parser("ack", help="a change is known: say why; it is the new baseline")
     ack.add_argument(
         "series", nargs="+", metavar="SERIES", help="an id that judge tells, EXPERIMENT or EXPERIMENT:METRIC"
@@ -69,7 +69,32 @@ def _configure_nights(actions: "argparse._SubParsersAction[Parser]") -> tuple[Pa
     ack.add_argument("--by", metavar="NAME", help="who says so (default: you)")
     judge.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (local[*])")
     judge.add_argument("--memory", default="2g", metavar="SIZE", help="the JVM's heap, as Spark writes it (2g)")
-    return judge, ack
+    return judge, ack, *_configure_policies(actions)
+
+
+NIGHT_CODES = (
+    "exit codes: 0 OK, IMPROVED, LEARNING or MUTED; 1 FAILED, BELOW-FLOOR or REGRESSED;\n"
+    "2 ENV-CHANGED, NO-DATA or NOISY; 1 goes before 2"
+)
+
+
+def _configure_policies(actions: "argparse._SubParsersAction[Parser]") -> tuple[Parser, Parser]:
+    mute = actions.add_parser("mute", help="series colour no night until a date; without SERIES: what is muted")
+    mute.add_argument("--reason", metavar="TEXT", help="why")
+    mute.add_argument("--until", metavar="WHEN", help="a date, a time, or an age from now, as 2026-12-24 or 14d")
+    mute.add_argument("--by", metavar="NAME", help="who says so (default: you)")
+    floor = actions.add_parser("floor", help="a value beyond this fails the night at once; without SERIES: all floors")
+    floor.add_argument("--never-above", metavar="VALUE", type=float, help="in the measure's unit")
+    floor.add_argument("--never-below", metavar="VALUE", type=float, help="in the measure's unit")
+    for parser, what in ((mute, "mute"), (floor, "floor")):
+        parser.add_argument(
+            "series",
+            nargs="*",
+            metavar="SERIES",
+            help="EXPERIMENT:METRIC, 'EXPERIMENT NAME=VALUE:METRIC', or an id that judge tells",
+        )
+        parser.add_argument("--remove", action="store_true", help=f"remove this {what}")
+    return mute, floor
 
 
 def _configure_changes(actions: "argparse._SubParsersAction[Parser]") -> None:
@@ -98,6 +123,9 @@ def _configure_changes(actions: "argparse._SubParsersAction[Parser]") -> None:
     )
 
 
+NIGHTS = ("judge", "ack", "mute", "floor")
+
+
 def _run(args: argparse.Namespace) -> int:
     if args.action == "changes":
         from testbed.cli import histories
@@ -107,7 +135,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.errors import TestbedError
 
     try:
-        return _run_nights(args) if args.action in ("judge", "ack") else _run_runs(args)
+        return _run_nights(args) if args.action in NIGHTS else _run_runs(args)
     except NoRunError as error:
         raise TestbedError(str(error)) from error
     except StoreError as error:
@@ -148,10 +176,11 @@ def _run_runs(args: argparse.Namespace) -> int:
 
 
 def _run_nights(args: argparse.Namespace) -> int:
-    from testbed.cli import nights, runs
+    from testbed.cli import nights, runs, series_policies
 
     store = runs.open_store(args.store)
-    return nights.ack(store, args) if args.action == "ack" else nights.judge(store, args)
+    actions = {"ack": nights.ack, "judge": nights.judge, "mute": series_policies.mute, "floor": series_policies.floor}
+    return actions[args.action](store, args)
 
 
 COMMAND = Command("results", "list, show, verify, carry, compact and judge the runs of a store", _configure, _run)

@@ -1,0 +1,154 @@
+"""What a user has said of series: that one is muted for a while, that one is never to be worse than a value.
+
+<root>/series/policies.json   both lists, replaced whole
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from results.contract.store import Store, StoreError
+
+POLICIES = "series/policies.json"
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesPattern:
+    """Which series: an id, a scenario's id, or an experiment, some of its parameters and a metric.
+
+    As text: `ID`, `EXPERIMENT`, `EXPERIMENT:METRIC` or `EXPERIMENT NAME=VALUE…:METRIC`, as `results judge` prints it.
+    """
+
+    name: str
+    parameters: tuple[tuple[str, str], ...] = ()
+    metric: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "SeriesPattern":
+        """Return the pattern of a text. Raise ValueError when it is none."""
+        head, colon, metric = text.strip().rpartition(":") if ":" in text else (text.strip(), "", "")
+        name, *settings = head.split()[:1] + head.split()[1:] if head.split() else [""]
+        pairs = [each.partition("=") for each in settings]
+        if not name or "=" in name or (colon and not metric) or not all(key and equals for key, equals, _ in pairs):
+            raise ValueError(f"{text!r} names no series: write EXPERIMENT:METRIC, or EXPERIMENT NAME=VALUE:METRIC")
+        return cls(name, tuple((key, value) for key, _, value in pairs), metric or None)
+
+    def fits(self, series: str, scenario: str, experiment: str, metric: str, parameters: Mapping[str, Any]) -> bool:
+        """Return whether a series is meant."""
+        if self.name == series:
+            return True
+        return (
+            self.name in (scenario, experiment)
+            and self.metric in (None, metric)
+            and all(name in parameters and str(parameters[name]) == value for name, value in self.parameters)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """Series that colour no night until a time (ISO 8601, UTC), with the reason."""
+
+    series: str
+    reason: str
+    by: str
+    at: str
+    until: str
+
+    def __post_init__(self) -> None:
+        SeriesPattern.parse(self.series)
+        if not self.reason.strip():
+            raise ValueError("no reason: say why the series is muted, for whoever reads it next")
+        if self.until <= self.at:
+            raise ValueError(f"muted until {self.until}, which is over")
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """A value that no run of some series may be beyond: above `never_above`, or below `never_below`."""
+
+    series: str
+    never_above: float | None = None
+    never_below: float | None = None
+
+    def __post_init__(self) -> None:
+        if SeriesPattern.parse(self.series).metric is None and " " in self.series.strip():
+            raise ValueError(f"{self.series!r} names no metric: a floor is one of a metric, as EXPERIMENT:move-seconds")
+        if self.never_above is None and self.never_below is None:
+            raise ValueError("a floor without a value: say what is never to be exceeded, or gone below")
+
+    def broken(self, low: float, high: float) -> str:
+        """Return how values from `low` to `high` are beyond it, in words; empty when they are not."""
+        if self.never_above is not None and high > self.never_above:
+            return f"{high:.4g}, and never above {self.never_above:.4g}"
+        if self.never_below is not None and low < self.never_below:
+            return f"{low:.4g}, and never below {self.never_below:.4g}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """Everything that users have said."""
+
+    mutes: tuple[Mute, ...] = ()
+    floors: tuple[Floor, ...] = ()
+
+    def muted(self, mutes: Iterable[Mute]) -> "Policies":
+        """Return the policies with these mutes in place of those of the same series."""
+        new = tuple(mutes)
+        kept = tuple(each for each in self.mutes if each.series not in {one.series for one in new})
+        return replace(self, mutes=(*kept, *new))
+
+    def floored(self, floor: Floor) -> "Policies":
+        """Return the policies with this floor in place of that of the same series."""
+        return replace(self, floors=(*(each for each in self.floors if each.series != floor.series), floor))
+
+    def without_mutes(self, series: Iterable[str]) -> "Policies":
+        """Return the policies without these mutes. Raise ValueError for one that is not there."""
+        gone = _all_there(series, [each.series for each in self.mutes], "muted")
+        return replace(self, mutes=tuple(each for each in self.mutes if each.series not in gone))
+
+    def without_floors(self, series: Iterable[str]) -> "Policies":
+        """Return the policies without these floors. Raise ValueError for one that is not there."""
+        gone = _all_there(series, [each.series for each in self.floors], "with a floor")
+        return replace(self, floors=tuple(each for each in self.floors if each.series not in gone))
+
+    def to_json(self) -> str:
+        """Return the policies as a document."""
+        return json.dumps({"version": 1, **asdict(self)}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Policies":
+        """Read the policies back. Raise ValueError, KeyError or TypeError when the text is none."""
+        found = json.loads(text)
+        if found["version"] != 1:
+            raise ValueError(f"policies of version {found['version']}: expected 1")
+        return cls(tuple(Mute(**each) for each in found["mutes"]), tuple(Floor(**each) for each in found["floors"]))
+
+
+Change = Callable[[Policies], Policies]
+
+
+def _all_there(wanted: Iterable[str], known: list[str], what: str) -> set[str]:
+    gone = set(wanted)
+    if strange := sorted(gone - set(known)):
+        raise ValueError(f"{strange[0]!r} is not {what}; there are: {', '.join(known) or 'none'}")
+    return gone
+
+
+def load(store: Store) -> Policies:
+    """Return the policies of a store. Raise StoreError when they cannot be read: nothing is judged then."""
+    try:
+        return Policies.from_json(store.files.read(POLICIES).decode())
+    except FileNotFoundError:
+        return Policies()
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(
+            f"{store.location}/{POLICIES}: no mutes and floors: {error}; mend the file, or remove it: then nothing is "
+            "muted, and there is no floor"
+        ) from error
+
+
+def save(store: Store, policies: Policies) -> None:
+    """Replace the policies of a store. Under its lock."""
+    store.files.put(POLICIES, policies.to_json().encode())

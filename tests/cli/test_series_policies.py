@@ -1,0 +1,66 @@
+"""`testbed results mute` and `floor`: kept in the store, listed, removed, and refused when they cannot be meant."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from results.contract.store import Store
+from results.nights import policies
+from testbed.cli.main import main
+from testbed.cli.series_policies import parse_until
+from testbed.errors import UsageError
+
+NOW = datetime(2026, 11, 24, tzinfo=UTC)
+
+
+@pytest.fixture
+def results(tmp_path, capsys):
+    def call(*words):
+        code = main(["results", *words, "--store", str(tmp_path)])
+        return code, capsys.readouterr().out
+
+    return call
+
+
+def test_a_mute_is_kept_listed_and_removed(results, tmp_path):
+    assert results("mute") == (0, "nothing is muted\n")
+    code, told = results("mute", "move:seconds", "--reason", "a new disk", "--until", "14d", "--by", "ann")
+    assert code == 0
+    assert "no series has been judged that this names" in told
+    (mute,) = policies.load(Store.open(tmp_path)).mutes
+    assert (mute.series, mute.reason, mute.by) == ("move:seconds", "a new disk", "ann")
+    assert results("mute")[1] == f"move:seconds: muted until {mute.until} by ann: a new disk\n"
+    assert results("mute", "move:seconds", "--remove") == (0, "nothing is muted\n")
+
+
+def test_a_floor_is_kept_listed_and_removed(results, tmp_path):
+    results("floor", "move quota=1:seconds", "--never-above", "30")
+    code, told = results("floor", "move:rate", "--never-below", "0.8")
+    assert (code, told.splitlines()[-2:]) == (0, ["move quota=1:seconds: never above 30", "move:rate: never below 0.8"])
+    assert [each.never_above for each in policies.load(Store.open(tmp_path)).floors] == [30.0, None]
+    assert results("floor", "move:rate", "--remove")[1] == "move quota=1:seconds: never above 30\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("mute", "move:seconds"),
+        ("mute", "move:seconds", "--reason", "x", "--until", "soon"),
+        ("mute", "move:seconds", "--reason", "x", "--until", "2020-01-01"),
+        ("mute", "move:seconds", "--remove"),
+        ("mute", "=:", "--reason", "x", "--until", "1d"),
+        ("floor", "move:seconds"),
+        ("floor", "move quota=1", "--never-above", "3"),
+        ("floor", "move:seconds", "--remove"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(results, words):
+    assert results(*words)[0] == 64
+
+
+def test_a_mute_ends_at_a_date_a_time_or_after_an_age():
+    assert parse_until("14d", NOW) == NOW + timedelta(days=14)
+    assert parse_until("2026-12-24", NOW) == datetime(2026, 12, 24, tzinfo=UTC)
+    assert parse_until("2026-12-24T12:00:00+02:00", NOW).astimezone(UTC).hour == 10
+    with pytest.raises(UsageError):
+        parse_until("soon", NOW)

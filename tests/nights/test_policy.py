@@ -1,0 +1,182 @@
+"""What decides a scenario and what is only listed: noise, failures by chance, floors, and what a user mutes."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from results.contract.store import Store, StoreError
+from results.nights import policies, render
+from results.nights.failures import UNNAMED, at_least, counting, parse_failures
+from results.nights.night import Night
+from results.nights.policies import Floor, Mute, Policies, SeriesPattern
+from results.nights.scenarios import scenarios, worst
+from results.nights.state import SeriesState, SeriesVerdict
+from results.nights.values import FAILED
+from tests.nights.made import BEGIN
+
+NOW = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=BEGIN)
+SECONDS = {"low": 60.0, "high": 61.0}
+
+
+def state(verdict="OK", **other):
+    return SeriesState("s", said=SeriesVerdict(verdict, **{"runs": 40, **other}))
+
+
+def found(*pairs, floors=(), mutes=(), now=NOW):
+    night = Night(tuple(about for about, _ in pairs), {about.series: each for about, each in pairs})
+    return scenarios(night, policies=Policies(tuple(mutes), tuple(floors)), now=now)
+
+
+def mute(series="move:seconds", until=NOW + timedelta(days=3)):
+    return Mute(series, "a new disk", "ann", (NOW - timedelta(days=1)).isoformat(), until.isoformat())
+
+
+class TestListed:
+    def test_a_noisy_metric_is_listed_with_what_it_would_miss_and_decides_nothing(self, about):
+        noisy = (about("p", metric="produce-p99"), state("NOISY", detectable=0.52))
+        (each,) = found((about("a"), state()), noisy)
+        assert (each.verdict, [line.judged for line in each.lines]) == ("OK", [True, False])
+        told = render.lines([each])
+        assert told[0].endswith("1 series, 1 listed, Kafka 4.3.1")
+        assert told[1].strip() == "listed: produce-p99 [p] NOISY, a change of 52% would be missed as often as not"
+        document = render.as_json("", [each], (), 0)["scenarios"][0]["series"]
+        assert [(one["policy"], one["detectable"]) for one in document] == [("judged", None), ("listed", 0.52)]
+
+    def test_a_scenario_of_which_no_measure_is_judged_is_not_ok(self, about):
+        noisy = (about("p", metric="produce-p99"), state("NOISY", detectable=0.52))
+        failures = (about("f", metric=FAILED), state())
+        young = (about("y", metric="seconds", runs=4), state("NO-DATA", runs=4))
+        assert [each.verdict for each in found(noisy, failures)] == ["NOISY"]
+        assert [each.verdict for each in found(noisy, failures, young)] == ["LEARNING"]
+        assert [each.verdict for each in found(failures)] == ["OK"]  # KIP-455's scenarios move nothing
+
+    def test_what_is_found_in_a_noisy_metric_is_a_change_all_the_same(self, about):
+        assert found((about("p"), state("REGRESSED")), (about("a", metric="b"), state()))[0].verdict == "REGRESSED"
+
+
+class TestFailures:
+    NONE, A, B = frozenset(), frozenset({"a"}), frozenset({"b"})
+
+    def test_a_fail_is_a_fail_from_the_first_run_on(self):
+        assert counting([], [self.A]) == ["a"]
+        assert counting([self.NONE] * 40, [self.A | self.B, self.NONE]) == ["a", "b"]
+
+    def test_one_that_fails_now_and_then_is_chance(self):
+        earlier = [self.NONE] * 5 + [self.A] + [self.NONE] * 6
+        assert counting(earlier, [self.A]) == []
+        assert counting(earlier, [self.A | self.B]) == ["b"]
+        assert counting(earlier[:9], [self.A]) == ["a"]  # nine runs do not say how often
+
+    def test_one_that_goes_on_failing_counts_each_night(self):
+        earlier = [self.NONE] * 12 + [self.A]
+        assert counting(earlier, [self.A]) == ["a"]
+
+    def test_three_of_three_are_no_chance(self):
+        earlier = [self.NONE] * 5 + [self.A] + [self.NONE] * 6
+        assert counting(earlier, [self.A, self.NONE, self.A]) == []
+        assert counting(earlier, [self.A] * 3) == ["a"]
+        assert at_least(3, 3, 4, 15) == pytest.approx(4 / 455)
+
+    def test_runs_taken_in_by_an_earlier_version_have_no_names(self):
+        assert parse_failures(None, 2.0) == {UNNAMED}
+        assert parse_failures(None, 0.0) == frozenset()
+        assert parse_failures("quota b1; quota b2", 2.0) == {"quota b1", "quota b2"}
+
+    def test_they_decide_the_first_night_on_a_new_machine_too(self, about):
+        failing = (about("f", metric=FAILED, runs=1), state("NO-DATA", runs=1, failed="quota failed in 1 of 1 runs"))
+        (each,) = found((about("a", runs=1), state("NO-DATA", runs=1)), failing)
+        assert (each.verdict, each.why, worst([each])) == ("FAILED", "quota failed in 1 of 1 runs", "FAILED")
+
+    def test_not_when_the_machine_moved_or_nothing_was_measured_tonight(self, about):
+        moved = state(failed="quota failed in 1 of 1 runs", machine="canary.nic went from 1 to 0.5")
+        (each,) = found((about("f", metric=FAILED), moved))
+        assert (each.verdict, each.why) == (
+            "ENV-CHANGED",
+            "canary.nic went from 1 to 0.5; quota failed in 1 of 1 runs",
+        )
+        old = about("f", metric=FAILED, newest_value=BEGIN - 86_400_000_000)
+        assert found((old, state(failed="quota failed in 1 of 1 runs")))[0].verdict == "NO-DATA"
+
+
+class TestFloors:
+    def test_a_value_beyond_one_has_its_own_verdict_at_once(self, about):
+        pair = about("a", runs=1), state("NO-DATA", runs=1, **SECONDS)
+        (each,) = found(pair, floors=[Floor("move:seconds", never_above=60.5)])
+        assert (each.verdict, each.why) == ("BELOW-FLOOR", "61, and never above 60.5 s")
+        (each,) = found(pair, floors=[Floor("move quota=1:seconds", never_below=60.5)])
+        assert (each.verdict, each.why) == ("BELOW-FLOOR", "60, and never below 60.5 s")
+
+    def test_one_that_holds_or_is_of_other_series_says_nothing(self, about):
+        pair = about("a"), state(**SECONDS)
+        for text in ("move quota=2:seconds", "other:seconds", "move:rate"):
+            assert found(pair, floors=[Floor(text, never_above=1.0)])[0].verdict == "OK"
+        assert found(pair, floors=[Floor("move:seconds", never_above=61.0)])[0].verdict == "OK"
+
+    def test_the_machine_answers_when_a_canary_moved(self, about):
+        pair = about("a"), state(machine="canary.nic went from 1 to 0.5", **SECONDS)
+        assert found(pair, floors=[Floor("move:seconds", never_above=1.0)])[0].verdict == "ENV-CHANGED"
+
+    @pytest.mark.parametrize("wrong", [{}, {"never_above": 1.0, "series": "move quota=1"}])
+    def test_one_that_cannot_be_meant_is_refused(self, wrong):
+        with pytest.raises(ValueError):
+            Floor(**{"series": "move:seconds", **wrong})
+
+
+class TestMutes:
+    def test_a_muted_series_decides_nothing_and_is_told_with_its_reason(self, about):
+        pairs = (about("a"), state("REGRESSED")), (about("b", metric="rate"), state())
+        (each,) = found(*pairs, mutes=[mute()])
+        line = next(line for line in each.lines if line.about.series == "a")
+        assert (each.verdict, line.verdict) == ("OK", "MUTED")
+        assert line.why == f"until {mute().until[:16]}, ann: a new disk; otherwise REGRESSED"
+        assert found(pairs[0], mutes=[mute()])[0].verdict == "MUTED"
+
+    def test_it_ends_by_itself(self, about):
+        pair = about("a"), state("REGRESSED")
+        assert found(pair, mutes=[mute()], now=NOW + timedelta(days=3))[0].verdict == "REGRESSED"
+
+    def test_one_without_a_reason_or_over_already_is_refused(self):
+        with pytest.raises(ValueError, match="which is over"):
+            mute(until=NOW - timedelta(days=2))
+        with pytest.raises(ValueError, match="no reason"):
+            Mute("move:seconds", " ", "ann", "2026-01-01", "2026-01-02")
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("s1", True),
+        ("sc:seconds", True),
+        ("move", True),
+        ("move:seconds", True),
+        ("move quota=1:seconds", True),
+        ("move quota=2:seconds", False),
+        ("move rate=1:seconds", False),
+        ("move:rate", False),
+        ("s2", False),
+    ],
+)
+def test_a_pattern_names_series(text, fits):
+    assert SeriesPattern.parse(text).fits("s1", "sc", "move", "seconds", {"quota": 1}) == fits
+
+
+@pytest.mark.parametrize("text", ["", " :seconds", "quota=1:seconds", "move:", "move quota:seconds"])
+def test_what_names_no_series_is_refused(text):
+    with pytest.raises(ValueError, match="names no series"):
+        SeriesPattern.parse(text)
+
+
+def test_policies_are_kept_in_the_store(tmp_path):
+    store = Store.open(tmp_path)
+    assert policies.load(store) == Policies()
+    floor = Floor("move:seconds", never_above=60.0)
+    said = Policies().muted([mute()]).floored(Floor("move:seconds", never_above=1.0)).floored(floor)
+    policies.save(store, said)
+    assert policies.load(store) == said == Policies((mute(),), (floor,))
+    assert said.without_mutes(["move:seconds"]).without_floors(["move:seconds"]) == Policies()
+    with pytest.raises(ValueError, match=r"'other' is not muted; there are: move:seconds"):
+        said.without_mutes(["other"])
+    store.files.put(policies.POLICIES, json.dumps({"version": 2}).encode())
+    with pytest.raises(StoreError, match="policies of version 2"):
+        policies.load(store)
