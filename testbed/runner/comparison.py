@@ -2,7 +2,7 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from results.compare import (
@@ -267,16 +267,20 @@ def _in_words(ran: SlotRun) -> str:
     return f"{ran.done.run_id} {ran.done.verdict}{failed}"
 
 
-def not_made(campaign: Campaign, state: CampaignState, otherwise: str | None = None) -> tuple[str, ...]:
+def not_made(
+    campaign: Campaign, state: CampaignState, otherwise: str | None = None, needless: Collection[int] = ()
+) -> tuple[str, ...]:
     """Return the variants with a failed run, and the reason of its last failure.
 
-    With `otherwise`, also return the variants that were not tried, for that reason.
+    With `otherwise`, also return the variants that were not tried, for that reason, except `needless` slots.
     """
     last = {failure.slot: failure.why for failure in state.failures}
     missing = Counter(
         (slot.variant, why)
         for slot in campaign.slots
-        if slot.index not in state.ran and (why := last.get(slot.index, otherwise)) is not None
+        if slot.index not in state.ran
+        and slot.index not in needless
+        and (why := last.get(slot.index, otherwise)) is not None
     )
     return tuple(
         f"{label} was not run{f' {count} times' if count > 1 else ''}: {why}" for (label, why), count in missing.items()

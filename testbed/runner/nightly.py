@@ -1,30 +1,31 @@
-"""A night: every case of a suite is run once, or more often where the variance requires it; then the store is judged.
+"""A night: every case of a suite is run once, and again where that run is in doubt; then the store is judged.
 
 A night is a campaign with the usual journal, canaries, budget and resume. Its variants are scenarios, and
 `results/nights` compares each of them with its own past.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from results.compare import find_measure
 from results.contract.store import Store
-from results.nights import state as states
-from results.nights.state import SeriesState
+from results.nights.earlier_values import EarlierValues, earlier_values, in_doubt
 from results.nights.values import scenario_id
-from results.series.decision import ChangeRule
+from results.series.calculator import FEWEST_AFTER
 from testbed.errors import UsageError
 from testbed.runner.campaign import NIGHTLY, Campaign, lasting, new_campaign
 from testbed.runner.comparison import not_made
-from testbed.runner.journal import CampaignState, campaign_state, opened
-from testbed.runner.run import Progress, begin, resume
+from testbed.runner.journal import CampaignState, RunDone, campaign_state, opened
+from testbed.runner.run import NeedlessSlots, Progress, begin, resume
+from testbed.runner.schedule import Slot
 from testbed.runner.variant import Resolved, Variant, of_case, resolve
 from testbed.suites.suite import Case, find_suite
 
 SUITE, PROFILE = "kip73", "ci"
 _ONCE_MORE = re.compile(r", [0-9]+$")
-MORE = 3
-"""The runs of a scenario in a night, if one run would miss a change of `ChangeRule.noisy`."""
+MOST = FEWEST_AFTER
+"""The runs of a scenario in a night whose first run is in doubt: with so many a large change is told at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,42 +40,52 @@ class NightRuns:
     """The ids of the scenarios to run."""
     ran: frozenset[str] = frozenset()
     """The ids of the scenarios that were run."""
+    needless: frozenset[int] = frozenset()
+    """The slots whose runs were not needed."""
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Return the cases without a run, and the reasons."""
-        return not_made(self.campaign, self.state, self.why_ended)
+        return not_made(self.campaign, self.state, self.why_ended, self.needless)
 
 
-def variants(
-    cases: Sequence[Case], profile: str, kafka: str | None, repeats: Callable[[Resolved], int]
-) -> list[Variant]:
+def variants(cases: Sequence[Case], profile: str, kafka: str | None, times: int = 1) -> list[Variant]:
     """Return a variant for each run of the night: first every case in order, then the repeats.
 
     Raise `UsageError` when a case cannot be run.
     """
     once = [of_case(case, profile, kafka) for case in cases]
-    wanted = {variant.label: repeats(resolve(variant)) for variant in once}
-    most = max(wanted.values(), default=1)
-    again = [
-        replace(variant, label=f"{variant.label}, {number}")
-        for number in range(2, most + 1)
-        for variant in once
-        if wanted[variant.label] >= number
-    ]
+    again = [replace(variant, label=f"{variant.label}, {number}") for number in range(2, times + 1) for variant in once]
     return [*once, *again]
 
 
-def needed(
-    known: Iterable[SeriesState], more: int = MORE, noisy: float = ChangeRule().noisy
-) -> Callable[[Resolved], int]:
-    """Return a function that gives a scenario's number of runs.
+def needless_slots(known: Mapping[str, str], earlier: EarlierValues) -> NeedlessSlots:
+    """Return a function that finds the needless slots of a night.
 
-    It is `more` if one of the scenario's series would miss a change of `noisy`, else 1.
+    A case is run again only when its first run is in doubt: it did not pass, or a value is far from the `earlier` ones.
+    `known` is the scenario of each variant.
     """
-    wild = {each.scenario for each in known if (each.said.detectable or 0.0) > noisy}
 
-    return lambda wanted: more if scenario_of(wanted) in wild else 1
+    def of_campaign(campaign: Campaign) -> Callable[[Slot, CampaignState], bool]:
+        first = {slot.variant: slot.index for slot in campaign.slots}
+
+        def needless(slot: Slot, state: CampaignState) -> bool:
+            case = _ONCE_MORE.sub("", slot.variant)
+            if case == slot.variant or case not in first:
+                return False
+            ran = state.ran.get(first[case])
+            return ran is None or not _doubtful(ran.done, known[case], earlier)
+
+        return needless
+
+    return of_campaign
+
+
+def _doubtful(done: RunDone, scenario: str, earlier: EarlierValues) -> bool:
+    if done.verdict != "pass":
+        return True
+    standing = {name: find_measure(name).standing(value) for name, value in done.values.items()}
+    return any(in_doubt(value, earlier.get((scenario, name), ())) for name, value in standing.items())
 
 
 def scenario_of(wanted: Resolved) -> str:
@@ -104,17 +115,14 @@ class NightRequest:
 def new_night(wanted: NightRequest) -> Campaign:
     """Return the campaign of a night.
 
-    Each case is run `repeats` times, in rounds; without `repeats`, as often as the variance requires. Raise
-    `UsageError` when it cannot be run.
+    Each case is run `repeats` times, in rounds; without `repeats`, once, and again while it is in doubt (see
+    `needless_slots`). Raise `UsageError` when it cannot be run.
     """
     profile, kafka, seed = wanted.profile or PROFILE, wanted.kafka, 1 if wanted.seed is None else wanted.seed
     cases = find_suite(wanted.suite or SUITE).cases(profile, wanted.only)
-    planned = variants(cases, profile, kafka, lambda _wanted: 1)
     if wanted.repeats is not None:
-        return new_campaign(NIGHTLY, planned, wanted.repeats, seed, store=wanted.store)
-    asked = new_campaign(NIGHTLY, planned, 1, seed, store=wanted.store)
-    repeated = variants(cases, profile, kafka, needed(states.load(Store.open(asked.store)).values()))
-    return asked if len(repeated) == len(planned) else new_campaign(NIGHTLY, repeated, 1, seed, store=wanted.store)
+        return new_campaign(NIGHTLY, variants(cases, profile, kafka), wanted.repeats, seed, store=wanted.store)
+    return new_campaign(NIGHTLY, variants(cases, profile, kafka, MOST), 1, seed, store=wanted.store)
 
 
 def require_same(campaign_id: str, wanted: NightRequest) -> None:
@@ -151,13 +159,20 @@ def run_night(asked: Campaign | None, campaign_id: str | None, budget_s: float |
     # The scenarios are resolved first, because a named build or file may be gone when the night is over.
     if campaign_id is not None:
         with opened(campaign_id) as journal:
-            known = _by_label(journal.campaign)
-        result = resume(campaign_id, None, NIGHTLY, budget_s, progress, stop_early=False)
+            planned = journal.campaign
     else:
         assert asked is not None
-        known = _by_label(asked)
-        result = begin(asked, budget_s, progress, stop_early=False)
+        planned = asked
+    known = _by_label(planned) if planned.door == NIGHTLY else {}
+    before = earlier_values(Store.open(planned.store), set(known.values()), planned.begun)
+    needless = needless_slots(known, before)
+    if campaign_id is not None:
+        result = resume(campaign_id, None, NIGHTLY, budget_s, progress, stop_early=False, needless=needless)
+    else:
+        result = begin(planned, budget_s, progress, stop_early=False, needless=needless)
     with opened(result.campaign.id) as journal:
         so = campaign_state(journal.entries)
     ran = frozenset(known[slot.variant] for slot in result.campaign.slots if slot.index in so.ran)
-    return NightRuns(result.campaign, so, result.why_ended, result.complete, frozenset(known.values()), ran)
+    skipped = frozenset(slot.index for slot in result.campaign.slots if needless(result.campaign)(slot, so))
+    scenarios = frozenset(known.values())
+    return NightRuns(result.campaign, so, result.why_ended, result.complete, scenarios, ran, skipped)

@@ -61,7 +61,10 @@ def begin(
     Raise `TestbedError` when it fails; `resume` continues after the finished runs.
     """
     with created(campaign) as journal:
-        progress(f"campaign {campaign.id}: {len(campaign.slots)} runs; after an interruption: --resume {campaign.id}")
+        most = "" if needless is needs_all else "at most "
+        progress(
+            f"campaign {campaign.id}: {most}{len(campaign.slots)} runs; after an interruption: --resume {campaign.id}"
+        )
         if note := large_only(campaign):
             progress(note)
         return _go_on(journal, budget_s, progress, stop_early, needless)

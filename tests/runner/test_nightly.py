@@ -8,8 +8,6 @@ import pytest
 from results.contract.canaries import canaries
 from results.contract.store import Store
 from results.nights.night import Night
-from results.nights.state import SeriesState, SeriesVerdict
-from results.nights.values import scenario_id
 from testbed.cli import nights
 from testbed.cli.main import main
 from testbed.errors import TestbedError, UsageError
@@ -23,22 +21,48 @@ from testbed.suites.suite import find_suite
 from tests.runner.fakes import campaign
 
 
-def test_each_case_is_a_variant_and_noisy_ones_are_run_more_often():
+def test_each_case_is_a_variant_and_may_be_run_three_times():
     cases = find_suite("kip73").cases("ci")
-    plain = nightly.variants(cases, "ci", "4.3.1", lambda _wanted: 1)
+    plain = nightly.variants(cases, "ci", "4.3.1")
     assert [each.label for each in plain] == [case.name for case in cases]
     assert {each.kafka for each in plain} == {"4.3.1"}
-    wanted = resolve(plain[1])
-    wild = scenario_id(wanted.experiment.name, {**wanted.settings, "topology": wanted.topology.name})
-    known = [
-        SeriesState("a", scenario=wild, said=SeriesVerdict("NOISY", detectable=0.4)),
-        SeriesState("b", scenario="other", said=SeriesVerdict("OK", detectable=0.1)),
-        SeriesState("c", scenario="young"),
+    planned = nightly.variants(cases, "ci", "4.3.1", 3)
+    assert [each.label for each in planned] == [
+        f"{name}{more}" for more in ("", ", 2", ", 3") for name in map(str, [case.name for case in cases])
     ]
-    repeated = nightly.variants(cases, "ci", "4.3.1", nightly.needed(known))
-    name = plain[1].label
-    assert [each.label for each in repeated] == [*(each.label for each in plain), f"{name}, 2", f"{name}, 3"]
-    assert repeated[-1].settings == plain[1].settings
+    assert planned[-1].settings == plain[-1].settings
+
+
+CALM = (12.1, 12.2, 12.0, 12.1, 12.3, 12.2, 11.9, 12.2, 12.1, 12.2, 12.1, 11.8)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "values", "again"),
+    [
+        ("pass", {"move-seconds": 12.1}, False),
+        ("pass", {"move-seconds": 22.5}, True),
+        ("pass", {"move-seconds": 7.0}, True),
+        ("pass", {"highest-11s": 99.0}, False),  # nothing is known of it
+        ("fail", {"move-seconds": 12.1}, True),
+        ("inconclusive", {}, True),
+    ],
+)
+def test_a_case_is_run_again_only_when_its_first_run_is_in_doubt(tmp_path, verdict, values, again):
+    asked = nightly.new_night(nightly.NightRequest("brief", ("move", "add"), store=str(tmp_path / "s")))
+    known = {each.label: each.label.partition(",")[0] for each in asked.variants}
+    needless = nightly.needless_slots(known, {("move", "move-seconds"): CALM})(asked)
+    nothing = campaign_state([])
+    assert [needless(slot, nothing) for slot in asked.slots] == [", " in slot.variant for slot in asked.slots]
+    first = next(slot.index for slot in asked.slots if slot.variant == "move")
+    state = campaign_state([RunDone(first, "r", verdict, values, (), "jars", 1.0)])
+    wanted = {slot.variant for slot in asked.slots if not needless(slot, state)}
+    assert wanted == {"move", "add"} | ({"move, 2", "move, 3"} if again else set())
+
+
+def test_what_was_not_needed_is_no_problem(doors, tmp_path):
+    asked = nightly.new_night(nightly.NightRequest("brief", ("move",), store=str(tmp_path / "s")))
+    made = nightly.run_night(asked, None, None, print)
+    assert (len(made.state.ran), made.complete, made.problems) == (1, True, ())
 
 
 def test_a_night_of_what_there_is_not_is_refused(tmp_path):

@@ -17,7 +17,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         "--repeats",
         metavar="N",
         type=int,
-        help="run each case so often, to begin a history (default: once, and as often as the variance needs)",
+        help="run each case so often, to begin a history (default: once, and twice more if that run is in doubt)",
     )
     parser.add_argument("--budget", metavar="TIME", help="begin nothing that would not be done in this time, as 2h")
     parser.add_argument("--resume", metavar="ID", help="go on with an interrupted night; repeats nothing")

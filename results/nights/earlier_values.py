@@ -1,0 +1,54 @@
+"""What the runs of some scenarios came to before tonight, for a runner that asks whether tonight's run is like them."""
+
+import io
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from results.contract.store import Store
+from results.nights import values_table
+from results.series.block import MOST_RUNS
+from results.series.calculator import FEWEST_RUNS
+from results.series.decision import ChangeRule
+from results.series.separation import OUTLIERS
+
+TIMES = 2.0
+"""A run that is so many times as far from the middle as the farthest before is in doubt: of calm noise 1 in 200."""
+EarlierValues = Mapping[tuple[str, str], Sequence[float]]
+"""(scenario, metric) → values, oldest first."""
+
+
+def earlier_values(store: Store, scenarios: Collection[str], before: datetime) -> EarlierValues:
+    """Return the newest values of these scenarios' runs that began before a time, each in its newest environment."""
+    wanted = [("scenario", "in", sorted(scenarios)), ("at", "<", pa.scalar(before, pa.timestamp("us", tz="UTC")))]
+    columns = ["scenario", "environment", "metric", "at", "run_id", "value", "disturbed"]
+    rows: dict[tuple[str, str], dict[str, tuple[datetime, str, float]]] = defaultdict(dict)
+    for path in values_table.whole(store) if scenarios else ():
+        table = pq.read_table(io.BytesIO(store.files.read(path)), filters=wanted)
+        for row in table.select([name for name in columns if name in table.column_names]).to_pylist():
+            if row["value"] is not None and not row.get("disturbed"):
+                own = rows[row["scenario"], row["metric"]]
+                own[row["run_id"]] = (row["at"], row["environment"], row["value"])
+    found = {}
+    for key, runs in rows.items():
+        ordered = sorted(runs.values())
+        here = [value for _, environment, value in ordered if environment == ordered[-1][1]]
+        found[key] = here[-MOST_RUNS:]
+    return found
+
+
+def in_doubt(value: float, earlier: Sequence[float], rule: ChangeRule | None = None) -> bool:
+    """Return whether a value is so far from the earlier ones that more runs must tell whether it is a large change."""
+    if len(earlier) < FEWEST_RUNS:
+        return False
+    values = np.array([*earlier, value], np.float64)
+    scaled = np.log(values) if (values > 0).all() else values
+    centre = float(np.median(scaled[:-1]))
+    spread = np.sort(np.abs(scaled[:-1] - centre))[::-1]
+    level = float(np.median(values[:-1]))
+    far = abs(value - level) >= (rule or ChangeRule()).large * abs(level)
+    return far and abs(float(scaled[-1]) - centre) > TIMES * float(spread[len(earlier) // OUTLIERS])

@@ -1,0 +1,55 @@
+"""Whether a run is like those before: what the store has of its scenario, in its newest environment."""
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from results.contract.store import Store
+from results.nights import values_table
+from results.nights.earlier_values import earlier_values, in_doubt
+from results.nights.values import VALUES
+from tests.nights.replayed import RECORDED
+
+CALM = [100.0, 101.0, 99.0, 102.0, 98.0, 100.5, 99.5, 101.5, 98.5, 100.2]
+
+
+def test_the_newest_values_of_the_newest_environment_before_tonight(tmp_path):
+    store = Store.open(tmp_path)
+    rows = pq.read_table(RECORDED).to_pylist()
+    scenario = rows[0]["scenario"]
+    own = sorted(
+        (row["at"], row["value"]) for row in rows if (row["scenario"], row["metric"]) == (scenario, "move-seconds")
+    )
+    values_table.write(store, pa.Table.from_pylist(rows, schema=VALUES))
+    last = own[-1][0]
+    found = earlier_values(store, {scenario}, last)
+    assert found[scenario, "move-seconds"] == [value for _, value in own[:-1] if value is not None]
+    assert {name for name, _ in found} == {scenario}
+    moved = [
+        {**row, "environment": "elsewhere", "at": row["at"] + timedelta(days=1), "run_id": f"{row['run_id']}-new"}
+        for row in rows
+        if row["at"] == last
+    ]
+    values_table.write(store, pa.Table.from_pylist(moved, schema=VALUES))
+    assert earlier_values(store, {scenario}, last + timedelta(days=2))[scenario, "move-seconds"] == [own[-1][1]]
+    assert earlier_values(store, (), last) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "earlier", "wanted"),
+    [
+        (100.0, CALM, False),
+        (109.0, CALM, False),
+        (111.0, CALM, True),
+        (60.0, CALM, True),
+        (150.0, CALM[:9], False),
+        (150.0, [*CALM, 300.0], True),  # one outlier among eleven
+        (150.0, [100.0] * 10, True),
+        (1.0, [0.0] * 10, True),
+        (0.0, [0.0] * 10, False),
+    ],
+)
+def test_a_value_far_from_the_others_is_in_doubt(value, earlier, wanted):
+    assert in_doubt(value, earlier) == wanted
