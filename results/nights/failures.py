@@ -21,17 +21,22 @@ def parse_failures(names: str | None, count: float) -> Failures:
 def counting(earlier: Sequence[Failures], tonight: Sequence[Failures]) -> list[str]:
     """Return the criteria whose failure tonight counts, of runs in order.
 
-    A failure counts, unless the criterion failed in some of `FEWEST_RUNS` or more earlier runs, but not in the last of
-    them, and that many failures fall on tonight's runs with a chance of more than `BY_CHANCE`.
+    A failure counts, unless the criterion failed in some of `FEWEST_RUNS` or more earlier runs, and that many failures
+    fall on tonight's runs with a chance of more than `BY_CHANCE`. Runs directly before, in which it failed, too, are
+    counted as tonight's: what goes on failing is no chance.
     """
     return sorted(name for name in frozenset().union(*tonight) if not _by_chance(name, earlier, tonight))
 
 
 def _by_chance(name: str, earlier: Sequence[Failures], tonight: Sequence[Failures]) -> bool:
-    before, now = sum(name in each for each in earlier), sum(name in each for each in tonight)
-    if len(earlier) < FEWEST_RUNS or not before or name in earlier[-1]:
+    failed = [name in each for each in earlier]
+    streak = next((number for number, each in enumerate(reversed(failed)) if not each), len(failed))
+    runs = len(failed) - streak
+    before, now = sum(failed[:runs]), streak + sum(name in each for each in tonight)
+    if runs < FEWEST_RUNS or not before:
         return False
-    return at_least(now, len(tonight), before + now, len(earlier) + len(tonight)) > BY_CHANCE
+    new = streak + len(tonight)
+    return at_least(now, new, before + now, runs + new) > BY_CHANCE
 
 
 def at_least(now: int, of: int, failures: int, runs: int) -> float:

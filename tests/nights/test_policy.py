@@ -71,6 +71,8 @@ class TestFailures:
     def test_one_that_goes_on_failing_counts_each_night(self):
         earlier = [self.NONE] * 12 + [self.A]
         assert counting(earlier, [self.A]) == ["a"]
+        flaky = [self.A, *[self.NONE] * 12]
+        assert [counting([*flaky, *[self.A] * nights], [self.A]) for nights in range(4)] == [[], [], ["a"], ["a"]]
 
     def test_three_of_three_are_no_chance(self):
         earlier = [self.NONE] * 5 + [self.A] + [self.NONE] * 6
