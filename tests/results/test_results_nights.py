@@ -81,7 +81,7 @@ def test_a_store_is_judged_night_after_night(spark, tmp_path, learned):
     last = night(spark, store)
     every = scenarios(last)
     own = next(line for each in every for line in each.lines if line.about.series == late.about.series)
-    assert own.verdict == "NO-DATA"
+    assert own.verdict == "LEARNING"
     assert own.open == ()
     assert own.changes[0].acknowledged == by
 
@@ -133,7 +133,7 @@ def test_a_run_that_is_in_two_parts_is_one(spark, tmp_path):
     assert len(values_table.paths(store)) == 2
     found = judged(spark, store, values_table.paths(store), {}, None, Judge())
     assert {each.runs for each in found.about} == {6}
-    assert {line.verdict for each in scenarios(found) for line in each.lines} <= {"NO-DATA"}
+    assert {line.verdict for each in scenarios(found) for line in each.lines} <= {"LEARNING"}
 
 
 def test_what_the_machine_disturbed_counts_for_who_asks(spark, tmp_path):
