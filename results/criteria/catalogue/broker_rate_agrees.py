@@ -4,7 +4,7 @@ import math
 
 from results.contract.move import Move
 from results.contract.verdict import Finding, Verdict
-from results.criteria.batching import in_steps
+from results.criteria.batching import where_sent
 from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import HostRates, MoveMeasures
@@ -81,12 +81,9 @@ CRITERION: Criterion[MoveMeasures] = Criterion(
     title="Kafka's own byte-rate agrees",
     section=RATES,
     measure=lambda run: run.measures,
-    judge=lambda run, measures: judge_kafka(measures, run.move),
+    judge=lambda run, measures: where_sent(judge_kafka(measures, run.move), run),
     needs=has_move,
     rests_on_preconditions=True,
-    skips=in_steps(
-        "Kafka divides by the time since its oldest sample began: after a rest that is not the time the logs grew in"
-    ),
     catches="A broker that measures another rate than the one it sends.",
     smallest="2 % of the bytes, on either side",
 )
