@@ -25,11 +25,11 @@ from testbed.network.shape import (
 from testbed.topology import Impairment
 from tests.containers.guest import Guest
 
-pytestmark = pytest.mark.containers
+pytestmark = [pytest.mark.containers, pytest.mark.alone]
 
 MBIT = 1_000_000
-PEER = "10.9.0.2"
-NOBODY = "10.9.0.77"
+PEER = "198.18.9.2"
+NOBODY = "198.18.9.77"
 """Frames to here reach the peer's device and are counted there, but nobody answers that they are not wanted."""
 MODULES = ("veth", "sch_htb", "sch_netem", "bridge")
 CASES = {

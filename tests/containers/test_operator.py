@@ -294,6 +294,6 @@ def test_a_cluster_with_tls_logins_and_rights(cluster, tmp_path, capsys):
     assert code == 70 and "SASL_AUTHENTICATION_FAILED" in err, err
     code, out, err = status(*login("admin", trust=other, timeout_ms=2000))
     assert code == 70 and "CERTIFICATE_VERIFY_FAILED" in err, err
-    (tmp_path / "none.properties").write_text("request.timeout.ms=1000\n")
+    (tmp_path / "none.properties").write_text("request.timeout.ms=5000\n")
     code, out, err = status("--command-config", str(tmp_path / "none.properties"))
     assert code == 70 and "does not answer as a PLAINTEXT listener" in err, err

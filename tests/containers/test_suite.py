@@ -19,7 +19,7 @@ from testbed.throttle.configs import FOLLOWER_RATE
 from testbed.wait import wait_for
 from tests.containers.conftest import ROOT, cli, left_of, measured
 
-pytestmark = [pytest.mark.containers, pytest.mark.spark]
+pytestmark = [pytest.mark.containers, pytest.mark.spark, pytest.mark.alone]
 QUOTA = 5_000_000
 MACHINE = tuple(f"{name} " for name in MACHINE_CRITERIA)
 """What a verdict begins with that says the machine, or its network, was not fit to judge with."""

@@ -60,7 +60,7 @@ def test_nothing_is_made_when_something_is_missing(monkeypatch):
     with pytest.raises(
         TestbedError, match="the kernel has no netem .Specified qdisc kind is unknown.; `modprobe sch_netem`"
     ):
-        Testbed._make(NoEngine(), loads(FAR), "far", {}, False, print)  # type: ignore[arg-type]
+        Testbed._make(NoEngine(), loads(FAR), "far", {}, {}, False, print)  # type: ignore[arg-type]
 
 
 def test_control_groups_of_version_1_do_not_hold_what_kafka_writes(monkeypatch, tmp_path):

@@ -24,7 +24,7 @@ def mixed_testbed(finalized: dict[str, int], *, sees_releases: bool = True):
     return SimpleNamespace(
         name="mixed",
         topology=topology(b1="both", b2="broker", b3="broker", c1="client"),
-        state=SimpleNamespace(kafka={"b1": "3.9.2", "b2": "3.9.2", "b3": "4.3.1"}),
+        state=SimpleNamespace(kafka={"b1": "3.9.2", "b2": "3.9.2", "b3": "4.3.1"}, defects={}),
         software=SimpleNamespace(kafka=kafka),
         hosts={name: SimpleNamespace(run=lambda command, check: found) for name in ("b1", "b2", "b3", "c1")},
         admin=lambda: nullcontext(SimpleNamespace(features=lambda: finalized)),
