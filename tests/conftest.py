@@ -1,5 +1,6 @@
 """Shared by all tests."""
 
+import os
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -10,6 +11,8 @@ settings.register_profile("shared", deadline=None, suppress_health_check=[Health
 settings.load_profile("shared")
 
 CONTAINERS = Path("tests/containers")
+KINDS = ("failed", "error", "skipped")
+MOST_SHOWN = 300
 AT_ONCE = 2
 """Files of tests with containers that run at the same time: a machine with two cores carries two testbeds."""
 
@@ -32,3 +35,22 @@ class Groups(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config, log):
     """Return the scheduler of `pytest --numprocesses`."""
     return Groups(config, log)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Add every failed and skipped test, with its reason, to the file that TESTBED_TEST_SUMMARY names."""
+    summary = os.environ.get("TESTBED_TEST_SUMMARY")
+    if summary is None or hasattr(terminalreporter.config, "workerinput"):
+        return
+    stats = terminalreporter.stats
+    lines = [f"{kind} {report.nodeid}: {reason(report)}" for kind in KINDS for report in stats.get(kind, [])]
+    with Path(summary).open("a") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def reason(report):
+    """Return the reason of a skipped test, or the end of a failed one's message, in one line."""
+    if isinstance(report.longrepr, tuple):  # skipped: path, line, reason
+        return report.longrepr[2].removeprefix("Skipped: ")
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return " ".join((crash.message if crash else str(report.longrepr)).split())[:MOST_SHOWN]

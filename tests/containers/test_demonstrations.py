@@ -1,0 +1,472 @@
+"""Every criterion is seen to fail on real brokers, for the reason that it exists for.
+
+Here the brokers are healthy: somebody interferes with the run, or its driver or observer is wrong. What wrong brokers
+show is played by `testbed selftest`. With TESTBED_EVIDENCE=1 the runs go into `docs/measurements/criteria.json`.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from results.contract.store import Store
+from testbed.errors import TestbedError
+from testbed.experiments import batched_move, kip455_trace
+from testbed.experiments.catalogue import cold_read
+from testbed.experiments.runner import RunRequest, run
+from testbed.faults import Faults, parse_fault
+from testbed.kafka.admin import Admin
+from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.provision import state as states
+from testbed.provision.testbed import Testbed
+from testbed.reassignment.metadata_log import MetadataHistory
+from testbed.reassignment.plan import Plan
+from testbed.throttle.configs import FOLLOWER_RATE, LEADER_RATE
+from testbed.throttle.recovery import _Restore
+from testbed.wait import wait_for, wait_until
+from tests.containers.conftest import cli
+from tools.evidence import ROWS, Demonstration, add, rows_of
+
+pytestmark = [pytest.mark.containers, pytest.mark.nightly, pytest.mark.alone]
+EVIDENCE = "TESTBED_EVIDENCE"
+Act = Callable[[Testbed, Admin], None]
+SHORT = RunRequest("kip73-two-node", ("preload=20s",), "smoke")
+LOADED = RunRequest("kip73-two-node-produce", ("preload=20s", "compare=none"), "smoke")
+BATCHED = RunRequest(
+    "kip435-exchange", ("mode=batched", "replicas=1", "leaders=1", "reassignment-batch-size=5"), "smoke"
+)
+DISK = RunRequest("s3-reassign", ("storage=disk",), "smoke", topology="two-brokers")
+STEPS = RunRequest("kip455-example")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run, what is done to it, and the criteria that do not hold then. `verdict` is theirs."""
+
+    criteria: tuple[str, ...]
+    cause: str
+    request: RunRequest
+    act: Act | None = None
+    """Done by another thread, once there is a testbed."""
+    patch: Callable[[pytest.MonkeyPatch], None] | None = None
+    verdict: str = "fail"
+
+    def __str__(self) -> str:
+        return self.criteria[0]
+
+
+# ---- when
+
+
+def until_moving(testbed: Testbed, admin: Admin) -> None:
+    """Wait for the throttled move: the calibration before it has no throttle."""
+    brokers = [host.node_id for host in testbed.topology.brokers]
+
+    def moving() -> bool:
+        rates = [admin.broker_configs(broker).in_force(LEADER_RATE) for broker in brokers]
+        return all(rates) and admin.reassignments() != {}
+
+    wait_until(moving, 150, 0.2, "the throttled move")
+
+
+def until_idle(admin: Admin) -> None:
+    wait_until(lambda: admin.reassignments() == {}, 150, 0.2, "the end of the move")
+
+
+def topics(admin: Admin, prefix: str) -> list[str]:
+    return wait_for(
+        lambda: [name for name in admin.topics() if name.startswith(prefix)], bool, 150, 0.1, f"the topic {prefix}"
+    )
+
+
+# ---- what others do to a run
+
+
+def quota(rate: int | None, broker: int, *keys: str) -> Act:
+    def act(testbed: Testbed, admin: Admin) -> None:
+        until_moving(testbed, admin)
+        values = {} if rate is None else {key: str(rate) for key in keys}
+        admin.alter_configs(ConfigResource.broker(broker), values, [] if values else list(keys))
+
+    return act
+
+
+def quotas(rate: int, *brokers: int) -> Act:
+    def act(testbed: Testbed, admin: Admin) -> None:
+        until_moving(testbed, admin)
+        for broker in brokers:
+            admin.alter_configs(ConfigResource.broker(broker), {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)})
+
+    return act
+
+
+def reshape(testbed: Testbed, rate: str) -> None:
+    """Give what b2 receives another rate than declared."""
+    fabric, _hosts = testbed.pids()
+    change = f"tc class replace dev port1 parent 1: classid 1:10 htb rate {rate} ceil {rate} quantum 1514"
+    subprocess.run(["nsenter", f"--net=/proc/{fabric}/ns/net", "--", *change.split()], check=True)
+
+
+def nic_lowered(testbed: Testbed, admin: Admin) -> None:
+    until_moving(testbed, admin)
+    reshape(testbed, "30mbit")
+
+
+def nic_wrong_from_the_start(testbed: Testbed, admin: Admin) -> None:
+    topics(admin, "kip73")  # being filled: the NICs are measured after that
+    reshape(testbed, "200mbit")
+
+
+def busy(testbed: Testbed, admin: Admin) -> None:
+    """Compute on all cores for as long as data moves, a minute at most."""
+    until_moving(testbed, admin)
+    burn = "import time; end = time.monotonic() + 60\nwhile time.monotonic() < end: pass"
+    processes = [subprocess.Popen([sys.executable, "-c", burn]) for _core in range(2 * (os.cpu_count() or 1))]
+    try:
+        until_idle(admin)
+    finally:
+        for each in processes:
+            each.kill()
+            each.wait()
+
+
+def writing_to_disk(testbed: Testbed, admin: Admin) -> None:
+    """Write to the disk of the brokers, synchronously, for as long as data moves, a minute at most."""
+    until_moving(testbed, admin)
+    write = "while :; do dd if=/dev/zero of=$0 bs=1M count=200 oflag=dsync 2>/dev/null; done"
+    files = [Path(f"/var/tmp/testbed-demonstration-{number}") for number in range(6)]
+    processes = [subprocess.Popen(["timeout", "60", "sh", "-c", write, str(path)]) for path in files]
+    try:
+        until_idle(admin)
+    finally:
+        for each, path in zip(processes, files, strict=True):
+            each.terminate()
+            each.wait()
+            path.unlink(missing_ok=True)
+
+
+def frozen(host: str, seconds: float) -> Act:
+    """Kafka on a host answers no request for some time, while data moves."""
+
+    def act(testbed: Testbed, admin: Admin) -> None:
+        until_moving(testbed, admin)
+        time.sleep(6)  # so that copying has begun
+        with Faults(testbed).injected(parse_fault(f"broker-pause host={host}")):
+            time.sleep(seconds)
+
+    return act
+
+
+def producers_frozen(testbed: Testbed, admin: Admin) -> None:
+    """Stop this run's producer for longer than it can catch up with."""
+    until_moving(testbed, admin)
+    pids = [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit() and _is_producer(each)]
+    assert pids, "no producer runs"
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        until_idle(admin)
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+def _is_producer(process: Path) -> bool:
+    with contextlib.suppress(OSError):  # it may have ended
+        child = re.search(rf"^PPid:\s+{os.getpid()}$", (process / "status").read_text(), re.M)
+        return bool(child) and "testbed.workload" in (process / "cmdline").read_text()
+    return False
+
+
+def cut_twice(testbed: Testbed, admin: Admin) -> None:
+    """Brokers that do not reach each other for longer than a follower may lag, twice."""
+    until_moving(testbed, admin)
+    low = topics(admin, "low")
+
+    def in_sync() -> set[int]:
+        return {len(state.isr) for state in admin.partitions(low).values()}
+
+    for _ in range(2):
+        with Faults(testbed).injected(parse_fault("nic-cut hosts=b1 peers=b2")):
+            wait_until(lambda: in_sync() == {1}, 60, 0.2, "the ISR to shrink")
+        wait_until(lambda: in_sync() == {2}, 60, 0.2, "the ISR to be whole")
+
+
+def control_listed(testbed: Testbed, admin: Admin) -> None:
+    """The throttle's lists name the control, too."""
+    until_moving(testbed, admin)
+    keys = [f"{side}.replication.throttled.replicas" for side in ("leader", "follower")]
+    for name in topics(admin, "control"):
+        admin.alter_configs(ConfigResource.topic(name), dict.fromkeys(keys, "*"))
+
+
+def moved_before(testbed: Testbed, admin: Admin) -> None:
+    """A partition is on the other broker before the run moves it."""
+    (name,) = topics(admin, "kip73")
+    admin.alter_reassignments({TopicPartition(name, 0): (2,)})
+
+
+def moved_back(testbed: Testbed, admin: Admin) -> None:
+    """A partition that has arrived is sent back by a second operator."""
+    (name,) = topics(admin, "kip435")
+    before = {tp: state.replicas for tp, state in admin.partitions([name]).items()}
+
+    def arrived() -> list[TopicPartition]:
+        listed = admin.reassignments()
+        now = admin.partitions([name])
+        return [tp for tp, was in before.items() if tp not in listed and not set(now[tp].replicas) & set(was)]
+
+    first = wait_for(arrived, bool, 150, 0.1, "a partition to arrive")[0]
+    admin.alter_reassignments({first: before[first]})
+
+
+def slow_afterwards(testbed: Testbed, admin: Admin) -> None:
+    """The new leader's host has a tenth of a CPU from the move on."""
+    topics(admin, "s3")
+    wait_until(lambda: admin.reassignments() != {}, 150, 0.1, "the move")
+    Faults(testbed).add(parse_fault("cpu-limit host=b2 cpus=0.1"))
+
+
+def store_down(testbed: Testbed, admin: Admin) -> None:
+    """The store answers no request while data moves."""
+    topics(admin, "s3")
+    wait_until(lambda: admin.reassignments() != {}, 150, 0.05, "the move")
+    with Faults(testbed).injected(parse_fault("objectstore-down host=s1")):
+        time.sleep(10)
+
+
+def clock_set(testbed: Testbed, admin: Admin) -> None:
+    """The machine's clock is set 3 s ahead, and back."""
+    until_moving(testbed, admin)
+    for ahead_s in (3, -3):
+        time.clock_settime(time.CLOCK_REALTIME, time.time() + ahead_s)
+        time.sleep(4)
+
+
+# ---- drivers and observers that are wrong
+
+
+def limits_doubled(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = batched_move.JobControl
+
+    def doubled(limits, rate):
+        more = {
+            key: None if value is None else 2 * value
+            for key in ("replicas", "partitions", "leaders")
+            for value in [getattr(limits, key)]
+        }
+        return made(replace(limits, **more), rate)
+
+    monkeypatch.setattr(batched_move, "JobControl", doubled)
+
+
+def partition_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = batched_move.Job.new
+
+    def new(bootstrap: str, cluster: str, mode, plan: Plan):
+        return made(bootstrap, cluster, mode, Plan(dict(sorted(plan.targets.items())[:-1])))
+
+    monkeypatch.setattr(batched_move.Job, "new", new)
+
+
+def throttle_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Restore, "put_back", lambda _self: None)
+
+
+def quota_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    alter = Admin.alter_configs
+
+    def without(self, resource: ConfigResource, values: Mapping[str, str], *removed) -> None:
+        second = resource == ConfigResource.broker(2)
+        alter(self, resource, {k: v for k, v in values.items() if not (second and k == FOLLOWER_RATE)}, *removed)
+
+    monkeypatch.setattr(Admin, "alter_configs", without)
+
+
+def cache_not_evicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cold_read, "EVICT", "print(1)")
+
+
+def history_without_its_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = kip455_trace.read_history
+
+    def cut(host) -> MetadataHistory:
+        history = read(host)
+        last = max(
+            (each for each in history.changes if each.tp.topic.startswith("kip455")), key=lambda each: each.offset
+        )
+        earlier = [each for each in history.of(last.tp) if each is not last]
+        changes = tuple(each for each in history.changes if each is not last)
+        return replace(history, changes=changes, now={**history.now, last.tp: earlier[-1]})
+
+    monkeypatch.setattr(kip455_trace, "read_history", cut)
+
+
+def replicas_reversed(monkeypatch: pytest.MonkeyPatch) -> None:
+    described = kip455_trace._described
+
+    def other(state):
+        detail = dict(described(state))
+        if detail.get("replicas"):
+            detail["replicas"] = list(reversed(detail["replicas"]))
+        return detail
+
+    monkeypatch.setattr(kip455_trace, "_described", other)
+
+
+def epochs_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged = kip455_trace._logged
+    seen = iter(range(1_000_000))
+
+    def lower(registration):
+        return {**logged(registration), "partition_epoch": 1_000_000 - next(seen)}
+
+    monkeypatch.setattr(kip455_trace, "_logged", lower)
+
+
+CASES = (
+    Case(("quota-in-force",), "a second tool removes the follower's quota of b2", SHORT, quota(None, 2, FOLLOWER_RATE)),
+    Case(
+        ("throttled-window", "steady-mean", "long-window-bound", "duration-model", "first-window"),
+        "a second tool doubles the quota of both brokers",
+        SHORT,
+        quotas(10_000_000, 1, 2),
+    ),
+    Case(
+        ("bottleneck-as-modelled", "steady-mean", "duration-model"),
+        "a second tool halves the quota of b2",
+        SHORT,
+        quotas(2_500_000, 2),
+    ),
+    Case(("nic-unchanged",), "somebody lowers a NIC while data moves", SHORT, nic_lowered, verdict="inconclusive"),
+    Case(
+        ("nic-measured",),
+        "a NIC carries half of what is declared",
+        SHORT,
+        nic_wrong_from_the_start,
+        None,
+        "inconclusive",
+    ),
+    Case(("machine-load",), "other processes compute on every core", SHORT, busy, verdict="inconclusive"),
+    Case(("disk-pressure",), "another process writes to the disk", SHORT, writing_to_disk, verdict="inconclusive"),
+    Case(("load-rate-sustained",), "the producer is stopped", LOADED, producers_frozen, verdict="inconclusive"),
+    Case(("clients-protected",), "the sender answers no request for 5 s", LOADED, frozen("b1", 5)),
+    Case(("no-isr-shrink",), "two brokers lose each other, twice", RunRequest("kip73-mixed-volume"), cut_twice),
+    Case(("control-unthrottled",), "the throttle's lists name the control", SHORT, control_listed),
+    Case(("leaders-as-planned",), "a second operator moves a partition beforehand", SHORT, moved_before),
+    Case(("config-restored",), "the driver does not remove the throttle", SHORT, patch=throttle_left),
+    Case(("quota-before-move",), "the quota of one broker is not written", SHORT, patch=quota_not_written),
+    Case(
+        ("stall-detected",),
+        "a second tool raises the throttle before the driver notices",
+        RunRequest("kip73-stuck"),
+        quotas(40_000_000, 1, 2),
+    ),
+    Case(
+        ("throttle-changed",),
+        "the move is over before the changes",
+        RunRequest("kip73-live-change"),
+        quotas(100_000_000, 1, 2),
+        verdict="inconclusive",
+    ),
+    Case(
+        ("brokers-restarted",),
+        "the move is over before the restarts",
+        RunRequest("kip73-bounce"),
+        quotas(100_000_000, 1, 2, 3),
+        verdict="inconclusive",
+    ),
+    Case(
+        ("partitions-in-flight", "leaders-in-flight", "replicas-per-step", "replicas-fetching"),
+        "the driver doubles R, P and L",
+        BATCHED,
+        patch=limits_doubled,
+    ),
+    Case(("last-step",), "the driver forgets a partition", BATCHED, patch=partition_forgotten),
+    Case(("no-double-copy",), "a second operator sends a partition back", BATCHED, moved_back),
+    Case(("p99-recovery",), "the new leader's host has a tenth of a CPU", DISK, slow_afterwards),
+    Case(("copied-bytes",), "defect `fetched-twice`", replace(DISK, defects=("fetched-twice",))),
+    Case(("duration-formula",), "defect `fetch-delay:ms=200`", replace(DISK, defects=("fetch-delay:ms=200",))),
+    Case(
+        ("cold-read",),
+        "the page cache is not evicted",
+        RunRequest("cold-read", ("storage=disk",), "smoke", topology="two-brokers"),
+        patch=cache_not_evicted,
+        verdict="inconclusive",
+    ),
+    Case(
+        ("store-requests",),
+        "the store is down while data moves",
+        RunRequest("s3-reassign", ("storage=tiered",), "smoke"),
+        store_down,
+        verdict="inconclusive",
+    ),
+    Case(("clock-steady",), "the machine's clock is set, and set back", SHORT, clock_set, verdict="inconclusive"),
+    Case(("trace-whole",), "the last record of the trace is missing", STEPS, patch=history_without_its_last),
+    Case(("polling-agrees",), "answers name the replicas in another order", STEPS, patch=replicas_reversed),
+    Case(("epochs-ascend",), "the trace has descending epochs", STEPS, patch=epochs_lowered),
+)
+
+
+@contextlib.contextmanager
+def meanwhile(act: Act | None) -> Iterator[None]:
+    """Do `act` in another thread with the testbed that the block brings up. Raise its error at the end."""
+    if act is None:
+        yield
+        return
+    before, failed, over = set(states.names()), [], threading.Event()
+
+    def found() -> Testbed | None:
+        assert not over.is_set(), "the run ended before it had a testbed"
+        for name in set(states.names()) - before:
+            with contextlib.suppress(TestbedError):  # being made
+                return Testbed.attach(name)
+        return None
+
+    def acting() -> None:
+        try:
+            testbed = wait_for(found, lambda each: each is not None, 90, 0.2, "the run's testbed")
+            with contextlib.closing(testbed), testbed.admin() as admin:
+                act(testbed, admin)
+        except Exception as error:  # noqa: BLE001 - the test raises it
+            failed.append(error)
+
+    thread = threading.Thread(target=acting)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(180)
+    assert not thread.is_alive(), "what was to be done to the run has not ended"
+    if failed:
+        raise failed[0]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_criterion_does_not_hold_for_the_reason_it_exists_for(case, monkeypatch, tmp_path):
+    store = str(tmp_path / "store")
+    try:
+        with monkeypatch.context() as patched, meanwhile(case.act):
+            if case.patch is not None:
+                case.patch(patched)
+            result = run(replace(case.request, store=store), print)
+    finally:
+        cli("reassign", "recover", "--forget")
+    kafka = ", ".join(sorted(set(Store.open(store).manifest(result.run_id).versions.kafka.values())))
+    rows = rows_of(result.criteria, case.cause, result.run_id, kafka, case.verdict)
+    for each in result.criteria:
+        print(f"{each.verdict:12} {each.name} {each.host or ''} {each.direction or ''}: {each.why}")
+    mine: list[Demonstration] = [row for row in rows if row.criterion in case.criteria]
+    if os.environ.get(EVIDENCE):
+        add(mine, ROWS)
+    assert {row.criterion for row in mine} == set(case.criteria)
