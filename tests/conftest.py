@@ -1,6 +1,7 @@
 """Shared by all tests."""
 
 import os
+import signal
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -10,7 +11,13 @@ from xdist.scheduler import LoadScopeScheduling
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that starts this in the background ignores the signal, and tests are about it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 CONTAINERS = Path("tests/containers")
+STORE = "store"
+"""The mark of tests that need the object store's server: a machine that has none builds it in the meantime."""
 KINDS = ("failed", "error", "skipped")
 MOST_SHOWN = 300
 AT_ONCE = 2
@@ -30,6 +37,11 @@ class Groups(LoadScopeScheduling):
 
     def _split_scope(self, nodeid):
         return group_of(nodeid.split("::", 1)[0])
+
+
+def pytest_collection_modifyitems(items):
+    """Put the tests that need the object store last; within its group each test keeps its place."""
+    items.sort(key=lambda item: item.get_closest_marker(STORE) is not None)
 
 
 def pytest_xdist_make_scheduler(config, log):

@@ -16,7 +16,7 @@ from testbed.workload.preload import audit
 from tests.containers.conftest import cli
 from tests.fakes.automq import fake_automq
 
-pytestmark = pytest.mark.containers
+pytestmark = [pytest.mark.containers, pytest.mark.store]
 NAME = "ci-automq"
 TOPIC = "orders-v2"
 

@@ -21,7 +21,7 @@ from testbed.topology import loads
 from testbed.wait import wait_until
 from tests.containers.conftest import cli, left_of
 
-pytestmark = pytest.mark.containers
+pytestmark = [pytest.mark.containers, pytest.mark.store]
 NAME = "ci-store"
 TOPOLOGY = """
 name: one-broker-s3

@@ -24,7 +24,7 @@ from testbed.topology import loads
 from tests.containers.conftest import ROOT
 from tests.results.synthetic import Options, synthetic_run
 
-pytestmark = [pytest.mark.containers, pytest.mark.nightly]
+pytestmark = [pytest.mark.containers, pytest.mark.nightly, pytest.mark.store]
 NAME = "ci-results-s3"
 TOPOLOGY = """
 name: results-s3

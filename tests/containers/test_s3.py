@@ -12,7 +12,7 @@ from testbed.experiments.experiment import find_experiment, read_settings
 from testbed.experiments.runner import run_on
 from testbed.provision.testbed import Testbed
 
-pytestmark = pytest.mark.containers  # it asserts facts that hold on a busy machine
+pytestmark = [pytest.mark.containers, pytest.mark.store]  # it asserts facts that hold on a busy machine
 FACTS = ("move-done", "records-intact", "live-records", "leaders-as-planned", "tiered-local-fraction", "copied-bytes")
 """What holds on any machine, however busy."""
 

@@ -20,7 +20,7 @@ from testbed.wait import wait_for, wait_until
 from testbed.workload.preload import audit, preload
 from testbed.workload.records import Fill, Recipe
 
-pytestmark = pytest.mark.containers
+pytestmark = [pytest.mark.containers, pytest.mark.store]
 NAME = "ci-tiered"
 MIB = 1 << 20
 RECORD = 4096
