@@ -22,7 +22,7 @@ from testbed.kafka.errors import KafkaError, UnreachableError
 from testbed.kafka.types import TopicPartition
 from testbed.network.measure import settled
 from testbed.probes.brokers import nic_measurements
-from testbed.probes.logwatch import Allowance, during, new_replicas
+from testbed.probes.logwatch import Allowance, during, new_replicas, overtaken_batches
 from testbed.reassignment.batching.step import BatchLimits
 from testbed.reassignment.batching.turn import Mode
 from testbed.reassignment.driver import DriverError
@@ -139,7 +139,9 @@ class MoveEnvironment:
         receiving = {host for group in self.layout.groups for host in group.adding}
         if self.setup.returns:
             receiving |= {host for group in self.layout.moving for host in group.current}
-        return [new_replicas(self.layout.topics, receiving), *during(self.setup.action.faults)]
+        allowed = [new_replicas(self.layout.topics, receiving), *during(self.setup.action.faults)]
+        written = {group.topic for group in self.layout.groups if group.inbound_bytes_per_s}
+        return [*allowed, overtaken_batches(written, self.ids)] if written else allowed
 
     def nics(self) -> tuple[NicMeasurement, ...]:
         """Measure every NIC, twice if one deviates. A NIC without measurement has no rate: its criteria are skipped."""

@@ -29,7 +29,7 @@ from testbed.kafka.admin import Admin
 from testbed.network.fabric import shaped_devices
 from testbed.network.measure import settled
 from testbed.probes.brokers import nic_measurements, watch_brokers, watch_stores
-from testbed.probes.logwatch import Allowance, LogWatch, during, new_replicas
+from testbed.probes.logwatch import Allowance, LogWatch, during, new_replicas, overtaken_batches
 from testbed.probes.machine import machine_probe
 from testbed.probes.recorder import Poller
 from testbed.provision.testbed import Testbed
@@ -144,7 +144,9 @@ def allowed(incident: Incident) -> tuple[Allowance, ...]:
     faults = {action.kind.kind for action in actions if isinstance(action, InjectFault)}
     # For the other brokers a restart by the operator is the same as a restart by a fault.
     faults |= {"broker-restart" for action in actions if isinstance(action, RestartBroker)}
-    return (*(new_replicas(move.topics, move.hosts) for move in moves), *during(faults))
+    brokers = [host.name for host in incident.topology.brokers]
+    written = [] if incident.load is None else [overtaken_batches([incident.load.to], brokers)]
+    return (*(new_replicas(move.topics, move.hosts) for move in moves), *written, *during(faults))
 
 
 def _testbed(

@@ -168,6 +168,32 @@ def new_replicas(topics: Collection[str], hosts: Collection[str]) -> Allowance:
     )
 
 
+def overtaken_batches(topics: Collection[str], hosts: Collection[str]) -> Allowance:
+    """Return the allowance for producers that write to `topics` while a broker of `hosts` becomes a leader.
+
+    An idempotent producer has up to five requests in flight. The old leader refuses one (NOT_LEADER_OR_FOLLOWER) when
+    the next one is on its way to the new leader already, which refuses it for its sequence number. The producer sends
+    both again, in order (librdkafka: "skipped sequence numbers … recovering and retrying", its issue 4953). Whether
+    a record was lost then is for `records-intact`: a broker that lost one may log the same line.
+    """
+    names = "|".join(re.escape(topic) for topic in sorted(topics))
+    return Allowance(
+        logger="kafka.server.ReplicaManager",
+        pattern=re.compile(
+            r"\[ReplicaManager broker=\d+\] Error processing append operation on partition "
+            rf"(?:[\w-]{{22}}:)?(?:{names})-\d+"
+        ),
+        why="a producer's request has overtaken one that the old leader refused; the producer sends both again",
+        levels=("ERROR",),
+        hosts=frozenset(hosts),
+        thrown=re.compile(
+            r"org\.apache\.kafka\.common\.errors\.OutOfOrderSequenceException: Out of order sequence number "
+            rf"for producer \d+ at offset \d+ in partition (?:{names})-\d+: \d+ \(incoming seq\. number\), "
+            r"\d+ \(current end sequence number\)"
+        ),
+    )
+
+
 def shipped() -> tuple[Allowance, ...]:
     """Return the testbed's own allow-list: entries that are harmless in every run."""
     return tuple(allowance for allowance in _shipped() if not allowance.during)

@@ -20,6 +20,7 @@ from testbed.probes.logwatch import (
     kinds,
     loads,
     new_replicas,
+    overtaken_batches,
     read_since,
     shipped,
     unexplained,
@@ -339,6 +340,25 @@ class TestAllowList:
         assert unexplained([missing], "b2", "4.3.1", [allowed]) == []
         assert unexplained([missing], "b1", "4.3.1", [allowed]) == [missing]
         assert unexplained([other], "b2", "4.3.1", [allowed]) == [other]
+
+    def test_a_producers_request_may_overtake_one_that_the_old_leader_refused(self):
+        allowed = overtaken_batches(["kip73-c5b667"], ["b1"])
+        where = "zZPVpXHJQfK7bZrWS1jE7g:kip73-c5b667-33"
+        for release, partition in (("4.3.1", where), ("3.9.2", "kip73-c5b667-33")):
+            refused = entry(
+                "ERROR",
+                f"[ReplicaManager broker=1] Error processing append operation on partition {partition}",
+                "kafka.server.ReplicaManager",
+                (
+                    "org.apache.kafka.common.errors.OutOfOrderSequenceException: Out of order sequence number for "
+                    "producer 1000 at offset 694 in partition kip73-c5b667-33: 391 (incoming seq. number), 375 "
+                    "(current end sequence number)",
+                ),
+            )
+            other = replace(refused, trace=("org.apache.kafka.common.errors.KafkaStorageException: Error",))
+            assert unexplained([refused], "b1", release, [allowed]) == []
+            assert unexplained([refused], "b2", release, [allowed]) == [refused]
+            assert unexplained([other], "b1", release, [allowed]) == [other]
 
     def test_info_needs_no_explanation(self):
         assert unexplained([entry("INFO"), entry("WARN")], "b1", "4.3.1", []) == [entry("WARN")]
