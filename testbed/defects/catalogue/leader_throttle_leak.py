@@ -1,6 +1,6 @@
 """The leader's throttle lets more pass than its quota."""
 
-from testbed.defects.defect import Defect, Exposure, number
+from testbed.defects.defect import Defect, number
 
 DEFECT = Defect(
     name="leader-throttle-leak",
@@ -14,7 +14,6 @@ DEFECT = Defect(
         "long-window-bound",
         "duration-model",
     ),
-    shown_by=Exposure("kip73-one-to-two", ("fetch=tuned", "rate=10MB/s")),
     sizes=(
         "share=0.02",
         "share=0.05",
