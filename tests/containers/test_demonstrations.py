@@ -411,6 +411,12 @@ CASES = (
         verdict="inconclusive",
     ),
     Case(("clock-steady",), "the machine's clock is set, and set back", SHORT, clock_set, verdict="inconclusive"),
+    Case(
+        ("in-sync-unbounded",),
+        "defect `throttle-holds-in-sync`",
+        RunRequest("kip435-rf4", defects=("throttle-holds-in-sync",)),
+    ),
+    Case(("move-done",), "defect `log-not-deleted`", replace(SHORT, defects=("log-not-deleted",))),
     Case(("trace-whole",), "the last record of the trace is missing", STEPS, patch=history_without_its_last),
     Case(("polling-agrees",), "answers name the replicas in another order", STEPS, patch=replicas_reversed),
     Case(("epochs-ascend",), "the trace has descending epochs", STEPS, patch=epochs_lowered),
