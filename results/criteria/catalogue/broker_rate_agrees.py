@@ -9,7 +9,7 @@ from results.criteria.criterion import RATES, Criterion, has_move
 from results.criteria.findings import gap_text, missing_data, of_broker_direction, times_power
 from results.criteria.measures import HostRates, MoveMeasures
 from results.criteria.model import written_unseen
-from results.criteria.phase_directions import BACKOFF_S, WAIT_S
+from results.criteria.phase_directions import BACKOFF_S, WAIT_S, bottleneck_directions
 from results.criteria.quantities import SECOND_S, percent
 from results.criteria.rate_measures import KAFKA_POLLS
 
@@ -21,8 +21,14 @@ UNCOUNTED = 0.03
 
 
 def judge_kafka(measures: MoveMeasures, move: Move) -> list[Finding]:
-    """The byte-rate by which the broker throttles itself agrees with the growth of the logs."""
-    return [_kafka(r, move) for r in measures.rates] or [
+    """The byte-rate by which the broker throttles itself agrees with the growth of the logs.
+
+    Only where the quota binds. Elsewhere no throttle acts on the byte-rate, and responses come as other brokers let
+    them: unevenly, so that the readings say less than their tolerance.
+    """
+    binding = {(end.rates.host, end.rates.direction) for end in bottleneck_directions(measures, move)}
+    judged = [each for each in measures.rates if (each.host, each.direction) in binding]
+    return [_kafka(each, move) for each in judged] or [
         missing_data("broker-rate-agrees", "the broker's byte-rate agrees", measures, ("log.bytes",))
     ]
 
