@@ -28,7 +28,7 @@ from testbed.provision.plan import ClusterIdentity, host_spec
 from testbed.provision.resources import allocate, remove
 from testbed.provision.software import SoftwareSet
 from testbed.provision.state import NO_SLOT, TestbedState, ssh_hosts
-from testbed.software.jvm import with_flag
+from testbed.software.jvm import with_flag, with_jvm
 from testbed.topology import Topology, load_document
 from testbed.topology.find import find
 
@@ -275,7 +275,8 @@ class Testbed:
         version = self.state.kafka.get(host)
         if version is None:
             raise TestbedError(f"{host} runs no Kafka: its role is {self.topology.host(host).role.value}")
-        command, defects = self._software.kafka(version).command, self.state.defects.get(host)
+        declared, defects = self.topology.host(host).jvm, self.state.defects.get(host)
+        command = with_jvm(self._software.kafka(version).command, declared.heap_bytes, declared.gc, declared.flags)
         return Node(self.hosts[host], with_flag(command, agent.agent_flag(defects)) if defects else command)
 
     @property

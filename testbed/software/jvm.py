@@ -108,6 +108,29 @@ def with_flag(command: tuple[str, ...], flag: str) -> tuple[str, ...]:
     return (*command[:at], flag, *command[at:])
 
 
+COLLECTOR_FLAGS = {
+    "serial": "-XX:+UseSerialGC",
+    "parallel": "-XX:+UseParallelGC",
+    "g1": "-XX:+UseG1GC",
+    "zgc": "-XX:+UseZGC",
+}
+
+
+def with_jvm(
+    command: tuple[str, ...], heap_bytes: int | None, gc: str | None, flags: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Return the command with another heap, collector and more flags; None keeps the testbed's own.
+
+    `gc` is a key of `COLLECTOR_FLAGS`. Raise ValueError for a command without a JVM.
+    """
+    at = command.index("java") + 1
+    size = () if heap_bytes is None else (f"-Xms{heap_bytes}", f"-Xmx{heap_bytes}")
+    collector = () if gc is None else (COLLECTOR_FLAGS[gc],)
+    replaced = {each for each in JVM_FLAGS if (size and each[:4] in ("-Xms", "-Xmx")) or (gc and each.endswith("GC"))}
+    own = tuple(each for each in command[at:] if each not in replaced)
+    return (*command[:at], *size, *collector, *flags, *own)
+
+
 def logging_flag(release: KafkaRelease) -> str:
     """Return the system property that selects the release's logging configuration."""
     key = {Logging.LOG4J2: "log4j2.configurationFile", Logging.RELOAD4J: "log4j.configuration"}[release.logging]

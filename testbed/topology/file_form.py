@@ -11,17 +11,20 @@ from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 from testbed.document import FileKind, Path
 from testbed.form import Form, check, editor_schema, refusal, schema_text
 from testbed.suggestions import choices
-from testbed.topology import rules
+from testbed.topology import jvm, rules
 from testbed.topology.host import Role
 from testbed.topology.model import TopologyError
 from testbed.topology.values import (
     Burst,
+    Collector,
     Cpus,
     Delay,
     DiskBandwidth,
     DiskSize,
+    Heap,
     HostName,
     HostRole,
+    JvmFlag,
     Loss,
     NicName,
     Properties,
@@ -104,6 +107,16 @@ def _form_of_racks(value: Any) -> str:
     return _RACKS_MAPPED if isinstance(value, dict) else _RACKS_LISTED
 
 
+class JvmForm(Form):
+    """The JVM of Kafka. What is left out is inherited: host, role, whole cluster; then the testbed's own values."""
+
+    heap: Annotated[Heap | None, Field(description="Its heap, first and largest: -Xms and -Xmx.")] = None
+    gc: Annotated[Collector | None, Field(description="Its garbage collector; serial unless given.")] = None
+    flags: Annotated[
+        list[JvmFlag] | None, Field(max_length=jvm.MAX_FLAGS, description="More of its flags, such as -XX:+UseNUMA.")
+    ] = None
+
+
 class KafkaForm(Form):
     """Which Kafka, and how it is set up. What is left out is inherited: host, role, whole cluster."""
 
@@ -123,6 +136,7 @@ class KafkaForm(Form):
         Properties | None,
         Field(description="Properties as in server.properties; merged one by one when inherited."),
     ] = None
+    jvm: Annotated[JvmForm | None, Field(description="Heap, garbage collector and flags of its JVM.")] = None
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from testbed.topology.jvm import OWN, Jvm
 from testbed.topology.links import Disk, Nic, NicUse
 
 
@@ -72,6 +73,8 @@ class DeclaredHost:
     more_nics: tuple[Nic, ...] = ()
     disk: Disk | None = None
     cpus: float | None = None
+    jvm: Jvm = OWN
+    """The JVM of its Kafka."""
 
     def __post_init__(self) -> None:
         ordered = dict(sorted(self.properties.items()))

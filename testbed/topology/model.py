@@ -13,6 +13,7 @@ from typing import Any
 
 from testbed.document import FormError, Problem, field_name
 from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
+from testbed.topology.jvm import Jvm
 from testbed.topology.links import Link
 from testbed.topology.rules import violations
 from testbed.units import format_bit_rate, format_byte_rate, format_share, format_size
@@ -135,7 +136,15 @@ def _host_document(host: DeclaredHost) -> dict[str, Any]:
         document["node_id"] = host.node_id
         source = "path" if (host.kafka_version or "").startswith("/") else "version"
         document["kafka"] = {**_given(**{source: host.kafka_version}), "properties": dict(host.properties)}
+        if jvm := _jvm_document(host.jvm):
+            document["kafka"]["jvm"] = jvm
     return document
+
+
+def _jvm_document(jvm: Jvm) -> dict[str, Any]:
+    """Return the fields that are declared, so that a topology without them keeps its digest."""
+    heap = None if jvm.heap_bytes is None else format_size(jvm.heap_bytes)
+    return {**_given(heap=heap, gc=jvm.gc), **({"flags": list(jvm.flags)} if jvm.flags else {})}
 
 
 def _link_document(link: Link) -> dict[str, str]:

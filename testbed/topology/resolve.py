@@ -10,8 +10,18 @@ from typing import Any
 from testbed.document import Document, Path, Violation
 from testbed.suggestions import choices
 from testbed.topology import links, rules
-from testbed.topology.file_form import AutomqForm, DiskForm, HostForm, KafkaForm, NicForm, TopologyForm, UplinkForm
+from testbed.topology.file_form import (
+    AutomqForm,
+    DiskForm,
+    HostForm,
+    JvmForm,
+    KafkaForm,
+    NicForm,
+    TopologyForm,
+    UplinkForm,
+)
 from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
+from testbed.topology.jvm import Jvm
 from testbed.topology.links import Disk, Impairment, Link, Nic, NicUse, Side, default_burst_bytes
 from testbed.topology.model import Topology
 
@@ -75,6 +85,7 @@ class _Resolution:
             more_nics=tuple(nics[1:]),
             disk=disk,
             cpus=next((level.cpus for _, level in levels if level.cpus is not None), None),
+            jvm=_jvm([level.jvm for level in reversed(kafka) if level.jvm is not None]),
         )
 
     def uplinks(self) -> Mapping[str, Link]:
@@ -214,6 +225,15 @@ class _Resolution:
             self._report(("hosts", name, "disk", "size"), message)
             return None
         return Disk(size[1], bandwidth[1] if bandwidth is not None else None)
+
+
+def _jvm(levels: Sequence[JvmForm]) -> Jvm:
+    """Return each value of the nearest level that has it; the levels come nearest first."""
+    heap, gc, flags = (
+        next((value for level in levels if (value := getattr(level, field)) is not None), None)
+        for field in ("heap", "gc", "flags")
+    )
+    return Jvm(heap, gc, tuple(flags or ()))
 
 
 def _nearest(levels: _Levels, fields: tuple[str, ...]) -> tuple[Path, int] | None:

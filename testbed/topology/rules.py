@@ -7,6 +7,8 @@ from decimal import Decimal
 from testbed.document import Path, Violation
 from testbed.suggestions import choices, did_you_mean, show
 from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
+from testbed.topology.jvm import OWN
+from testbed.topology.jvm import problems as jvm_problems
 from testbed.topology.links import Link, NicUse, disk_problems, link_problems
 
 NAME = r"^[a-z][a-z0-9-]{0,30}$"
@@ -246,7 +248,7 @@ def _host_problems(host: DeclaredHost, racks: tuple[str, ...], automq: AutomqSou
     if not host.role.runs_kafka:
         if host.node_id is not None:
             found.append(Violation((*at, "node_id"), f"{host.role.in_words} runs no Kafka; allowed: no node_id"))
-        if host.kafka_version is not None or host.properties:
+        if host.kafka_version is not None or host.properties or host.jvm != OWN:
             found.append(Violation((*at, "kafka"), f"{host.role.in_words} runs no Kafka; allowed: no kafka settings"))
     else:
         _add(found, (*at, "node_id"), node_id_problem(host.node_id))
@@ -254,6 +256,8 @@ def _host_problems(host: DeclaredHost, racks: tuple[str, ...], automq: AutomqSou
             _add(found, (*at, "kafka", "version"), version_problem(host.kafka_version))
         elif host.kafka_version is not None:
             found.append(Violation((*at, "kafka", "version"), NOT_APACHE))
+    for field, wrong in jvm_problems(host.jvm):
+        found.append(Violation((*at, "kafka", "jvm", field), wrong))
     for key, value in host.properties.items():
         problem = property_name_problem(key) or property_value_problem(value)
         _add(found, (*at, "kafka", "properties", key), problem)

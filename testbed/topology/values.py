@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from testbed.form import check, quantity, refusal
 from testbed.suggestions import choices, did_you_mean, show
-from testbed.topology import links, rules
+from testbed.topology import jvm, links, rules
 from testbed.topology.host import Role
 from testbed.topology.links import MIN_BURST_BYTES, NicUse
 from testbed.topology.rules import OWNED_PREFIXES, OWNED_PROPERTIES, PROPERTY_NAME
@@ -195,6 +195,19 @@ Cpus = Annotated[
     WithJsonSchema({"type": "number", "minimum": rules.MIN_CPUS, "maximum": rules.MAX_CPUS, "examples": [0.5, 2]}),
 ]
 """In hundredths, as the engine takes them."""
+Heap = Annotated[
+    int,
+    quantity(parse_size, _without_text(jvm.heap_problem)),
+    WithJsonSchema({"type": "string", "pattern": SIZE_PATTERN, "examples": ["512MiB", "1GiB"]}),
+]
+Collector = Annotated[
+    str, check(jvm.collector_problem), WithJsonSchema({"type": "string", "enum": list(jvm.COLLECTORS)})
+]
+JvmFlag = Annotated[
+    str,
+    check(jvm.flag_problem),
+    WithJsonSchema({"type": "string", "pattern": f"^({jvm.FLAG})$", "examples": ["-XX:MaxGCPauseMillis=20"]}),
+]
 HostRole = Annotated[
     Role,
     BeforeValidator(_role),
