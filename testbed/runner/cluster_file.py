@@ -1,0 +1,32 @@
+"""The cluster file of ducktape's own `JsonCluster`: the hosts of a testbed that is up, and how to reach them."""
+
+from typing import Any
+
+from testbed.provision import state as states
+from testbed.provision.testbed import Testbed
+
+
+def cluster_file(testbed: Testbed) -> dict[str, Any]:
+    """Return the document of ducktape's `--cluster-file`, with a node for each host.
+
+    A node's type is the topology's name, so that tests with and without a node type find their nodes. Clients outside
+    the host use the address of its shaped NIC; ducktape's SSH uses the management network.
+    """
+    key = str(states.private_key_path(testbed.name).resolve())
+    return {
+        "nodes": [
+            {
+                "externally_routable_ip": str(testbed.plan.data_ip(host.name)),
+                "node_type": testbed.topology.name,
+                "ssh_config": {
+                    "host": host.name,
+                    "hostname": str(testbed.plan.management_ip(host.name)),
+                    "identityfile": key,
+                    "password": None,
+                    "port": 22,
+                    "user": "root",
+                },
+            }
+            for host in testbed.topology.hosts
+        ]
+    }

@@ -1,0 +1,49 @@
+"""The file for ducktape's own cluster. tests/containers/test_pytest_plugin.py uses one on real hosts."""
+
+import json
+from types import SimpleNamespace
+
+from ducktape.cluster.cluster_spec import ClusterSpec
+from ducktape.cluster.json import JsonCluster
+from ducktape.cluster.node_spec import NodeSpec
+
+from testbed.cli.main import main
+from testbed.network.addresses import AddressPlan
+from testbed.provision import state as states
+from testbed.provision.testbed import Testbed
+from testbed.runner.cluster_file import cluster_file
+from testbed.topology.find import find
+
+
+def standing(name="mine"):
+    topology = find("two-brokers")
+    plan = AddressPlan(7, tuple(host.name for host in topology.hosts))
+    return SimpleNamespace(name=name, topology=topology, plan=plan, close=lambda: None)
+
+
+def test_ducktape_reads_every_host_with_its_address_and_key(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    file = tmp_path / "cluster.json"
+    file.write_text(json.dumps(cluster_file(standing())))
+    cluster = JsonCluster(cluster_file=str(file))
+    nodes = cluster.alloc(ClusterSpec([NodeSpec("linux", "two-brokers"), NodeSpec("linux")]))
+    config = {node.account.ssh_config.host: node.account.ssh_config for node in nodes}
+    assert sorted(config) == ["b1", "b2"]
+    plan = standing().plan
+    assert [config[host].hostname for host in ("b1", "b2")] == [str(plan.management_ip(h)) for h in ("b1", "b2")]
+    assert {each.identityfile for each in config.values()} == {str(states.private_key_path("mine"))}
+    assert {n.account.externally_routable_ip for n in nodes} == {str(plan.data_ip(host)) for host in ("b1", "b2")}
+
+
+def test_the_command_prints_the_document(monkeypatch, capsys):
+    monkeypatch.setattr(Testbed, "attach", standing)
+    assert main(["export", "ducktape-cluster", "mine"]) == 0
+    assert json.loads(capsys.readouterr().out) == cluster_file(standing())
+
+
+def test_a_testbed_that_is_not_up_is_an_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert main(["export", "ducktape-cluster", "absent"]) == 70
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "there is no testbed absent" in said.err
