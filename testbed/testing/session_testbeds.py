@@ -1,0 +1,84 @@
+"""The testbeds of one pytest process: one for each topology, made at its first use, removed at the session's end."""
+
+import secrets
+from collections.abc import Callable
+from contextlib import closing
+
+from testbed.api import UserTestbed
+from testbed.errors import TestbedError
+from testbed.provision import state as states
+from testbed.provision.containers import Engine
+from testbed.provision.resources import garbage, remove
+
+PREFIX = "pytest-"
+
+
+def remove_dead_sessions() -> list[str]:
+    """Remove the testbeds of pytest processes that were killed; return their names."""
+    removed = []
+    with closing(Engine()) as engine:
+        for name in [found for found in garbage(engine) if found.startswith(PREFIX)]:
+            with states.lock(name, wait=True):
+                # Another worker may have removed it while this one waited.
+                if name in garbage(engine):
+                    remove(engine, name)
+                    removed.append(name)
+    return removed
+
+
+class SessionTestbeds:
+    """A testbed for each topology; `worker` is the worker of pytest-xdist, which has testbeds of its own."""
+
+    def __init__(self, worker: str, up: Callable[..., UserTestbed] = UserTestbed.up) -> None:
+        self._worker, self._up = worker, up
+        self._token = secrets.token_hex(3)
+        self._made: dict[str, UserTestbed] = {}
+        self._count = 0
+
+    def get(self, topology: str) -> UserTestbed:
+        """Return the testbed of `topology`, whole and serving. Raise `TestbedError` when it cannot be provisioned.
+
+        A test may have injected faults or stopped Kafka: both are undone. A testbed that is not as declared even then
+        is replaced.
+        """
+        known = self._made.get(topology)
+        if known is not None:
+            if _restored(known):
+                return known
+            self._remove(topology)
+        elif not self._count:
+            remove_dead_sessions()
+        self._count += 1
+        name = f"{PREFIX}{self._token}-{self._worker}-{self._count}"
+        self._made[topology] = self._up(topology, name=name, ephemeral=True)
+        return self._made[topology]
+
+    def close(self) -> None:
+        """Remove all testbeds. Raise the first error after every removal was tried."""
+        errors = []
+        for topology in list(self._made):
+            try:
+                self._remove(topology)
+            except TestbedError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def _remove(self, topology: str) -> None:
+        testbed = self._made.pop(topology)
+        try:
+            testbed.down()
+        finally:
+            testbed.close()
+
+
+def _restored(testbed: UserTestbed) -> bool:
+    """Heal the testbed's faults and start the brokers that a test stopped; return whether it is as declared."""
+    try:
+        testbed.faults.clear()
+        if testbed.shaping_differences():
+            return False
+        testbed.start_kafka()
+    except TestbedError:
+        return False
+    return True

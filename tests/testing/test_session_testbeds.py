@@ -1,0 +1,115 @@
+"""One testbed for each topology and process, restored or replaced between tests."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from testbed.errors import TestbedError, UsageError
+from testbed.testing import session_testbeds
+from testbed.testing.session_testbeds import SessionTestbeds
+from testbed.testing.shaped_kafka import ShapedKafka
+from testbed.topology.find import find
+
+
+class FakeTestbed:
+    def __init__(self, topology, name, ephemeral):
+        self.topology_name, self.name, self.ephemeral, self.done = topology, name, ephemeral, []
+        self.topology = find("two-brokers")
+        self.bootstrap = ("198.19.0.11:9092", "198.19.0.12:9092")
+        self.faults = SimpleNamespace(clear=lambda: self.done.append("heal"))
+        self.differences, self.dead, self.stuck = [], False, False
+
+    def shaping_differences(self):
+        return self.differences
+
+    def start_kafka(self):
+        self.done.append("start")
+        if self.dead:
+            raise TestbedError("b1 is dead")
+
+    def down(self):
+        self.done.append("down")
+        if self.stuck:
+            raise TestbedError(f"{self.name} does not go")
+
+    def close(self):
+        self.done.append("close")
+
+
+@pytest.fixture
+def testbeds(monkeypatch):
+    monkeypatch.setattr(session_testbeds, "remove_dead_sessions", lambda: [])
+    return SessionTestbeds("gw1", FakeTestbed)
+
+
+def test_a_topology_has_one_testbed_and_faults_of_a_test_are_healed(testbeds):
+    one, two = testbeds.get("two-brokers"), testbeds.get("three-brokers")
+    assert (one.topology_name, two.topology_name) == ("two-brokers", "three-brokers")
+    assert testbeds.get("two-brokers") is one
+    assert one.done == ["heal", "start"]
+    assert one.ephemeral
+    assert one.name != two.name
+    assert "-gw1-" in one.name
+    assert len(one.name) <= 32
+
+
+@pytest.mark.parametrize("damage", [{"differences": ["b1: rate"]}, {"dead": True}])
+def test_a_testbed_that_cannot_be_restored_is_replaced(testbeds, damage):
+    one = testbeds.get("two-brokers")
+    vars(one).update(damage)
+    other = testbeds.get("two-brokers")
+    assert other is not one
+    assert other.name != one.name
+    assert one.done[-2:] == ["down", "close"]
+
+
+def test_the_end_removes_every_testbed_also_after_an_error(testbeds):
+    one, two = testbeds.get("two-brokers"), testbeds.get("three-brokers")
+    one.stuck = True
+    with pytest.raises(TestbedError, match="does not go"):
+        testbeds.close()
+    assert one.done[-1] == two.done[-1] == "close"
+
+
+def test_a_topology_that_cannot_be_provisioned_is_tried_again(monkeypatch):
+    monkeypatch.setattr(session_testbeds, "remove_dead_sessions", lambda: [])
+    names = []
+
+    def refuse(topology, name, ephemeral):
+        names.append(name)
+        raise TestbedError("no engine")
+
+    testbeds = SessionTestbeds("main", refuse)
+    for _ in range(2):
+        with pytest.raises(TestbedError, match="no engine"):
+            testbeds.get("two-brokers")
+    testbeds.close()
+    assert len(set(names)) == 2
+
+
+def test_shaped_kafka_around_a_running_testbed_leaves_it_up():
+    testbed = FakeTestbed("two-brokers", "one", False)
+    with ShapedKafka.of(testbed) as kafka:
+        assert kafka.get_bootstrap_server() == kafka.bootstrap_servers == "198.19.0.11:9092,198.19.0.12:9092"
+        with pytest.raises(UsageError, match="has no broker 9; its brokers are 1, 2"):
+            kafka.broker(9)
+        with pytest.raises(UsageError, match="has no host b9; its hosts are b1, b2"):
+            kafka.host("b9")
+    assert testbed.done == []
+    with pytest.raises(UsageError, match="does not run"):
+        kafka.bootstrap_servers  # noqa: B018
+
+
+def test_shaped_kafka_removes_what_it_made_once(monkeypatch):
+    made = []
+
+    def up(topology, name, ephemeral):
+        made.append(FakeTestbed(topology, name, ephemeral))
+        return made[0]
+
+    monkeypatch.setattr("testbed.testing.shaped_kafka.UserTestbed", SimpleNamespace(up=up))
+    with pytest.raises(ValueError), ShapedKafka("two-brokers") as kafka:
+        raise ValueError
+    kafka.stop()
+    assert [each.done for each in made] == [["down", "close"]]
+    assert made[0].ephemeral
