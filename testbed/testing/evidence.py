@@ -1,6 +1,7 @@
 """The evidence of a failed test: the state of its testbed, as sections of pytest's report."""
 
 from collections.abc import Callable
+from functools import partial
 
 from results.render import table
 from testbed.api import UserTestbed
@@ -20,8 +21,8 @@ def evidence(testbed: UserTestbed) -> list[tuple[str, str]]:
     name = testbed.name
     sections = [(f"testbed {name}: status", _or_reason(lambda: _status(testbed)))]
     for host in testbed.hosts:
-        sections.append((f"testbed {name}: NIC shaping of {host}", _or_reason(lambda host=host: _nics(testbed, host))))
-        log = _or_reason(lambda host=host: _log(testbed, host))
+        sections.append((f"testbed {name}: NIC shaping of {host}", _or_reason(partial(_nics, testbed, host))))
+        log = _or_reason(partial(_log, testbed, host))
         if log:
             sections.append((f"testbed {name}: log of {host}, last {LOG_LINES} lines", log))
     return sections

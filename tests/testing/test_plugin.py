@@ -53,9 +53,7 @@ def test_the_package_registers_the_plugin():
 
 
 def test_loading_the_plugin_imports_nothing_of_the_testbed_but_itself():
-    code = (
-        "import sys, pytest; known = set(sys.modules); import testbed.testing.plugin; print(*{*sys.modules} - known)"
-    )
+    code = "import sys, pytest; known = set(sys.modules); import testbed.testing.plugin; print(*{*sys.modules} - known)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert set(done.stdout.split()) == {"testbed", "testbed.testing", "testbed.testing.plugin"}
