@@ -215,6 +215,20 @@ def moved_before(testbed: Testbed, admin: Admin) -> None:
     admin.alter_reassignments({TopicPartition(name, 0): (2,)})
 
 
+def moved_back(testbed: Testbed, admin: Admin) -> None:
+    """A partition that has arrived is sent back by a second operator."""
+    (name,) = topics(admin, "kip435")
+    before = {tp: state.replicas for tp, state in admin.partitions([name]).items()}
+
+    def arrived() -> list[TopicPartition]:
+        listed = admin.reassignments()
+        now = admin.partitions([name])
+        return [tp for tp, was in before.items() if tp not in listed and not set(now[tp].replicas) & set(was)]
+
+    first = wait_for(arrived, bool, 150, 0.1, "a partition to arrive")[0]
+    admin.alter_reassignments({first: before[first]})
+
+
 def slow_afterwards(testbed: Testbed, admin: Admin) -> None:
     """The new leader's host has a tenth of a CPU from the move on."""
     topics(admin, "s3")
@@ -377,7 +391,14 @@ CASES = (
         BATCHED,
         patch=limits_doubled,
     ),
+    Case(
+        ("partitions-in-flight", "replicas-per-step"),
+        "the driver doubles R and P",
+        RunRequest("kip435-rf4", ("mode=batched", "replicas=1", "reassignment-batch-size=5", "preload=20s")),
+        patch=limits_doubled,
+    ),
     Case(("last-step",), "the driver forgets a partition", BATCHED, patch=partition_forgotten),
+    Case(("no-double-copy",), "a second operator sends a partition back", BATCHED, moved_back),
     Case(("p99-recovery",), "the new leader's host has a tenth of a CPU", DISK, slow_afterwards),
     Case(("copied-bytes",), "defect `fetched-twice`", replace(DISK, defects=("fetched-twice",))),
     Case(("duration-formula",), "defect `fetch-delay:ms=200`", replace(DISK, defects=("fetch-delay:ms=200",))),

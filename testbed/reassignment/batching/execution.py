@@ -32,6 +32,8 @@ from testbed.throttle.throttle import EventSink, Throttle
 from testbed.wait import wait_for
 
 _IN_FORCE_S = 30.0
+_BEHIND_S = 15.0
+"""The longest time in seconds that a broker's metadata may lag behind the controller. Another client did the rest."""
 _SETTLED_S = 30.0
 
 
@@ -76,6 +78,7 @@ class Execution:
         self._min_insync = min_insync(admin, job.plan.topics())
         self._asked: dict[TopicPartition, tuple[Replicas, Replicas]] = {}
         """Partition → its replicas before the last requested step, and that step."""
+        self._behind_since: dict[TopicPartition, float] = {}
         self._refused: dict[TopicPartition, str] = {}
         self._begun_s = time.monotonic()
 
@@ -273,16 +276,29 @@ class Execution:
 
     def _state(self) -> ReassignmentState:
         state = read_state(self._admin, self._job.plan.topics(), self._min_insync, self._job.topic_ids)
-        # The controller lists reassignments; replicas come from any broker, whose metadata may be behind.
+        return replace(state, behind=self._behind(state), refused=self._refused)
+
+    def _behind(self, state: ReassignmentState) -> set[TopicPartition]:
+        """Return the partitions whose metadata is older than the controller's. Drop steps that another client undid.
+
+        The controller lists reassignments. Replicas come from any broker, whose metadata may be behind for a while.
+        """
+        now = time.monotonic()
         # Sets, since a cancelled step leaves the old replicas in another order.
-        behind = {
+        differing = {
             tp
             for tp, known in self._asked.items()
             if tp not in state.listed
             and tp in state.states
             and {*state.states[tp].replicas} not in ({*known[0]}, {*known[1]})
         }
-        return replace(state, behind=behind, refused=self._refused)
+        self._behind_since = {tp: self._behind_since.get(tp, now) for tp in differing}
+        for tp in [tp for tp, since in self._behind_since.items() if now - since > _BEHIND_S]:
+            _, step = self._asked.pop(tp)
+            del self._behind_since[tp]
+            detail = {"replicas": list(state.states[tp].replicas), "requested": list(step)}
+            self._on_event("note", f"another client changed {tp}", detail)
+        return set(self._behind_since)
 
     def _settled_state(self) -> ReassignmentState:
         """Wait until nothing is in flight and the metadata is the controller's; return that state."""

@@ -338,3 +338,24 @@ def test_a_broker_that_was_dead_when_the_throttle_was_set_gets_its_rate_when_it_
     run.run(on_turn, interval_s=0.001, timeout_s=30)
     assert rates[:3] == [None, None, "1000"]
     assert admin.configs == {}
+
+
+def test_a_partition_that_another_client_sends_back_is_moved_again_and_said(folders, monkeypatch):
+    monkeypatch.setattr("testbed.reassignment.batching.execution._BEHIND_S", 0.05)
+    admin = KraftAdmin(Controller.of({tp(0): (1, 2), tp(1): (1, 2)}, range(1, 7)))
+    plan = Plan({tp(0): (4, 5), tp(1): (4, 5)})
+    notes, sent_back = [], []
+    job = Job.new(admin.bootstrap, admin.cluster_id, "batched", plan)
+    run = Execution(admin, job, *folders, lambda kind, name, _detail: notes.append((kind, name)))
+    run.begin(JobControl(BatchLimits(1, 1, 1), None))
+
+    def send_back(turn):
+        done = [status.tp for status in turn.partitions if status.state == "done"]
+        if len(done) == 1 and not sent_back:
+            sent_back.extend(done)
+            admin.alter_reassignments({done[0]: (1, 2)})
+
+    run.run(send_back, interval_s=0.001, timeout_s=10)
+    assert sent_back
+    assert ("note", f"another client changed {sent_back[0]}") in notes
+    assert {t: p.replicas for t, p in admin.controller.partitions.items()} == plan.targets
