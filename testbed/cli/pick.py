@@ -16,6 +16,17 @@ def pick_host(words: Sequence[str]) -> SshHost:
     return testbed.hosts[host]
 
 
+def pick_testbed(name: str | None) -> "Testbed":
+    """Return the testbed of that name, or without a name the only one that is up. Raise `UsageError` otherwise."""
+    from testbed.provision.state import names
+    from testbed.provision.testbed import Testbed
+
+    up = names()
+    if name is None and len(up) != 1:
+        raise UsageError(f"say which testbed; up are {', '.join(up) or 'none'}")
+    return Testbed.attach(up[0] if name is None else name)
+
+
 def pick(words: Sequence[str]) -> tuple["Testbed", str]:
     """Return the testbed and the host's name that `words` name.
 

@@ -43,6 +43,11 @@ RATES = {
     "kafka.server:type=LeaderReplication": "broker.leader_replication.byte_rate",
     "kafka.server:type=FollowerReplication": "broker.follower_replication.byte_rate",
 }
+LATENCIES = {
+    "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=Produce": "broker.produce.p99_ms",
+    "kafka.network:type=RequestMetrics,name=TotalTimeMs,request=FetchConsumer": "broker.fetch.p99_ms",
+}
+"""Read only where the configuration says `latency`: runs measure latencies in the clients."""
 STORE_PATH = "/minio/metrics/v3/api/requests"
 STORE = {
     "minio_api_requests_total": "s3.requests",
@@ -110,11 +115,13 @@ def device_reads(proc: str = "/proc") -> int | None:
     return found
 
 
-def metrics(port: int, topics: list[str]) -> list[Value]:
+def metrics(port: int, topics: list[str], latency: bool = False) -> list[Value]:
     """Return the broker's metrics in one bulk request; an empty list while the broker does not answer."""
     requests = [{"type": "read", "mbean": name, "attribute": "Count"} for name in COUNTS]
     requests += [{"type": "read", "mbean": name, "attribute": "Value"} for name in VALUES]
     requests += [{"type": "read", "mbean": name, "attribute": "byte-rate"} for name in RATES]
+    if latency:
+        requests += [{"type": "read", "mbean": name, "attribute": "99thPercentile"} for name in LATENCIES]
     ends = "kafka.log:type=Log,name=LogEndOffset,topic=%s,partition=*"
     requests += [{"type": "read", "mbean": ends % topic, "attribute": "Value"} for topic in topics]
     call = urllib.request.Request(
@@ -126,7 +133,7 @@ def metrics(port: int, topics: list[str]) -> list[Value]:
     except (urllib.error.URLError, TimeoutError, ConnectionError, ValueError):
         return []
     found: list[Value] = []
-    names = {**COUNTS, **VALUES, **RATES}
+    names = {**COUNTS, **VALUES, **RATES, **LATENCIES}
     for request, reply in zip(requests, answers):
         metric = names.get(request["mbean"])
         if reply.get("status") != 200:
@@ -258,7 +265,7 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
         values += jvm_metrics()
     values.append(["clock.offset", None, None, None, clock_offset()])
     if config.get("jmx_port"):
-        values += metrics(config["jmx_port"], config["topics"])
+        values += metrics(config["jmx_port"], config["topics"], config.get("latency", False))
     if config.get("s3_port"):
         values += store_metrics(config["s3_port"])
     return {"t": instant // 1000, "v": values}

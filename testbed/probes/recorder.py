@@ -94,8 +94,9 @@ class Recorder:
         jmx_port: int | None,
         s3_port: int | None = None,
         interval_s: float = INTERVAL_S,
+        latency: bool = False,
     ) -> None:
-        """Start the agent on a host and record its samples until `stop`."""
+        """Start the agent on a host and record its samples until `stop`; with `latency`, Kafka's request times, too."""
         config = {
             "interval_s": interval_s,
             "log_dir": log_dir,
@@ -103,6 +104,7 @@ class Recorder:
             "devices": list(devices),
             "jmx_port": jmx_port,
             "s3_port": s3_port,
+            "latency": latency,
         }
         process = host.spawn(["python3", AGENT_PATH, json.dumps(config)])
         reader = threading.Thread(target=self._read, args=(host.name, process), daemon=True)
@@ -152,6 +154,12 @@ class Recorder:
         """Return all samples so far."""
         with self._lock:
             return list(self._samples)
+
+    def drain(self) -> list[Sample]:
+        """Return all samples since the last call, and keep none of them: an observation may last for days."""
+        with self._lock:
+            found, self._samples = self._samples, []
+            return found
 
     def events(self) -> list[Event]:
         """Return all events so far."""

@@ -231,9 +231,36 @@ def moved_back(testbed: Testbed, admin: Admin) -> None:
 
 def slow_afterwards(testbed: Testbed, admin: Admin) -> None:
     """The new leader's host has a tenth of a CPU from the move on."""
-    topics(admin, "s3")
+    topics(admin, "scale")
     wait_until(lambda: admin.reassignments() != {}, 150, 0.1, "the move")
-    Faults(testbed).add(parse_fault("cpu-limit host=b2 cpus=0.1"))
+    Faults(testbed).add(parse_fault("cpu-limit host=b3 cpus=0.1"))
+
+
+SINK = """
+import socket
+with socket.create_server(("", 5001)) as server:
+    print("ready", flush=True)
+    connection, _ = server.accept()
+    while connection.recv(1 << 16): pass
+"""
+SOURCE = """
+import socket
+with socket.create_connection(("b2", 5001)) as connection:
+    for _ in range(60): connection.sendall(bytes(1_000_000))
+"""
+
+
+def copied_twice(testbed: Testbed, admin: Admin) -> None:
+    """A process of b1 sends 60 MB to b2 while data moves."""
+    topics(admin, "s3")
+    sink = testbed.hosts["b2"].spawn(["timeout", "150", "python3", "-c", SINK])
+    lines = sink.lines()
+    try:
+        assert next(lines).strip() == "ready"
+        wait_until(lambda: admin.reassignments() != {}, 150, 0.05, "the move")
+        testbed.hosts["b1"].run(["python3", "-c", SOURCE], timeout_s=60)
+    finally:
+        sink.stop()
 
 
 def store_down(testbed: Testbed, admin: Admin) -> None:
@@ -399,9 +426,18 @@ CASES = (
     ),
     Case(("last-step",), "the driver forgets a partition", BATCHED, patch=partition_forgotten),
     Case(("no-double-copy",), "a second operator sends a partition back", BATCHED, moved_back),
-    Case(("p99-recovery",), "the new leader's host has a tenth of a CPU", DISK, slow_afterwards),
-    Case(("copied-bytes",), "defect `fetched-twice`", replace(DISK, defects=("fetched-twice",))),
-    Case(("duration-formula",), "defect `fetch-delay:ms=200`", replace(DISK, defects=("fetch-delay:ms=200",))),
+    Case(
+        ("p99-recovery",),
+        "the new leader's host has a tenth of a CPU",
+        RunRequest("scale-out", ("storage=disk",), "smoke", topology="three-brokers"),
+        slow_afterwards,
+    ),
+    Case(("copied-bytes",), "another process sends 60 MB from b1 to b2", DISK, copied_twice),
+    Case(
+        ("duration-formula",),
+        "defect `fetch-delay:ms=200`",
+        RunRequest("s3-reassign", ("storage=tiered",), "smoke", defects=("fetch-delay:ms=200",)),
+    ),
     Case(
         ("cold-read",),
         "the page cache is not evicted",
