@@ -1,6 +1,8 @@
 """The page of a live view. It asks its own server for new readings once a second; nothing else is loaded."""
 
-from results.report.render import inline, script, template
+from markupsafe import Markup
+
+from results.report.render import inline, template
 
 
 def render_live(name: str) -> str:
@@ -8,5 +10,5 @@ def render_live(name: str) -> str:
     return template("live.html.j2").render(
         name=name,
         style=inline("vendor/uPlot.min.css") + inline("templates/report.css") + inline("templates/live.css"),
-        script=script("live.js"),
+        script=Markup("\n").join(inline(part) for part in ("vendor/uPlot.iife.min.js", "templates/live.js")),
     )

@@ -81,7 +81,7 @@ def render(
         nic_uses=traffic.nic_uses(manifest, measures),
         data=embedded([asdict(p) for p in panels] + [asdict(p) for p in latencies]),
         style=inline("vendor/uPlot.min.css") + inline("templates/report.css"),
-        script=script("report.js"),
+        script=_script("report.js"),
     )
 
 
@@ -92,7 +92,7 @@ def _incident(manifest: Manifest, samples: Any, events: Any, criteria: Sequence[
         **filled,
         data=embedded(charts_of_it),
         style=inline("vendor/uPlot.min.css") + inline("templates/report.css"),
-        script=script("incident.js"),
+        script=_script("incident.js"),
     )
 
 
@@ -117,7 +117,7 @@ def embedded(document: Any) -> Markup:
     return Markup(text)
 
 
-def script(page_js: str) -> Markup:
+def _script(page_js: str) -> Markup:
     """A page's own script, after what all pages share."""
     parts = ("vendor/uPlot.iife.min.js", "templates/chart.js", f"templates/{page_js}")
     return Markup("\n").join(inline(part) for part in parts)

@@ -13,6 +13,7 @@ from typing import NoReturn
 from testbed import __version__
 from testbed.cli.command import USAGE, Command, Parser, commands
 from testbed.errors import TestbedError, UsageError
+from testbed.extras import missing_extra
 from testbed.suggestions import did_you_mean
 
 FAILED = 70
@@ -52,9 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"testbed: there is no command {words[0]!r}{meant}\n\n{_overview(known)}", file=sys.stderr)
         return USAGE
     parser = Parser(f"testbed {command.name}", command.help)
-    command.configure(parser)
     signal.signal(signal.SIGTERM, _terminated)
     try:
+        command.configure(parser)
         return command.run(parser.parse_args(words[1:]))
     except UsageError as error:
         print(f"testbed {command.name}: {error}", file=sys.stderr)
@@ -77,8 +78,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = f" ({error.filename})" if error.filename else ""
         print(f"testbed {command.name}: {error.strerror}{where}; make room and try again", file=sys.stderr)
         return FAILED
-    except Exception:  # noqa: BLE001 - a defect of the testbed: Python would exit with 1, which means REGRESSED
-        traceback.print_exc()
+    except Exception as error:  # noqa: BLE001 - a defect of the testbed: Python would exit with 1, which means REGRESSED
+        if lacking := missing_extra(error):
+            print(f"testbed {command.name}: {lacking}", file=sys.stderr)
+        else:
+            traceback.print_exc()
         return FAILED
 
 

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 from results.render import NOTHING
 from testbed.runner.watch import BrokerView, Change, MoveView, WatchReading
-from testbed.units import format_byte_rate, format_duration, format_size
+from testbed.units import format_duration, format_size
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-HEADER = ("BROKER", "SENDS", "OF NIC", "RECEIVES", "OF NIC", "LEADER", "QUOTA", "FOLLOWER", "QUOTA", "PRODUCE P99")
+HEADER = ("BROKER", "SENDS MB/s", "RECEIVES MB/s", "LEADER MB/s", "FOLLOWER MB/s", "PRODUCE P99")
+"""Sent and received bytes with their share of the NIC; throttled replication with its quota."""
 CHANGES = 10
 
 
@@ -21,25 +22,22 @@ def rows(reading: WatchReading) -> list[tuple[str, ...]]:
 
 def _row(broker: BrokerView) -> tuple[str, ...]:
     return (
-        broker.host if broker.serves else f"{broker.host} (does not serve)",
-        _rate(broker.sent),
-        _share(broker.sent, broker.sends_at_most),
-        _rate(broker.received),
-        _share(broker.received, broker.receives_at_most),
-        _rate(broker.leader_rate),
-        _rate(broker.leader_quota),
-        _rate(broker.follower_rate),
-        _rate(broker.follower_quota),
+        broker.host if broker.serves else f"{broker.host} down",
+        _of_nic(broker.sent, broker.sends_at_most),
+        _of_nic(broker.received, broker.receives_at_most),
+        _of_quota(broker.leader_rate, broker.leader_quota),
+        _of_quota(broker.follower_rate, broker.follower_quota),
         NOTHING if broker.produce_p99_ms is None else f"{broker.produce_p99_ms:.0f} ms",
     )
 
 
-def _rate(value: float | None) -> str:
-    return NOTHING if value is None else format_byte_rate(value, 3)
+def _of_nic(value: float | None, most: float) -> str:
+    return NOTHING if value is None else f"{value / 1e6:.2f} {value / most:4.0%}"
 
 
-def _share(value: float | None, most: float) -> str:
-    return NOTHING if value is None or not most else f"{value / most:.0%}"
+def _of_quota(value: float | None, quota: float | None) -> str:
+    shown = NOTHING if value is None else f"{value / 1e6:.2f}"
+    return shown if quota is None else f"{shown} of {quota / 1e6:g}"
 
 
 def move_line(move: MoveView | None) -> str:

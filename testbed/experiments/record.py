@@ -51,6 +51,8 @@ class Header:
 def commit_of_checkout() -> str | None:
     """Return the commit of this checkout, with `+` after uncommitted changes; None outside a checkout."""
     root = Path(__file__).parents[2]
+    if not (root / "pyproject.toml").exists():
+        return None  # installed, perhaps within a checkout of another project
     try:
         head = subprocess.run(
             ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=True

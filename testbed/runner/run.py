@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from results.contract.store import Store
-from results.spark.session import session
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import confirm
@@ -136,6 +135,8 @@ def _confirm(journal: CampaignJournal, store: Store, progress: Progress) -> None
     new = [ran.done.run_id for ran in state.ran.values() if ran.done.run_id not in state.confirmed]
     if not new:
         return
+    from results.spark.session import session  # compare's help needs no Spark
+
     with session() as spark:
         judgements = confirm(spark, store, new)
     for run_id in new:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from testbed.errors import TestbedError
+from testbed.setup.environment import IS_CHECKOUT
 
 EX_UNAVAILABLE = 69
-FIX_ALL = "./run testbed doctor --fix"
+FIX_ALL = "./run testbed doctor --fix" if IS_CHECKOUT else "testbed doctor --fix"
 
 
 @dataclass(frozen=True, slots=True)

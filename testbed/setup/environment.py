@@ -26,6 +26,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 LOCK = "requirements.lock"
 INSTALLER_LOCK = "requirements-installer.lock"
 STAMP = ".complete"
+IS_CHECKOUT = (CHECKOUT / LOCK).exists()
+"""Whether this is a checkout, whose `./run` makes its environment. An installed package is in the user's own."""
 UNUSED_DAYS = 14
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.setup.check import EX_UNAVAILABLE
+from testbed.setup.check import EX_UNAVAILABLE, FIX_ALL
 from testbed.setup.environment import CHECKOUT, environment, mark_used, variables
 
 WORKERS = 4
@@ -82,9 +82,9 @@ def main(argv: Sequence[str]) -> int:
 def _dispatch(argv: list[str]) -> int:
     command, *rest = argv or [""]
     if command == "demo" and not rest:
-        return _ready() or _become(DEMO)
+        return ready() or _become(DEMO)
     if command == "test":
-        return _ready() or _test(rest)
+        return ready() or _test(rest)
     if command == "testbed" and rest[:1] == ["doctor"]:
         # The doctor must answer on a machine without an environment.
         from testbed.setup import doctor
@@ -99,7 +99,7 @@ def _dispatch(argv: list[str]) -> int:
     return 0 if wants_help else EX_USAGE
 
 
-def _ready(names: tuple[str, ...] = ()) -> int:
+def ready(names: tuple[str, ...] = ()) -> int:
     """Fix the named checks, or all; return 0 when they pass."""
     from testbed.setup.check import closure
     from testbed.setup.checks.catalogue import all_checks
@@ -111,14 +111,14 @@ def _ready(names: tuple[str, ...] = ()) -> int:
         return 0
     tell_failures(outcome)
     print(
-        "Once mended, the same command goes on from here; `./run testbed doctor` looks at everything.",
+        f"Once mended, the same command goes on from here; `{FIX_ALL}` mends what a program can mend.",
         file=sys.stderr,
     )
     return EX_UNAVAILABLE
 
 
 def _environment_ready() -> int:
-    return 0 if environment().complete else _ready(("python environment",))
+    return 0 if environment().complete else ready(("python environment",))
 
 
 def _test(arguments: Sequence[str]) -> int:

@@ -30,8 +30,8 @@ class StubWatch:
 def test_the_table_has_a_row_for_each_broker():
     first, second = rows(reading())
     assert len(first) == len(HEADER)
-    assert first == ("b1", "5MB/s", "10%", "–", "–", "4.9MB/s", "5MB/s", "–", "–", "12 ms")
-    assert second[0] == "b2 (does not serve)"
+    assert first == ("b1", "5.00  10%", "–", "4.90 of 5", "–", "12 ms")
+    assert second[0] == "b2 down"
 
 
 @pytest.mark.parametrize(

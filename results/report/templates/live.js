@@ -7,6 +7,7 @@
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
   const mb = (v) => (v == null ? "–" : (v / 1e6).toFixed(v < 1e7 ? 2 : 1));
   const share = (v, most) => (v == null || !most ? "–" : (100 * v / most).toFixed(0) + " %");
+  const clock = (seconds) => new Date(seconds * 1000).toISOString().slice(11, 19);
   const lower = (a, b) => (a == null ? b : b == null ? a : Math.min(a, b));
   const element = (tag, text) => { const made = document.createElement(tag); made.textContent = text; return made; };
   const plots = new Map();
@@ -49,7 +50,7 @@
     const line = (name, width, more) => ({ stroke: () => colour(name), width, points: { show: false }, ...more });
     return new uPlot({
       width: Math.max(240, place.clientWidth), height: 180, legend: { show: false },
-      axes: [{ ...axis, size: 30 }, { ...axis, size: 64, values: (u, v) => v.map((x) => x + " MB/s") }],
+      axes: [{ ...axis, size: 30, space: 70, values: (u, v) => v.map(clock) }, { ...axis, size: 64, values: (u, v) => v.map((x) => x + " MB/s") }],
       scales: { y: { range: (u, lo, hi) => [0, Math.max(1, hi || 0) * 1.08] } },
       series: [{}, line("mean", 2), line("control", 2), line("quota", 1.5, { dash: [6, 4] })],
     }, [[], [], [], []], place);
@@ -67,7 +68,7 @@
 
   function show() {
     const last = readings[readings.length - 1];
-    byId("clock").textContent = new Date(last.at_us / 1000).toLocaleTimeString();
+    byId("clock").textContent = clock(last.at_us / 1e6) + " UTC";
     byId("move").textContent = moveText(last.move);
     byId("sync").textContent = syncText(last);
     table(last);

@@ -1,6 +1,7 @@
 """Checks of Debian's packages and of the Python environment made with them."""
 
 import json
+import sys
 import sysconfig
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from testbed.setup.check import Check, CheckFinding
 from testbed.setup.debian import has_apt, install, os_release, which
-from testbed.setup.environment import environment, make
+from testbed.setup.environment import IS_CHECKOUT, environment, make
 from testbed.software.commands import find_java
 from testbed.software.engine import EngineError, EngineSocket, Trouble
 
@@ -34,7 +35,9 @@ class PythonPackages(Check):
     estimate_s = 8.0
 
     def probe(self) -> CheckFinding:
-        """Search for venv, ensurepip, Python.h and cc; return the finding."""
+        """Search for venv, ensurepip, Python.h and cc, which only a checkout needs; return the finding."""
+        if not IS_CHECKOUT:
+            return self.good("the testbed is installed")
         missing = missing_for_python()
         if not missing:
             return self.good("venv, pip and a C compiler are there")
@@ -135,7 +138,9 @@ class PythonEnvironment(Check):
     estimate_s = 90.0
 
     def probe(self) -> CheckFinding:
-        """Return whether the environment is complete."""
+        """Return whether the environment is complete. pip made that of an installed package."""
+        if not IS_CHECKOUT:
+            return self.good(sys.prefix)
         wanted = environment()
         if wanted.complete:
             return self.good(str(wanted.folder))
