@@ -195,6 +195,8 @@ class Manifest:
     `criteria` names the criteria that its experiment asks for; None before schema 3.
     `defects` are what its brokers did wrong on purpose; such a run is in no history.
     `network` is None in runs that did not read their shaping back.
+    `failure` says in one line why the experiment ended early; empty: it ran to its end. Then only samples, events and
+    this line are known.
     """
 
     run_id: str
@@ -217,6 +219,7 @@ class Manifest:
     criteria: tuple[str, ...] | None = None
     defects: tuple[DefectRecord, ...] = ()
     network: NetworkRecord | None = None
+    failure: str = ""
     report: str | None = None
     files: tuple[StoredFile, ...] = field(default=())
     schema: int = SCHEMA_VERSION

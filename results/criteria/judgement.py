@@ -12,6 +12,7 @@ from results.contract.aliases import known_experiments
 from results.contract.manifest import Manifest
 from results.contract.verdict import Finding, Verdict, overall
 from results.criteria.criterion import NETWORK_CHANGED, PRECONDITIONS, Criterion
+from results.criteria.failed_run import judge_failed
 from results.criteria.findings import not_judged
 from results.criteria.incident import judge_incident
 from results.criteria.measures import MoveMeasures, nothing_measured
@@ -89,6 +90,8 @@ def judge(manifest: Manifest, samples: Any, events: Any) -> Judgement:
 
     An incident's findings are those of its expectations. Raise ValueError for a run without anything to judge.
     """
+    if manifest.failure:
+        return Judgement(judge_failed(manifest, samples, events), nothing_measured())
     if manifest.incident is not None:
         return Judgement(judge_incident(manifest, samples, events), nothing_measured())
     run = RunView(manifest, samples, events)
@@ -124,7 +127,7 @@ def skipped(manifest: Manifest) -> tuple[Skipped, ...]:
 
     Raise `UnknownExperimentError`.
     """
-    if manifest.incident is not None:
+    if manifest.incident is not None or manifest.failure:
         return ()
     run = RunView(manifest)
     reasons = [(each.name, each.skips(run)) for each in criteria_of(run) if each.by_name]

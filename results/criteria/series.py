@@ -70,6 +70,17 @@ class RunSeries:
         found = [RunEvent(us, kind, host, _object(detail)) for us, kind, host, detail in rows]
         return sorted(found, key=lambda event: event.us)
 
+    def last_events(self, most: int) -> list[tuple[int, str, str]]:
+        """Return the last events in order of time: instant, kind, and name with host and detail."""
+        table = self._events
+        instants = pc.cast(table["ts"], pa.int64()).to_pylist()
+        columns = (table[name].to_pylist() for name in ("kind", "name", "host", "detail"))
+        rows = sorted(zip(instants, *columns, strict=True), key=lambda row: row[0])[-most:]
+        return [
+            (us, kind, " ".join(filter(None, (name, host, "" if detail in (None, "{}") else detail))))
+            for us, kind, name, host, detail in rows
+        ]
+
     def event_us(self, kind: str) -> int | None:
         """The instant of the first event of a kind, None when there was none."""
         found = self._events.filter(pc.equal(self._events["kind"], kind))

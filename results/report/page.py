@@ -12,9 +12,12 @@ from results.criteria.judgement import catalogue
 from results.criteria.measures import MoveMeasures
 from results.criteria.model import allowed, bound_of, estimate
 from results.criteria.quantities import percent, rate, size
+from results.criteria.series import RunSeries
 from results.report import traffic
 
 SECTIONS = (RATES, FACTS, PRECONDITIONS)
+EVENTS_SHOWN, EVENT_SHOWN = 40, 2000
+"""Events, and characters of each."""
 WORDS: dict[Verdict, str] = {"pass": "Pass", "fail": "Fail", "inconclusive": "Inconclusive"}
 
 
@@ -269,6 +272,14 @@ def log_rows(manifest: Manifest) -> list[tuple[str, ...]]:
             f.logger,
         )
         for f in sorted(findings, key=lambda f: f.ts_us)
+    ]
+
+
+def last_events(run: RunSeries) -> list[tuple[str, str, str]]:
+    """Return the last events of a run: time of day, kind, text. Long texts are cut."""
+    return [
+        (f"{datetime.fromtimestamp(us / 1e6, UTC):%H:%M:%S}", kind, text[:EVENT_SHOWN])
+        for us, kind, text in run.last_events(EVENTS_SHOWN)
     ]
 
 

@@ -37,6 +37,8 @@ def render(
     `changed` are the criteria that were judged otherwise when the run was recorded. Raises ValueError when the
     manifest has neither a move nor an incident nor steps nor a relocation.
     """
+    if manifest.failure:
+        return _failed(manifest, RunSeries(samples, events), criteria, changed)
     if manifest.incident is not None:
         return _incident(manifest, samples, events, criteria)
     if manifest.steps is not None:
@@ -82,6 +84,19 @@ def render(
         data=embedded([asdict(p) for p in panels] + [asdict(p) for p in latencies]),
         style=inline("vendor/uPlot.min.css") + inline("templates/report.css"),
         script=_script("report.js"),
+    )
+
+
+def _failed(manifest: Manifest, run: RunSeries, criteria: Sequence[Finding], changed: Sequence[Changed]) -> str:
+    return template("failed.html.j2").render(
+        manifest=manifest,
+        changed=changed,
+        recorded=page.WORDS[manifest.verdict],
+        verdict=overall(criteria),
+        word=page.WORDS[overall(criteria)],
+        sections=page.sections(criteria),
+        events=page.last_events(run),
+        style=inline("templates/report.css"),
     )
 
 

@@ -83,6 +83,7 @@ def manifest(
     samples: Sequence[Sample],
     network: NetworkRecord,
     defects: tuple[DefectRecord, ...] = (),
+    failure: str = "",
 ) -> Manifest:
     """Return the run's manifest before its judgement."""
     engine = testbed.engine.info()
@@ -119,6 +120,7 @@ def manifest(
         network=network,
         incident=outcome.incident,
         defects=defects,
+        failure=failure,
     )
 
 

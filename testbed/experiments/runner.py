@@ -1,6 +1,7 @@
 """The execution of one experiment: provision, run, judge, commit, report. Spark can judge committed runs again."""
 
 import secrets
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -152,16 +153,16 @@ def run_on(
 ) -> Judgement:
     """Run an experiment on a ready testbed, judge it and commit it; return the judgement. The testbed keeps its state.
 
-    A caller's `recorder` also has the samples of a run that is never committed. Raise `TestbedError` when there is no
-    run.
+    An experiment that ends early leaves an inconclusive run with its samples so far; its manifest says why. A caller's
+    `recorder` also has the samples of a run that is never committed. Raise `UsageError` for an experiment that refuses
+    its settings, and `TestbedError` when containers have ended: then no sample describes Kafka.
     """
     recorder = recorder or Recorder()
     started = datetime.now(UTC)
     with NetworkReadings(testbed) as readings:
         recorder.poll("shaping", LOOK_S, readings.look)
         try:
-            with explained(testbed.engine, testbed.state), guarded(testbed.state):
-                outcome: ExperimentResult = experiment.run(Context(testbed, settings, recorder, progress, run_id))
+            outcome, failure = _outcome(experiment, Context(testbed, settings, recorder, progress, run_id))
             if why := why_not_whole(testbed.engine, testbed.state):
                 raise NotWhole(testbed.state, why)  # then no sample describes Kafka
             defects = defect_records(testbed)
@@ -171,7 +172,7 @@ def run_on(
     header = Header(run_id, experiment.name, profile, started, datetime.now(UTC), settings, tuple(experiment.criteria))
     samples = recorder.samples()
     tables = samples_table(samples), events_table(recorder.events())
-    unjudged = manifest(header, testbed, outcome, samples, network, defects)
+    unjudged = manifest(header, testbed, outcome, samples, network, defects, failure)
     judgement = judge(unjudged, *tables)
     if rates_failed(judgement):
         # Before Kafka is blamed for a rate, its NICs must carry theirs.
@@ -185,6 +186,31 @@ def run_on(
     commit(store, data)
     progress(f"committed {run_id} to {store.location}")
     return judgement
+
+
+def _outcome(experiment: Experiment, context: Context) -> tuple[ExperimentResult, str]:
+    """Run the experiment; return its result, and why it ended early, in one line: empty if it did not."""
+    state = context.testbed.state
+    try:
+        with explained(context.testbed.engine, state), guarded(state):
+            return experiment.run(context), ""
+    except (UsageError, NotWhole):
+        raise
+    except Exception as error:  # noqa: BLE001 - the run keeps what was seen so far, and says that it is not whole
+        why = in_one_line(error)
+        context.recorder.event("note", "the experiment ended early", {"why": why, "trace": traceback.format_exc()})
+        context.progress(f"the experiment ended early: {why}")
+        return ExperimentResult(), why
+
+
+def in_one_line(error: Exception) -> str:
+    """Return an error in one line: the message of the testbed's own errors, else also its type and its place."""
+    text = " ".join(str(error).split())
+    if isinstance(error, TestbedError):
+        return text
+    place = traceback.extract_tb(error.__traceback__)[-1:]
+    where = "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in place)
+    return f"{type(error).__name__}: {text}{where}"
 
 
 def confirm(spark: "SparkSession", store: Store, run_ids: Sequence[str]) -> dict[str, Judgement]:

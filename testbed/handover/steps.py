@@ -30,11 +30,12 @@ class HandoverPartition:
 class ProbeAnswers:
     """The probe's answers of one partition.
 
-    `acked`: offset and instant of every acknowledgement, by instant. `received`: offset, leader epoch and instant of
+    `acked`: offset and instant of every acknowledgement, by instant; a broker may acknowledge without an offset: None.
+    `received`: offset, leader epoch and instant of
     the first fetched record of each leader epoch.
     """
 
-    acked: Sequence[tuple[int, int]] = ()
+    acked: Sequence[tuple[int | None, int]] = ()
     received: Sequence[tuple[int, int, int]] = ()
 
 
@@ -228,7 +229,7 @@ def _probe(e: _Evidence) -> None:
     epoch = _epoch(state, elected)
     news = [] if epoch is None else [each for each in e.probed.received if each[1] >= epoch]
     offset = min((offset for offset, _epoch, _us in news), default=None)
-    acked = [us for at, us in e.probed.acked if offset is not None and at >= offset]
+    acked = [us for at, us in e.probed.acked if offset is not None and at is not None and at >= offset]
     e.note("produced", min(acked, default=None), produced, target, _at_offset(offset))
     e.note("fetched", min((us for _offset, _epoch, us in news), default=None), fetched, target, _at_offset(offset))
 

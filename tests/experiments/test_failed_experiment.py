@@ -1,0 +1,59 @@
+"""An experiment that ends early is a result: no exception of it reaches the user as a traceback."""
+
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+
+from testbed.errors import TestbedError, UsageError
+from testbed.experiments import runner
+from testbed.experiments.runner import in_one_line
+from testbed.probes.recorder import Recorder
+from testbed.provision.liveness import NotWhole
+
+
+class Ends:
+    def __init__(self, error):
+        self.error = error
+
+    def run(self, _context):
+        raise self.error
+
+
+@pytest.fixture
+def outcome(monkeypatch):
+    monkeypatch.setattr(runner, "explained", lambda *_: nullcontext())
+    monkeypatch.setattr(runner, "guarded", lambda *_: nullcontext())
+    recorder, said = Recorder(), []
+    context = SimpleNamespace(testbed=SimpleNamespace(engine=None, state=None), recorder=recorder, progress=said.append)
+    return lambda error: runner._outcome(Ends(error), context), recorder, said
+
+
+def test_an_error_is_one_line_and_its_traceback_is_an_event(outcome):
+    run, recorder, said = outcome
+    _result, why = run(TestbedError("preload: nothing\ncame for 60 s"))
+    assert why == "preload: nothing came for 60 s"
+    assert said == ["the experiment ended early: preload: nothing came for 60 s"]
+    (event,) = recorder.events()
+    assert event.detail["why"] == why and "Traceback" in event.detail["trace"]
+
+
+def test_a_defect_of_an_experiment_names_its_type_and_place(outcome):
+    run, _recorder, _said = outcome
+    _result, why = run(TypeError("'>=' not supported"))
+    assert why.startswith("TypeError: '>=' not supported (test_failed_experiment.py:")
+    assert in_one_line(ValueError("x")) == "ValueError: x"
+
+
+@pytest.mark.parametrize("error", [UsageError("rate: must be above 0"), KeyboardInterrupt()])
+def test_what_is_no_result_is_raised(outcome, error):
+    run, _recorder, _said = outcome
+    with pytest.raises(type(error)):
+        run(error)
+
+
+def test_containers_that_ended_are_raised(outcome):
+    run, _recorder, _said = outcome
+    error = NotWhole.__new__(NotWhole)
+    with pytest.raises(NotWhole):
+        run(error)
