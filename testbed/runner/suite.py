@@ -1,8 +1,6 @@
 """A suite in one command: ducktape runs its cases, Spark confirms them in one session, one page shows them."""
 
-import re
 import secrets
-import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,6 +11,7 @@ from pyspark.errors import PySparkException
 
 from results.contract.store import Store, StoreError
 from results.criteria import Judgement, judge
+from results.render import JUnitCase, junit
 from results.report.suite import SuiteCase, SuitePage, render_suite
 from results.spark.session import session as spark_session
 from testbed.errors import TestbedError, UsageError
@@ -26,55 +25,27 @@ from testbed.runner.variant import of_case, resolve
 from testbed.software.source import parse_source
 from testbed.suites.suite import Case, Suite, find_suite
 
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that an XML document must not contain."""
 
-
-def junit(suite: str, profile: str, outcomes: Sequence[CaseOutcome], problems: Sequence[str] = ()) -> str:
+def suite_junit(suite: str, profile: str, outcomes: Sequence[CaseOutcome], problems: Sequence[str] = ()) -> str:
     """Return the JUnit document. `problems` concern the suite as a whole, and fail it."""
-    fails = sum(outcome.ending == "fail" for outcome in outcomes)
-    errors = sum(outcome.ending in ("inconclusive", "not done") for outcome in outcomes)
-    counts = {
-        "tests": str(len(outcomes) + len(problems)),
-        "failures": str(fails),
-        "errors": str(errors + len(problems)),
-        "skipped": "0",
-        "time": f"{sum(outcome.seconds for outcome in outcomes):.3f}",
-    }
-    root = ET.Element("testsuites", {"name": "testbed", **counts})
-    inner = ET.SubElement(root, "testsuite", {"name": f"{suite}.{profile}", **counts})
-    for outcome in outcomes:
-        case = ET.SubElement(
-            inner,
-            "testcase",
-            {"name": outcome.case, "classname": f"{suite}.{outcome.experiment}", "time": f"{outcome.seconds:.3f}"},
-        )
-        if outcome.ending == "pass":
-            pass
-        elif outcome.ending == "fail":
-            _element(case, "failure", "fail", outcome.why)
-        else:
-            _element(case, "error", outcome.ending, outcome.why)
-        if outcome.run_id or outcome.evidence:
-            said = [f"run again, as only the machine disturbed {run}" for run in outcome.disturbed]
-            said += [f"run {outcome.run_id}"] if outcome.run_id else []
-            said += [f"evidence {outcome.evidence}"] if outcome.evidence else []
-            ET.SubElement(case, "system-out").text = _printable("\n".join(said))
-    for number, problem in enumerate(problems, 1):
-        case = ET.SubElement(inner, "testcase", {"name": f"problem {number}", "classname": suite, "time": "0"})
-        _element(case, "error", "suite", problem)
-    ET.indent(root, " ")
-    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+    return junit(f"{suite}.{profile}", [_junit_case(suite, each) for each in outcomes], problems, "suite")
 
 
-def _element(case: ET.Element, kind: str, type_name: str, why: str) -> None:
-    first = why.splitlines()[0] if why else type_name
-    message = _printable(f"{type_name}: {first}")
-    ET.SubElement(case, kind, {"type": type_name, "message": message}).text = _printable(why)
-
-
-def _printable(text: str) -> str:
-    return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
+def _junit_case(suite: str, outcome: CaseOutcome) -> JUnitCase:
+    first = outcome.why.splitlines()[0] if outcome.why else outcome.ending
+    output = [f"run again, as only the machine disturbed {run}" for run in outcome.disturbed]
+    output += [f"run {outcome.run_id}"] if outcome.run_id else []
+    output += [f"evidence {outcome.evidence}"] if outcome.evidence else []
+    return JUnitCase(
+        outcome.case,
+        f"{suite}.{outcome.experiment}",
+        "pass" if outcome.ending == "pass" else "failure" if outcome.ending == "fail" else "error",
+        outcome.ending,
+        f"{outcome.ending}: {first}",
+        outcome.why,
+        "\n".join(output),
+        outcome.seconds,
+    )
 
 
 Progress = Callable[[str], None]
@@ -257,5 +228,5 @@ def _write(finished: SuiteResult, prepared: DucktapeSession, store: Store, judge
     )
     finished.report.write_text(render_suite(page), encoding="utf-8")
     finished.junit.write_text(
-        junit(finished.suite, finished.profile, finished.outcomes, finished.problems), encoding="utf-8"
+        suite_junit(finished.suite, finished.profile, finished.outcomes, finished.problems), encoding="utf-8"
     )

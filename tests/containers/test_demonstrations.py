@@ -202,7 +202,9 @@ def cut_twice(testbed: Testbed, admin: Admin) -> None:
 
 
 def control_listed(testbed: Testbed, admin: Admin) -> None:
-    """The throttle's lists name the control, too, from before the move."""
+    """The throttle's lists name the control, too, from before the move. The driver refuses that before the throttle."""
+    brokers = [host.node_id for host in testbed.topology.brokers]
+    wait_until(lambda: all(admin.broker_configs(b).in_force(LEADER_RATE) for b in brokers), 150, 0.02, "the throttle")
     keys = [f"{side}.replication.throttled.replicas" for side in ("leader", "follower")]
     for name in topics(admin, "control"):
         admin.alter_configs(ConfigResource.topic(name), dict.fromkeys(keys, "*"))

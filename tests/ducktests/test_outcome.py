@@ -6,7 +6,7 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.runner.case import EXIT, CaseOutcome, gather, worst
-from testbed.runner.suite import junit
+from testbed.runner.suite import suite_junit as junit
 
 
 def outcome(case="two-node", verdict="pass", **changes):
