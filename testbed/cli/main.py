@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from testbed import __version__
 from testbed.cli.command import USAGE, Command, Parser, commands
+from testbed.cli.completion import VARIABLE, answer
 from testbed.errors import TestbedError, UsageError
 from testbed.extras import missing_extra
 from testbed.suggestions import did_you_mean
@@ -37,10 +38,8 @@ def _terminated(_signal: int, _frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line; return the exit code."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    known = list(commands())
+def _find(words: Sequence[str], known: Sequence[Command]) -> Command | int:
+    """Return the command that the words name; or print what they ask for instead, and return the exit code."""
     if not words or words[0] in ("-h", "--help", "help"):
         print(_overview(known))
         return 0 if words else USAGE
@@ -52,6 +51,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         meant = did_you_mean(words[0], [each.name for each in known], lambda name: f"`testbed {name}`")
         print(f"testbed: there is no command {words[0]!r}{meant}\n\n{_overview(known)}", file=sys.stderr)
         return USAGE
+    return command
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; return the exit code."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    known = list(commands())
+    if VARIABLE in os.environ:
+        answer(known)
+    command = _find(words, known)
+    if isinstance(command, int):
+        return command
     parser = Parser(f"testbed {command.name}", command.help)
     signal.signal(signal.SIGTERM, _terminated)
     try:
