@@ -63,14 +63,17 @@ def isr_samples(admin: AdminApi, topics: Sequence[str]) -> list[Sample]:
 
 
 def lag_samples(recorder: Recorder, layout: Layout) -> list[Sample]:
-    """Return Σ (leader's log end offset − adding replica's) of the throttled partitions, from the latest samples."""
+    """Return Σ (bytes of the leader's log − the adding replica's) of the throttled partitions, from the latest samples.
+
+    Bytes of files cost a broker nothing; end offsets are an MBean for each partition, 2,000 of which fill its heap.
+    """
     total = 0.0
     for group in layout.throttled:
         for tp in group.tps() if group.adding else ():
             where = tp.topic, tp.partition
-            ends = [recorder.latest(host, "log.end_offset", *where) for host in group.current]
-            leader = max((end for end in ends if end is not None), default=0.0)
+            sizes = [recorder.latest(host, "log.bytes", *where) for host in group.current]
+            leader = max((size for size in sizes if size is not None), default=0.0)
             for host in group.adding:
                 # After the move the added replica is the leader: its lag is 0.
-                total += max(0.0, leader - (recorder.latest(host, "log.end_offset", *where) or 0.0))
+                total += max(0.0, leader - (recorder.latest(host, "log.bytes", *where) or 0.0))
     return [Sample(now_us(), DRIVER, "move.lag", total)]

@@ -13,7 +13,7 @@ from results.criteria.expectations import Reference
 from testbed.errors import UsageError
 from testbed.faults.fault import Fault
 from testbed.faults.parse import as_text, kinds, parameters
-from testbed.incidents.forms import Brokers, IncidentModel, OneKey, ThrottleRate, TopicNames, parsed
+from testbed.incidents.forms import IncidentModel, OneKey, Placement, ThrottleRate, TopicNames, parsed
 from testbed.kafka.capabilities import Capability
 from testbed.suggestions import choices, did_you_mean, show
 from testbed.topology.model import Topology
@@ -48,21 +48,25 @@ class MoveTopics(Action):
     key = "move"
 
     topics: Annotated[TopicNames, Field(min_length=1, description="The topics to move.")]
-    hosts: Brokers
+    hosts: Annotated[
+        Placement,
+        Field(description="Brokers, the preferred leader first; or a list of such lists, for the partitions in turn."),
+    ]
     throttle: Annotated[ThrottleRate | None, Field(description="No throttle unless given.")] = None
 
     def needs(self) -> list[Capability]:
         """See `Action.needs`."""
         throttled = [Capability.THROTTLES_REPLICATION] if self.throttle is not None else []
-        return throttled + ([Capability.REPLICATES] if len(self.hosts) > 1 else [])
+        return throttled + ([Capability.REPLICATES] if max(map(len, self.hosts)) > 1 else [])
 
     def perform(self, operator: "ClusterOperator") -> None:
         """See `Action.perform`."""
-        operator.move(tuple(self.topics), tuple(self.hosts), self.throttle)
+        operator.move(tuple(self.topics), tuple(tuple(hosts) for hosts in self.hosts), self.throttle)
 
     def __str__(self) -> str:
         throttled = f" throttled at {format_byte_rate(self.throttle)}" if self.throttle else ""
-        return f"move {', '.join(self.topics)} to {', '.join(self.hosts)}{throttled}"
+        where = " / ".join(dict.fromkeys(", ".join(hosts) for hosts in self.hosts))
+        return f"move {', '.join(self.topics)} to {where}{throttled}"
 
 
 class SetThrottle(Action):

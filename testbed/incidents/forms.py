@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -119,10 +118,15 @@ def one_or_more(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list) else (value,)
 
 
-def _once(values: list[str]) -> list[str]:
-    if len(set(values)) < len(values):
-        raise refusal("a name is given twice; allowed: each once")
-    return values
+def placement(value: Any) -> list[list[str]]:
+    """Return the hosts of each partition in turn, for `[b1, b2]` and for a list of such lists. Raise ValueError."""
+    nested = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
+    for hosts in nested:
+        if not isinstance(hosts, list) or not hosts or not all(isinstance(host, str) for host in hosts):
+            raise ValueError(f"{show(value)} is no placement; allowed: [b1, b2], or a list of such lists")
+        if len(set(hosts)) < len(hosts):
+            raise ValueError("a host is given twice; allowed: each once")
+    return nested
 
 
 def _string(pattern: str, *examples: str) -> WithJsonSchema:
@@ -140,11 +144,12 @@ ThrottleRate = Annotated[int, parsed(throttle_rate), _string(BYTE_RATE, "5MB/s")
 Scalar = Annotated[str, parsed(_scalar), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 PropertyName = Annotated[str, _named(r"^[a-z][A-Za-z0-9._-]*$", "a property", "such as num.replica.fetchers")]
 Property = Annotated[str, parsed(_property), WithJsonSchema({"type": ["string", "number", "boolean"]})]
-Brokers = Annotated[
-    list[Annotated[str, Reference("broker")]],
-    Field(min_length=1, description="Brokers; the first one becomes the preferred leader."),
-    AfterValidator(_once),
+Placement = Annotated[
+    list[list[Annotated[str, Reference("broker")]]],
+    parsed(placement),
+    WithJsonSchema({"type": "array", "minItems": 1, "items": {"type": ["string", "array"]}}),
 ]
+"""Hosts of the replicas of all partitions, or of each partition in turn."""
 OptionalTopic = Annotated[str | None, Reference("topic"), Field(description="One topic; all unless given.")]
 TopicNames = list[Annotated[str, Reference("topic")]]
 

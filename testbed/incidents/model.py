@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import Field, StrictBool, WithJsonSchema, model_validator
+from pydantic import Field, StrictBool, model_validator
 
 from results.contract.incident import Variant
 from results.criteria.expectations import EXPECTATIONS, Reference, TimelineExpectation
@@ -18,6 +18,7 @@ from testbed.incidents.forms import (
     Name,
     OneKey,
     ParameterName,
+    Placement,
     Property,
     PropertyName,
     Scalar,
@@ -32,22 +33,11 @@ from testbed.incidents.forms import (
     whole_number,
 )
 from testbed.incidents.triggers import AtTime, Trigger, TriggerForm
-from testbed.suggestions import show
 from testbed.topology.model import Topology
 
 VARIANTS: tuple[Variant, ...] = ("broken", "fixed")
 MAX_PARTITIONS, MAX_RECORDS, MAX_BYTES = 500, 10**7, 4 * 10**9
 _MIN_RECORD, _MAX_RECORD, _MAX_RECORDS_PER_S = 64, 2**20, 1000
-
-
-def _placement(value: Any) -> list[list[str]]:
-    nested = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
-    for hosts in nested:
-        if not isinstance(hosts, list) or not hosts or not all(isinstance(host, str) for host in hosts):
-            raise refusal(f"{show(value)} is no placement; allowed: [b1, b2], or a list of such lists")
-        if len(set(hosts)) < len(hosts):
-            raise refusal("a host is given twice; allowed: each once")
-    return nested
 
 
 def _check_record_size(size: int) -> None:
@@ -60,9 +50,7 @@ class TopicState(IncidentModel):
 
     partitions: Annotated[int, *whole_number(MAX_PARTITIONS), Field(description="How many partitions.")]
     replicas: Annotated[
-        list[list[Annotated[str, Reference("broker")]]],
-        parsed(_placement),
-        WithJsonSchema({"type": "array", "minItems": 1, "items": {"type": ["string", "array"]}}),
+        Placement,
         Field(description="Hosts of each partition's replicas, the leader first; or a list of such lists, in turn."),
     ]
     size: Annotated[Size | None, Field(description="Bytes of all records together; none unless given.")] = None
@@ -202,7 +190,9 @@ class BrokenForm(IncidentModel):
     """The variant that goes wrong: the timeline as it stands."""
 
     summary: Annotated[Text, Field(description="What is done wrong.")]
-    expected_failures: Annotated[list[str], Field(min_length=1, description="Names of the criteria that it fails.")]
+    expected_failures: Annotated[
+        list[str], Field(description="Names of the criteria that it fails; empty: not known yet, as after a capture.")
+    ]
 
 
 class FixedForm(IncidentModel):

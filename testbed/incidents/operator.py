@@ -190,13 +190,16 @@ class ClusterOperator:
         self._injected: dict[int, str] = {}
         self._lock = threading.Lock()
 
-    def move(self, topics: tuple[str, ...], hosts: tuple[str, ...], rate_bytes_per_s: int | None) -> None:
-        """Request a reassignment. With a rate, the throttle is in force on every live broker before the request."""
-        target = tuple(self._ids[host] for host in hosts)
+    def move(self, topics: tuple[str, ...], hosts: tuple[tuple[str, ...], ...], rate_bytes_per_s: int | None) -> None:
+        """Request a reassignment to these hosts, for the partitions in turn.
+
+        With a rate, the throttle is in force on every live broker before the request.
+        """
+        targets = [tuple(self._ids[host] for host in each) for each in hosts]
         states = self._admin.partitions(list(topics))
-        todo = moves(Plan(dict.fromkeys(states, target)), states)
+        todo = moves(Plan({tp: targets[tp.partition % len(targets)] for tp in states}), states)
         if not todo:
-            raise TestbedError(f"move {', '.join(topics)}: every partition is on {', '.join(hosts)} already")
+            raise TestbedError(f"move {', '.join(topics)}: every partition is there already")
         by_topic: dict[str, tuple[PartitionMove, ...]] = {}
         for move in todo:
             by_topic[move.tp.topic] = (*by_topic.get(move.tp.topic, ()), move)

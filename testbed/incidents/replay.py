@@ -146,7 +146,11 @@ def allowed(incident: Incident) -> tuple[Allowance, ...]:
     faults |= {"broker-restart" for action in actions if isinstance(action, RestartBroker)}
     brokers = [host.name for host in incident.topology.brokers]
     written = [] if incident.load is None else [overtaken_batches([incident.load.to], brokers)]
-    return (*(new_replicas(move.topics, move.hosts) for move in moves), *written, *during(faults))
+    return (
+        *(new_replicas(move.topics, {host for hosts in move.hosts for host in hosts}) for move in moves),
+        *written,
+        *during(faults),
+    )
 
 
 def _testbed(

@@ -115,15 +115,13 @@ def device_reads(proc: str = "/proc") -> int | None:
     return found
 
 
-def metrics(port: int, topics: list[str], latency: bool = False) -> list[Value]:
+def metrics(port: int, latency: bool = False) -> list[Value]:
     """Return the broker's metrics in one bulk request; an empty list while the broker does not answer."""
     requests = [{"type": "read", "mbean": name, "attribute": "Count"} for name in COUNTS]
     requests += [{"type": "read", "mbean": name, "attribute": "Value"} for name in VALUES]
     requests += [{"type": "read", "mbean": name, "attribute": "byte-rate"} for name in RATES]
     if latency:
         requests += [{"type": "read", "mbean": name, "attribute": "99thPercentile"} for name in LATENCIES]
-    ends = "kafka.log:type=Log,name=LogEndOffset,topic=%s,partition=*"
-    requests += [{"type": "read", "mbean": ends % topic, "attribute": "Value"} for topic in topics]
     call = urllib.request.Request(
         "http://127.0.0.1:%d/jolokia/" % port, json.dumps(requests).encode(), {"Content-Type": "application/json"}
     )
@@ -135,19 +133,14 @@ def metrics(port: int, topics: list[str], latency: bool = False) -> list[Value]:
     found: list[Value] = []
     names = {**COUNTS, **VALUES, **RATES, **LATENCIES}
     for request, reply in zip(requests, answers):
-        metric = names.get(request["mbean"])
+        metric = names[request["mbean"]]
         if reply.get("status") != 200:
             # A rate that was never used does not exist yet (404): nothing was throttled, the rate is 0. After any other
             # status the rate is unknown: a gap.
             if request["mbean"] in RATES and reply.get("status") == NOT_FOUND:
                 found.append([metric, None, None, None, 0.0])
-        elif metric:
-            if reply["value"] is not None:
-                found.append([metric, None, None, None, reply["value"]])
-        else:
-            for mbean, value in reply["value"].items():
-                keys = dict(part.split("=", 1) for part in mbean.split(":", 1)[1].split(","))
-                found.append(["log.end_offset", keys["topic"], int(keys["partition"]), None, value["Value"]])
+        elif reply["value"] is not None:
+            found.append([metric, None, None, None, reply["value"]])
     return found
 
 
@@ -265,7 +258,7 @@ def sample(config: dict[str, Any]) -> dict[str, Any]:
         values += jvm_metrics()
     values.append(["clock.offset", None, None, None, clock_offset()])
     if config.get("jmx_port"):
-        values += metrics(config["jmx_port"], config["topics"], config.get("latency", False))
+        values += metrics(config["jmx_port"], config.get("latency", False))
     if config.get("s3_port"):
         values += store_metrics(config["s3_port"])
     return {"t": instant // 1000, "v": values}

@@ -97,7 +97,7 @@ def test_triggers():
             "topics: [orders], hosts: [b1, b3]",
             "16:26: timeline[0].do.move.topics[0]: there is no topic order; allowed: orders or clicks; did you mean",
         ),
-        ("hosts: [b1, b1]", "hosts: [b1, b3]", "timeline[0].do.move.hosts: a name is given twice"),
+        ("hosts: [b1, b1]", "hosts: [b1, b3]", "timeline[0].do.move.hosts: a host is given twice"),
         ("hots: [b1, b3]", "hosts: [b1, b3]", "unknown field hots; allowed: topics, hosts or throttle; did you mean"),
         ("at: 2\n", "at: 2s\n", "15:9: timeline[0].at: 2 has no unit"),
         ("at: 2min", "at: 2s", "timeline[0].at: 120s is after the end; allowed: lasts, 60s"),

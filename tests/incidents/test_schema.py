@@ -43,7 +43,6 @@ def test_good_files_pass(text):
         ("broker_kill: {host: b3}", "broker_kill: {hst: b3}"),
         ("move_done: {within: 40s}", "move_done: {}"),
         ("optional: true", "optional: 1"),
-        ("failures: [throttle-removed]", "failures: []"),
         ("partitions: 4", "partitions: 0"),
     ],
 )

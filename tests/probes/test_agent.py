@@ -44,11 +44,11 @@ def test_a_rate_that_was_never_used_is_0_and_one_that_could_not_be_read_is_a_gap
 
     for status, expected in ((404, [0.0, 0.0]), (500, []), (403, []), (200, [7, 7])):
         monkeypatch.setattr("urllib.request.urlopen", functools.partial(answer, status))
-        assert [value for name, *_rest, value in agent.metrics(1, []) if name.endswith("byte_rate")] == expected
+        assert [value for name, *_rest, value in agent.metrics(1) if name.endswith("byte_rate")] == expected
 
 
 def test_a_silent_broker_gives_no_values_rather_than_wrong_ones():
-    assert agent.metrics(1, ["t"]) == []
+    assert agent.metrics(1) == []
 
 
 STORE = """\
