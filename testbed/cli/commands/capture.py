@@ -1,0 +1,79 @@
+"""`testbed capture NAME --bootstrap …`."""
+
+import argparse
+from pathlib import Path
+
+from testbed.cli.cluster import add_cluster
+from testbed.cli.command import Command
+
+
+def _configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="the incident's name: small letters, digits, -")
+    add_cluster(parser)
+    parser.add_argument("--out", metavar="FOLDER", type=Path, help="a new folder for both files (default: NAME)")
+    parser.add_argument("--topic", action="append", default=[], metavar="TOPIC", help="this one alone; repeatable")
+    parser.add_argument(
+        "--plan", metavar="FILE", type=Path, help="a plan instead of what runs, as for kafka-reassign-partitions"
+    )
+    parser.add_argument("--measure", metavar="TIME", default="10s", help="how long rates are measured (default 10s)")
+    parser.add_argument("--nic", metavar="RATE", default="400mbit", help="of each host's NIC (default 400mbit)")
+    parser.add_argument("--scale-down", metavar="N,SIZE", help="at most so many brokers and bytes, as 3,1GB")
+    parser.add_argument(
+        "--rates", metavar="FACTOR", type=float, default=1.0, help="with --scale-down: for all rates (1)"
+    )
+    parser.add_argument("--kafka", metavar="VERSION", help="the release that the replay runs (default: the newest)")
+    parser.add_argument(
+        "--anonymise", action="store_true", help="other names of topics and racks, always the same ones"
+    )
+    parser.epilog = "It reads, and changes nothing. `testbed replay FOLDER/incident.yaml` plays the capture."
+
+
+def _run(args: argparse.Namespace) -> int:
+    import re
+    from datetime import UTC, datetime
+
+    from testbed.cli.cluster import admin_of
+    from testbed.errors import UsageError
+    from testbed.incidents.capture import anonymised, anonymising_key, capture, usable_names
+    from testbed.incidents.captured_file import INCIDENT, write_capture
+    from testbed.incidents.forms import NAME
+    from testbed.incidents.read import load
+    from testbed.incidents.scale_down import scale_down
+    from testbed.reassignment.plan import Plan
+    from testbed.software.kafka import DEFAULT_KAFKA
+    from testbed.units import parse_bit_rate, parse_duration, parse_size
+
+    if not re.fullmatch(NAME.strip("^$"), args.name):
+        raise UsageError(f"{args.name!r} is not a name; allowed: small letters, digits and single hyphens")
+    folder = args.out or Path(args.name)
+    if folder.exists():
+        raise UsageError(f"{folder} exists: give another folder with --out")
+    try:
+        measure_s, nic_bps = parse_duration(args.measure), parse_bit_rate(args.nic)
+        count, _, size = (args.scale_down or "0,").partition(",")
+        most_bytes = parse_size(size) if args.scale_down else 0
+        brokers = int(count)
+        plan = None if args.plan is None else Plan.from_json(args.plan.read_text(encoding="utf-8"), str(args.plan))
+    except (ValueError, OSError) as error:
+        raise UsageError(str(error)) from error
+    with admin_of(args) as admin:
+        found = capture(admin, plan=plan, measure_s=measure_s, topics=args.topic)
+    notes: tuple[str, ...] = ()
+    if args.scale_down:
+        try:
+            smaller = scale_down(found, brokers, most_bytes, args.rates)
+        except ValueError as error:
+            raise UsageError(f"--scale-down {args.scale_down}: {error}") from error
+        found, notes = smaller.cluster, smaller.lost
+    found = (anonymised if args.anonymise else usable_names)(found, anonymising_key())
+    version = args.kafka or DEFAULT_KAFKA
+    lost = write_capture(folder, args.name, found, nic_bps, datetime.now(UTC), notes, version)
+    load(folder / INCIDENT)  # it replays, or says here why not
+    print(f"{len(found.topics)} topics on {len(found.brokers)} brokers: {folder / INCIDENT}")
+    for each in lost:
+        print(f"not as captured: {each}")
+    print(f"`testbed replay {folder / INCIDENT}` plays it")
+    return 0
+
+
+COMMAND = Command("capture", "an incident's file from a running cluster, which it only reads", _configure, _run)

@@ -1,0 +1,105 @@
+"""A captured cluster made small enough for one machine. Pure.
+
+Brokers are merged into fewer hosts. Two brokers that share a partition, before or after its move, are kept apart where
+possible. Bytes shrink by one factor, rates by another; so these stay: the skew of leaders and replicas, the graph of
+the moves, throttle ÷ inbound, NIC ÷ throttle, and the distribution of sizes.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from testbed.incidents.capture import CapturedCluster, CapturedTopic
+
+MOVE_WEIGHT = 10
+"""A move that vanishes, since its brokers are merged, costs as much as this many lost replicas of the same size."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmallerCluster:
+    """The result: the cluster, the broker that each original one is now, both factors, and what was lost."""
+
+    cluster: CapturedCluster
+    broker_of: Mapping[int, int]
+    bytes_factor: float
+    rate_factor: float
+    lost: tuple[str, ...]
+
+
+def scale_down(cluster: CapturedCluster, brokers: int, most_bytes: int, rate_factor: float = 1.0) -> SmallerCluster:
+    """Return the cluster on at most `brokers` brokers with at most `most_bytes` of records, each counted once.
+
+    Raise ValueError for fewer than one broker, or no byte, or a factor that is not above 0.
+    """
+    if brokers < 1 or most_bytes < 1 or rate_factor <= 0:
+        raise ValueError(f"{brokers} brokers, {most_bytes} bytes, rates × {rate_factor}: each must be above 0")
+    whole = sum(sum(topic.size_bytes) for topic in cluster.topics.values())
+    factor = min(1.0, most_bytes / whole) if whole else 1.0
+    broker_of = _merged(cluster, brokers)
+    lost_replicas = lost_moves = partitions = 0
+    topics: dict[str, CapturedTopic] = {}
+    for name, topic in cluster.topics.items():
+        replicas = tuple(_on(hosts, broker_of) for hosts in topic.replicas)
+        targets = tuple(None if hosts is None else _on(hosts, broker_of) for hosts in topic.targets)
+        for was, now, asked, target in zip(topic.replicas, replicas, topic.targets, targets, strict=True):
+            partitions += 1
+            lost_replicas += len(was) > len(now) or (asked is not None and len(asked) > len(target or ()))
+            lost_moves += asked is not None and asked != was and target == now
+        topics[name] = CapturedTopic(
+            replicas,
+            tuple(None if to == now else to for to, now in zip(targets, replicas, strict=True)),
+            tuple(int(size * factor) for size in topic.size_bytes),
+            tuple(rate * rate_factor for rate in topic.inbound_bytes_per_s),
+            topic.configs,
+        )
+    throttle = cluster.throttle_bytes_per_s
+    lost = [
+        *([f"{lost_replicas} of {partitions} partitions have fewer replicas"] if lost_replicas else []),
+        *([f"{lost_moves} moves are within one broker now, and vanish"] if lost_moves else []),
+        *([f"sizes are × {factor:.3g}: a move takes × {factor / rate_factor:.3g} of its time"] if factor < 1 else []),
+        *([f"rates are × {rate_factor:.3g}"] if rate_factor != 1 else []),
+    ]
+    racks = {broker_of[broker]: rack for broker, rack in reversed(list(cluster.brokers.items()))}
+    smaller = replace(
+        cluster,
+        brokers={broker: racks[broker] for broker in sorted(racks)},
+        topics=topics,
+        throttle_bytes_per_s=None if throttle is None else max(1, round(throttle * rate_factor)),
+    )
+    return SmallerCluster(smaller, broker_of, factor, rate_factor, tuple(lost))
+
+
+def _on(hosts: Iterable[int], broker_of: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(broker_of[broker] for broker in hosts))
+
+
+def _merged(cluster: CapturedCluster, most: int) -> dict[int, int]:
+    """Return the broker that each one becomes. The heaviest goes first, to where it collides least."""
+    weight: Counter[int] = Counter(dict.fromkeys(cluster.brokers, 0))
+    together: Counter[tuple[int, int]] = Counter()
+    for topic in cluster.topics.values():
+        for hosts, target, size in zip(topic.replicas, topic.targets, topic.size_bytes, strict=True):
+            for broker in hosts:
+                weight[broker] += size + 1
+            _count(together, hosts, size + 1)
+            if target is not None:
+                _count(together, target, size + 1)
+                for old in set(hosts) - set(target):
+                    for new in set(target) - set(hosts):
+                        together[min(old, new), max(old, new)] += MOVE_WEIGHT * (size + 1)
+    groups: list[list[int]] = [[] for _ in range(min(most, len(weight)))]
+    for broker in sorted(weight, key=lambda each: (-weight[each], each)):
+
+        def cost(group: list[int], broker: int = broker) -> tuple[int, int, int]:
+            collisions = sum(together[min(broker, other), max(broker, other)] for other in group)
+            return collisions, sum(weight[other] for other in group), len(group)
+
+        min(groups, key=cost).append(broker)
+    return {broker: min(group) for group in groups for broker in group}
+
+
+def _count(together: Counter[tuple[int, int]], hosts: Iterable[int], size: int) -> None:
+    ordered = sorted(set(hosts))
+    for place, one in enumerate(ordered):
+        for other in ordered[place + 1 :]:
+            together[one, other] += size

@@ -1,0 +1,173 @@
+"""A capture of a cluster: what is read, how it is made smaller, and the files that come of it."""
+
+from datetime import UTC, datetime
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.errors import UsageError
+from testbed.incidents.capture import CapturedCluster, CapturedTopic, anonymised, capture, usable_names
+from testbed.incidents.captured_file import INCIDENT, incident_document, write_capture
+from testbed.incidents.read import load
+from testbed.incidents.scale_down import scale_down
+from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.reassignment.plan import Plan
+from testbed.throttle.configs import LEADER_RATE
+from tests.fakes.admin import FakeAdmin
+
+KEY = b"k" * 32
+WHEN = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
+
+
+def tp(name, number):
+    return TopicPartition(name, number)
+
+
+@pytest.fixture
+def admin():
+    fake = FakeAdmin({tp("orders", 0): (1, 2), tp("orders", 1): (2, 1), tp("quiet", 0): (3,)})
+    fake.polls_needed = 1000
+    fake.size_of = lambda _broker, tp: 1000 * (tp.partition + 1)
+    fake.alter_configs(ConfigResource.broker(2), {LEADER_RATE: "5000000"})
+    fake.alter_configs(ConfigResource.topic("orders"), {"min.insync.replicas": "2", "follower.secret": "x"})
+    fake.alter_reassignments({tp("orders", 0): (3, 2)})
+    fake.calls.clear()
+    return fake
+
+
+def test_it_has_what_moves_its_sizes_and_the_lowest_rate_and_asks_little(admin):
+    found = capture(admin, measure_s=0.01)
+    assert set(found.topics) == {"orders"}
+    orders = found.topics["orders"]
+    assert orders.replicas == ((1, 2), (2, 1))
+    assert orders.targets == ((3, 2), None)
+    assert orders.size_bytes == (1000, 2000)
+    assert orders.configs == {"min.insync.replicas": "2"}
+    assert found.throttle_bytes_per_s == 5_000_000
+    assert len(admin.calls) < 20
+    assert not [call for call, _args in admin.calls if "alter" in call or "elect" in call]
+
+
+def test_a_plan_takes_the_place_of_what_runs(admin):
+    found = capture(admin, plan=Plan({tp("quiet", 0): (1,)}), measure_s=0.01)
+    assert found.topics["quiet"].targets == ((1,),)
+    with pytest.raises(UsageError, match="no topic absent"):
+        capture(admin, plan=Plan({tp("absent", 0): (1,)}), measure_s=0.01)
+
+
+def test_names_differ_and_stay_the_same(admin):
+    found = capture(admin, measure_s=0.01)
+    one, two = anonymised(found, KEY), anonymised(found, KEY)
+    assert one == two and "orders" not in repr(one)
+    assert set(anonymised(found, b"x" * 32).topics) != set(one.topics)
+
+
+HOSTILE = "$(touch x)`\n<script>"
+
+
+def cluster(topics, brokers=6, throttle=4_000_000):
+    return CapturedCluster({b: f"rack{b % 2}" for b in range(brokers)}, topics, throttle)
+
+
+def topic(replicas=((0, 1),), targets=((2, 1),), size=10**6, inbound=0.0):
+    return CapturedTopic(replicas, targets, (size,) * len(replicas), (inbound,) * len(replicas))
+
+
+def test_a_hostile_name_does_not_reach_the_file(tmp_path):
+    found = usable_names(cluster({HOSTILE: topic(), "..": topic()}), KEY)
+    lost = write_capture(tmp_path / "c", "hostile", found, 400_000_000, WHEN, ())
+    text = (tmp_path / "c" / INCIDENT).read_text()
+    assert "touch" not in text and "script" not in text
+    assert any("other names" in each for each in lost)
+    load(tmp_path / "c" / INCIDENT)
+
+
+def test_the_files_replay(tmp_path):
+    wide = topic(((0, 1), (1, 0)), ((2, 1), None))
+    found = cluster({"orders": wide, "clicks": topic(((3,),), (None,), 0, 2e5)})
+    lost = write_capture(tmp_path / "c", "captured", found, 400_000_000, WHEN, ("a note",))
+    assert lost == ["a note"]
+    text = (tmp_path / "c" / INCIDENT).read_text()
+    assert text.startswith("# Captured at 2026-11-24T12:00:00Z.\n# Not as captured: a note.\n")
+    file = load(tmp_path / "c" / INCIDENT)
+    assert file.broken.expected_failures == ()
+    move = file.broken.entries[0].actions[0]
+    assert move.hosts == [["b3", "b2"], ["b2", "b1"]] and move.throttle == 4_000_000
+    assert file.broken.load.to == "clicks" and file.broken.load.produce == 200_000
+    assert [host.rack for host in file.broken.topology.brokers] == ["r1", "r2"] * 3
+    with pytest.raises(UsageError, match="exists"):
+        write_capture(tmp_path / "c", "captured", found, 400_000_000, WHEN, ())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c"]
+
+
+def test_nothing_that_moves_and_too_much_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="nothing moves"):
+        incident_document("x", cluster({"a": topic(targets=(None,))}), 10**8)
+    with pytest.raises(UsageError, match="use --scale-down"):
+        write_capture(tmp_path / "c", "x", cluster({"a": topic(size=10**13)}), 10**8, WHEN, ())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_skewed_sizes_and_other_writers_are_named():
+    skewed = CapturedTopic(((0,), (1,)), ((2,), None), (9_000_000, 1_000_000), (3e6, 0.0))
+    document, lost = incident_document("x", cluster({"a": skewed, "b": topic(inbound=2e6)}), 4 * 10**8)
+    assert any("1.8 times the mean" in each for each in lost)
+    assert any("2000000 B/s to other topics" in each for each in lost)
+    assert document["load"] == {"produce": "3000000B/s", "to": "captured-load", "record_size": "4096B"}
+    assert yaml.safe_load(yaml.safe_dump(document)) == document
+
+
+BROKERS = st.integers(0, 11)
+HOSTS = st.lists(BROKERS, min_size=1, max_size=3, unique=True).map(tuple)
+PARTITION = st.tuples(HOSTS, st.none() | HOSTS, st.integers(0, 10**9), st.floats(0, 10**6))
+TOPICS = st.lists(st.lists(PARTITION, min_size=1, max_size=5), min_size=1, max_size=4)
+
+
+def drawn(topics):
+    made = {f"t{n}": CapturedTopic(*map(tuple, zip(*parts, strict=True))) for n, parts in enumerate(topics)}
+    return cluster(made, 12)
+
+
+@given(TOPICS, st.integers(1, 12), st.integers(1, 10**10), st.floats(0.001, 1))
+def test_what_a_smaller_cluster_keeps(topics, brokers, most_bytes, rates):
+    before = drawn(topics)
+    after = scale_down(before, brokers, most_bytes, rates)
+    small = after.cluster
+    assert len(small.brokers) <= brokers and set(after.broker_of.values()) == set(small.brokers)
+    assert sum(sum(each.size_bytes) for each in small.topics.values()) <= most_bytes
+    for name, was in before.topics.items():
+        now = small.topics[name]
+        for old, new in zip(was.replicas, now.replicas, strict=True):
+            assert new and len(set(new)) == len(new) and new[0] == after.broker_of[old[0]]
+        for old, new in zip(was.targets, now.targets, strict=True):
+            assert new is None or (old is not None and set(new) == {after.broker_of[b] for b in old})
+        for old, new in zip(was.size_bytes, now.size_bytes, strict=True):
+            assert new == pytest.approx(old * after.bytes_factor, abs=1)
+        for old, new in zip(was.inbound_bytes_per_s, now.inbound_bytes_per_s, strict=True):
+            assert new == pytest.approx(old * rates)
+    assert small.throttle_bytes_per_s == pytest.approx(before.throttle_bytes_per_s * rates, abs=1)
+
+
+@given(TOPICS, st.integers(12, 20))
+def test_with_as_many_brokers_nothing_is_merged(topics, brokers):
+    before = drawn(topics)
+    after = scale_down(before, brokers, 10**15)
+    assert after.broker_of == {broker: broker for broker in range(12)}
+    assert not [each for each in after.lost if "replicas" in each or "vanish" in each]
+
+
+def test_brokers_of_a_move_are_kept_apart():
+    parts = [((n % 6,), ((n + 1) % 6,), 1000, 0.0) for n in range(6)]
+    before = cluster({"t": CapturedTopic(*map(tuple, zip(*parts, strict=True)))})
+    after = scale_down(before, 3, 10**9)
+    assert all(target is not None for target in after.cluster.topics["t"].targets)
+    one = scale_down(before, 1, 10**9)
+    assert "6 moves are within one broker now, and vanish" in one.lost
+
+
+@pytest.mark.parametrize("arguments", [(0, 1, 1.0), (1, 0, 1.0), (1, 1, 0.0)])
+def test_a_size_of_nothing_is_refused(arguments):
+    with pytest.raises(ValueError, match="must be above 0"):
+        scale_down(cluster({"t": topic()}), *arguments)
