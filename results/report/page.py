@@ -275,6 +275,17 @@ def log_rows(manifest: Manifest) -> list[tuple[str, ...]]:
     ]
 
 
+def jvms(manifest: Manifest) -> list[tuple[str, str]]:
+    """Return each host that declares its JVM: heap, garbage collector and flags."""
+    hosts = manifest.topology.document.get("hosts", {})
+    declared = {name: (host.get("kafka") or {}).get("jvm") for name, host in hosts.items()}
+    return [
+        (name, ", ".join([*(f"{key} {jvm[key]}" for key in ("heap", "gc") if key in jvm), *jvm.get("flags", [])]))
+        for name, jvm in declared.items()
+        if jvm
+    ]
+
+
 def last_events(run: RunSeries) -> list[tuple[str, str, str]]:
     """Return the last events of a run: time of day, kind, text. Long texts are cut."""
     return [

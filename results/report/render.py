@@ -80,6 +80,7 @@ def render(
         clients=traffic.client_rows(measures.clients),
         load=traffic.load_rows(manifest.facts.live),
         flights=flights(measures, run),
+        jvms=page.jvms(manifest),
         nic_uses=traffic.nic_uses(manifest, measures),
         data=embedded([asdict(p) for p in panels] + [asdict(p) for p in latencies]),
         style=inline("vendor/uPlot.min.css") + inline("templates/report.css"),

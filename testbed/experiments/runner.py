@@ -26,10 +26,12 @@ from testbed.experiments.experiment import (
     find_experiment,
     read_settings,
 )
+from testbed.experiments.heap import with_heap
 from testbed.experiments.network_readings import LOOK_S, NetworkReadings, measure_again
 from testbed.experiments.record import Header, commit, defect_records, manifest
 from testbed.experiments.reports import RunFigure, default_store, figures, write_report
 from testbed.faults.faults import heal_leftovers
+from testbed.probes.machine import fingerprint
 from testbed.probes.recorder import Recorder
 from testbed.provision.liveness import NotWhole, explained, guarded, why_not_whole
 from testbed.provision.testbed import Testbed
@@ -132,6 +134,7 @@ def _testbed(
     if request.kafka:
         topology = topology.with_kafka_version(str(parse_source(request.kafka)))
     experiment.fits(topology, settings)
+    topology = with_heap(topology, settings, fingerprint()["memory_bytes"])
     defects = by_host(request.defects, topology)
     testbed = Testbed.up(
         topology, name=f"run-{run_id[-6:]}", overlay=overlay, defects=defects, ephemeral=True, progress=progress

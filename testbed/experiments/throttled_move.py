@@ -92,7 +92,7 @@ def parameters(
             "fetch", fetch, one_of("tuned", "default"), "tuned: a smooth follower; default: Kafka's own settings"
         ),
         Parameter("preload", preload, parse_duration, "how long the move should take: as many bytes are moved"),
-        Parameter("partitions", str(PARTITIONS), whole(2, 2000), "how many partitions move"),
+        Parameter("partitions", str(PARTITIONS), whole(2, 10_000), "how many partitions move"),
         Parameter(
             "mode", "unbatched", one_of(*MODES), "unbatched: the whole plan at once; the others in steps (KIP-435)"
         ),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from results.contract import durable
 from testbed.errors import UsageError
 from testbed.incidents.forms import TOPIC
-from testbed.kafka.types import AdminApi, TopicPartition
+from testbed.kafka.types import AdminApi, PartitionState, TopicPartition
 from testbed.paths import state_dir
 from testbed.reassignment.lag import LogSizes, growth, measure
 from testbed.reassignment.plan import Plan
@@ -86,7 +86,7 @@ def capture(
         for tp in tps:
             running = listed.get(tp)
             adding = running.adding if running else ()
-            before.append(tuple(broker for broker in states[tp].replicas if broker not in adding))
+            before.append(_leader_first(states[tp], adding))
             if plan is not None:
                 targets.append(plan.targets.get(tp))
             else:
@@ -106,6 +106,14 @@ def capture(
     notes = (f"brokers {dead} did not serve; the replay has them",) if dead else ()
     known = [int(rate) for rate in rates if rate is not None]
     return CapturedCluster({**racks, **dict.fromkeys(dead)}, found, min(known, default=None), notes)
+
+
+def _leader_first(state: PartitionState, adding: Sequence[int]) -> tuple[int, ...]:
+    """Return the replicas before the move. While it runs, their order is not known: the leader stands first."""
+    before = tuple(broker for broker in state.replicas if broker not in adding)
+    if not adding or state.leader not in before:
+        return before
+    return (state.leader, *(broker for broker in before if broker != state.leader))
 
 
 def _size(sizes: LogSizes, tp: TopicPartition) -> int:

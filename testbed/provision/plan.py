@@ -19,7 +19,6 @@ from testbed.software.automq import VARIABLE
 from testbed.software.format import meta_properties, new_id
 from testbed.software.rsm import OWN_CLASS, SOURCES, RemoteStorageManager
 from testbed.topology.host import DeclaredHost, RemoteStorage, Role
-from testbed.topology.jvm import OWN
 from testbed.topology.links import Disk, Link
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
@@ -224,8 +223,8 @@ def describe(topology: Topology) -> str:
             lines.append(f"    disk: {_disk(host.disk)}")
         if host.cpus is not None:
             lines.append(f"    cpus: {host.cpus:g}")
-        if host.jvm != OWN:
-            lines.append(f"    jvm: {host.jvm}")
+        if host.role.runs_kafka:
+            lines.append(f"    jvm: {host.jvm.in_force}")
     lines += ["", "links", f"  {plan.driver} (this machine) ── core"]
     for rack in topology.racks:
         uplink = topology.uplinks.get(rack)

@@ -162,6 +162,7 @@ def _host(testbed: Testbed, host: DeclaredHost, seen: ClusterObservation) -> dic
             for number, nic in enumerate(host.nics)
         ],
         "kafka": testbed.state.kafka.get(host.name),
+        "jvm": host.jvm.in_force if host.role.runs_kafka else None,
         "running": seen.kafka.get(host.name) is not None if serves else None,
         "unfenced": host.node_id in seen.unfenced if host.is_broker else None,
         "ready": not seen.stores.get(host.name) if host.role is Role.OBJECTSTORE else None,

@@ -10,6 +10,8 @@ from typing import Any
 from testbed.defects.parse import by_host
 from testbed.errors import SoftwareError, UsageError
 from testbed.experiments.experiment import PROFILES, Experiment, Value, find_experiment, read_settings
+from testbed.experiments.heap import with_heap
+from testbed.probes.machine import fingerprint
 from testbed.software.source import is_path, parse_source
 from testbed.suites.suite import Case
 from testbed.topology.find import find
@@ -77,6 +79,7 @@ def resolve(variant: Variant) -> Resolved:
         topology = topology.with_kafka_version(str(parse_source(variant.kafka)))
     experiment.fits(topology, settings)
     defects = by_host(variant.defects, topology)
+    topology = with_heap(topology, settings, fingerprint()["memory_bytes"])
     return Resolved(variant, experiment, settings, topology, experiment.overlay(settings), defects)
 
 

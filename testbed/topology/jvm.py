@@ -10,6 +10,8 @@ from testbed.units import format_size
 COLLECTORS = ("serial", "parallel", "g1", "zgc")
 MIN_HEAP_BYTES, MAX_HEAP_BYTES = 128 << 20, 1 << 40
 """Kafka's own scripts use 1 GiB. With less than 128 MiB a broker does not start."""
+OWN_HEAP, OWN_COLLECTOR = "256MiB to 512MiB", "serial"
+"""What `testbed.software.jvm` starts a JVM with."""
 MAX_FLAGS = 50
 FLAG = r"-XX:[A-Za-z0-9+:=._/,%-]+|-Xlog:[A-Za-z0-9+:=._/,%*-]+|-D[A-Za-z0-9._-]+=[^\s]*"
 _OWNED = {
@@ -35,6 +37,12 @@ class Jvm:
     def __str__(self) -> str:
         heap = [] if self.heap_bytes is None else [f"heap {format_size(self.heap_bytes)}"]
         return ", ".join([*heap, *([] if self.gc is None else [f"gc {self.gc}"]), *self.flags])
+
+    @property
+    def in_force(self) -> str:
+        """Return heap, garbage collector and flags as text, with the testbed's own values where nothing is declared."""
+        heap = OWN_HEAP if self.heap_bytes is None else format_size(self.heap_bytes)
+        return ", ".join([f"heap {heap}", f"gc {self.gc or OWN_COLLECTOR}", *self.flags])
 
 
 OWN = Jvm()

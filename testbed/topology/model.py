@@ -79,6 +79,14 @@ class Topology:
         hosts = (replace(h, kafka_version=version) if h.role.runs_kafka else h for h in self.hosts)
         return replace(self, hosts=tuple(hosts), automq=None)
 
+    def with_heap(self, heap_bytes: int) -> "Topology":
+        """Return the same topology with this heap for every broker that declares none."""
+        hosts = (
+            replace(h, jvm=replace(h.jvm, heap_bytes=heap_bytes)) if h.is_broker and h.jvm.heap_bytes is None else h
+            for h in self.hosts
+        )
+        return replace(self, hosts=tuple(hosts))
+
     def to_document(self) -> dict[str, Any]:
         """Return a JSON-able dict in the form of the YAML files, without inheritance; `load_document` inverts it."""
         return {

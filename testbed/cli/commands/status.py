@@ -27,6 +27,9 @@ def _run(args: argparse.Namespace) -> int:
         print(document(found))
     else:
         print(table(("HOST", "ROLE", "RACK", "NICS", "KAFKA", "RUNS", "SERVES"), rows(found)))
+        for host in found["hosts"]:
+            if host["jvm"]:
+                print(f"{host['name']}: {host['jvm']}")
         for uplink in found["uplinks"]:
             print(f"uplink of rack {uplink['rack']}: {rates_in_words(uplink)}")
         for remark in remarks(found):
