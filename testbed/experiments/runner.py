@@ -17,6 +17,7 @@ from results.criteria.judgement import Skipped, rates_failed, skipped
 from results.spark.recompute import recompute
 from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
+from testbed.experiments.broker_memory import with_heap
 from testbed.experiments.experiment import (
     PROFILES,
     Context,
@@ -26,7 +27,6 @@ from testbed.experiments.experiment import (
     find_experiment,
     read_settings,
 )
-from testbed.experiments.heap import with_heap
 from testbed.experiments.network_readings import LOOK_S, NetworkReadings, measure_again
 from testbed.experiments.record import Header, commit, defect_records, manifest
 from testbed.experiments.reports import RunFigure, default_store, figures, write_report

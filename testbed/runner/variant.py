@@ -9,8 +9,8 @@ from typing import Any
 
 from testbed.defects.parse import by_host
 from testbed.errors import SoftwareError, UsageError
+from testbed.experiments.broker_memory import with_heap
 from testbed.experiments.experiment import PROFILES, Experiment, Value, find_experiment, read_settings
-from testbed.experiments.heap import with_heap
 from testbed.probes.machine import fingerprint
 from testbed.software.source import is_path, parse_source
 from testbed.suites.suite import Case

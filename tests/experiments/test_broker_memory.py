@@ -3,7 +3,7 @@
 import pytest
 
 from testbed.errors import UsageError
-from testbed.experiments.heap import MIB, heap_bytes, with_heap
+from testbed.experiments.broker_memory import MIB, heap_bytes, with_heap
 from testbed.topology.find import find
 
 GIB = 1024 * MIB
