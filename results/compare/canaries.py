@@ -54,7 +54,7 @@ def moved(around: Sequence[Reading], series: Sequence[Reading]) -> tuple[CanaryC
 
     A canary moved when its highest reading exceeds its lowest by more than its limit; one that jitters by itself is
     allowed `NOISES` times its usual change from reading to reading, up to `MOST_LIMITS` times the limit. A canary
-    that was read once and not another time is told as moved from 0.
+    that was read once and not another time is reported as moved from 0.
     """
     found = []
     for canary in sorted({name for reading in around for name in reading}):

@@ -1,4 +1,4 @@
-"""The effect of one variant against another, from pairs of values measured beside each other. Pure.
+"""The effect of one variant against another, from pairs of values measured next to each other. Pure.
 
 The difference of a pair is the logarithm of candidate ÷ baseline; the effect is the pseudo-median of the differences
 (the median of all their Walsh averages (dᵢ + dⱼ) / 2, i ≤ j: Hodges and Lehmann), told as a ratio. Its interval

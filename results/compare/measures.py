@@ -1,6 +1,6 @@
 """What is compared between variants: a number per run, and which way is better.
 
-Rates are told as shares of the run's own quota, so that variants with different quotas can stand side by side.
+Rates are shares of the run's own quota, so that variants with different quotas can stand side by side.
 """
 
 import difflib
@@ -26,7 +26,7 @@ class Measure:
     """One number of a run; None from `value` where it could not be measured.
 
     Two runs are compared by the `standing` of their values, and that is what `better` is of.
-    What is not `compared` is told beside the others: it is a part of the picture, and says nothing of better or worse.
+    A measure that is not `compared` is shown with the others; it says nothing of better or worse.
     What is only `asked` for is neither compared nor told unless it is named.
     `coarse` is a change that counts, as a fraction, where that of other measures would be lost in its noise.
     What is not `followed` is no series of its own from night to night: another measure says it as well, or better.
@@ -60,7 +60,7 @@ def register(measure: Measure) -> Measure:
 
 
 def measures() -> tuple[Measure, ...]:
-    """All measures, in the order in which they are told; those to be compared are, unless others are asked for."""
+    """All measures, in the order of the report; the compared ones, unless others are requested."""
     return tuple(_MEASURES.values())
 
 

@@ -11,7 +11,7 @@ from results.render import NOTHING, JUnitCase, bold, escaped, junit, markdown_ta
 
 Kind = Literal["once", "paired", "upgrade"]
 """How a scenario is run: once with each version and again where that is in doubt; in pairs; or as an upgrade from a
-baseline to the candidate, beside mere restarts of the baseline."""
+baseline to the candidate, compared with mere restarts of the baseline."""
 CERTAIN = 3
 """A criterion is said to fail when it does so in all runs, and in so many at least."""
 ENOUGH = 2
@@ -122,7 +122,7 @@ def judge_cells(candidate: VersionResult, baselines: Sequence[VersionResult]) ->
 
     REGRESSED takes a criterion that fails in every one of three runs or more and that a baseline keeps: with a flake
     in one run of twenty, and fifty scenarios, that happens by luck in one qualification of 160. What fails with every
-    baseline as well is nobody's regression and no pass either.
+    baseline as well is no regression of the candidate, and no pass either.
     """
     if not candidate.ids:
         return QualificationVerdict("NO-DATA", (candidate.missing or "it was not run",))

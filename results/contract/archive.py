@@ -45,7 +45,7 @@ class ArchiveError(Exception):
 
 @dataclass(slots=True)
 class ImportResult:
-    """Ids of the runs that were imported, and of those that existed; a line for each other one."""
+    """Ids of the imported runs and of the runs that existed; a line for each other run."""
 
     new: list[str] = field(default_factory=list)
     known: list[str] = field(default_factory=list)
@@ -152,7 +152,7 @@ def import_runs(store: Store, source: Path) -> ImportResult:
 
 
 def _members(source: Path, stream: IO[bytes]) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """Return the archive's files in their order, without those that are no part of an archive. A damaged tar header
+    """Return the archive's files in their order, without files that are no part of an archive. A damaged tar header
     loses its own file and no other."""
     try:
         # `ignore_zeros` makes tarfile search for the next header behind a damaged one, and behind an archive's end.
@@ -266,7 +266,7 @@ def _ingest(store: Store, run_id: str, text: bytes, files: Mapping[str, bytes], 
 
 
 def _tables(manifest: Manifest, files: Mapping[str, bytes]) -> dict[FileKind, Any]:
-    """Return the run's tables, when `files` are those that its manifest lists. Raises StoreError."""
+    """Return the run's tables, when `files` are the files that its manifest lists. Raises StoreError."""
     tables: dict[FileKind, Any] = {}
     kinds = [entry.kind for entry in manifest.files]
     if missing := [kind for kind in SCHEMAS if kinds.count(kind) != 1]:

@@ -156,7 +156,7 @@ class InForce:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the run established beside the samples; None is *not established*, and never passes."""
+    """The facts that the run established in addition to its samples; None is *not established*, and never passes."""
 
     records: Records | None = None
     restored: Differences | None = None

@@ -1,4 +1,4 @@
-"""A throttled move as it was asked for: what the judgement needs beside the samples.
+"""A throttled move as it was asked for: what the judgement needs in addition to the samples.
 
 Sizes are bytes, rates are bytes per second, times are seconds.
 """
@@ -59,9 +59,9 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A throttled reassignment, as it was asked for: everything the judgement needs beside the samples.
+    """A throttled reassignment, as it was asked for: everything the judgement needs in addition to the samples.
 
-    `quota_bytes_per_s` is the first quota; those that follow are told by events. `nic_bytes_per_log_byte` comes
+    `quota_bytes_per_s` is the first quota; events have the later ones. `nic_bytes_per_log_byte` comes
     from the calibration transfer, None when that failed. `total_log_bytes`, `move_ratio` and `kip73_seconds` are
     KIP-73's estimate and its inputs. `expected` is the model of all listed traffic; `model_seconds` how long it says
     that the move takes under the quotas it had, None when there is none and `model_why` says why.

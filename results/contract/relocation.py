@@ -18,7 +18,7 @@ LOCAL_MOST = 0.1
 @dataclass(frozen=True, slots=True)
 class Sent:
     """What one broker has to send to another: `total_bytes` is the whole log of these partitions, wherever it lies,
-    `local_bytes` what of it lay on the leader's disk when the move began; None: nobody saw."""
+    `local_bytes` what of it lay on the leader's disk when the move began; None: it was not seen."""
 
     leader: str
     follower: str

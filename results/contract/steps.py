@@ -46,7 +46,7 @@ class RequiredState:
     """What a partition's state is to be; None (and an empty `in_sync`, `out_of_sync`) is anything.
 
     `replicas`, `adding`, `removing` and `isr` are sets; `order` is the replicas in exactly this order. `in_sync` are
-    in the ISR and `out_of_sync` are not, whoever else is. `leaders` are those of whom one must lead.
+    in the ISR and `out_of_sync` are not, whoever else is. one of `leaders` must lead.
     """
 
     replicas: tuple[int, ...] | None = None
@@ -106,7 +106,7 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class StepRecord:
-    """A step as it was taken: from when it was asked for until its end was seen (or nobody waited any longer).
+    """A step as it was taken: from when it was asked for until its end was seen (or the driver stopped waiting).
 
     `from_us` is None for a step that was never taken, `why` says why. `answer` is *accepted*, or the errors by the
     protocol's names.

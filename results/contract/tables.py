@@ -44,7 +44,7 @@ def from_parquet(
 
 
 def some(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
-    """The schema with those columns alone (None: all); the run is looked at in any case."""
+    """The schema with those columns alone (None: all); the run's column is read in any case."""
     return schema if columns is None else pa.schema([schema.field(name) for name in columns])
 
 
@@ -62,7 +62,7 @@ def api_form(table: pa.Table, run_id: str, schema: pa.Schema, what: str) -> pa.T
 
 
 def same(one: pa.Table, other: pa.Table) -> bool:
-    """Whether both hold the same, a NaN where the other has one: Arrow's `equals` says of those that they differ."""
+    """Whether both hold the same, a NaN where the other has one: Arrow's `equals` says that they differ."""
     if one.equals(other):
         return True
     return bool(one.schema.equals(other.schema)) and all(map(_same_column, one.columns, other.columns))

@@ -22,7 +22,7 @@ def _unseen(steps: BatchingPolls) -> str | None:
     if steps.steps == 0:
         return f"no step was listed in {steps.polls} polls"
     if steps.gap_s is None or steps.gap_s > GAP_S:
-        return f"nobody looked for {steps.gap_s or 0.0:.1f} s"
+        return f"the list was not polled for {steps.gap_s or 0.0:.1f} s"
     return None
 
 
@@ -59,9 +59,9 @@ def why_not(measures: MoveMeasures, move: Move) -> str | None:
     """Why the rests of a move leave its rates open; None when they do not."""
     rests = measures.rests
     if rests is None or rests.gap_s is None:
-        return "nobody looked at what was listed"
+        return "the list of reassignments was not polled"
     if rests.gap_s > GAP_S:
-        return f"nobody looked at what was listed for {rests.gap_s:.1f} s"
+        return f"the list of reassignments was not polled for {rests.gap_s:.1f} s"
     if rests.mean_s >= move.window_s - move.sample_s:
         return f"a rest is {rests.mean_s:.1f} s on average: longer than what the throttle makes up for"
     shortest = min(copying_s(move), default=math.inf)

@@ -109,7 +109,7 @@ def measure_burden(
 
 
 def most_at_once(run: RunSeries, metric: str, started_us: int, until_us: int) -> float | None:
-    """The highest value of the driver's metric over the move; None where nobody looked."""
+    """Return the highest value of the driver's metric over the move; None without a sample."""
     series = run.gauge(metric, DRIVER)
     inside = series.value[(series.t >= started_us) & (series.t <= until_us)]
     return float(np.max(inside)) if len(inside) else None
@@ -145,7 +145,7 @@ def _isr(run: RunSeries, least: int, started_us: int, until_us: int) -> tuple[fl
 
 
 def measure_rests(run: RunSeries, started: int, until: int) -> Rests | None:
-    """The rests between two instants (µs); None when nobody looked at the list, or nothing was ever seen in it."""
+    """The rests between two instants (µs); None when the list was not polled, or was always empty."""
     series = run.gauge(LISTED_METRIC, DRIVER)
     inside = (series.t >= started) & (series.t <= until)
     t, value = series.t[inside], series.value[inside]

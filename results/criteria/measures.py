@@ -18,7 +18,7 @@ ClientKind = Literal["produce", "consume"]
 class IsrShrinks:
     """How often one broker took replicas out of the ISR of partitions that it leads; None without readings.
 
-    A counter that goes back has begun anew with its broker, at 0.
+    A counter that goes back has begun again with its broker, at 0.
     """
 
     host: str
@@ -101,7 +101,7 @@ class Burden:
 
     `most_in_flight` partitions were being reassigned at once. `under_min_isr_s` is for how long, from look to look, at
     least one listed partition had fewer replicas in sync than `min.insync.replicas`; `lowest_isr` the fewest that one
-    had. None where nobody looked.
+    had. None without a poll.
     """
 
     most_in_flight: float | None
@@ -191,8 +191,8 @@ class RelocationMeasures:
 
     `longest_ack_us` is the longest that a record waited for its acknowledgement, from when it was due, during the move.
     `p99_before_us` is the highest 99th percentile of acknowledgements of any `P99_WINDOW_S` before it; `p99_back_s`
-    when the last such window ended that was above `P99_BACK` times it, 0 when there was none, None when nobody
-    saw the end of it.
+    when the last such window ended that was above `P99_BACK` times it, 0 when there was none, None when its
+    end was not seen.
     `p99_never`: all windows after the move were above, and enough were watched that this is no chance (`P99_CHANCE`).
     While a consumer read from the beginning (`cold.started` to `cold.done`) the brokers read `device_bytes` from their
     devices, and `store_bytes` left the object store's NICs.
@@ -210,7 +210,7 @@ class RelocationMeasures:
 
 
 P99_WINDOW_S = 5
-"""Seconds of acknowledgements whose 99th percentile is looked at: in one second, 1 % is a few records."""
+"""Seconds of acknowledgements of which one 99th percentile is taken: in one second, 1 % is a few records."""
 P99_BACK = 1.1
 """So many times what it was before the move is as quick as before: without a move, too, one such window differs from
 the next by some percent, and *never above the highest of a few before* would be luck."""
@@ -408,7 +408,7 @@ class MoveMeasures:
     either that or until no partition was being reassigned, whichever came first. `watched_s` is until the last sample.
     `kip73_ratio` is `throttled_s` over KIP-73's estimate `kip73_s`. `rates` are those of the whole move. `left` and
     `back` are the hosts whose brokers were restarted and came back meanwhile. `rests` are those of a move
-    whose list was looked at.
+    whose list was polled.
     """
 
     started_us: int | None

@@ -200,7 +200,7 @@ class DurationEstimate:
 
 
 def estimate(name: str, move: Move, measures: MoveMeasures) -> DurationEstimate:
-    """A move's predictions beside how long it took. One that was not seen to be done has no errors."""
+    """A move's predictions and its duration. A move that was not seen to be done has no errors."""
     observed_s = measures.moved_s if measures.done_s is not None else None
     kip73_s = _known(move.kip73_seconds)
     predicted_s = _known(move.model_seconds)

@@ -155,7 +155,7 @@ class _MoveMeasurer:
                 gaps.append(longest_gap_s(t, span.begin_us, until))
             if not span.last:
                 # A poll's instant is that of its asking, and the next one is asked once it was answered: of the last
-                # one before an edge nobody knows on which side of it the answer was made.
+                # one before an edge, it is not known on which side of it the answer was made.
                 t, value = t[:-1], value[:-1]
             polls += len(t)
             wrong = value != (span.quota_bytes_per_s if wanted is None else wanted)

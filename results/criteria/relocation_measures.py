@@ -123,8 +123,8 @@ def _requests(
             if count is None:
                 return None, max(gaps)
             # An operation is there from its first request on: before that it was nought.
-            anew = float(series.value[0]) if started < int(series.t[0]) <= ended else 0.0
-            counts[operation] = counts.get(operation, 0.0) + count + anew
+            restarted = float(series.value[0]) if started < int(series.t[0]) <= ended else 0.0
+            counts[operation] = counts.get(operation, 0.0) + count + restarted
     if not asked.stores:
         return None, None
     return tuple(StoreRequests(name, count) for name, count in sorted(counts.items()) if count > 0), max(gaps)

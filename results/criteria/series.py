@@ -163,7 +163,7 @@ class RunSeries:
         return min((us for us in ends if us is not None), default=None)
 
     def _lost_us(self, leader: str, topic: str, partition: int) -> int | None:
-        """When another host was first seen to lead after this one had; None where nobody looked, or none was."""
+        """Return when another host was first seen to lead after this one; None without a poll, or when none was."""
         if self._led is None:
             led: dict[tuple[str, int], list[tuple[int, str]]] = {}
             for row in self.of_metric("partition.led").sort_by("us").to_pylist():
@@ -174,7 +174,7 @@ class RunSeries:
         return None if first is None else min((us for us, host in seen if host != leader and us > first), default=None)
 
     def _gone_us(self, host: str, topic: str, partition: int) -> int | None:
-        """When the host was first looked at without finding a log it had had; None while it has it, or never had."""
+        """Return when the host was first read without a log that it had had; None while it has it, or never had it."""
         _, logs = self._host_logs(host)
         if (topic, partition) not in logs:
             return None
@@ -183,7 +183,7 @@ class RunSeries:
         return int(looks[after]) if after < len(looks) else None
 
     def _looks(self, host: str) -> Micros:
-        """When a host was looked at. Where there is no log there is no reading of one, but its NIC is read as well."""
+        """Return when a host was read. Without a log there is no reading of one, but its NIC is read as well."""
         if host not in self._looked:
             metrics = pa.array(["log.bytes", "nic.tx.bytes", "nic.rx.bytes"], pa.string())
             wanted = pc.and_(pc.is_in(self._samples["metric"], metrics), pc.equal(self._samples["host"], host))

@@ -34,7 +34,7 @@ def highest_share(series: Series, spans: Sequence[Span], over_s: float = OVER_S)
     """Return the highest share of the time that a counter of seconds counted, over windows of `over_s` or more. Pure.
 
     Windows lie within one span. A shorter span is one window, unless it is shorter than a quota window: then it says
-    little. None without such a span. A counter that goes back has begun anew with its broker.
+    little. None without such a span. A counter that goes back has begun again with its broker.
     """
     found = []
     for part in (part for span in spans for part in between(series, span)):

@@ -78,7 +78,7 @@ def _polled(kind: str, told: Sequence[RunEvent], spans: Timelines) -> PollAgreem
     for event in told:
         known = spans.get((event.detail["topic"], event.detail["partition"]), ())
         state = state_of(event.detail)
-        # Who is told something is told it after it was decided; how long after does not matter here.
+        # A client gets an answer after the controller has decided; how long after does not matter here.
         unlike += not any(span.begin <= event.us and _same(kind, span.state, state) for span in known)
     return PollAgreement(kind, len(told), unlike)
 

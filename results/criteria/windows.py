@@ -79,7 +79,7 @@ def growth(series: Series, start_us: int, end_us: int) -> float | None:
 
 
 def counted(values: Floats) -> float:
-    """What a counter counted; when it goes back it has begun anew with its broker, at 0."""
+    """Return what a counter counted; when it goes back it has begun again with its broker, at 0."""
     steps = np.diff(values)
     return float(np.sum(np.where(steps >= 0, steps, values[1:])))
 

@@ -41,7 +41,7 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     "canary.fsync": (1.0, 0.0),
     "canary.steal": (0.0, 0.02),
 }
-"""Canary → the change, as a fraction of its level and on its own scale, up to which nobody asks."""
+"""Canary → the change, as a fraction of its level and on its own scale, up to which it does not count."""
 BAD: Mapping[str, int] = {
     "canary.nic": -1,
     "canary.transfer": 1,
@@ -50,7 +50,7 @@ BAD: Mapping[str, int] = {
     "canary.fsync": 1,
     "canary.steal": 1,
 }
-"""Canary → where it goes when the machine gets worse. Of others nobody knows."""
+"""Canary → where it goes when the machine gets worse. That of others is not known."""
 BY_CHANCE = 0.05
 """So many of the windows before may have lain as far off, for a reading to say anything."""
 OTHER_LIMIT = (0.10, 0.0)
@@ -158,7 +158,7 @@ def _edges(states: Sequence[SeriesState]) -> tuple[Ints, Ints]:
 
 
 def _newest(own: Bucket, states: Sequence[SeriesState]) -> dict[int, OpenChange]:
-    """The newest change of each series, where nobody has acknowledged it; a drift may have begun before these runs."""
+    """The newest change of each series, where no user has acknowledged it; a drift may have begun before these runs."""
     found = {}
     for at, state in enumerate(states):
         newest = state.history.reported[-1] if state.history.reported else None

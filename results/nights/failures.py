@@ -1,4 +1,4 @@
-"""Which failed criteria count tonight: all, but those that have failed here before as often by chance. Pure."""
+"""Which failed criteria count tonight: all, except criteria that failed here before as often by chance. Pure."""
 
 import math
 from collections.abc import Sequence

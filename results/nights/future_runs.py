@@ -16,7 +16,7 @@ from results.series.noise_estimation import LearnedNoise
 
 AHEAD = timedelta(hours=12)
 """Two machines' clocks may differ; by more than that a run is dated wrongly. It is less than a night: what comes due is
-not newer than the next night's own runs, nor do those of this night look old beside it."""
+not newer than the next night's own runs, nor do the runs of this night look old next to it."""
 BACK = timedelta(hours=36)
 """So far a series is set back that was judged up to a run dated ahead: tonight's runs are new to it then."""
 

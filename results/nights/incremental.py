@@ -20,7 +20,7 @@ from results.series.noise_estimation import LearnedNoise, learned_for
 
 DAY_US = 86_400_000_000
 HISTORY = 10
-"""A night that has so many runs of a series, or more, is a history that was begun in one go: it is looked at as though
+"""A night that has so many runs of a series, or more, is a history that was begun in one go: it is judged as though
 it had been nights of `MOST` runs each. Else a change in the middle of it would be older than what is looked for."""
 MOST = 3
 """So often a night runs what is noisy."""
@@ -70,7 +70,7 @@ class DetectedChange:
 
 @dataclass(frozen=True, slots=True)
 class OpenChange:
-    """The newest change that was reported of a series, which nobody has acknowledged; `first_bad` is a row."""
+    """The newest change that was reported of a series, which no user has acknowledged; `first_bad` is a row."""
 
     change: LevelChange
     first_bad: int
@@ -79,7 +79,7 @@ class OpenChange:
 @dataclass(frozen=True, slots=True)
 class ChangeUpdate:
     """What became of a change of a series: of the one that was open before (`report` 0), or of the first, second, …
-    that was found. Its kind is known by now, or it is a drift that went on; then the baseline begins anew, at a row."""
+    that was found. Its kind is known by now, or it is a drift that went on; then the baseline begins again, at a row."""
 
     series: int
     report: int

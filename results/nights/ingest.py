@@ -32,7 +32,7 @@ from results.nights.values import (
     summary_values,
 )
 
-"""Folder of a store with what was read of the machine beside a run: `<run_id>.json`, canary → value."""
+"""Folder of a store with the readings of the machine of a run: `<run_id>.json`, canary → value."""
 RUNS_A_TASK = 200
 TOLD = pa.schema([("run_id", pa.string()), ("problem", pa.string()), ("lost", pa.bool_())])
 
@@ -103,7 +103,7 @@ def counted(values: DataFrame, *, include_noisy: bool) -> DataFrame:
     """The table as it is judged: without the values of runs that the machine disturbed, unless they are asked for.
 
     Runs whose brokers were broken on purpose are left out: they say nothing of Kafka. Of numbers of experiments without
-    rules parts of earlier versions say that lower is better, which nobody knew.
+    rules parts of earlier versions say that lower is better, which was not known.
     """
     summed = (f.col("better") == "lower") & (f.col("unit") == "") & f.col("metric").rlike(SUMMED)
     values = values.where(f.col("defects").isNull()).withColumn(
@@ -140,7 +140,7 @@ def _told(error: Exception) -> str:
 
 
 def rows_of(store: Store, run_id: str, read: Mapping[str, float]) -> list[dict[str, Any]]:
-    """A run's rows; `read` is what canaries said beside it.
+    """A run's rows; `read` are its canaries' readings.
 
     Raises StoreError when it cannot be read, ValueError when what it says makes no sense.
     """

@@ -92,8 +92,8 @@ def night(
         known, problems = values_table.readable(store)
         noise = state.load_noise(store)
         found = judged(spark, store, known, before, noise, judge or Judge(), include_noisy=include_noisy, now=now)
-        anew = found.learned is not None and found.learned != noise
-        if anew or found.states != before:
+        relearned = found.learned is not None and found.learned != noise
+        if relearned or found.states != before:
             state.save(store, found.states.values(), found.learned)
     told = (*taken.problems, *problems, *found.problems)
     return Night(found.about, found.states, told, taken.runs, found.family, found.learned)

@@ -58,7 +58,7 @@ class Mute:
     def __post_init__(self) -> None:
         SeriesPattern.parse(self.series)
         if not self.reason.strip():
-            raise ValueError("no reason: say why the series is muted, for whoever reads it next")
+            raise ValueError("no reason: say why the series is muted, for the next reader")
         if self.until <= self.at:
             raise ValueError(f"muted until {self.until}, which is over")
 

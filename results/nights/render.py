@@ -12,7 +12,7 @@ from results.render import junit as junit_document
 
 def lines(found: Sequence[ScenarioResult]) -> list[str]:
     """A line a scenario; below it one for each change of tonight, for each series that is listed for its noise or by a
-    user, and for each change that nobody has acknowledged."""
+    user, and for each change that no user has acknowledged."""
     width = max((len(each.name) for each in found), default=0)
     told = []
     for each in found:

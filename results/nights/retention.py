@@ -65,7 +65,7 @@ def _reported(data: bytes, source: str) -> Iterator[tuple[ReportedChange, ...]]:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(
             f"{where}: not a history: {error}; which runs are baselines is not known, so none is removed: put a whole "
-            "copy there, or remove the file and let `testbed results judge` find its changes anew"
+            "copy there, or remove the file and let `testbed results judge` find its changes again"
         ) from error
 
 

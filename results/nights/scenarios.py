@@ -142,7 +142,7 @@ def _by_environment(
 
 
 def _is_new(state: SeriesState | None, newest: int) -> bool:
-    """Whether a change of the series is told for the first time, or again in the same night."""
+    """Return whether a change of the series is reported for the first time, or again in the same night."""
     if state is None or state.said.reported is None or _age(newest, state.said.told) > SAME_NIGHT:
         return False
     return all(one.first_bad != state.said.reported.first_bad for one in state.history.reported if one.acknowledged)

@@ -50,7 +50,7 @@ class SeriesVerdict:
 class SeriesState:
     """A series: `judged` and `since` are times in microseconds, of the newest run that was judged and of the oldest
     that is still needed. `causes` says of changes (by first bad run) that were the machine's. What it is a series of
-    (`experiment`, `scenario`) is filled in by whoever judges the store."""
+    (`experiment`, `scenario`) is filled in by the process that judges the store."""
 
     series: str
     experiment: str = ""
@@ -109,7 +109,7 @@ def load(store: Store) -> dict[str, SeriesState]:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(
             f"{where}: not a series' history: {error}; put a whole copy there, or remove the file: all nights are "
-            "judged anew then, and what was acknowledged is open again"
+            "judged again then, and what was acknowledged is open again"
         ) from error
     return found
 
@@ -118,7 +118,7 @@ def load_noise(store: Store) -> LearnedNoise | None:
     """What was learned up to the nights that are remembered; None when nothing was, or it cannot be read: it is learned
     again then.
 
-    Whoever was killed between the two files left the noise of later nights: then what was known before counts.
+    A process that was killed between the two files left the noise of later nights: then what was known before counts.
     """
     try:
         series, text = store.files.read(SERIES), store.files.read(NOISE).decode(errors="replace")

@@ -159,7 +159,7 @@ def move_values(run: Manifest, measured: MoveMeasures) -> Iterator[Value]:
 
 
 def summary_values(names: list[str], summary: np.ndarray[Any, np.dtype[np.float64]]) -> Iterator[Value]:
-    """The numbers of a run whose experiment has no rules: mean and p99 of each of its metrics. Nobody said which way is
+    """The numbers of a run whose experiment has no rules: mean and p99 of each of its metrics. It is not known which way is
     better.
 
     `summary` has a row for each name: mean, max, p50, p99.
@@ -174,7 +174,7 @@ SUMMED = " (mean|p99)$"
 
 
 def canary_values(run: Manifest, read: Mapping[str, float]) -> Iterator[Value]:
-    """What the machine showed: its NICs and stolen time in the run, and canaries that were read beside it."""
+    """What the machine showed: its NICs and stolen time in the run, and canaries that were read with it."""
     ratios = [nic.ratio for nic in run.nics if nic.ratio is not None]
     if ratios and "nic" not in read:
         yield Value("canary.nic", "of the declared rate", "canary", min(ratios))

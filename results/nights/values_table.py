@@ -44,7 +44,7 @@ def write(store: Store, table: pa.Table) -> str:
 
 
 def read(store: Store, path: str) -> pa.Table:
-    """Return a part whole. Raise StoreError when its bytes are not those that were written."""
+    """Return a part whole. Raise StoreError when its bytes differ from the written ones."""
     data = store.files.read(path)
     if not _whole(path, data):
         raise StoreError(f"{store.location}/{path} is damaged: its bytes are not those of its name")
@@ -52,7 +52,7 @@ def read(store: Store, path: str) -> pa.Table:
 
 
 def _of_today(table: pa.Table) -> pa.Table:
-    """A part of an earlier version: columns that came later are null, those that are gone are passed over."""
+    """A part of an earlier version: columns that came later are null, removed columns are skipped."""
     for field in VALUES:
         if field.name not in table.column_names:
             table = table.append_column(field, pa.nulls(table.num_rows, field.type))

@@ -221,7 +221,7 @@ def _within(series: Series, started: int, span: tuple[float, float]) -> Series:
 def _at_stops(series: Series, length_s: float) -> dict[int, float]:
     """The rate of the shortest window that ends at each instant.
 
-    Of several hosts, to be looked at: each one's bytes are as late at the end of a window as at its beginning.
+    Several hosts are drawn only: each one's bytes are as late at the end of a window as at its beginning.
     """
     begins = np.searchsorted(series.t, series.t - round(length_s * US), side="right") - 1
     ends = np.flatnonzero(begins >= 0)

@@ -55,7 +55,7 @@ SIZE = "size"
 FLAT, LINEAR = 0.1, 0.8
 """Flat: at most a tenth of what the formula grows by; linear: at least so much of it."""
 APART = 1.5
-"""The largest is at least so many times the smallest: of sizes that are alike nothing is told."""
+"""The largest is at least so many times the smallest: equal sizes show nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """A change as the summary shows it; `runs` are those that tonight's judgement had."""
+    """A change as the summary shows it; `runs` are the runs of tonight's judgement."""
 
     state: str
     word: str
@@ -185,7 +185,7 @@ def _kind(line: SeriesResult, reported: ReportedChange) -> str:
 
 
 def waiting(found: Sequence[ScenarioResult], links: Links) -> list[ChangeRow]:
-    """Changes of earlier nights that nobody has acknowledged: those for the worse first, newest first."""
+    """Return the changes of earlier nights that no user has acknowledged: changes for the worse first, newest first."""
     old = [
         (each, line, one)
         for each in found
@@ -204,7 +204,7 @@ def _other(each: ScenarioResult) -> tuple[str, str, str, str]:
 
 
 def document(found: Sequence[ScenarioResult], points: Mapping[str, RecentValues], links: Links) -> dict[str, Any]:
-    """What the page draws: scenarios with their newest runs, and each series' values beside them."""
+    """Return the content of the page: scenarios with their newest runs, and the values of each series."""
     versions: dict[str, int] = {}
     every = [_scenario(each, points, versions) for each in found]
     runs = {run for each in every for run in each["ids"]} | {

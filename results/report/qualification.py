@@ -1,4 +1,4 @@
-"""A release's qualification as one HTML page for whoever has to release it: the verdict, every reason, the matrix.
+"""A release's qualification as one HTML page for the release manager: the verdict, every reason, the matrix.
 
 Style is inlined and the picture is SVG; nothing is loaded from anywhere. Runs' own reports are linked.
 """
@@ -37,7 +37,7 @@ GROUPS: tuple[tuple[Kind, str, str], ...] = (
         "upgrade",
         "Rolling upgrades, a reassignment in flight",
         "Brokers go from the baseline to the candidate one after the other while data moves under a throttle and "
-        "clients write. Beside it the baseline's brokers are merely restarted.",
+        "clients write. For comparison the baseline's brokers are merely restarted.",
     ),
     (
         "paired",

@@ -1,4 +1,4 @@
-"""The report of a move that no quota held back: its time beside the formula, its bytes, what clients saw, requests."""
+"""The report of a move that no quota held back: its time and the formula's, its bytes, the clients' view, requests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -123,7 +123,7 @@ def nic_rows(measures: MoveMeasures) -> list[tuple[str, ...]]:
 
 
 def bars(manifest: Manifest, asked: Relocation, measures: MoveMeasures) -> list[DurationBar]:
-    """The move's time beside what the formula gives."""
+    """Return the move's time and the formula's."""
     times = [
         ("as it was", "observed", measures.done_s),
         ("log size ÷ NIC", "formula", formula(manifest, asked, whole=True)),

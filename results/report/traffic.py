@@ -91,7 +91,7 @@ def _left(bytes_per_s: float) -> str:
 
 
 def duration_rows(measures: MoveMeasures, move: Move) -> list[tuple[str, str]]:
-    """How long it took, beside what the model and KIP-73's formula say."""
+    """Return the duration, the model's prediction and that of KIP-73's formula."""
     moved = measures.moved_s if measures.moved_s is not None else measures.throttled_s
     rows = [("Observed", "not observed" if moved is None else f"{moved:.1f} s")]
     if move.model_seconds is not None:

@@ -238,7 +238,7 @@ def _ways(better: Better | Mapping[str, Better] | None, names: Sequence[str]) ->
         each = [better for _ in names]
     for way in each:
         if way not in (None, "lower", "higher"):
-            raise ValueError(f"better {way!r}: expected lower or higher; leave it out where nobody knows")
+            raise ValueError(f"better {way!r}: expected lower or higher; leave it out where it is not known")
     return each
 
 

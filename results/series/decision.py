@@ -98,7 +98,7 @@ class StepOrDrift:
         else:
             half = half_width(old, new, memory)
             found = LevelChange(kind, since, before, after, after - before - half, after - before + half, chance)
-        # Of three or four runs nobody knows how far they scatter; of more their own interval does.
+        # The scatter of three or four runs is not known; that of more runs is in their own interval.
         return None if since >= FEWEST_KNOWN and found.low <= 0 <= found.high else found
 
 
@@ -202,7 +202,7 @@ def fitted(x: Floats, shape: Floats, memory: float) -> tuple[float, float, float
 
 
 LONGEST = 30
-"""After so many runs nobody asks any more of which kind a change is: a drift may long have ended."""
+"""After so many runs the kind of a change does not matter any more: a drift may long have ended."""
 NEAR = 2
 """To so many runs it is known where a change begins."""
 MORE = 2.0

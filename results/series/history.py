@@ -82,7 +82,7 @@ class History:
         Raises ValueError without a reason, and when no open change begins there.
         """
         if not by.reason.strip():
-            raise ValueError("no reason: say why the change is as it is, for whoever reads it next")
+            raise ValueError("no reason: say why the change is as it is, for the next reader")
         if first_bad not in {reported.first_bad for reported in self.open}:
             known = ", ".join(reported.first_bad for reported in self.open) or "none"
             raise ValueError(f"no open change begins with run {first_bad}; open ones begin with: {known}")

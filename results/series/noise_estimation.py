@@ -240,7 +240,7 @@ GROWN = 1.12
 class LearnedNoise:
     """The noise, as it was learned on a night (a number) from series of so many runs (their median).
 
-    Where a night is looked at several times, the later looks are fractions of it.
+    Where a night is judged several times, the later judgements are fractions of it.
     """
 
     night: float
@@ -290,7 +290,7 @@ def learned_for(
 
 
 def learned_as_it_grows(seed: int, rule_night: float, each: int = 1) -> Callable[[int, Block], Noise]:
-    """What `replay` asks for its noise: learns from what is there on the first night, anew after `AGAIN` nights and as
+    """What `replay` asks for its noise: learns from the values of the first night, again after `AGAIN` nights and as
     the series grow, and gives the same in between. `rule_night` is `Rule.night`; a series has `each` runs a night; each
     call begins a history of its own.
     """

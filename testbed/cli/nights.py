@@ -147,7 +147,7 @@ def tell(store: Store, done: Night, found: list[ScenarioResult], args: argparse.
     for problem in done.problems:
         print(f"problem: {problem}")
     if not found:
-        print(f"nothing to judge in {store.location}: it has no run, or none of those that were asked for")
+        print(f"nothing to judge in {store.location}: it has no run, or none of the requested runs")
     print(f"\n{worst(found, done.problems)}  {len(found)} scenarios, {done.ingested} new runs  {store.location}")
 
 

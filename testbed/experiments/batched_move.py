@@ -49,7 +49,7 @@ class BatchedModel:
         if self._environment.setup.action.no_model:
             return self._environment.setup.action.no_model
         if any(group.inbound_bytes_per_s for group in self._environment.layout.throttled):
-            return "what is written meanwhile is listed on whoever leads by then: in steps that is not modelled"
+            return "the leader of the moment sends what clients write: no model covers that in steps"
         sizes = {tp: group.bytes for group in self._environment.throttled_groups() for tp in group.tps()}
         if self._environment.setup.mode == "incremental" and not one_carries_all(self._batches(), sizes):
             return "no broker carries everything: how long it takes depends on which steps happen to be together"

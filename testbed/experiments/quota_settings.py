@@ -57,7 +57,7 @@ def declared(topology: Topology, overlay: Mapping[str, str]) -> Values:
 
 
 def in_force(admin: Admin, ids: Mapping[str, int]) -> Values:
-    """Return the values that each broker reports, also those that were changed since its start."""
+    """Return the values that each broker reports, also the values that were changed since its start."""
     return {host: admin.broker_settings(broker, list(DEFAULTS)) for host, broker in ids.items()}
 
 

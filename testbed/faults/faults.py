@@ -165,7 +165,7 @@ def heal_leftovers(testbed: Testbed, progress: Callable[[str], None]) -> None:
     """Heal the faults of dead processes on `testbed`, and report the remaining ones. Raise `TestbedError`."""
     faults = Faults(testbed)
     for entry in faults.clear_dead():
-        progress(f"healed {as_text(entry.fault)}: whoever put it in is dead")
+        progress(f"healed {as_text(entry.fault)}: the process that injected it is dead")
     for entry in faults.list():
         whose = f"process {entry.owner.pid}" if entry.owner else "by hand"
         progress(f"fault {entry} is active, put in {whose}: `testbed fault clear {testbed.name} {entry.id}` heals it")

@@ -56,7 +56,7 @@ class CapturedCluster:
 def capture(
     admin: AdminApi, *, plan: Plan | None = None, measure_s: float = 10.0, topics: Sequence[str] = ()
 ) -> CapturedCluster:
-    """Return the capture of a cluster: of these topics, else of those that move, and of all without a move.
+    """Return the capture of a cluster: of these topics, or else of the moving ones, or of all when none moves.
 
     `plan` replaces the running reassignments. Raise `UsageError` for a topic that does not exist, or a cluster that is
     too large, and `KafkaError` when the cluster does not answer.

@@ -100,7 +100,7 @@ def _receiver(target: Host, address: str) -> Iterator[Iterator[str]]:
         lines = process.lines()
         said = next(lines, "")
         if said.strip() != "listening":
-            raise TestbedError(f"{target.name}: nobody listens at {address}:{PORT}; the receiver said {said!r}")
+            raise TestbedError(f"{target.name}: no server listens at {address}:{PORT}; the receiver said {said!r}")
         yield lines
     finally:
         process.stop()
@@ -268,7 +268,7 @@ def keep_canaries(store: Store, run_id: str, read: Mapping[str, float], progress
     try:
         put_canaries(store, run_id, read)
     except (OSError, StoreError) as error:
-        progress(f"what canaries read beside {run_id} could not be kept: {error}")
+        progress(f"the canaries' readings of {run_id} could not be stored: {error}")
 
 
 def discard_canaries(store: Store, run_id: str) -> None:

@@ -143,7 +143,9 @@ def statuses(folder: Path) -> dict[str, tuple[bool, str]]:
                 known = found.get(case, (True, ""))
                 found[case] = (passed and known[0], known[1] or result["summary"])
         except (ValueError, KeyError, TypeError) as error:
-            raise TestbedError(f"{path}: not a report of ducktape ({error!r}); its log is beside it") from error
+            raise TestbedError(
+                f"{path}: not a report of ducktape ({error!r}); its log is in the same folder"
+            ) from error
     return found
 
 

@@ -273,7 +273,7 @@ class _Execution:
         try:
             self.journal.append(self.executor.canary(variant))
         except TestbedError as error:
-            self.progress(f"the machine could not be looked at after the last run: {error}")
+            self.progress(f"the machine could not be read after the last run: {error}")
 
 
 def _done(slot: int, run_id: str, found: MeasuredRun, seconds: float) -> RunDone:

@@ -77,7 +77,7 @@ _ALL = (
     ),
     NamedComparison(
         "s3-compare",
-        "s3-reassign with logs on disk and tiered, one partition and 100: the seconds, beside log size ÷ NIC",
+        "s3-reassign with logs on disk and tiered, one partition and 100: the seconds, compared with log size ÷ NIC",
         "s3-reassign",
         (_STORAGE, "partitions=1,100", "size=1.2GB"),
         _STORED,

@@ -25,7 +25,7 @@ from testbed.suites.suite import Case, find_suite
 SUITE, PROFILE = "kip73", "ci"
 _ONCE_MORE = re.compile(r", [0-9]+$")
 MOST = FEWEST_AFTER
-"""The runs of a scenario in a night whose first run is in doubt: with so many a large change is told at once."""
+"""The runs of a scenario in a night whose first run is in doubt: with so many, a large change is reported at once."""
 
 
 @dataclass(frozen=True, slots=True)

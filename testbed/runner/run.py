@@ -124,7 +124,7 @@ def _go_on(
     if mixed := mixed_software(campaign, state):
         raise TestbedError(
             f"variant {mixed[0]} did not have the same Kafka in all runs of campaign {campaign.id}: what it names was "
-            "built anew in between. Begin a new campaign"
+            "built again in between. Begin a new campaign"
         )
     return CampaignResult(campaign, outcome(campaign, state), ended.why, ended.complete, not_made(campaign, state))
 

@@ -161,7 +161,7 @@ def plan(asked: SelftestRequest) -> tuple[list[Variant], list[VariantGroup]]:
 
 
 def _healthy(broken: Sequence[tuple[str, Exposure]]) -> dict[str, Exposure]:
-    """Return label → experiment of the healthy brokers beside these defects."""
+    """Return label → experiment of the healthy brokers that are played with these defects."""
     return {f"healthy {_words(shown)}": shown for _text, shown in broken}
 
 

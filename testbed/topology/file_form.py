@@ -64,7 +64,7 @@ class UplinkForm(Form):
             sides = [name for name in (f"tx_{whole}", f"rx_{whole}") if name in self.model_fields_set]
             if whole in self.model_fields_set and sides:
                 raise refusal(
-                    f"{whole} stands beside {' and '.join(sides)}; allowed: {whole} alone (both ways), "
+                    f"{whole} and {' and '.join(sides)} are both given; allowed: {whole} alone (both ways), "
                     f"or tx_{whole} and rx_{whole}"
                 )
         return self
@@ -141,7 +141,7 @@ class KafkaForm(Form):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if self.version is not None and self.path is not None:
-            raise refusal("path stands beside version; allowed: one of the two")
+            raise refusal("path and version are both given; allowed: one of the two")
         return self
 
 

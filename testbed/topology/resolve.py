@@ -142,7 +142,7 @@ class _Resolution:
         """Return the NICs of one host, the one for data first; fields in `nic` apply to each of them."""
         for path, level in levels:
             if level.nic is not None and level.nics is not None:
-                message = "nics stands beside nic; allowed: nic alone (one NIC), or nics (each by its name)"
+                message = "nics and nic are both given; allowed: nic alone (one NIC), or nics (each by its name)"
                 self._report((*path, "nics"), message)
         names = next((list(level.nics) for _, level in levels if level.nics is not None), None)
         if names is None:

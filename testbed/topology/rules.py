@@ -26,8 +26,8 @@ MIN_CPUS, MAX_CPUS = 0.01, 1024
 MAX_HOSTS_OF_SEVERAL_NICS = 60
 """The addresses of second and of third NICs are 62 each."""
 
-NOT_APACHE = "this cluster is AutoMQ's (software.automq); allowed: no version or path of Apache Kafka beside it"
-BOTH_SOURCES = "image stands beside path; allowed: one of the two, or neither (then TESTBED_AUTOMQ says)"
+NOT_APACHE = "this cluster is AutoMQ's (software.automq); allowed: no version or path of Apache Kafka with it"
+BOTH_SOURCES = "image and path are both given; allowed: one of the two, or neither (then TESTBED_AUTOMQ says)"
 _DERIVED = "the testbed sets it from the topology"
 OWNED_PROPERTIES: Mapping[str, str] = {
     "node.id": "write node_id at the host",

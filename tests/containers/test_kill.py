@@ -16,7 +16,7 @@ from testbed.wait import WaitTimeout, wait_for
 from tests.containers.conftest import ROOT, cli, left_of
 from tests.containers.kills import SHORT_RUN, TOPOLOGY, everything, kill, on_hosts
 
-pytestmark = pytest.mark.containers
+pytestmark = [pytest.mark.containers, pytest.mark.alone]  # what other tests make meanwhile would count as left
 SEED = int(os.environ.get("TESTBED_KILL_SEED", "38"))
 KILLS, NIGHTLY_KILLS = 5, int(os.environ.get("TESTBED_KILLS", "100"))
 SPAN_S = {"up": 5.0, "down": 1.2, "run": 50.0, "run --on": 30.0}

@@ -113,6 +113,7 @@ def ended(process):
     return process.wait(60), [json.loads(line) for line in out.splitlines()]
 
 
+@pytest.mark.alone
 def test_an_estimate_holds_and_the_move_is_followed_to_its_end(cluster, tmp_path):
     fill(cluster, "estimated", 30)
     plan = plan_file(tmp_path / "plan.json", "estimated")

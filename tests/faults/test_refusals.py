@@ -26,7 +26,7 @@ KAFKA = "Kafka runs on b1, b2 or b3"
         (THREE, "nic-down host=b1 nic=x", "b1 has no NIC 'x'; it has data0"),
         (THREE, "nic-cut hosts=b1 peers=b7", "no host 'b7'"),
         (THREE, "nic-cut hosts=b1,b2 peers=b2,b3", "b2 cannot stand on both sides of a cut"),
-        (THREE, "nic-cut hosts=b1,b2,b3,load", "are all hosts of three: there is nobody to cut them from"),
+        (THREE, "nic-cut hosts=b1,b2,b3,load", "are all hosts of three: there is no host to cut them from"),
         (THREE, "uplink-cut rack=r1", "three has one rack: no host's traffic passes its uplink"),
         (RACKS, "uplink-cut rack=r3", "racks has no rack 'r3'; it has r1 or r2"),
         (RACKS, "uplink-rate rack=r1 rate=1gbit", "would slow nothing down: the uplink of r1 has 200mbit"),

@@ -189,7 +189,7 @@ def test_what_a_dead_process_left_is_healed_by_the_next(up, text):
     faults.add(parse_fault(text))
     said = []
     heal_leftovers(up, said.append)
-    assert said == [f"healed {text}: whoever put it in is dead"]
+    assert said == [f"healed {text}: the process that injected it is dead"]
     as_declared(up)
 
 

@@ -247,7 +247,7 @@ def test_a_losing_broker_without_an_answer_is_not_taken_for_done(admin: FakeAdmi
         Driver(admin, journals) as driver,
     ):
         driver.execute(PLAN, None)
-        driver.follow(timeout_s=0.05, interval_s=0.005)
+        driver.follow(timeout_s=0.5, interval_s=0.005)  # long enough for two polls on a busy machine
 
 
 def test_a_look_without_an_answer_is_not_the_end(admin: FakeAdmin, journals: JournalFolder) -> None:

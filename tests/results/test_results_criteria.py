@@ -174,7 +174,7 @@ def test_a_nic_without_room_cannot_show_the_control(make_run):
     control = named(judgement, "control-unthrottled")[0]
     assert (control.verdict, control.why) == (
         "inconclusive",
-        "the NIC carries 10.5 MB/s: it leaves too little beside the quota",
+        "the NIC carries 10.5 MB/s: it leaves too little above the quota",
     )
 
 

@@ -36,7 +36,7 @@ def test_it_is_on_the_page_of_a_comparison_and_nothing_of_a_quota_is():
     page = render_sweep(
         SweepPage("id", "s3-reassign", "ci", ("storage",), found, names, dict.fromkeys(names, "s"), "", True, (), "x")
     )
-    assert "Seconds of the move, beside log size ÷ NIC" in page
+    assert "Seconds of the move, compared with log size ÷ NIC" in page
     assert "Observed ÷ quota" not in page
 
 

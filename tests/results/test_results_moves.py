@@ -444,7 +444,7 @@ def test_the_report_allows_what_the_judgement_does_and_has_one_error_of_kip73():
         (stuck(), "pass", "raised to 10 MB/s at +17.0 s, done at"),
         (stuck(stuck=(17.0, 16.9)), "pass", "in the 16.9 s since; raised to"),
         (stuck(stuck=(30.0, 8.0)), "fail", "noticed too soon"),
-        (stuck(stuck=None), "fail", "nobody noticed that the move was stuck; it was done at"),
+        (stuck(stuck=None), "fail", "no notice says that the move was stuck; it was done at"),
     ],
 )
 def test_stuck_is_noticed_once_it_is_true(scene, verdict, why):

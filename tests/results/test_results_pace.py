@@ -77,10 +77,13 @@ def test_another_end_than_the_models_that_carries_most_fails():
 @pytest.mark.parametrize(
     ("scene", "why"),
     [
-        (two_node(batches_s=BATCHES), "nobody looked at what was listed"),
+        (two_node(batches_s=BATCHES), "the list of reassignments was not polled"),
         (two_node(rests=((13.0, 24.5),), batches_s=BATCHES), "longer than what the throttle makes up for"),
         (two_node(rests=RESTS, batches_s=(0.5, *BATCHES)), "the quota does not decide"),
-        (two_node(rests=RESTS, batches_s=BATCHES, gap=("driver", 20.0, 24.0)), "nobody looked at what was listed for"),
+        (
+            two_node(rests=RESTS, batches_s=BATCHES, gap=("driver", 20.0, 24.0)),
+            "the list of reassignments was not polled for",
+        ),
     ],
     ids=["no looks", "long rests", "small batches", "a gap"],
 )

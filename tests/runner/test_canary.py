@@ -60,7 +60,7 @@ def test_a_transfer_ends_with_its_time():
 
 
 def test_a_receiver_that_does_not_come_up_is_told():
-    with socket.create_server(("127.0.0.1", module.PORT)), pytest.raises(TestbedError, match="nobody listens"):
+    with socket.create_server(("127.0.0.1", module.PORT)), pytest.raises(TestbedError, match="no server listens"):
         transfer(LocalHost(), LocalHost(), "127.0.0.1", at_most_bytes=1, at_most_s=1)
 
 

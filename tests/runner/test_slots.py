@@ -83,7 +83,7 @@ def test_a_store_that_does_not_take_them_ends_no_run(slots, monkeypatch, capsys)
     made.canary(variant)
     assert made.run(variant, "run-1").verdict == "pass"
     made.canary(variant)
-    assert capsys.readouterr().out.count("could not be kept: [Errno 28]") == 2
+    assert capsys.readouterr().out.count("could not be stored: [Errno 28]") == 2
 
 
 def test_a_run_is_stopped_at_its_limit_and_leaves_evidence(slots, monkeypatch):

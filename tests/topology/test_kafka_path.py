@@ -27,5 +27,5 @@ def test_a_path_counts_from_the_files_folder_and_survives_as_a_document(tmp_path
 
 def test_version_and_path_exclude_each_other() -> None:
     document = {"name": "t", "kafka": {"version": "4.3.1", "path": "k"}, "hosts": {"b1": {"role": "both"}}}
-    with pytest.raises(TopologyError, match="path stands beside version; allowed: one of the two"):
+    with pytest.raises(TopologyError, match="path and version are both given; allowed: one of the two"):
         load_document(document)

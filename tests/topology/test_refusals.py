@@ -106,7 +106,7 @@ def test_the_unchanged_text_is_good() -> None:
         ("role: broker", "role: broker, nics: {data0: {use: clients}}", "t.yaml:7:42: hosts.b2.nics.data0.use: clients is no use of a NIC; allowed: data or replication"),
         ("role: broker", "role: broker, nics: {eth0: {}}", "t.yaml:7:29: hosts.b2.nics.eth0: eth0 is taken (lo is loopback, eth0 the management NIC); allowed: any other name, such as data0"),
         ("role: broker", "role: broker, nics: {}", "t.yaml:7:28: hosts.b2.nics: it is empty; allowed: one or more"),
-        ("role: broker", "role: broker, nic: {}, nics: {data0: {}}", "t.yaml:7:37: hosts.b2.nics: nics stands beside nic; allowed: nic alone (one NIC), or nics (each by its name)"),
+        ("role: broker", "role: broker, nic: {}, nics: {data0: {}}", "t.yaml:7:37: hosts.b2.nics: nics and nic are both given; allowed: nic alone (one NIC), or nics (each by its name)"),
         ("role: broker", "role: broker, nics: {a: {}, b: {}, c: {}, d: {}}", "t.yaml:7:28: hosts.b2.nics: too many entries; allowed: 3 at most"),
         ("role: broker", "role: broker, nics: {a: {name: b}}", "t.yaml:7:39: hosts.b2.nics.a.name: the names of several NICs stand in nics; allowed: no name here"),
         # disks
@@ -125,8 +125,8 @@ def test_the_unchanged_text_is_good() -> None:
         ("hosts:\n", "remote_storage: {manager: ''}\nhosts:\n  s1: {role: objectstore, rack: r1}\n", "t.yaml:5:27: remote_storage.manager: '' is no path; allowed: the folder with the jars of a RemoteStorageManager, such as ../tiered-storage"),
         ("hosts:\n", "remote_storage: 1\nhosts:\n", "t.yaml:5:17: remote_storage: 1 instead of a mapping; allowed: manager"),
         ("kafka: {version: 4.3.1}", "software: {automq: {}}", "t.yaml:3:20: software.automq: no host is an object store; allowed: at least one with role objectstore"),
-        ("hosts:\n", "software: {automq: {}}\nhosts:\n  s1: {role: objectstore, rack: r1}\n", "t.yaml:3:18: kafka.version: this cluster is AutoMQ's (software.automq); allowed: no version or path of Apache Kafka beside it"),
-        (TO_HOSTS, "software: {automq: {path: a, image: b}}" + WITH_STORE, "t.yaml:3:20: software.automq: image stands beside path; allowed: one of the two, or neither (then TESTBED_AUTOMQ says)"),
+        ("hosts:\n", "software: {automq: {}}\nhosts:\n  s1: {role: objectstore, rack: r1}\n", "t.yaml:3:18: kafka.version: this cluster is AutoMQ's (software.automq); allowed: no version or path of Apache Kafka with it"),
+        (TO_HOSTS, "software: {automq: {path: a, image: b}}" + WITH_STORE, "t.yaml:3:20: software.automq: image and path are both given; allowed: one of the two, or neither (then TESTBED_AUTOMQ says)"),
         (TO_HOSTS, "software: {automq: {image: a b}}" + WITH_STORE, "t.yaml:3:28: software.automq.image: a b is no image; allowed: a name the container engine knows, such as automq:1.5.0"),
         (TO_HOSTS, "software: {auto_mq: {}}" + WITH_STORE, "t.yaml:3:12: software.auto_mq: unknown field auto_mq; allowed: automq; did you mean automq?"),
         (TO_HOSTS, "software: {}" + WITH_STORE, "t.yaml:3:1: software.automq: missing; allowed: what the cluster runs: automq, such as {automq: {path: ../automq}}"),
@@ -143,7 +143,7 @@ def test_the_unchanged_text_is_good() -> None:
         ("400mbit", ".inf", "t.yaml:4:24: defaults.nic.rate: .inf has no unit; allowed: a number and kbit, mbit or gbit"),
         ("400mbit", "true", "t.yaml:4:24: defaults.nic.rate: True is not a bit rate; allowed: a number and kbit, mbit or gbit"),
         ("{nic: {rate: 400mbit}}", "{nic: {rate: }}", "t.yaml:4:23: defaults.nic.rate: nothing is given; allowed: a value, or leave the field out"),
-        ("rate: 400mbit", "rate: 400mbit, tx_rate: 1mbit", "t.yaml:4:17: defaults.nic: rate stands beside tx_rate; allowed: rate alone (both ways), or tx_rate and rx_rate"),
+        ("rate: 400mbit", "rate: 400mbit, tx_rate: 1mbit", "t.yaml:4:17: defaults.nic: rate and tx_rate are both given; allowed: rate alone (both ways), or tx_rate and rx_rate"),
         ("rate: 400mbit", "rate: 400mbit, burst: 50000", "t.yaml:4:40: defaults.nic.burst: 50000 has no unit; allowed: a number and B, kB, MB, GB, KiB, MiB or GiB; did you mean 50kB?"),
         ("rate: 400mbit", "rate: 400mbit, burst: 1kB", "t.yaml:4:40: defaults.nic.burst: a burst of 1kB is too small; allowed: 1.514kB (one frame) or more"),
         ("role: broker", "role: broker, nic: {tx_burst: 1GB}", "t.yaml:7:38: hosts.b2.nic.tx_burst: a burst of 1GB is too large at 400mbit; allowed: 1514B (one frame) to 50MB, or left out for 1 ms of the rate (for b2)"),
@@ -296,7 +296,7 @@ def test_a_cluster_of_automq_names_no_kafka_anywhere() -> None:
         .replace("hosts:\n", "roles: {broker: {kafka: {path: k}}}\nhosts:\n  s1: {role: objectstore, rack: r1}\n")
         .replace("rack: r1}\n  b2", "rack: r1, kafka: {version: 4.3.1}}\n  b2")
     )
-    not_apache = "this cluster is AutoMQ's (software.automq); allowed: no version or path of Apache Kafka beside it"
+    not_apache = "this cluster is AutoMQ's (software.automq); allowed: no version or path of Apache Kafka with it"
     assert refusal(text) == [
         "t.yaml:4:17: remote_storage: AutoMQ has all its data on the object store; allowed: software.automq or remote_storage",
         f"t.yaml:6:32: roles.broker.kafka.path: {not_apache}",

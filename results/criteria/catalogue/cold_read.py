@@ -32,7 +32,7 @@ def judge_cold(_manifest: Manifest, asked: Relocation, measures: MoveMeasures) -
     verdict: Verdict = "inconclusive"
     read = None if cold is None else read_bytes(asked, cold, measures)
     if cold is None or cold.consumed_bytes <= 0:
-        why = "nobody read from the beginning while data moved"
+        why = "no consumer read from the beginning while data moved"
     elif cold.evicted_bytes is None:
         why = "the page cache was not evicted before"
     elif read is None:

@@ -15,14 +15,14 @@ CONTROL_ROOM = 1.1
 
 
 def judge_controls(measures: MoveMeasures, move: Move, nics: Iterable[NicMeasurement]) -> list[Finding]:
-    """Unlisted partitions advance faster than the listed ones beside them."""
+    """Judge that unlisted partitions advance faster than the listed ones in the same time."""
     return [_control(c, move, tuple(nics)) for c in measures.controls] or [
         missing_data("control-unthrottled", "control faster than throttled partitions", measures, ("log.bytes",))
     ]
 
 
 def _control(control: ControlTransfer, move: Move, nics: tuple[NicMeasurement, ...]) -> Finding:
-    # A fetch takes partitions in turn: those that are treated alike advance alike, however fast the machine is.
+    # A fetch takes partitions in turn: partitions that are treated alike advance alike, however fast the machine is.
     ends = {(control.host, "receive"), *((leader, "transmit") for leader in control.leaders)}
     measured = [n.payload_bytes_per_s for n in nics if (n.host, n.direction) in ends]
     payload = min((p for p in measured if p is not None), default=None)
@@ -33,16 +33,16 @@ def _control(control: ControlTransfer, move: Move, nics: tuple[NicMeasurement, .
     if payload is None or len(measured) < len(ends):
         why = "the NICs on its way were not measured"
     elif payload <= CONTROL_ROOM * move.quota_bytes_per_s:
-        why = f"the NIC carries {rate(payload)}: it leaves too little beside the quota"
+        why = f"the NIC carries {rate(payload)}: it leaves too little above the quota"
     elif control.total_bytes <= 0 or together is None or not unlisted or not listed:
         why = "no control bytes were seen while the throttle was in force"
     elif control.total_bytes < unlisted * move.response_max_bytes:
         why = f"only {size(control.total_bytes)} of control: less than a response for each of {unlisted} partitions"
     else:
-        beside = max(together - control.total_bytes, 0.0) / listed
+        throttled = max(together - control.total_bytes, 0.0) / listed
         each = control.total_bytes / unlisted
-        observed = each / max(beside, 1.0)  # of throttled ones that did not advance at all: as if by one byte
-        why = f"{size(each)} a control partition; {size(beside)} a throttled one in the same time"
+        observed = each / max(throttled, 1.0)  # of throttled ones that did not advance at all: as if by one byte
+        why = f"{size(each)} a control partition; {size(throttled)} a throttled one in the same time"
         if observed > CONTROL_LEAST:
             verdict = "pass"
         elif gap := gap_text(control.longest_gap_s):

@@ -93,7 +93,7 @@ def judge_duration_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]
     elif why is None:
         why = too_short(least_s, move)
     if why is not None or rests is None or least_s is None:
-        return [open_in_steps("duration-model", expected, why or "nobody looked")]
+        return [open_in_steps("duration-model", expected, why or "the list of reassignments was not polled")]
     most_s = max(least_s, move.batches_s[-1] / kept(move, rests))
     verdict: Verdict = "inconclusive"
     observed: float | None = None

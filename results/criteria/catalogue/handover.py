@@ -16,7 +16,7 @@ _SHOWN = 3
 def judge_handover(seen: HandoverRecord | None) -> list[Finding]:
     """Return the findings. A step not matched in every partition is inconclusive: its duration is not known."""
     if seen is None or not seen.partitions:
-        why = "nobody looked at the steps" if seen is None else "no partition was moved"
+        why = "the steps were not watched" if seen is None else "no partition was moved"
         return [finding("handover-steps", "known", "inconclusive", why, observed=None, series=SERIES)]
     return [*(_matched(seen, step) for step in STEPS), _order(seen), _shutdown(seen)]
 
@@ -46,7 +46,7 @@ def _matched(seen: HandoverRecord, step: Step) -> Finding:
     verdict: Verdict
     if step == "closed" and seen.killed_us is not None:
         verdict, why = _not_closed(seen, seen.killed_us)
-        observed = observed or ("closed by nobody" if verdict == "pass" else None)
+        observed = observed or ("closed by no broker" if verdict == "pass" else None)
     elif missing:
         first = next(each for each in missing[0].steps if each.step == step)
         verdict = "inconclusive"
@@ -114,7 +114,7 @@ def _shutdown(seen: HandoverRecord) -> Finding:
     clean = sum(each.clean is True for each in seen.partitions)
     verdict: Verdict = "inconclusive" if unknown else "pass"
     if not unknown and other:
-        # Of a broker that was killed another one may have closed the streams meanwhile: that is told, and not wrong.
+        # Of a broker that was killed another one may have closed the streams meanwhile: the report says so, and it is not wrong.
         verdict = "fail" if wanted else "inconclusive"
     why = f"{clean} of {len(seen.partitions)} had been closed in order, as the new broker found them"
     if unknown:

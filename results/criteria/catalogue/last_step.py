@@ -10,7 +10,7 @@ def judge_last_step(polls: BatchingPolls | None) -> list[Finding]:
     """Leave the criterion open when the steps were not polled."""
     expected = "the target, order included"
     if polls is None:
-        return [batching_finding("last-step", expected, "inconclusive", None, "nobody looked at the steps")]
+        return [batching_finding("last-step", expected, "inconclusive", None, "the steps were not watched")]
     return [none_wrong(polls, "last-step", expected, polls.astray, "every partition is at its target")]
 
 

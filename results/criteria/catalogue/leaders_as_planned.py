@@ -16,5 +16,5 @@ CRITERION: Criterion[Differences | None] = Criterion(
     ],
     needs=has_any_move,
     by_name=False,
-    catches="A run whose flows are not those that the manifest names.",
+    catches="A run whose flows differ from the manifest's.",
 )

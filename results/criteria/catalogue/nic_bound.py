@@ -30,7 +30,7 @@ def judge_nic_bound(measures: MoveMeasures, move: Move, nics: Sequence[NicMeasur
 
 
 def _nic_seconds(expected: Expected, nics: Sequence[NicMeasurement]) -> float:
-    """How long the NIC needs there; infinite when it was not measured, so that it is looked at."""
+    """Return how long the NIC needs there; infinite when it was not measured, so that the finding names it."""
     measured = [n.payload_bytes_per_s for n in nics if (n.host, n.direction) == (expected.host, expected.direction)]
     known = sum(p for p in measured if p is not None)
     return expected.bytes / known if known > 0 and None not in measured else math.inf

@@ -1,4 +1,4 @@
-"""The bytes that a NIC counted are those that the logs grew by, times the overhead of the wire.
+"""The bytes that a NIC counted equal the growth of the logs, times the overhead of the wire.
 
 Under load they are also those of clients: see `load_conservation`.
 """

@@ -11,7 +11,7 @@ from results.criteria.quantities import GAP_S, at
 def judge_isr(measures: MoveMeasures, move: Move) -> list[Finding]:
     """Nothing that was in sync before the move left the ISR: by the brokers' own counts, and on any look."""
     isr = measures.isr
-    # Where all replicas are alone and nobody writes the brokers' own counts say all there is.
+    # Where each partition has one replica and no client writes, the brokers' own counts say everything.
     watched = move.inbound_bytes_per_s > 0 or any(f.kind == "in_sync" for f in move.flows)
     listed = {(f.topic, p) for f in move.flows if f.kind in RECORDED for p in f.partitions}
     verdict: Verdict = "inconclusive"
@@ -34,7 +34,7 @@ def judge_isr(measures: MoveMeasures, move: Move) -> list[Finding]:
         observed, verdict = 0.0, "pass"
         why = "no ISR shrank on any broker"
         if isr.partitions:
-            why += f"; {isr.partitions} partitions were looked at {isr.polls} times or more"
+            why += f"; {isr.partitions} partitions were polled {isr.polls} times or more"
     return [
         finding(
             "no-isr-shrink",
@@ -49,7 +49,7 @@ def judge_isr(measures: MoveMeasures, move: Move) -> list[Finding]:
 
 
 def _isr_unseen(isr: IsrMeasures, listed: int | None) -> str | None:
-    """What was not looked at; with None as `listed` partitions need not be."""
+    """Return what was not polled; with None as `listed` partitions need not be."""
     for host in isr.hosts:
         if host.shrinks is None:
             return f"{host.host} was not asked for its ISR shrinks from the move's start past its end"
@@ -58,9 +58,9 @@ def _isr_unseen(isr: IsrMeasures, listed: int | None) -> str | None:
     if listed is None:
         return None
     if isr.partitions < max(1, listed):
-        return f"the ISR of {isr.partitions} of {listed} listed partitions was looked at before the move"
+        return f"the ISR of {isr.partitions} of {listed} listed partitions was polled before the move"
     if isr.polls < 1 or isr.longest_gap_s is None or isr.longest_gap_s > GAP_S:
-        return f"the ISR of a partition was not looked at for {isr.longest_gap_s or 0.0:.1f} s"
+        return f"the ISR of a partition was not polled for {isr.longest_gap_s or 0.0:.1f} s"
     return None
 
 

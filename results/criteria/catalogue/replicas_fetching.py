@@ -17,7 +17,7 @@ def judge_fetching(steps: BatchingPolls | None, move: Move) -> list[Finding]:
     followers = max((_followers(move, *tp) for tp in moving), default=0)
     before = max((_followers(move, *tp, ("in_sync",)) for tp in moving), default=0)
     if steps is None:
-        return [batching_finding("replicas-fetching", "known", "inconclusive", None, "nobody looked at the steps")]
+        return [batching_finding("replicas-fetching", "known", "inconclusive", None, "the steps were not watched")]
     stepwise, limit = steps.mode in MODES, steps.limits.replicas
     if stepwise and limit is None:
         return []

@@ -20,7 +20,7 @@ def judge_stuck(measures: MoveMeasures, patience_s: float | None) -> list[Findin
     verdict: Verdict = "inconclusive"
     observed: str | None = None
     if stuck is None:
-        why = "nobody noticed that the move was stuck"
+        why = "no notice says that the move was stuck"
         if done_s is not None:
             verdict, observed, why = "fail", f"done at {at(done_s)}", f"{why}; it was done at {at(done_s)} all the same"
     elif stuck.seconds is None or stuck.lag_before is None or stuck.lag_since is None:
@@ -53,7 +53,7 @@ def judge_stuck(measures: MoveMeasures, patience_s: float | None) -> list[Findin
 
 
 def _late(stuck: StallMeasures, patience_s: float | None) -> str | None:
-    """By how much the notice came too late; None when it did not. The lag is read, and looked at, once a second."""
+    """Return by how much the notice came too late; None when it did not. The lag is read and judged once a second."""
     told = stuck.seconds or 0.0
     if patience_s is not None and told > patience_s + NOTICE_S:
         return f"after {told:.1f} s, with a patience of {patience_s:g} s"

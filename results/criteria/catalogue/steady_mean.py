@@ -131,7 +131,11 @@ def judge_steady_in_steps(measures: MoveMeasures, move: Move) -> list[Finding]:
     if why is None and not carrying_all(move):
         why = "no host carries everything: which one the quota holds back changes from batch to batch"
     if why is not None or measures.rests is None:
-        return [open_in_steps("steady-mean", "steady mean close to the quota", why or "nobody looked")]
+        return [
+            open_in_steps(
+                "steady-mean", "steady mean close to the quota", why or "the list of reassignments was not polled"
+            )
+        ]
     return judge_steady(measures, move, kept=kept(move, measures.rests), only=carrying_all(move))
 
 

@@ -1,4 +1,4 @@
-// What the charts of all pages have in common: colours, the time axis with its marks, one cursor, drawing anew.
+// What the charts of all pages have in common: colours, the time axis with its marks, one cursor, drawing again.
 const chart = (() => {
   "use strict";
   const plots = new Map();
@@ -54,7 +54,7 @@ const chart = (() => {
     ctx.restore();
   }
 
-  // The text beside a chart's title: what is under the cursor, or `rest()` when nothing is.
+  // The text next to a chart's title: the values under the cursor, or `rest()` without a cursor.
   function readout(id, rest, parts) {
     const node = document.querySelector(`.readout[data-for="${CSS.escape(id)}"]`);
     return (u) => {

@@ -126,7 +126,7 @@
     for (let index = from; index < to; index++) if (!alive.has(index)) { alive.set(index, make(index)); fresh.push(index); }
     if (!fresh.length) return;
     // All at once, and measured once: asking each for its size would lay the page out as many times.
-    // Each where it belongs: the keyboard and whoever reads the page aloud go by this order, not by places.
+    // Each where it belongs: the keyboard and screen readers follow this order, not by places.
     let next = null;
     for (const index of [...alive.keys()].sort((a, b) => b - a)) {
       const node = alive.get(index);
@@ -136,7 +136,7 @@
     const one = $("canvas", alive.get(fresh[0])), size = [one.clientWidth, one.clientHeight];
     for (const index of fresh) draw($("canvas", alive.get(index)), shown[index], false, undefined, size);
   }
-  function anew() {
+  function redrawAll() {
     for (const node of alive.values()) node.remove();
     alive.clear(); colours = {};
     list.style.height = shown.length * tall() + "px";
@@ -158,7 +158,7 @@
     shown = rows.filter((r) => (!verdict || r.series.verdict === verdict) && (!experiment || r.scenario.experiment === experiment)
       && (version === "" || r.versions.has(+version)) && words.every((word) => r.text.includes(word)));
     field.count.value = `${shown.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} series`;
-    anew();
+    redrawAll();
   }
   form.addEventListener("input", filter);
   form.addEventListener("submit", (event) => event.preventDefault());
@@ -237,7 +237,7 @@
   }
 
   let wide = 0;
-  new ResizeObserver(() => { if (list.clientWidth !== wide) { wide = list.clientWidth; anew(); redraw?.(); } }).observe(list);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { anew(); redraw?.(); });
+  new ResizeObserver(() => { if (list.clientWidth !== wide) { wide = list.clientWidth; redrawAll(); redraw?.(); } }).observe(list);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { redrawAll(); redraw?.(); });
   filter();
 })();

@@ -23,10 +23,10 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", metavar="ID", help="go on with an interrupted night; repeats nothing")
     parser.add_argument("--seed", type=int, metavar="N", help="draws the order of the runs (default: 1)")
     parser.add_argument(
-        "--out", metavar="DIR", type=Path, help="where report and JUnit go (default: beside the reports)"
+        "--out", metavar="DIR", type=Path, help="where report and JUnit go (default: in the folder of reports)"
     )
     parser.add_argument(
-        "--junit", metavar="FILE", type=Path, help="write JUnit's XML there (default: beside the report)"
+        "--junit", metavar="FILE", type=Path, help="write JUnit's XML there (default: in the report's folder)"
     )
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
     parser.add_argument("--master", default="local[*]", metavar="URL", help="Spark's master (local[*])")

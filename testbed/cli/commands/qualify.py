@@ -41,8 +41,12 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--resume", metavar="ID", help="go on with an interrupted qualification; repeats nothing")
     parser.add_argument("--seed", type=int, metavar="N", help="draws the order of the runs (default: 1)")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
-    parser.add_argument("--out", metavar="DIR", type=Path, help="where the page goes (default: beside the reports)")
-    parser.add_argument("--junit", metavar="FILE", type=Path, help="write JUnit's XML there (default: beside the page)")
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, help="where the page goes (default: in the folder of reports)"
+    )
+    parser.add_argument(
+        "--junit", metavar="FILE", type=Path, help="write JUnit's XML there (default: in the page's folder)"
+    )
     told = parser.add_mutually_exclusive_group()
     told.add_argument("--json", action="store_true", help="one JSON document on standard output")
     told.add_argument("--markdown", action="store_true", help="tables for a pull request's comment")

@@ -200,7 +200,7 @@ EXPERIMENTS = (
                 reassign(4, 2, 3),
                 (
                     before(_EXCHANGE),
-                    never("not-moving", RequiredState(adding=()), kip="the move is cancelled, and begun anew"),
+                    never("not-moving", RequiredState(adding=()), kip="the move is cancelled, and begins again"),
                     end("moving", _EXCHANGE),
                 ),
                 settle_s=1.0,

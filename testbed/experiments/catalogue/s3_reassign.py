@@ -84,7 +84,7 @@ def layout(settings: Settings, hosts: Hosts) -> Layout:
 
 EXPERIMENT = unthrottled_experiment(
     "s3-reassign",
-    "partitions move without a throttle, under load: logs on disk, tiered, or in S3, beside log size ÷ NIC",
+    "partitions move without a throttle, under load: logs on disk, tiered, or in S3, compared with log size ÷ NIC",
     brokers=2,
     topology="s3",
     parameters=parameters(),

@@ -38,7 +38,7 @@ class NicCut(NetworkFault):
             known_hosts(topology, self.peers)
         elif not self.other_side(topology):
             raise UsageError(
-                f"{', '.join(self.hosts)} are all hosts of {topology.name}: there is nobody to cut them from"
+                f"{', '.join(self.hosts)} are all hosts of {topology.name}: there is no host to cut them from"
             )
         both = [host for host in self.hosts if host in self.peers]
         if both:

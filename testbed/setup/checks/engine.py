@@ -52,7 +52,7 @@ def explained(error: EngineError) -> tuple[str, str]:
     if error.trouble is Trouble.DENIED:
         return (
             f"{error}: this user may not use the engine",
-            "run as root, or: sudo usermod -aG docker $USER, and log in anew",
+            "run as root, or: sudo usermod -aG docker $USER, and log in again",
         )
     if error.trouble is Trouble.ELSEWHERE:
         return str(error), "unset DOCKER_HOST"
