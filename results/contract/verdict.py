@@ -24,7 +24,7 @@ class Finding:
     """A criterion's verdict for one run.
 
     `observed` is a number in `unit`, or words, or None when nothing could be observed. `series` names the
-    metrics (and manifest parts) it was computed from. `power` is that of a finding that passed; None where it has no size.
+    metrics (and manifest parts) it was computed from. `power` is that of a pass; None without a size.
     """
 
     name: str

@@ -27,7 +27,7 @@ def measure_clients(run: RunSeries, started: int, done: int | None) -> tuple[Cli
         latency, count = run.of_metric(f"client.{kind}.latency"), run.of_metric(COUNTED[kind])
         if latency.num_rows == 0 and count.num_rows == 0:
             continue
-        # A second is reported at its end: that of the move's start is the last one before, that of its end still during.
+        # A second is reported at its end: the move's first second is the last one before, its last one is still during.
         edges: dict[Part, tuple[int, int]] = {
             "before": (begin + US, started),
             "during": (started + 1, 2**62 if done is None else done + US),

@@ -67,7 +67,7 @@ def catalogue() -> Mapping[str, Criterion[Any]]:
 
 
 def criteria_of(run: RunView) -> tuple[Criterion[Any], ...]:
-    """Return the criteria of a run: the criteria that its experiment names, then the criteria of every run that has what they need.
+    """Return the criteria that a run's experiment names, then the criteria of every run that has what they need.
 
     Raise UnknownExperimentError for an experiment that names none, ValueError for a criterion that does not exist.
     """

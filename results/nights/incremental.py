@@ -79,7 +79,7 @@ class OpenChange:
 @dataclass(frozen=True, slots=True)
 class ChangeUpdate:
     """What became of a change of a series: of the one that was open before (`report` 0), or of the first, second, …
-    that was found. Its kind is known by now, or it is a drift that went on; then the baseline begins again, at a row."""
+    that was found. Its kind is known by now, or it is a drift that went on; then the baseline begins again at a row."""
 
     series: int
     report: int

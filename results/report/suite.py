@@ -122,7 +122,7 @@ def share_of_quota(move: Move, measures: MoveMeasures) -> SuiteCell:
 
 
 def _binding(move: Move, measures: MoveMeasures) -> tuple[str, str] | None:
-    """The host and direction that the model says to bind; without a model, the host and direction with the most bytes."""
+    """The host and direction that the model says to bind; without a model, those with the most bytes."""
     listed = [each for each in move.expected if each.bytes]
     if listed:
         bound = max(listed, key=lambda each: each.seconds(move.quota_bytes_per_s))

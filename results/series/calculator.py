@@ -1,7 +1,7 @@
 """Where a series may have changed, and how clearly: the newest runs against those before. Pure, and replaceable.
 
 For each number k of newest runs the difference of the two means is divided by its standard error; a series' score is
-the largest over k, brought to the scale of a normal deviate. The standard error includes three things in addition to the
+the largest over k, brought to the scale of a normal deviate. The standard error includes three things besides the
 spread of the runs: of memory from run to run, of newest runs that are wilder than those before, and of how wide the
 store's other series spread.
 """

@@ -114,7 +114,7 @@ def _shutdown(seen: HandoverRecord) -> Finding:
     clean = sum(each.clean is True for each in seen.partitions)
     verdict: Verdict = "inconclusive" if unknown else "pass"
     if not unknown and other:
-        # Of a broker that was killed another one may have closed the streams meanwhile: the report says so, and it is not wrong.
+        # Another broker may have closed the streams of a killed one meanwhile: the report says so.
         verdict = "fail" if wanted else "inconclusive"
     why = f"{clean} of {len(seen.partitions)} had been closed in order, as the new broker found them"
     if unknown:
