@@ -159,8 +159,8 @@ def move_values(run: Manifest, measured: MoveMeasures) -> Iterator[Value]:
 
 
 def summary_values(names: list[str], summary: np.ndarray[Any, np.dtype[np.float64]]) -> Iterator[Value]:
-    """The numbers of a run whose experiment has no rules: mean and p99 of each of its metrics. No rule says which way is
-    better.
+    """The numbers of a run whose experiment has no rules: mean and p99 of each of its metrics. No rule says which
+    way is better.
 
     `summary` has a row for each name: mean, max, p50, p99.
     """

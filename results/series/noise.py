@@ -1,7 +1,7 @@
 """What a store's series are like when nothing happens: learned from all of them together, used for each. Pure values.
 
-It is small, of a fixed size whatever the history, and goes into a file as JSON: learned now and then, by a process that holds
-all series; then every series is judged on its own, anywhere.
+It is small, of a fixed size whatever the history, and goes into a file as JSON: learned now and then, by a process that
+holds all series; then every series is judged on its own, anywhere.
 """
 
 import json
