@@ -225,7 +225,7 @@ def test_a_move_in_steps_that_nobody_writes_to_has_a_model():
 
 
 def test_what_is_not_modelled_says_why():
-    assert "written meanwhile" in model_of("batched", one_way(1000.0)).model.no_model
+    assert "what clients write" in model_of("batched", one_way(1000.0)).model.no_model
     assert model_of("batched", both_ways()).model.no_model == ""
     assert "no broker carries everything" in model_of("incremental", both_ways()).model.no_model
     assert mover(RollingRestart(["b1"], 1.0))[0].model.no_model == RollingRestart.no_model
