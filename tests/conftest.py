@@ -33,15 +33,19 @@ def group_of(file):
 
 
 class Groups(LoadScopeScheduling):
-    """Gives each worker whole groups, those with the most tests first."""
+    """Gives each worker whole groups, in the order of collection."""
 
     def _split_scope(self, nodeid):
         return group_of(nodeid.split("::", 1)[0])
 
 
 def pytest_collection_modifyitems(items):
-    """Put the tests that need the object store last; within its group each test keeps its place."""
-    items.sort(key=lambda item: item.get_closest_marker(STORE) is not None)
+    """Put the tests with containers first, since they take longest, and of each kind those that need the store last."""
+
+    def place(item):
+        return item.path.parent.name != CONTAINERS.name, item.get_closest_marker(STORE) is not None
+
+    items.sort(key=place)
 
 
 def pytest_xdist_make_scheduler(config, log):

@@ -68,7 +68,7 @@ def estimate_document(estimate: ThrottleEstimate) -> dict[str, Any]:
                 **_share(line.share),
                 "nic_leaves_bytes_per_s": line.room_bytes_per_s,
                 "seconds": _finite(line.seconds),
-                "binds": line.is_bottleneck,
+                "bottleneck": line.is_bottleneck,
                 "limited_by": "nic" if line.limited_by_nic else "throttle",
             }
             for line in estimate.lines
@@ -234,7 +234,7 @@ def _share(share: Share) -> dict[str, Any]:
         "broker": share.broker,
         "direction": share.direction,
         "bytes": share.bytes,
-        "keepup_bytes_per_s": share.inbound_bytes_per_s,
+        "inbound_bytes_per_s": share.inbound_bytes_per_s,
     }
 
 

@@ -18,7 +18,7 @@ from testbed.setup.environment import CHECKOUT, environment, mark_used, variable
 WORKERS = 4
 """Two run tests with containers, which wait most of the time; see `tests/conftest.py`. Some tests start their own
 Spark: more workers use more memory and save no time."""
-TOGETHER = ("-m", "not alone and not nightly", f"--numprocesses={WORKERS}")
+TOGETHER = ("-m", "not alone and not nightly", f"--numprocesses={WORKERS}", "--no-loadscope-reorder")
 ALONE = ("-m", "alone and not nightly")
 _FAILED = 1
 """pytest's exit code for failed tests: the other parts still run. Any other code ends the command."""

@@ -63,7 +63,7 @@ def test_an_estimate_for_programs(cluster, plan, capsys):
     assert estimate(plan, "--share", "30%", "--nic", "1gbit", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["throttle_bytes_per_s"] == int(0.3 * 125 * MB / 1.062)
-    assert [(line["broker"], line["direction"], line["binds"]) for line in told["brokers"]] == [
+    assert [(line["broker"], line["direction"], line["bottleneck"]) for line in told["brokers"]] == [
         (2, "receive", True),
         (1, "transmit", False),
     ]

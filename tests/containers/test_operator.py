@@ -124,7 +124,7 @@ def test_an_estimate_holds_and_the_move_is_followed_to_its_end(cluster, tmp_path
         )  # fmt: skip
         estimate = json.loads(out)
         assert status == 0
-        binds = [(line["broker"], line["direction"]) for line in estimate["brokers"] if line["binds"]]
+        binds = [(line["broker"], line["direction"]) for line in estimate["brokers"] if line["bottleneck"]]
         assert binds == [(1, "transmit")]  # what broker 3 fetches passes through the leader, too
         with cluster.admin() as admin, Driver(admin, JournalFolder()) as driver:
             driver.execute(plan, estimate["throttle_bytes_per_s"])
