@@ -21,29 +21,38 @@ STORE = "store"
 KINDS = ("failed", "error", "skipped")
 MOST_SHOWN = 300
 AT_ONCE = 2
-"""Files of tests with containers that run at the same time: a machine with two cores carries two testbeds."""
+"""Workers that run tests with containers: a machine with two cores carries two testbeds."""
+LONGEST = "test_s3.py"
+"""It takes four minutes: begun last, it would run alone."""
 
 
-def group_of(file):
-    """Return the group whose tests one worker runs in order: a file, or one of the `AT_ONCE` shares of `CONTAINERS`."""
-    if Path(file).parent != CONTAINERS:
-        return file
-    every = sorted(path.name for path in (Path(__file__).parent / CONTAINERS.name).glob("test_*.py"))
-    return f"{CONTAINERS}/{every.index(Path(file).name) % AT_ONCE}"
+def has_containers(group):
+    """Return whether the tests of a group (a file) start containers."""
+    return Path(group).parent == CONTAINERS
 
 
 class Groups(LoadScopeScheduling):
-    """Gives each worker whole groups, in the order of collection."""
+    """Gives each worker whole files, in the order of collection; those with containers to `AT_ONCE` workers alone."""
 
     def _split_scope(self, nodeid):
-        return group_of(nodeid.split("::", 1)[0])
+        return nodeid.split("::", 1)[0]
+
+    def _assign_work_unit(self, node):
+        carriers = [each for each in self.nodes if not each.shutting_down][:AT_ONCE]
+        group = next((name for name in self.workqueue if node in carriers or not has_containers(name)), None)
+        if group is None:
+            node.shutdown()  # what is left starts containers
+            return
+        self.workqueue.move_to_end(group, last=False)
+        super()._assign_work_unit(node)
 
 
 def pytest_collection_modifyitems(items):
     """Put the tests with containers first, since they take longest, and of each kind those that need the store last."""
 
     def place(item):
-        return item.path.parent.name != CONTAINERS.name, item.get_closest_marker(STORE) is not None
+        waits = item.get_closest_marker(STORE) is not None
+        return item.path.parent.name != CONTAINERS.name, waits, waits and item.path.name != LONGEST
 
     items.sort(key=place)
 
