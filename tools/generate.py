@@ -147,7 +147,17 @@ def history(store: Store, spec: Spec) -> int:
     return total
 
 
-_FIXED = ("scenario", "series", "experiment", "parameters", "environment", "ground", "metric", "unit", "better")
+_FIXED = (
+    "scenario",
+    "series",
+    "experiment",
+    "parameters",
+    "environment",
+    "environment_details",
+    "metric",
+    "unit",
+    "better",
+)
 
 
 def _all(spec: Spec) -> range:
@@ -176,7 +186,7 @@ def _table(spec: Spec, run: int, words: dict[str, list[str]], values: Floats, ea
         "commit": [None] * len(own),
         "verdict": ["pass"] * len(own),
         "value": values,
-        "disturbed": [False] * len(own),
+        "noisy": [False] * len(own),
         "defects": [None] * len(own),
         "failed": [None] * len(own),
     }

@@ -105,6 +105,9 @@ def _renamed(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+VALUES_COLUMNS = {"ground": "environment_details", "disturbed": "noisy"}
+"""Column of the values table before schema 3 → column."""
+
 MEASURES = {
     "between-brokers": "inter-broker-bytes",
     "of-formula": "time-vs-log-size",

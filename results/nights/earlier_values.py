@@ -25,12 +25,12 @@ EarlierValues = Mapping[tuple[str, str], Sequence[float]]
 def earlier_values(store: Store, scenarios: Collection[str], before: datetime) -> EarlierValues:
     """Return the newest values of these scenarios' runs that began before a time, each in its newest environment."""
     wanted = [("scenario", "in", sorted(scenarios)), ("at", "<", pa.scalar(before, pa.timestamp("us", tz="UTC")))]
-    columns = ["scenario", "environment", "metric", "at", "run_id", "value", "disturbed"]
+    columns = ["scenario", "environment", "metric", "at", "run_id", "value", "noisy"]
     rows: dict[tuple[str, str], dict[str, tuple[datetime, str, float]]] = defaultdict(dict)
     for path in values_table.whole(store) if scenarios else ():
         table = pq.read_table(io.BytesIO(store.files.read(path)), filters=wanted)
-        for row in table.select([name for name in columns if name in table.column_names]).to_pylist():
-            if row["value"] is not None and not row.get("disturbed"):
+        for row in values_table.of_today(table).select(columns).to_pylist():
+            if row["value"] is not None and not row["noisy"]:
                 own = rows[row["scenario"], row["metric"]]
                 own[row["run_id"]] = (row["at"], row["environment"], row["value"])
     found = {}

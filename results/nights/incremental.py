@@ -136,7 +136,7 @@ def judge_runs(
                     float(look.scores[i]),
                     float(look.chances[i]),
                     level if np.isfinite(level) else None,
-                    told.new(at, night, changes.get(i), float(look.ground.memory[i])),
+                    told.new(at, night, changes.get(i), float(look.prior.memory[i])),
                 )
     return JudgedRuns(told.found, told.grown, last, windows.oldest())
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from results.contract.aliases import MEASURES
+from results.contract.aliases import MEASURES, VALUES_COLUMNS
 from results.contract.canaries import canaries
 from results.contract.files import LocalFiles
 from results.contract.manifest import Manifest
@@ -92,11 +92,13 @@ def table(spark: SparkSession, store: Store, known: list[str]) -> Iterator[DataF
                 files.append(str(copy))
         stored = spark.read.schema(SPARK_VALUES).parquet(*files)
         today = f.create_map(*(f.lit(word) for pair in MEASURES.items() for word in pair))
+        for before, name in VALUES_COLUMNS.items():  # a part has the column under one of both names
+            stored = stored.withColumn(name, f.coalesce(name, before)).drop(before)
         yield stored.withColumn("metric", f.coalesce(today[f.col("metric")], f.col("metric")))
 
 
-_SPARK_TYPES = {"at": "TIMESTAMP", "value": "DOUBLE", "disturbed": "BOOLEAN"}
-SPARK_VALUES = ", ".join(f"`{field.name}` {_SPARK_TYPES.get(field.name, 'STRING')}" for field in VALUES)
+_SPARK_TYPES = {"at": "TIMESTAMP", "value": "DOUBLE", "noisy": "BOOLEAN", "disturbed": "BOOLEAN"}
+SPARK_VALUES = ", ".join(f"`{name}` {_SPARK_TYPES.get(name, 'STRING')}" for name in (*VALUES.names, *VALUES_COLUMNS))
 
 
 def counted(values: DataFrame, *, include_noisy: bool) -> DataFrame:
@@ -111,7 +113,7 @@ def counted(values: DataFrame, *, include_noisy: bool) -> DataFrame:
     )
     if include_noisy:
         return values
-    return values.withColumn("value", f.when(f.coalesce("disturbed", f.lit(False)), None).otherwise(f.col("value")))
+    return values.withColumn("value", f.when(f.coalesce("noisy", f.lit(False)), None).otherwise(f.col("value")))
 
 
 def _take_in(location: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

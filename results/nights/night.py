@@ -41,7 +41,7 @@ class SeriesInfo:
     experiment: str
     parameters: str
     environment: str
-    ground: str
+    environment_details: str
     metric: str
     unit: str
     better: str
@@ -171,7 +171,7 @@ def _dated(values: DataFrame, now: datetime | None) -> tuple[DataFrame, tuple[st
 
 def catalogue(values: DataFrame) -> list[SeriesInfo]:
     """A row a series, ordered by name."""
-    first = ("scenario", "experiment", "parameters", "environment", "ground", "metric", "unit", "better")
+    first = ("scenario", "experiment", "parameters", "environment", "environment_details", "metric", "unit", "better")
     last = ("run_id", "kafka", "commit", "verdict")
     runs = _runs(values)
     rows = (
@@ -182,7 +182,7 @@ def catalogue(values: DataFrame) -> list[SeriesInfo]:
             f.min(f.unix_micros("at")).alias("oldest"),
             f.max(f.when(f.col("value").isNotNull(), f.unix_micros("at"))).alias("newest_value"),
             *(f.max_by(name, "at").alias(name) for name in last),
-            f.coalesce(f.max_by("disturbed", "at"), f.lit(False)).alias("noisy"),
+            f.coalesce(f.max_by("noisy", "at"), f.lit(False)).alias("noisy"),
         )
         .collect()
     )

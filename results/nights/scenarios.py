@@ -182,7 +182,7 @@ def _scenario(
         last.experiment,
         last.experiment,
         json.loads(last.parameters),
-        json.loads(last.ground),
+        json.loads(last.environment_details),
         last.kafka,
         last.run_id,
         last.newest,
@@ -293,7 +293,7 @@ def _same_night(one: int | None, other: int) -> bool:
 
 
 def _environment(before: SeriesInfo, now: SeriesInfo, runs: int) -> str:
-    was, is_now = json.loads(before.ground), json.loads(now.ground)
+    was, is_now = json.loads(before.environment_details), json.loads(now.environment_details)
     different = [f"{name} {was.get(name)} → {is_now[name]}" for name in is_now if was.get(name) != is_now[name]]
     return f"the environment changed: {'; '.join(different)} ({runs} of {FEWEST_RUNS} runs in it)"
 
@@ -311,12 +311,12 @@ def _named(found: Sequence[ScenarioResult]) -> list[ScenarioResult]:
         alike.setdefault(each.experiment, []).append(each)
         same.setdefault(each.id, []).append(each)
     parameters = {name: _differing([each.parameters for each in group]) for name, group in alike.items()}
-    grounds = {name: _differing([each.environment for each in group]) for name, group in same.items()}
+    differences = {name: _differing([each.environment for each in group]) for name, group in same.items()}
     named = []
     for each in found:
         name = " ".join([each.experiment, *_words(parameters[each.experiment], each.parameters)])
-        ground = " ".join(_words(grounds[each.id], each.environment))
-        named.append(replace(each, name=f"{name}, {ground}" if ground else name))
+        suffix = " ".join(_words(differences[each.id], each.environment))
+        named.append(replace(each, name=f"{name}, {suffix}" if suffix else name))
     return named
 
 

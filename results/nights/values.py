@@ -83,7 +83,7 @@ VALUES = pa.schema(
         pa.field("experiment", pa.string(), nullable=False),
         pa.field("parameters", pa.string(), nullable=False),
         pa.field("environment", pa.string(), nullable=False),
-        pa.field("ground", pa.string(), nullable=False),
+        pa.field("environment_details", pa.string(), nullable=False),
         pa.field("kafka", pa.string(), nullable=False),
         pa.field("commit", pa.string()),
         pa.field("verdict", pa.string(), nullable=False),
@@ -91,16 +91,17 @@ VALUES = pa.schema(
         pa.field("unit", pa.string(), nullable=False),
         pa.field("better", pa.string(), nullable=False),
         pa.field("value", pa.float64()),
-        pa.field("disturbed", pa.bool_()),
+        pa.field("noisy", pa.bool_()),
         pa.field("defects", pa.string()),
         pa.field("failed", pa.string()),
     ]
 )
-"""`scenario`, `series` and `environment` are short names; `parameters` and `ground` say in JSON what they stand for.
-`value` is null where the run has none, and in a run that was inconclusive. Was that by the machine alone, then it
-has its values, and `disturbed` says that they count only for who asks for them (null in parts of earlier versions).
-`defects` names what the brokers did wrong on purpose (else null): such a run is in no history. `failed` names the
-criteria that failed, in the row of `failed-criteria` alone."""
+"""`scenario`, `series` and `environment` are short names; `parameters` and `environment_details` are their JSON.
+
+`value` is null where the run has none, and in an inconclusive run. If only the machine made the run inconclusive, the
+row has its value, and `noisy` is true: a judgement uses such values on request only (null in parts of earlier
+versions). `defects` names the defects of brokers that are broken on purpose (else null): such a run is in no history.
+`failed` names the failed criteria, in the row of `failed-criteria` alone."""
 
 FAILED = "failed-criteria"
 """The metric that every run has: how many of its criteria failed."""
@@ -191,8 +192,8 @@ def rows(
     With `noisy` only other work on the machine kept it from a verdict, with `sound` only what would explain it.
     """
     parameters = json.dumps(parameters_of(run), sort_keys=True, ensure_ascii=False)
-    ground = json.dumps(environment_of(run), sort_keys=True, ensure_ascii=False)
-    scenario, environment = short(run.experiment, parameters), short(ground)
+    environment_details = json.dumps(environment_of(run), sort_keys=True, ensure_ascii=False)
+    scenario, environment = short(run.experiment, parameters), short(environment_details)
     unknown = run.verdict == "inconclusive" and not (noisy or sound)
     head = {
         "run_id": run.run_id,
@@ -201,7 +202,7 @@ def rows(
         "experiment": run.experiment,
         "parameters": parameters,
         "environment": environment,
-        "ground": ground,
+        "environment_details": environment_details,
         "kafka": ", ".join(sorted(set(run.versions.kafka.values()))),
         "commit": run.versions.commit,
         "verdict": run.verdict,
@@ -216,7 +217,7 @@ def rows(
             "unit": each.unit,
             "better": each.better,
             "value": None if unknown and each.better != "canary" else _finite(each.value),
-            "disturbed": noisy and each.better != "canary",
+            "noisy": noisy and each.better != "canary",
             "failed": ("; ".join(sorted(set(failed))) or None) if each.metric == FAILED else None,
         }
         for each in every

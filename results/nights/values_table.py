@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from results.contract.aliases import VALUES_COLUMNS
 from results.contract.store import Store, StoreError
 from results.nights.values import VALUES
 
@@ -48,11 +49,12 @@ def read(store: Store, path: str) -> pa.Table:
     data = store.files.read(path)
     if not _whole(path, data):
         raise StoreError(f"{store.location}/{path} is damaged: its bytes are not those of its name")
-    return _of_today(pq.read_table(io.BytesIO(data)))
+    return of_today(pq.read_table(io.BytesIO(data)))
 
 
-def _of_today(table: pa.Table) -> pa.Table:
-    """A part of an earlier version: columns that came later are null, removed columns are skipped."""
+def of_today(table: pa.Table) -> pa.Table:
+    """Return a part of any version with today's columns; a column that a part lacks is null."""
+    table = table.rename_columns([VALUES_COLUMNS.get(name, name) for name in table.column_names])
     for field in VALUES:
         if field.name not in table.column_names:
             table = table.append_column(field, pa.nulls(table.num_rows, field.type))

@@ -110,7 +110,7 @@ class QualificationSection:
     versions: tuple[str, ...]
 
 
-def render_qualification(found: Qualification, ground: QualificationEnvironment | None, link: Links) -> str:
+def render_qualification(found: Qualification, environment: QualificationEnvironment | None, link: Links) -> str:
     """The page as HTML text."""
     widest = _widest(found)
     return template("qualification.html.j2").render(
@@ -119,14 +119,14 @@ def render_qualification(found: Qualification, ground: QualificationEnvironment 
         state=STATES[found.verdict],
         word=WORDS[found.verdict],
         answer=answer(found),
-        figures=figures(found, ground),
+        figures=figures(found, environment),
         reasons=[(STATES[row.said.verdict], WORDS[row.said.verdict], row) for row in _with_reasons(found)],
         sections=sections(found, link),
         measured=comparisons(found, widest),
         scale=f"{widest * 100:.0f} %",
         width=WIDTH,
         middle=MIDDLE,
-        ground=ground,
+        environment=environment,
         nothing=NOTHING,
         style=inline("templates/report.css") + inline("templates/suite.css") + inline("templates/qualification.css"),
     )
@@ -146,7 +146,7 @@ def answer(found: Qualification) -> str:
     return f"{opening}: of {len(found.rows)} scenarios {told or 'none was run'}."
 
 
-def figures(found: Qualification, ground: QualificationEnvironment | None) -> tuple[Figure, ...]:
+def figures(found: Qualification, environment: QualificationEnvironment | None) -> tuple[Figure, ...]:
     """The few numbers that one remembers."""
     cells = [each for row in found.rows for each in row.cells]
     fine = sum(row.said.verdict in ("OK", "IMPROVED") for row in found.rows)
@@ -158,8 +158,8 @@ def figures(found: Qualification, ground: QualificationEnvironment | None) -> tu
         worse = max(told, key=_worsening)
         change = comparison_row(worse, "")
         runs.append(Figure("Largest change for the worse", change.change, "", f"{change.measure}; {change.interval}"))
-    if ground is not None:
-        machine = ground.machine
+    if environment is not None:
+        machine = environment.machine
         runs.append(Figure("Machine", str(machine.cores), "cores", f"{machine.cpu_model}, kernel {machine.kernel}"))
     return tuple(runs)
 

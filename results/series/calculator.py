@@ -55,12 +55,12 @@ class Prior:
 class Calculator(Protocol):
     """Scores standardised runs `x` (a column a series, newest last)."""
 
-    def scores(self, x: Floats, ground: Prior, back: int = 0) -> Floats:
+    def scores(self, x: Floats, prior: Prior, back: int = 0) -> Floats:
         """Return how clearly each series changed, as of `back` nights ago; 0 is not at all. Any scale that grows is
         valid."""
         ...
 
-    def places(self, x: Floats, ground: Prior, fine: bool = True) -> Ints:
+    def places(self, x: Floats, prior: Prior, fine: bool = True) -> Ints:
         """How many of the newest runs each series has since the change that is likeliest; roughly when not `fine`."""
         ...
 
@@ -101,22 +101,22 @@ def to_normal(t2: Floats, dof: Floats) -> Floats:
 class StepScan:
     """The calculator described above."""
 
-    def scores(self, x: Floats, ground: Prior, back: int = 0) -> Floats:
+    def scores(self, x: Floats, prior: Prior, back: int = 0) -> Floats:
         """Return the largest deviate over all tried lengths."""
         seen = x[: len(x) - back]
         best = np.zeros(x.shape[1], x.dtype)
-        for _, t2, _ in deviates(seen, ground):
+        for _, t2, _ in deviates(seen, prior):
             np.maximum(best, t2, out=best)
-        return to_normal(best, ground.weight + (len(seen) - 2))
+        return to_normal(best, prior.weight + (len(seen) - 2))
 
-    def places(self, x: Floats, ground: Prior, fine: bool = True) -> Ints:
+    def places(self, x: Floats, prior: Prior, fine: bool = True) -> Ints:
         """Roughly: the length with the largest deviate. Finely: the likeliest one, its neighbours counted in.
 
         Of a small step a single length is rarely likely by itself; `BESIDE` is what being wrong by one run is worth.
         """
         best = np.zeros(x.shape[1], x.dtype)
         rough, spread = np.full(x.shape[1], FEWEST_AFTER, np.int64), np.ones(x.shape[1], x.dtype)
-        for k, t2, own in deviates(x, ground):
+        for k, t2, own in deviates(x, prior):
             rough, spread = np.where(t2 > best, k, rough), np.where(t2 > best, own, spread)
             np.maximum(best, t2, out=best)
         if not fine:
@@ -126,7 +126,7 @@ class StepScan:
         each = np.array(tried)[:, None]
         newest = sums[np.array(tried) - 1]
         step = newest / each - (sums[-1] - newest) / (n - each)
-        weight = 1 / np.stack([of_mean(n - one, ground.memory) + of_mean(one, ground.memory) for one in tried])
+        weight = 1 / np.stack([of_mean(n - one, prior.memory) + of_mean(one, prior.memory) for one in tried])
         log = step * step * weight / spread / 2
         likely = np.exp(log - np.max(log, axis=0))
         around = likely.copy()
@@ -144,7 +144,7 @@ def running(x: Floats) -> Floats:
     return sums
 
 
-def deviates(x: Floats, ground: Prior) -> Iterator[tuple[int, Floats, Floats]]:
+def deviates(x: Floats, prior: Prior) -> Iterator[tuple[int, Floats, Floats]]:
     """Yield for each length that is tried: (length, squared deviate of each series, spread of its runs then)."""
     n = len(x)
     runs = x[::-1]
@@ -156,7 +156,7 @@ def deviates(x: Floats, ground: Prior) -> Iterator[tuple[int, Floats, Floats]]:
         new = sums[k - 1]
         step = new / k - (total - new) / m
         own = np.maximum((around - step * step * (k * m / n)) / (n - 2), LEAST_VARIANCE)
-        spread = (ground.weight * ground.variance + (n - 2) * own) / (ground.weight + (n - 2))
+        spread = (prior.weight * prior.variance + (n - 2) * own) / (prior.weight + (n - 2))
         wild = (PRIOR * spread + squares[k - 1] - new * new / k) / (PRIOR + k - 1)
-        error = spread * of_mean(m, ground.memory) + np.maximum(spread, wild) * of_mean(k, ground.memory)
+        error = spread * of_mean(m, prior.memory) + np.maximum(spread, wild) * of_mean(k, prior.memory)
         yield k, step * step / error, spread

@@ -63,7 +63,7 @@ def replay(
             known = noise(night // each, Block(window, counts))
             for look in judge.look(Block(window[:, tonight], counts[tonight]), known, family):
                 for i, change in judge.changes(look).items():
-                    at, memory = int(tonight[look.members[i]]), float(look.ground.memory[i])
+                    at, memory = int(tonight[look.members[i]]), float(look.prior.memory[i])
                     begun = int(seen[at]) - change.runs
                     longer = None
                     if at in newest:

@@ -92,22 +92,22 @@ class Judge:
         for members, values in block.groups(FEWEST_RUNS):
             group = prepare(values, self.calculator)
             memory = noise.memory.likely(group.memory, group.runs)
-            ground = prior_of(group.standard, memory, group.variance, noise.spread)
-            scores = self.calculator.scores(group.standard.x, ground)
+            prior = prior_of(group.standard, memory, group.variance, noise.spread)
+            scores = self.calculator.scores(group.standard.x, prior)
             scanned = np.minimum(tonight * self.significance.chances(scores, noise) / SCAN_SHARE, 1.0)
             large = np.minimum(tonight * separation(values, memory) / (1 - SCAN_SHARE), 1.0)
             detectable = _detectable(values, group.standard.scale, group.variance, memory, limit)
-            yield Scores(members, values, group.standard.x, ground, scores, scanned, large, detectable)
+            yield Scores(members, values, group.standard.x, prior, scores, scanned, large, detectable)
 
     def changes(self, look: "Scores") -> dict[int, LevelChange]:
         """Return the changes to report: place in `look.members` → change."""
         clear = np.flatnonzero(look.chances <= self.rule.night)
         if len(clear) == 0:
             return {}
-        places = self.calculator.places(look.x[:, clear], look.ground.take(clear))
+        places = self.calculator.places(look.x[:, clear], look.prior.take(clear))
         found = {}
         for i, place in zip(clear.tolist(), places.tolist(), strict=True):
-            memory, chance = float(look.ground.memory[i]), float(look.chances[i])
+            memory, chance = float(look.prior.memory[i]), float(look.chances[i])
             change = None
             if look.scanned[i] <= self.rule.night:
                 change = self.decision.decide(look.values[:, i], place, memory, chance, self.rule)
@@ -130,7 +130,7 @@ class Scores:
     members: Ints
     values: Floats
     x: Floats
-    ground: Prior
+    prior: Prior
     scores: Floats
     scanned: Floats
     """The adjusted p by the scan over all lengths."""

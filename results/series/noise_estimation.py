@@ -106,8 +106,8 @@ def learn(
     rng = np.random.default_rng(seed)
     low, high = [], []
     for group, (apart, _) in zip(groups, parts, strict=True):
-        ground = prior_of(group.standard, memory.likely(group.memory, group.runs), group.variance, spread)
-        for before, tonight in _scores(group, ground, memory, math.ceil(shuffled / count), scan, rng, apart):
+        prior = prior_of(group.standard, memory.likely(group.memory, group.runs), group.variance, spread)
+        for before, tonight in _scores(group, prior, memory, math.ceil(shuffled / count), scan, rng, apart):
             crossed = (tonight > before) & (tonight > START)
             low.append(before[crossed])
             high.append(tonight[crossed])
@@ -125,7 +125,7 @@ def _alike(block: Block, each: Ints | None) -> Iterator[tuple[int, Floats]]:
 
 def _scores(
     group: Prepared,
-    ground: Prior,
+    prior: Prior,
     memory: Autocorrelation,
     share: int,
     scan: Calculator,
@@ -138,21 +138,21 @@ def _scores(
     """
     n, count = group.standard.x.shape
     x = group.standard.x
-    fixed = ground.memory[None, :]
-    plain = scan.scores(x, ground) > PLAIN
+    fixed = prior.memory[None, :]
+    plain = scan.scores(x, prior) > PLAIN
     x = np.where(plain, x - steps(x, group.split), x)
     fresh = _fast(np.concatenate([x[:1] * np.sqrt(1 - fixed**2), x[1:] - fixed * x[:-1]]))
     drawn = _drawn(memory.chances(group.memory, n))
     known = memory.certain(n)
     at_once = max(1, min(share, WIDE // count))
-    ground = Prior(_fast(ground.memory), _fast(ground.variance), _fast(ground.weight))
+    prior = Prior(_fast(prior.memory), _fast(prior.variance), _fast(prior.weight))
     tiled: dict[int, Prior] = {}
     found = []
     while share > 0:
         times = min(at_once, share)
         share -= times
         if times not in tiled:
-            tiled[times] = ground.take(np.tile(np.arange(count), times))
+            tiled[times] = prior.take(np.tile(np.arange(count), times))
         wide = tiled[times]
         order = np.argsort(rng.random((n, times)), axis=0)
         mixed = np.ascontiguousarray(fresh[order].reshape(n, times * count))

@@ -8,7 +8,7 @@ from testbed.cli.series import against, as_json, ending, problem_lines, store_fo
 from testbed.errors import UsageError
 from testbed.runner.campaign import new_campaign
 from testbed.runner.execution import parse_budget
-from testbed.runner.named_comparisons import DOOR, NamedComparison
+from testbed.runner.named_comparisons import COMMAND, NamedComparison
 from testbed.runner.report import sweep_page, write_sweep
 from testbed.runner.run import CampaignResult, begin, resume
 
@@ -28,7 +28,7 @@ def compare(args: argparse.Namespace, comparison: NamedComparison) -> int:
     if args.on:
         raise UsageError(f"{comparison.name} makes its own testbeds: leave --on out")
     asked = new_campaign(
-        DOOR,
+        COMMAND,
         comparison.variants(args.set, args.profile, args.kafka, args.topology),
         comparison.repeats if args.repeats is None else args.repeats,
         1 if args.seed is None else args.seed,
@@ -38,7 +38,7 @@ def compare(args: argparse.Namespace, comparison: NamedComparison) -> int:
     budget_s = parse_budget(args.budget)
     progress = TimedProgress()
     if args.resume:
-        result = resume(args.resume, asked, DOOR, budget_s, progress, stop_early=False)
+        result = resume(args.resume, asked, COMMAND, budget_s, progress, stop_early=False)
     else:
         result = begin(asked, budget_s, progress, stop_early=False)
     code = exit_code(result)

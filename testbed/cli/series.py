@@ -13,7 +13,7 @@ from results.render import NOTHING, JUnitCase, document, escaped, junit, markdow
 from results.report.sweep import growth
 from testbed.errors import UsageError
 from testbed.runner.comparison import CampaignOutcome, CriterionRegression, VariantRow
-from testbed.runner.named_comparisons import DOOR
+from testbed.runner.named_comparisons import COMMAND
 from testbed.runner.report import sweep_page
 from testbed.runner.run import CampaignResult, store_of
 from testbed.runner.variant import differing
@@ -88,8 +88,10 @@ def _median(row: VariantRow, name: str) -> str:
 
 def ending(result: CampaignResult) -> str:
     """Return why the campaign ended, and how to resume it if that is possible."""
-    door, series = result.campaign.door, result.campaign.id
-    again = f"the same command with --resume {series}" if door == DOOR else f"`testbed {door} --resume {series}`"
+    command, series = result.campaign.command, result.campaign.id
+    again = (
+        f"the same command with --resume {series}" if command == COMMAND else f"`testbed {command} --resume {series}`"
+    )
     more = "" if result.complete else f"; {again} goes on"
     return f"{result.why_ended}{more}"
 

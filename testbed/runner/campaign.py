@@ -30,14 +30,18 @@ COMPARING = ("compare", "qualify")
 """Commands that report a better or worse candidate."""
 
 
-def default_measures(door: str, variants: Sequence[Variant]) -> tuple[str, ...]:
+EARLIER_FIELDS = {"door": "command", "grounds": "topology_digests"}
+"""Field of a campaign's journal before schema 3 → field."""
+
+
+def default_measures(command: str, variants: Sequence[Variant]) -> tuple[str, ...]:
     """Return the names of the measures of a campaign without `--measure`.
 
     A comparing command takes compared measures only. If the variants differ in their Kafka alone, they move the same
     data, and measures of the amount moved are left out.
     """
-    told = door not in COMPARING
-    alike = door == "qualify" or len({(each.experiment, each.settings, each.topology) for each in variants}) == 1
+    told = command not in COMPARING
+    alike = command == "qualify" or len({(each.experiment, each.settings, each.topology) for each in variants}) == 1
     return tuple(each.name for each in measures() if not each.asked and (told or _wanted(each, alike=alike)))
 
 
@@ -69,7 +73,7 @@ class Campaign:
     """Variants × repeats. Without groups, the first variant is the baseline of all others."""
 
     id: str
-    door: str
+    command: str
     """The command that started the campaign."""
     variants: tuple[Variant, ...]
     repeats: int
@@ -78,7 +82,7 @@ class Campaign:
     measures: tuple[str, ...]
     threshold: float
     """The smallest change that counts, as a fraction."""
-    grounds: tuple[str, ...]
+    topology_digests: tuple[str, ...]
     """The digest of each variant's topology, Kafka versions included, at the beginning of the campaign."""
     groups: tuple[VariantGroup, ...] = ()
     """The groups, in the order of their runs; empty when all variants are one group."""
@@ -114,9 +118,10 @@ class Campaign:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Campaign":
         """Return the campaign of a document. Raise KeyError or TypeError when the document is no campaign."""
+        document = {EARLIER_FIELDS.get(name, name): value for name, value in document.items()}
         variants = tuple(Variant.from_document(each) for each in document["variants"])
         groups = tuple(VariantGroup.from_document(each) for each in document.get("groups", ()))
-        plain = {name: tuple(document[name]) for name in ("measures", "grounds")}
+        plain = {name: tuple(document[name]) for name in ("measures", "topology_digests")}
         return cls(**{**document, **plain, "variants": variants, "groups": groups})
 
     @property
@@ -128,13 +133,23 @@ class Campaign:
         """Return the fields in which another campaign differs, except the id; empty for the same runs."""
         return [
             f"{name}: {getattr(self, name)} there, {getattr(other, name)} here"
-            for name in ("door", "variants", "repeats", "seed", "store", "measures", "threshold", "grounds", "groups")
+            for name in (
+                "command",
+                "variants",
+                "repeats",
+                "seed",
+                "store",
+                "measures",
+                "threshold",
+                "topology_digests",
+                "groups",
+            )
             if getattr(self, name) != getattr(other, name)
         ]
 
 
 def new_campaign(
-    door: str,
+    command: str,
     variants: Sequence[Variant],
     repeats: int,
     seed: int,
@@ -147,11 +162,11 @@ def new_campaign(
     """Return a campaign whose variants are resolved and checked. Raise `UsageError` when it cannot be run."""
     check_labels(variants)
     variants = [replace(each, topology=lasting(each.topology), kafka=lasting(each.kafka)) for each in variants]
-    grounds = tuple(resolve(variant).ground for variant in variants)
+    topology_digests = tuple(resolve(variant).topology_digest for variant in variants)
     if repeats < 1:
         raise UsageError(f"{repeats} repeats: at least 1 is needed")
-    told = door not in COMPARING
-    names = tuple(measure_names) or default_measures(door, variants)
+    told = command not in COMPARING
+    names = tuple(measure_names) or default_measures(command, variants)
     try:
         for name in names:
             if not (find_measure(name).compared or told):
@@ -160,8 +175,10 @@ def new_campaign(
         location = Store.open(store or default_store()).location
     except (ValueError, StoreError) as error:
         raise UsageError(str(error)) from error
-    identity = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{door}-{secrets.token_hex(3)}"
-    return Campaign(identity, door, tuple(variants), repeats, seed, location, names, threshold, grounds, tuple(groups))
+    identity = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{command}-{secrets.token_hex(3)}"
+    return Campaign(
+        identity, command, tuple(variants), repeats, seed, location, names, threshold, topology_digests, tuple(groups)
+    )
 
 
 def lasting(text: str | None) -> str | None:
@@ -175,7 +192,7 @@ def require_tellable(campaign: Campaign) -> None:
     A qualification has to tell a small regression from chance, a comparison a large one (see `large_only`).
     """
     comparisons, repeats = _paired(campaign)
-    fewest = fewest_pairs_to_tell(comparisons) if campaign.door == QUALIFY else FEWEST_SEPARATED
+    fewest = fewest_pairs_to_tell(comparisons) if campaign.command == QUALIFY else FEWEST_SEPARATED
     if repeats is not None and repeats < fewest:
         raise UsageError(
             f"{repeats} pairs: among {comparisons} comparisons no regression could be told from luck; "
@@ -187,7 +204,7 @@ def large_only(campaign: Campaign) -> str | None:
     """Return a note when a comparison has so few pairs that only a large regression can be told; otherwise None."""
     comparisons, repeats = _paired(campaign)
     fewest = fewest_pairs_to_tell(comparisons)
-    if campaign.door != "compare" or repeats is None or repeats >= fewest:
+    if campaign.command != "compare" or repeats is None or repeats >= fewest:
         return None
     return (
         f"{repeats} pairs among {comparisons} comparisons: only a change of 25 % or more can be told from luck; "

@@ -146,7 +146,7 @@ def _had(campaign: Campaign, runs: Sequence[Mapping[str, SlotRun]], labels: Sequ
     without a throttle has no throttled rate.
     """
     wanted = [name for name in campaign.measures if find_measure(name).compared]
-    if campaign.measures != default_measures(campaign.door, campaign.variants):
+    if campaign.measures != default_measures(campaign.command, campaign.variants):
         return wanted
     made = [block[label] for block in runs for label in labels if label in block]
     return [name for name in wanted if any(_value(ran, name) is not None for ran in made)] or wanted

@@ -272,7 +272,7 @@ def _compared(
         return DefectTrial("did not act", ids)
     others = tuple(part if each == part else replace(each, pairs=()) for each in campaign.parts)
     pair = tuple(campaign.variant(label) for label in (baseline, candidate))
-    judged = outcome(replace(campaign, door="compare", variants=pair, groups=others), state)
+    judged = outcome(replace(campaign, command="compare", variants=pair, groups=others), state)
     different = [each for each in judged.findings if each.verdict in ("REGRESSED", "IMPROVED")]
     worse = [each.criterion for each in judged.broken if each.verdict == "REGRESSED"]
     told = "; ".join(str(comparison_row(each, candidate)) for each in different)

@@ -70,7 +70,7 @@ def out_of_time(slot: Slot, campaign: Campaign, state: CampaignState, left_s: fl
     each other, so there only the slot itself counts.
     """
     rest = [each for each in campaign.slots if each.block == slot.block and each.index not in state.ran]
-    if campaign.door == NIGHTLY:
+    if campaign.command == NIGHTLY:
         rest = [slot]
     needed = needed_s(rest, durations(campaign, state))
     if left_s > 0 and needed <= left_s:
@@ -199,7 +199,7 @@ class _Execution:
                 tried.add(slot.index)
             if len(self.failures) == FAILURES_IN_A_ROW:
                 why = f"{FAILURES_IN_A_ROW} runs in a row could not be made, the last one because: {self.failures[-1]}"
-                if self.campaign.door not in TOLD_UNFINISHED:
+                if self.campaign.command not in TOLD_UNFINISHED:
                     raise TestbedError(f"{why}\nmend that, then go on with --resume {self.campaign.id}")
                 return CampaignEnd(why, False)
         return None

@@ -160,14 +160,14 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
         self._store = store
         self._progress = progress
         self._evidence = data_dir() / "campaigns" / campaign.id / "evidence"
-        self._grounds = TestbedPool(campaign.id[-6:], progress)
+        self._pool = TestbedPool(campaign.id[-6:], progress)
         self._read: Mapping[str, float] = {}
         """The newest reading of the canaries."""
         self._last: str | None = None
         """The id of the run that was made since that reading."""
 
     def __exit__(self, *_error: object) -> None:
-        self._grounds.close()
+        self._pool.close()
 
     def new_run_id(self, variant: Variant) -> str:
         """See `Executor.new_run_id`."""
@@ -175,7 +175,7 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
 
     def canary(self, variant: Variant) -> CanaryReading:
         """See `Executor.canary`."""
-        testbed = self._grounds.ready(self._resolved[variant.label])
+        testbed = self._pool.ready(self._resolved[variant.label])
         before, reading = self._read, look(testbed)
         self._read = reading
         if self._last is not None:
@@ -187,7 +187,7 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
     def run(self, variant: Variant, run_id: str) -> MeasuredRun:
         """See `Executor.run`."""
         wanted = self._resolved[variant.label]
-        testbed = self._grounds.start(wanted)
+        testbed = self._pool.start(wanted)
         # Stored before the run, so that a judgement of the run always has these readings.
         keep_canaries(self._store, run_id, self._read, self._progress)
         recorder = Recorder()
@@ -205,7 +205,7 @@ class TestbedExecutor(AbstractContextManager["TestbedExecutor"]):
                 )
         except BaseException:
             # The run left the testbed in an unknown state; the next run must not use it.
-            self._grounds.drop(wanted.ground)
+            self._pool.drop(wanted.topology_digest)
             discard_canaries(self._store, run_id)
             raise
         self._last = run_id

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from testbed.runner.variant import Variant, product
 
-DOOR = "run"
+COMMAND = "run"
 """The command that begins them: `testbed run NAME`."""
 
 

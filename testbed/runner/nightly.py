@@ -132,7 +132,7 @@ def require_same(campaign_id: str, wanted: NightRequest) -> None:
     """
     with opened(campaign_id) as journal:
         campaign = journal.campaign
-    if campaign.door != NIGHTLY:
+    if campaign.command != NIGHTLY:
         return  # `resume` refuses a campaign of another command
     first = campaign.variants[0]
     own = NightRequest(None, (), first.profile, first.kafka, campaign.repeats, campaign.seed, campaign.store)
@@ -163,7 +163,7 @@ def run_night(asked: Campaign | None, campaign_id: str | None, budget_s: float |
     else:
         assert asked is not None
         planned = asked
-    known = _by_label(planned) if planned.door == NIGHTLY else {}
+    known = _by_label(planned) if planned.command == NIGHTLY else {}
     before = earlier_values(Store.open(planned.store), set(known.values()), planned.begun)
     needless = needless_slots(known, before)
     if campaign_id is not None:

@@ -386,12 +386,12 @@ def write(found: Qualification, folder: Path) -> tuple[Path, Path]:
         (folder / "runs" / report.name).write_bytes(report.read_bytes())
         return f"runs/{report.name}"
 
-    _write(page, render_qualification(found, ground(found), link))
+    _write(page, render_qualification(found, qualification_environment(found), link))
     _write(junit, as_junit(found))
     return page, junit
 
 
-def ground(found: Qualification) -> QualificationEnvironment | None:
+def qualification_environment(found: Qualification) -> QualificationEnvironment | None:
     """Return the environment of the newest run, or None without a run."""
     ids = sorted(run_id for row in found.rows for each in row.cells for run_id in each.ids)
     if not ids:

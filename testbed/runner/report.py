@@ -8,7 +8,7 @@ from results.contract import durable
 from results.report.sweep import Combination, SweepPage, render_sweep
 from testbed.experiments.reports import reports_dir
 from testbed.runner.campaign import Campaign
-from testbed.runner.named_comparisons import DOOR, named_comparisons
+from testbed.runner.named_comparisons import COMMAND, named_comparisons
 from testbed.runner.run import CampaignResult
 from testbed.runner.variant import differing
 
@@ -44,7 +44,7 @@ def sweep_page(result: CampaignResult) -> SweepPage:
 def command(campaign: Campaign) -> str:
     """Return the command line that starts the same runs. Pure."""
     first = campaign.variants[0]
-    if campaign.door == DOOR:
+    if campaign.command == COMMAND:
         return _of_comparison(campaign)
     words = ["testbed", "sweep", first.experiment]
     settings = [dict(word.split("=", 1) for word in variant.settings) for variant in campaign.variants]

@@ -72,7 +72,7 @@ def begin(
 def resume(
     campaign_id: str,
     asked: Campaign | None,
-    door: str,
+    command: str,
     budget_s: float | None,
     progress: Progress,
     *,
@@ -85,9 +85,9 @@ def resume(
     fails.
     """
     with opened(campaign_id) as journal:
-        if journal.campaign.door != door:
+        if journal.campaign.command != command:
             raise UsageError(
-                f"{campaign_id} was begun by `testbed {journal.campaign.door}`; resume it with that command"
+                f"{campaign_id} was begun by `testbed {journal.campaign.command}`; resume it with that command"
             )
         different = journal.campaign.differences(asked) if asked is not None else []
         if different:
@@ -95,8 +95,8 @@ def resume(
                 f"campaign {campaign_id} is another one; leave out what differs, or begin a new campaign:\n  "
                 + "\n  ".join(different)
             )
-        for variant, ground in zip(journal.campaign.variants, journal.campaign.grounds, strict=True):
-            if resolve(variant).ground != ground:
+        for variant, topology_digest in zip(journal.campaign.variants, journal.campaign.topology_digests, strict=True):
+            if resolve(variant).topology_digest != topology_digest:
                 raise UsageError(
                     f"variant {variant.label}: the topology has changed since campaign {campaign_id} began; "
                     "put it back, or begin a new campaign"

@@ -54,45 +54,47 @@ class TestbedPool:
         self._token = token
         self._progress = progress
         self._standing: dict[str, Testbed] = {}
-        """The testbed of each `Resolved.ground`, longest unused first."""
+        """The testbed of each `Resolved.topology_digest`, longest unused first."""
         self._kafka: dict[str, dict[str, str]] = {}
-        """The original Kafka of each host, by `Resolved.ground`."""
+        """The original Kafka of each host, by `Resolved.topology_digest`."""
 
     def ready(self, wanted: Resolved) -> Testbed:
         """Return an empty testbed for `wanted`, with its broker properties and no running Kafka.
 
         Raise `TestbedError` when that fails; the testbed is removed, so that the next try makes a new one.
         """
-        if changed := self._changed(wanted.ground):
+        if changed := self._changed(wanted.topology_digest):
             self._progress(f"removing a testbed that is not as declared any more: {changed}")
-            self.drop(wanted.ground)
-        planned = pool_step(list(self._standing), wanted.ground)
-        for ground in planned.remove:
-            self.drop(ground)
-        for ground in [ground for ground in self._standing if ground != wanted.ground]:
+            self.drop(wanted.topology_digest)
+        planned = pool_step(list(self._standing), wanted.topology_digest)
+        for topology_digest in planned.remove:
+            self.drop(topology_digest)
+        for topology_digest in [
+            topology_digest for topology_digest in self._standing if topology_digest != wanted.topology_digest
+        ]:
             try:
-                empty(self._standing[ground])
+                empty(self._standing[topology_digest])
             except TestbedError as error:
                 self._progress(f"removing a testbed whose Kafka cannot be stopped: {error}")
-                self.drop(ground)
+                self.drop(topology_digest)
         if planned.make:
-            self._standing[wanted.ground] = self._make(wanted)
-            self._kafka[wanted.ground] = dict(self._standing[wanted.ground].state.kafka)
+            self._standing[wanted.topology_digest] = self._make(wanted)
+            self._kafka[wanted.topology_digest] = dict(self._standing[wanted.topology_digest].state.kafka)
         else:
-            self._standing[wanted.ground] = self._standing.pop(wanted.ground)  # now the last one used
+            self._standing[wanted.topology_digest] = self._standing.pop(wanted.topology_digest)  # now the last one used
         try:
-            empty(self._standing[wanted.ground])
+            empty(self._standing[wanted.topology_digest])
         except TestbedError:
-            self.drop(wanted.ground)
+            self.drop(wanted.topology_digest)
             raise
-        return self._standing[wanted.ground]
+        return self._standing[wanted.topology_digest]
 
     def start(self, wanted: Resolved) -> Testbed:
         """Start Kafka on the testbed that `ready` returned, with the variant's properties.
 
         Raise `TestbedError` when that fails.
         """
-        testbed = self._standing[wanted.ground]
+        testbed = self._standing[wanted.topology_digest]
         try:
             same = dict(wanted.overlay) == dict(testbed.state.overlay)
             if not same or dict(wanted.defects) != dict(testbed.state.defects):
@@ -100,13 +102,13 @@ class TestbedPool:
             else:
                 testbed.start_kafka(progress=self._progress)
         except TestbedError:
-            self.drop(wanted.ground)
+            self.drop(wanted.topology_digest)
             raise
         return testbed
 
-    def drop(self, ground: str) -> None:
-        """Remove the testbed with this `Resolved.ground`, if there is one."""
-        testbed = self._standing.pop(ground, None)
+    def drop(self, topology_digest: str) -> None:
+        """Remove the testbed with this `Resolved.topology_digest`, if there is one."""
+        testbed = self._standing.pop(topology_digest, None)
         if testbed is not None:
             testbed.down()
 
@@ -114,20 +116,20 @@ class TestbedPool:
         """Remove all testbeds; raise the first failure after all were tried."""
         in_parallel(list(self._standing), self.drop)
 
-    def _changed(self, ground: str) -> str | None:
+    def _changed(self, topology_digest: str) -> str | None:
         """Return a description of the change that the last run left on the testbed, or None.
 
         After a change the next run cannot begin there.
         """
-        testbed = self._standing.get(ground)
+        testbed = self._standing.get(topology_digest)
         if testbed is None:
             return None
-        if dict(testbed.state.kafka) != self._kafka[ground]:
+        if dict(testbed.state.kafka) != self._kafka[topology_digest]:
             return f"Kafka is {', '.join(sorted(set(testbed.state.kafka.values())))} now"
         return next(iter(testbed.shaping_differences()), None)
 
     def _make(self, wanted: Resolved) -> Testbed:
-        name = f"series-{self._token}-{wanted.ground[:6]}"
+        name = f"series-{self._token}-{wanted.topology_digest[:6]}"
         if states.load(name) is not None:
             # The name belongs to an earlier, dead command on this campaign, because this process holds the journal's
             # lock.

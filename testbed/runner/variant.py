@@ -63,7 +63,7 @@ class Resolved:
     """Host → the options of the Java agent that breaks its broker."""
 
     @property
-    def ground(self) -> str:
+    def topology_digest(self) -> str:
         """Return the digest of the topology; variants with the same digest can share a testbed."""
         return self.topology.digest()
 

@@ -9,7 +9,6 @@ from results.contract.store import Store
 from results.contract.verdict import DIRECTIONS
 from testbed.errors import TestbedError
 from testbed.experiments.reports import default_store
-from testbed.faults import Faults, parse_fault
 from testbed.kafka.types import ConfigResource
 from testbed.paths import data_dir
 from testbed.provision import state as states
@@ -115,7 +114,8 @@ def test_a_quota_doubled_by_somebody_else_fails():
 # That a changed quota is noticed on a real broker the test above says as well; which broker's, the pure tests do.
 @pytest.mark.alone
 @pytest.mark.nightly
-def test_a_quota_taken_from_one_broker_only_fails_although_the_other_still_holds_the_rate():
+def test_a_quota_taken_from_one_broker_fails_and_the_other_broker_is_not_named_for_it():
+    """The leader's quota alone let 2.9 % more through in one run and nothing more in others: rates may fail as well."""
     process = start(*SHORT)
     testbed = running_testbed(process)
     with testbed.admin() as admin:
@@ -123,8 +123,8 @@ def test_a_quota_taken_from_one_broker_only_fails_although_the_other_still_holds
         admin.alter_configs(ConfigResource.broker(2), {}, [FOLLOWER_RATE])
     status, document = finish(process)
     assert (status, document["verdict"]) == (1, "fail")
-    failed = [(c["name"], c["host"]) for c in document["criteria"] if c["verdict"] == "fail"]
-    assert failed == [("quota-in-force", "b2")]
+    failed = [c["host"] for c in document["criteria"] if (c["name"], c["verdict"]) == ("quota-in-force", "fail")]
+    assert failed == ["b2"]
 
 
 @pytest.mark.alone
@@ -149,37 +149,6 @@ def moved_share(admin):
     there = admin.log_dirs([1, 2], [topic for topic in admin.topics() if topic.startswith("kip73")])
     has = [sum(log.size_bytes for log in there[broker].values()) for broker in (1, 2)]
     return has[1] / has[0] if has[0] else 0.0
-
-
-def in_sync(testbed):
-    """How many replicas each partition of the low-volume topic has in its ISR, as a set."""
-    with testbed.admin() as admin:
-        low = [topic for topic in admin.topics() if topic.startswith("low")]
-        return {len(state.isr) for state in admin.partitions(low).values()}
-
-
-@pytest.mark.alone
-@pytest.mark.nightly
-def test_an_isr_made_to_flap_fails():
-    """Brokers that do not reach each other for longer than a follower may lag, twice."""
-    process = start("run", "kip73-mixed-volume", "--json")
-    testbed = running_testbed(process)
-    faults = Faults(testbed)
-    with testbed.admin() as admin:
-        # The calibration moves something as well, without a throttle.
-        wait_until(
-            lambda: admin.broker_configs(1).in_force(LEADER_RATE) is not None and admin.reassignments() != {},
-            180,
-            0.2,
-            "the throttled move to begin",
-        )
-    for _ in range(2):
-        with faults.injected(parse_fault("nic-cut hosts=b1 peers=b2")):
-            wait_until(lambda: in_sync(testbed) == {1}, 60, 0.2, "the ISR to shrink")
-        wait_until(lambda: in_sync(testbed) == {2}, 60, 0.2, "the ISR to be whole")
-    status, document = finish(process)
-    assert (status, document["verdict"]) == (1, "fail")
-    assert verdicts(document, "no-isr-shrink") == {"fail"}
 
 
 def test_a_run_killed_on_a_testbed_that_stays_leaves_a_journal_that_recover_puts_back():

@@ -29,17 +29,23 @@ def suite_testbeds():
     return [name for name in states.names() if name.startswith("suite-")]
 
 
-# `./run demo` has a test of its own, with the experiment of `two-node`. `live-change` takes three minutes: each night.
+# For every change the shortest throttled case; `./run demo` has a test of its own, with the experiment of `two-node`.
 @pytest.mark.parametrize(
-    "only", [("two-to-one-produce",), pytest.param((), marks=pytest.mark.nightly)], ids=["one", "all"]
+    ("suite", "only"),
+    [
+        ("kip435", ("two-node-batched",)),
+        pytest.param("kip73", (), marks=pytest.mark.nightly),
+        pytest.param("kip435", (), marks=pytest.mark.nightly),
+    ],
+    ids=["one", "kip73", "kip435"],
 )
-def test_the_smoke_profile_passes_and_leaves_report_runs_and_nothing_else(tmp_path, only):
-    """All but one of its cases pass; the machine may have been in the way of one, which says so."""
-    words = ["suite", "kip73", "--profile", "smoke", "--retry-noisy", "1", "--out", str(tmp_path / "out"), "--json"]
+def test_the_smoke_profile_passes_and_leaves_report_runs_and_nothing_else(tmp_path, suite, only):
+    """All but one of its cases pass; the machine may make one inconclusive, with the reason."""
+    words = ["suite", suite, "--profile", "smoke", "--retry-noisy", "1", "--out", str(tmp_path / "out"), "--json"]
     told = cli(*words, *(word for name in only for word in ("--only", name)), timeout_s=1500)
     print(told.stderr)
     document = json.loads(told.stdout)
-    smoke = [case.name for case in find_suite("kip73").cases("smoke")]
+    smoke = [case.name for case in find_suite(suite).cases("smoke")]
     assert [case["case"] for case in document["cases"]] == [name for name in smoke if name in only or not only]
     short = {case["case"]: (case["ending"], case["why"]) for case in document["cases"] if case["ending"] != "pass"}
     assert all(ending == "inconclusive" and why.startswith(MACHINE) for ending, why in short.values()), short

@@ -15,7 +15,7 @@ def about_of(series="s1", **other):
         "experiment": "move",
         "parameters": '{"quota": 1}',
         "environment": "e1",
-        "ground": '{"kernel": "6.1"}',
+        "environment_details": '{"kernel": "6.1"}',
         "metric": "seconds",
         "unit": "s",
         "better": "lower",

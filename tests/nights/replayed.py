@@ -111,7 +111,17 @@ def _about(rows):
 def _info(rows):
     rows = sorted(rows, key=lambda row: row["at"])
     last, valued = rows[-1], [row for row in rows if row["value"] is not None]
-    same = ("series", "scenario", "experiment", "parameters", "environment", "ground", "metric", "unit", "better")
+    same = (
+        "series",
+        "scenario",
+        "experiment",
+        "parameters",
+        "environment",
+        "environment_details",
+        "metric",
+        "unit",
+        "better",
+    )
     return SeriesInfo(
         **{name: last[name] for name in (*same, "run_id", "kafka", "commit", "verdict")},
         runs=len(valued),

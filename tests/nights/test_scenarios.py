@@ -126,7 +126,7 @@ def test_what_was_never_measured_or_not_for_long_is_no_series(about):
 
 def test_a_new_environment_is_named(about):
     old = about("a", newest=BEGIN - 24 * HOUR, newest_value=BEGIN - 24 * HOUR)
-    new = about("b", environment="e2", ground='{"kernel": "6.12"}', runs=2)
+    new = about("b", environment="e2", environment_details='{"kernel": "6.12"}', runs=2)
     verdict, why = only(scenarios(night((old, said("OK")), (new, said("NO-DATA", runs=2)))))
     assert verdict == "ENV-CHANGED"
     assert why == "the environment changed: kernel 6.1 → 6.12 (2 of 10 runs in it)"
@@ -145,7 +145,13 @@ def test_a_machine_that_kept_tonights_run_from_a_verdict_is_named(about):
 def test_a_new_environment_without_any_value_is_named_too(about):
     day = 24 * HOUR
     old = about("a", newest=BEGIN - day, newest_value=BEGIN - day)
-    new = about("b", environment="e2", ground='{"kernel": "6.1", "network": "off its rate"}', newest_value=None, runs=0)
+    new = about(
+        "b",
+        environment="e2",
+        environment_details='{"kernel": "6.1", "network": "off its rate"}',
+        newest_value=None,
+        runs=0,
+    )
     assert only(scenarios(night((old, said("OK")), (new, None)))) == (
         "ENV-CHANGED",
         "the environment changed: network None → off its rate (0 of 10 runs in it)",
@@ -154,7 +160,7 @@ def test_a_new_environment_without_any_value_is_named_too(about):
 
 def test_each_environment_of_the_night_is_told(about):
     first = about("a", newest=BEGIN - HOUR, newest_value=BEGIN - HOUR)
-    second = about("b", environment="e2", ground='{"kernel": "6.12"}')
+    second = about("b", environment="e2", environment_details='{"kernel": "6.12"}')
     found = scenarios(night((first, regressed()), (second, said("OK"))))
     assert [(each.name, each.verdict) for each in found] == [
         ("move, kernel=6.1", "REGRESSED"),
@@ -168,7 +174,7 @@ def test_each_environment_of_the_night_is_told(about):
 
 def test_one_repeat_elsewhere_that_says_nothing_does_not_take_the_others_along(about):
     here = about("a", newest=BEGIN - HOUR, newest_value=BEGIN - HOUR)
-    off = about("b", environment="e2", ground='{"network": "off its rate"}', newest_value=None, runs=0)
+    off = about("b", environment="e2", environment_details='{"network": "off its rate"}', newest_value=None, runs=0)
     assert [(each.name, each.verdict) for each in scenarios(night((here, said("OK")), (off, None)))] == [("move", "OK")]
 
 

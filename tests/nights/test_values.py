@@ -74,7 +74,7 @@ def test_a_broker_slower_than_its_nic_has_values_and_a_busy_machine_none_that_co
         assert judgement.verdict == "inconclusive"
         found = by_metric(rows_of(store, run_id, {}))
         assert found["move-seconds"]["value"] == pytest.approx(told.seconds, abs=0.2)
-        assert found["move-seconds"]["disturbed"] is disturbed
+        assert found["move-seconds"]["noisy"] is disturbed
 
 
 def test_what_has_no_rules_is_summarised_and_its_samples_are_not_read_twice(tmp_path, data, monkeypatch):
@@ -108,9 +108,9 @@ def test_a_run_that_only_the_machine_disturbed_has_values_that_say_so(data):
     run = replace(data.manifest, verdict="inconclusive")
     values = [Value("seconds", "s", "lower", 1.0), Value("canary.cpu", "s", "canary", 2.0)]
     found = by_metric(rows(run, (), values, noisy=True))
-    assert (found["seconds"]["value"], found["seconds"]["disturbed"]) == (1.0, True)
-    assert found["canary.cpu"]["disturbed"] is False
-    assert by_metric(rows(data.manifest, (), values))["seconds"]["disturbed"] is False
+    assert (found["seconds"]["value"], found["seconds"]["noisy"]) == (1.0, True)
+    assert found["canary.cpu"]["noisy"] is False
+    assert by_metric(rows(data.manifest, (), values))["seconds"]["noisy"] is False
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_by_the_machine_alone_is_read_from_the_samples(tmp_path, options, known)
     store.commit(run)
     found = by_metric(rows_of(store, run.manifest.run_id, canaries(store, run.manifest.run_id)))
     assert (found["move-seconds"]["value"] is not None) == known
-    assert found["move-seconds"]["disturbed"] == (run.manifest.verdict == "inconclusive" and known)
+    assert found["move-seconds"]["noisy"] == (run.manifest.verdict == "inconclusive" and known)
 
 
 def test_series_are_told_apart_by_environment_and_not_by_kafka(data):

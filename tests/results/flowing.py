@@ -102,6 +102,8 @@ class Flowing:
                 if open_ and all(left[group, f] <= 0 for f in group.adding):
                     self.done_at[group] = self.t[-1]
         self.end_s = self.t[-1]
+        self._instants = np.array(self.t)
+        self._sent = {key: np.array(sent) for key, sent in self.sent.items()}
 
     def quota(self, host: str, now: float) -> float:
         for at_host, begin, end, quota in self.scene.real_quota:
@@ -142,7 +144,7 @@ class Flowing:
         return rates
 
     def at(self, group: Group, follower: str, now: float) -> float:
-        return float(np.interp(now, self.t, self.sent[group, follower]))
+        return float(np.interp(now, self._instants, self._sent[group, follower]))
 
 
 def ends_of(key: tuple[Group, str]) -> tuple[tuple[str, str], tuple[str, str]]:

@@ -7,6 +7,7 @@ the same options always give the same run.
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property, lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -85,6 +86,10 @@ class SyntheticRun:
     events: pa.Table
 
     def judged(self) -> Judgement:
+        return self._judgement
+
+    @cached_property
+    def _judgement(self) -> Judgement:
         return judge(self.manifest, self.samples, self.events)
 
     def data(self) -> RunData:
@@ -93,7 +98,9 @@ class SyntheticRun:
         return RunData(manifest, self.samples, self.events, list(judgement.criteria))
 
 
+@lru_cache(maxsize=32)
 def synthetic_run(options: Options = Options()) -> SyntheticRun:
+    """Return the run of these options. Tests share it: they change copies."""
     return _Generator(options).run()
 
 
@@ -116,7 +123,8 @@ def responses(options: Options) -> Cumulative:
         totals += [total, total + amount]
         total += amount
         t += max(flow_s * 1.02, amount / (quota * share) * rng.uniform(1 - spread, 1 + spread))
-    return lambda at: float(np.interp(at, times, totals))
+    at_s, log_bytes = np.array(times), np.array(totals)
+    return lambda at: float(np.interp(at, at_s, log_bytes))
 
 
 class _Generator:

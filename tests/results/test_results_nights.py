@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
+from results.contract.aliases import VALUES_COLUMNS
 from results.contract.maintenance import set_aside
 from results.contract.store import Store, StoreError
 from results.nights import state, values_table
@@ -136,14 +137,20 @@ def test_a_run_that_is_in_two_parts_is_one(spark, tmp_path):
     assert {line.verdict for each in scenarios(found) for line in each.lines} <= {"LEARNING"}
 
 
-def test_what_the_machine_disturbed_counts_for_who_asks(spark, tmp_path):
+@pytest.mark.parametrize("earlier", [False, True], ids=["today", "earlier"])
+def test_values_of_noisy_runs_count_on_request_in_parts_of_every_version(spark, tmp_path, earlier):
     store = Store.open(tmp_path)
     generate.history(store, Spec(5, 12))
     (path,) = values_table.paths(store)
     whole = values_table.read(store, path)
     every_other = pa.array([int(run[:8]) % 2 == 0 for run in whole["run_id"].to_pylist()])
     store.files.discard(path)
-    values_table.write(store, whole.set_column(whole.schema.get_field_index("disturbed"), "disturbed", every_other))
+    part = whole.set_column(whole.schema.get_field_index("noisy"), "noisy", every_other)
+    if earlier:
+        before = {name: stored for stored, name in VALUES_COLUMNS.items()}
+        part = part.rename_columns([before.get(name, name) for name in part.column_names])
+    values_table.write(store, part)
+    assert values_table.read(store, values_table.paths(store)[0]).schema.names == VALUES.names
     runs = {}
     for asked in (False, True):
         found = judged(spark, store, values_table.paths(store), {}, None, Judge(), include_noisy=asked)

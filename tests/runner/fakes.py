@@ -14,11 +14,11 @@ def campaign(labels="AB", repeats=3, seed=7, **other):
     variants = tuple(Variant(label, "kip73-two-node") for label in labels)
     fields = {
         "id": "20261121T200000Z-sweep-0a1b2c",
-        "door": "sweep",
+        "command": "sweep",
         "store": "/nowhere",
         "measures": ("move-seconds",),
         "threshold": 0.03,
-        "grounds": tuple("0" for _ in labels),
+        "topology_digests": tuple("0" for _ in labels),
         **other,
     }
     return Campaign(variants=variants, repeats=repeats, seed=seed, **fields)

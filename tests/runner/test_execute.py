@@ -128,9 +128,9 @@ def test_what_failed_before_an_interruption_does_not_end_the_series_again():
     assert (ended.complete, len(dead.made)) == (False, 3)
 
 
-@pytest.mark.parametrize("door", TOLD_UNFINISHED)
-def test_what_was_made_of_a_night_or_a_qualification_is_told_all_the_same(door):
-    asked = campaign(repeats=5, door=door, id=f"20261121T200000Z-{door}-0a1b2c")
+@pytest.mark.parametrize("command", TOLD_UNFINISHED)
+def test_what_was_made_of_a_night_or_a_qualification_is_told_all_the_same(command):
+    asked = campaign(repeats=5, command=command, id=f"20261121T200000Z-{command}-0a1b2c")
     executor = FakeExecutor(fail=lambda variant, number: TestbedError("no disk") if number >= 2 else None)
     ended, _entries = run(executor, asked)
     assert (ended.complete, ended.why.startswith("3 runs in a row could not be made")) == (False, True)

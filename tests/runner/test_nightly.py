@@ -80,7 +80,7 @@ def test_a_history_is_begun_with_each_case_before_any_once_more(tmp_path):
 
 
 def test_the_budget_is_asked_for_each_run_alone():
-    asked = campaign("ABC", repeats=1, door=NIGHTLY)
+    asked = campaign("ABC", repeats=1, command=NIGHTLY)
     state = campaign_state([RunDone(0, "r", "pass", {}, (), "jars", 40.0)])
     assert out_of_time(asked.slots[1], asked, state, 50.0) is None
     assert out_of_time(asked.slots[1], asked, state, 30.0)
@@ -154,7 +154,7 @@ def test_a_night_that_cannot_be_judged_now_says_how_it_is_later(doors, tmp_path,
 def test_what_was_not_run_is_told(doors, tmp_path):
     doors.fail = lambda variant, _number: nightly_error(variant)
     asked = campaign(
-        "ABC", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "store")
+        "ABC", repeats=1, command=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "store")
     )
     made = nightly.run_night(asked, None, None, print)
     assert [problem.split(" was not run: ") for problem in made.problems] == [["B", "the broker is gone"]]
@@ -163,13 +163,15 @@ def test_what_was_not_run_is_told(doors, tmp_path):
 
 def test_what_was_not_run_several_times_is_told_once(doors, tmp_path):
     doors.fail = lambda variant, _number: nightly_error(variant)
-    asked = campaign("ABC", repeats=2, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "s"))
+    asked = campaign("ABC", repeats=2, command=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "s"))
     assert nightly.run_night(asked, None, None, print).problems == ("B was not run 2 times: the broker is gone",)
 
 
 def test_a_night_in_which_nothing_can_be_run_any_more_ends_and_is_judged(doors, tmp_path):
     doors.fail = lambda _variant, number: TestbedError("no disk") if number else None
-    asked = campaign("ABCDE", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "s"))
+    asked = campaign(
+        "ABCDE", repeats=1, command=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "s")
+    )
     made = nightly.run_night(asked, None, None, print)
     assert (len(made.state.ran), made.complete) == (1, False)
     assert made.why_ended == "3 runs in a row could not be made, the last one because: no disk"
@@ -184,7 +186,7 @@ def test_canaries_are_put_beside_each_run_also_of_a_series_that_is_interrupted(d
 
     doors.fail = fail
     asked = campaign(
-        "ABC", repeats=1, door=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "store")
+        "ABC", repeats=1, command=NIGHTLY, id="20261121T200000Z-nightly-0a1b2c", store=str(tmp_path / "store")
     )
     with pytest.raises(end) if end else contextlib.nullcontext():
         nightly.run_night(asked, None, None, print)

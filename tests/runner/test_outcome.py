@@ -237,11 +237,11 @@ def test_an_upgrade_that_was_not_gone_through_with_is_no_other_kafka():
 
 def test_what_no_run_of_either_has_is_not_compared_unless_they_have_nothing_at_all():
     usual = default_measures("compare", campaign().variants)
-    asked = campaign(repeats=8, door="compare", measures=usual)
+    asked = campaign(repeats=8, command="compare", measures=usual)
     found = told(asked, entries(asked, lambda slot: 50 * noise(slot)))
     assert [finding.comparison.measure.name for finding in found.findings] == ["move-seconds"]
     assert found.verdict == "OK"
-    named = campaign(repeats=8, door="compare", measures=("move-seconds", "steady-mean"))
+    named = campaign(repeats=8, command="compare", measures=("move-seconds", "steady-mean"))
     found = told(named, entries(named, lambda slot: 50 * noise(slot)))
     assert [finding.verdict for finding in found.findings] == ["OK", "NO-DATA"]
     found = told(asked, entries(asked, lambda slot: 50 * noise(slot), measure="copied"))

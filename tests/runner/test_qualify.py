@@ -30,7 +30,7 @@ PAIRED = [*QUALIFY, "--scenario", "kip73/two-node", "--paired", "kip73/two-node"
 @pytest.fixture(autouse=True)
 def no_ground(monkeypatch):
     """Runs of the fake executor are in no store."""
-    monkeypatch.setattr(qualified, "ground", lambda _found: None)
+    monkeypatch.setattr(qualified, "qualification_environment", lambda _found: None)
 
 
 def of_new(label):

@@ -25,8 +25,8 @@ class Pool:
 
     start = ready
 
-    def drop(self, ground):
-        self.dropped.append(ground)
+    def drop(self, topology_digest):
+        self.dropped.append(topology_digest)
 
     def close(self):
         pass

@@ -96,7 +96,7 @@ def test_labels_are_checked():
 def test_variants_on_one_ground_are_those_with_the_same_topology_and_kafka():
     one, two = resolve(parse_variant("a: fetch=default", BASE)), resolve(parse_variant("b: fetch=tuned", BASE))
     other = resolve(parse_variant("c: kafka=4.2.1", BASE))
-    assert one.ground == two.ground != other.ground
+    assert one.topology_digest == two.topology_digest != other.topology_digest
     assert one.overlay != two.overlay
 
 

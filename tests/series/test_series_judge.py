@@ -249,10 +249,10 @@ def test_the_parts_can_be_replaced(noise, calm):
             return None
 
     class Last:
-        def scores(self, x, ground, back=0):
+        def scores(self, x, prior, back=0):
             return np.full(x.shape[1], 9.0)
 
-        def places(self, x, ground, fine=True):
+        def places(self, x, prior, fine=True):
             return np.full(x.shape[1], 7)
 
     class Sure:

@@ -187,6 +187,6 @@ def test_standardised_series_have_their_outliers_held_in():
 
 def test_a_calculator_sees_a_night_as_it_was(noise):
     x = np.random.default_rng(1).standard_normal((40, 7))
-    ground = Prior.blank(7, 0.2)
-    assert StepScan().scores(x, ground, 3) == pytest.approx(StepScan().scores(x[:-3], ground))
+    prior = Prior.blank(7, 0.2)
+    assert StepScan().scores(x, prior, 3) == pytest.approx(StepScan().scores(x[:-3], prior))
     assert Tail((0.1,), -1.0, -0.5).chance(np.array([3.0]))[0] == pytest.approx(np.exp(-5.5))

@@ -52,7 +52,7 @@ def test_the_class_of_an_environment_is_of_all_its_parts_and_of_nothing_that_jit
 
 
 class FakeTestbed:
-    """Only what grounds ask for; says what was done to it, in order."""
+    """Only what pool ask for; says what was done to it, in order."""
 
     def __init__(self, wanted, name, log):
         self.topology, self.name, self.log = wanted.topology, name, log
@@ -114,40 +114,40 @@ OTHER = resolve(parse_variant("other: kafka=4.2.1", BASE))
 
 
 def test_one_testbed_serves_all_variants_of_its_kind_and_never_do_two_kafkas_run(made):
-    grounds = TestbedPool("0a1b2c", quiet)
+    pool = TestbedPool("0a1b2c", quiet)
     for wanted in (ONE, TUNED, BROKEN, OTHER, TUNED, BROKEN, ONE):
-        grounds.ready(wanted)
+        pool.ready(wanted)
         assert not any(testbed.running for testbed in made.values())
-        testbed = grounds.start(wanted)
+        testbed = pool.start(wanted)
         assert testbed.state.overlay == dict(wanted.overlay)
         assert testbed.state.defects == wanted.defects
         assert [each.name for each in made.values() if each.running] == [testbed.name]
     assert len(made) == 2
-    grounds.close()
+    pool.close()
     assert {f"down {name}" for name in made} <= set(made[testbed.name].log)
 
 
 @pytest.mark.parametrize("harm", ["stuck", "shaping", "kafka"])
 def test_a_testbed_that_a_run_left_otherwise_is_made_anew(made, harm):
-    grounds = TestbedPool("0a1b2c", quiet)
-    grounds.ready(ONE)
-    first = grounds.start(ONE)
+    pool = TestbedPool("0a1b2c", quiet)
+    pool.ready(ONE)
+    first = pool.start(ONE)
     if harm == "stuck":
         first.stuck = True
         with pytest.raises(TestbedError):
-            grounds.ready(ONE)
+            pool.ready(ONE)
     elif harm == "shaping":
         first.shaping = ["b1 data0 transmit: not shaped"]
     else:
         first.state.kafka = {"b1": "4.2.1"}
-    grounds.ready(ONE)
-    assert grounds.start(ONE) is not first
+    pool.ready(ONE)
+    assert pool.start(ONE) is not first
     assert f"down {first.name}" in first.log
 
 
 def test_another_testbed_that_cannot_be_stopped_is_removed_and_does_not_hinder(made):
-    grounds = TestbedPool("0a1b2c", quiet)
-    grounds.ready(OTHER)
-    grounds.start(OTHER).stuck = True
-    grounds.ready(ONE)
+    pool = TestbedPool("0a1b2c", quiet)
+    pool.ready(OTHER)
+    pool.start(OTHER).stuck = True
+    pool.ready(ONE)
     assert len([name for name in made if f"down {name}" in made[name].log]) == 1

@@ -1,4 +1,4 @@
-"""A replay stands on the same ground as an experiment: NICs, machine, and what brokers say."""
+"""A replay has the same preconditions as an experiment: NICs, machine, and what brokers say."""
 
 from dataclasses import replace
 
