@@ -95,9 +95,15 @@ def log_ratios(pairs: Sequence[tuple[float, float]]) -> npt.NDArray[np.float64]:
     return np.log(values[:, 1]) - np.log(values[:, 0])
 
 
+@lru_cache(maxsize=16)
+def _index_pairs(n: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Return the i and j of all i ≤ j below `n`."""
+    return np.triu_indices(n)
+
+
 def walsh_averages(differences: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """(dᵢ + dⱼ) / 2 for all i ≤ j, in order of size."""
-    i, j = np.triu_indices(len(differences))
+    i, j = _index_pairs(len(differences))
     return np.sort((differences[i] + differences[j]) / 2)
 
 

@@ -16,7 +16,8 @@ from results.contract.manifest import new_run_id
 from results.contract.store import Store
 from results.contract.verdict import Verdict
 from results.criteria import Judgement
-from results.criteria.judgement import noisy
+from results.criteria.criterion import FACTS
+from results.criteria.judgement import catalogue, noisy
 from testbed.errors import TestbedError
 from testbed.experiments.reports import write_report
 from testbed.experiments.runner import run_on
@@ -148,7 +149,7 @@ class CaseRun:
             self.resolved.topology.name,
             judgement.verdict,
             run_id,
-            _why(judgement),
+            reason(judgement),
             time.monotonic() - self._begun,
             None if judgement.verdict == "pass" else str(self.folder),
             self._before,
@@ -162,10 +163,15 @@ class CaseRun:
         return CaseOutcome(*names, None, None, why, seconds, str(self.folder), self._before)
 
 
-def _why(judgement: Judgement) -> str:
-    """Return the reason of the verdict in a few words: the causes, without the criteria that they left unjudged."""
+def reason(judgement: Judgement) -> str:
+    """Return the reason of the verdict in a few words: the causes, without the criteria that they left unjudged.
+
+    Facts come first: a quota that another client changed explains the rates.
+    """
     wrong = [c for c in judgement.criteria if c.verdict == judgement.verdict != "pass"]
+    facts = {name for name, criterion in catalogue().items() if criterion.section == FACTS}
     causes = [c for c in wrong if not c.why.startswith("not judged")] or wrong
+    causes.sort(key=lambda c: c.name not in facts)
     told = [f"{' '.join(filter(None, (c.name, c.host, c.direction)))}: {c.why}" for c in causes[:MOST_TOLD]]
     more = [f"and {len(wrong) - len(told)} more"] if len(wrong) > len(told) else []
     return "; ".join([*told, *more])

@@ -5,8 +5,9 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from testbed.errors import TestbedError
-from testbed.runner.case import EXIT, CaseOutcome, gather, worst
+from testbed.runner.case import EXIT, CaseOutcome, gather, reason, worst
 from testbed.runner.suite import suite_junit as junit
+from tests.results.synthetic import Options, synthetic_run
 
 
 def outcome(case="two-node", verdict="pass", **changes):
@@ -76,3 +77,10 @@ def test_junit_tells_fail_and_inconclusive_apart_and_skips_nothing():
     assert said["d"].find("error").get("type") == "not done"
     assert "evidence /e" in said["d"].find("system-out").text
     assert said["problem 1"].find("error").get("type") == "suite"
+
+
+def test_the_reason_names_a_changed_quota_before_the_rates_that_it_explains():
+    run = synthetic_run(Options(real_quota=14e6))
+    told = reason(run.judged())
+    assert told.startswith("quota-in-force b1")
+    assert told.endswith(" more")
