@@ -141,7 +141,7 @@ def arrived(admin, plan):
 
 @pytest.mark.parametrize(
     ("kills", "partitions", "rate"),
-    [(2, 7, 2 * MB), pytest.param(20, 12, MB * 3 // 4, marks=pytest.mark.nightly)],
+    [(2, 7, 2 * MB), pytest.param(20, 18, MB * 3 // 4, marks=pytest.mark.nightly)],
     ids=["2", "20"],
 )
 def test_a_driver_killed_at_any_point_is_resumed_and_nothing_is_moved_twice(three, tmp_path, kills, partitions, rate):
