@@ -35,6 +35,8 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
 
     refusal: str | None = "nothing answers at that address"
     """The reason why the last connection attempt failed; None when it succeeded."""
+    login: Exception | None = None
+    """The answer of the last broker that refused the login."""
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
         try:
@@ -47,9 +49,9 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]
 
     async def _connect(self, node: Any, conn: Any, **named: Any) -> None:
         await super()._connect(node, conn, **named)
-        refused = conn.init_future.exception if conn.init_future.is_done else None
-        if isinstance(refused, _LOGIN_REFUSED):
-            self._auth_failures[node.node_id] = refused
+        failure = conn.init_future.exception if conn.init_future.is_done else None
+        if isinstance(failure, _LOGIN_REFUSED):
+            self._auth_failures[node.node_id] = self.login = failure
 
 
 class Connection:
@@ -94,6 +96,8 @@ class Connection:
             for client in started:  # otherwise its I/O thread would retry for ever
                 client.close()
                 client._net.stop()
+            # The client asks each bootstrap server before it reports a refusal: a slow one may use up the timeout.
+            error = next((client._manager.login for client in started if client._manager.login), error)
             if isinstance(error, _LOGIN_REFUSED):
                 why = str(error.args[0]).removeprefix(f"{type(error).__name__}: ") if error.args else None
                 raise KafkaError(
@@ -176,4 +180,7 @@ class Connection:
 
 def _unanswered(security: CommandConfig | None) -> str:
     protocol = security.protocol if security else "PLAINTEXT"
-    return f"something listens there but does not answer as a {protocol} listener does; see --command-config"
+    return (
+        f"something listens there but does not answer as a {protocol} listener; "
+        "either it expects another protocol (see --command-config), or the broker is too slow to answer in this time"
+    )

@@ -214,6 +214,8 @@ class EngineSocket:
             return EngineError(f"no container engine at {self.address}", Trouble.ABSENT)
         if isinstance(error, ConnectionRefusedError):
             return EngineError(f"nothing listens at {self.address}", Trouble.SILENT)
+        if isinstance(error, ConnectionResetError):  # the engine ended during the request
+            return EngineError(f"the engine at {self.address} closed the connection", Trouble.SILENT)
         if isinstance(error, PermissionError):
             return EngineError(f"{self.address}: permission denied", Trouble.DENIED)
         return EngineError(f"{self.address}: {error or type(error).__name__}", Trouble.FAILED)

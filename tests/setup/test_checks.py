@@ -14,6 +14,7 @@ from testbed.setup.checks import engine, machine, packages, software
 from testbed.setup.debian import os_release
 from testbed.software.commands import CommandError
 from testbed.software.engine import EngineError, EngineSocket, Trouble
+from testbed.wait import wait_for
 
 
 def told(finding: CheckFinding) -> str:
@@ -160,6 +161,26 @@ def test_a_started_daemon_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(subprocess.Popen, "poll", lambda _: None)
     engine.ContainerEngine().fix()
     assert engine.ContainerEngine().probe().ok
+
+
+@pytest.mark.parametrize(("name", "kept"), [("dockerd", True), ("sleeper", False)])
+def test_the_pid_file_of_a_killed_engine_does_not_stop_the_next_one(
+    name: str, kept: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Another process may have the PID of the engine that was killed."""
+    program = tmp_path / name
+    shutil.copy(str(shutil.which("sleep")), program)
+    file = tmp_path / "docker.pid"
+    monkeypatch.setattr(engine, "PID_FILE", file)
+    with subprocess.Popen([str(program), "60"]) as process:
+        file.write_text(str(process.pid))
+        engine._remove_stale_pid()
+        assert file.exists() is kept
+        process.kill()
+        # It is a zombie until the block ends.
+        wait_for(lambda: Path(f"/proc/{process.pid}/stat").read_text(), lambda s: ") Z" in s, 5, 0.01, "its end")
+        engine._remove_stale_pid()
+        assert not file.exists()
 
 
 def test_a_kernel_that_cannot_shape(monkeypatch: pytest.MonkeyPatch) -> None:

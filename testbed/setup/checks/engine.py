@@ -1,5 +1,6 @@
 """The container engine."""
 
+import contextlib
 import os
 import subprocess
 import time
@@ -12,6 +13,7 @@ from testbed.setup.debian import which
 from testbed.software.commands import CommandError, run_logged, tail
 from testbed.software.engine import EngineError, EngineSocket, Trouble
 
+PID_FILE = Path("/run/docker.pid")
 SYSTEMD = Path("/run/systemd/system")
 START_TIMEOUT_S = 60.0
 POLL_S = 0.1
@@ -72,6 +74,7 @@ def _start() -> None:
     program = which("dockerd")
     if program is None:
         raise CommandError("dockerd is not installed")
+    _remove_stale_pid()
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         # Its own session: the engine continues when set-up ends or is interrupted.
@@ -79,6 +82,24 @@ def _start() -> None:
             [program], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
     _wait(daemon, log)
+
+
+def _remove_stale_pid() -> None:
+    """Remove the PID file of an engine that was killed.
+
+    dockerd refuses to start while a process has the PID in this file: also a zombie, or another program.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        if not _is_running(int(PID_FILE.read_text())):
+            PID_FILE.unlink()
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+    except OSError:
+        return False
+    return name.endswith("(dockerd") and rest.split()[0] != "Z"
 
 
 def _wait(daemon: "subprocess.Popen[bytes] | None", log: Path) -> None:
