@@ -141,7 +141,7 @@ def _history(spark: SparkSession, scale: float, sizes: Sizes, store: Store) -> I
 
     yield _timed("full history judged", scale, sizes.series * runs, "values", whole)
     generate.history(store, replace(spec, begin=runs, end=runs + 1))
-    store.files.discard(NOISE)  # so that a night is measured on which the noise is learned anew
+    store.files.discard(NOISE)  # so that a night is measured on which the noise is learned again
     yield _timed("newest 60 runs judged", scale, sizes.series, "series", lambda: _discard(night(spark, store)))
 
 

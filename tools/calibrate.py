@@ -165,7 +165,7 @@ def wilson(hits: int, of: int) -> tuple[float, float]:
 
 
 def ours(judge: Judge | None = None, each: int = 1) -> Tool:
-    """This package as a tool: the noise is learned from the store, anew as it grows, as a nightly job does."""
+    """This package as a tool: the noise is learned from the store, and again as it grows, as a nightly job does."""
     judge = judge or Judge()
     name = NAME if each == 1 else f"{NAME}, {each} runs a night"
 
@@ -215,7 +215,7 @@ def power(tool: Tool, family: str, series: int, sigmas: float, before: int, tria
 
 
 def calibrate(profile: Profile, seed: int, tools: Sequence[Tool] = ()) -> "Iterator[Quiet | Power]":
-    """The rows of the table, as they are measured; `tools` are measured beside."""
+    """The rows of the table, as they are measured; `tools` are measured as well."""
     every, thrice = [ours(), *tools], ours(each=3)
     for series, stores, nights in profile.stores:
         for family in profile.families:

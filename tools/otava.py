@@ -1,4 +1,4 @@
-"""Apache Otava beside ours, on the same series: in an environment of its own, made on demand, never in ours.
+"""Apache Otava on the same series, for comparison: in a separate environment that is made on demand.
 
 Its pins (numpy, scipy) are not ours, so it is asked through a process: series in, change points out, as JSON.
 """

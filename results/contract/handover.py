@@ -29,7 +29,7 @@ AFTER: tuple[tuple[Step, Step], ...] = (
 )
 """What comes before what in every release. That of 2024 elects, then opens; those since open, then elect. Those that
 hand a partition over before all is uploaded may open it before it is closed. An acknowledgement may come before the
-record of the election is written, where the new broker leads before it is told so."""
+record of the election is written, where the new broker leads before it learns so."""
 
 
 @dataclass(frozen=True, slots=True)

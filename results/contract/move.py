@@ -31,7 +31,7 @@ class Flow:
 
     *throttled*: to an adding replica, listed on both sides. *in_sync*: to a follower in sync that is throttled on the
     leader's side only, so that it counts on the leader's transmit (with a wildcard throttle on both sides).
-    A flow ends when the leader's log of the partition is gone from its host: somebody else leads from then on.
+    A flow ends when the leader's log of the partition is gone from its host: another broker leads from then on.
     """
 
     kind: FlowKind

@@ -46,7 +46,7 @@ class RequiredState:
     """What a partition's state is to be; None (and an empty `in_sync`, `out_of_sync`) is anything.
 
     `replicas`, `adding`, `removing` and `isr` are sets; `order` is the replicas in exactly this order. `in_sync` are
-    in the ISR and `out_of_sync` are not, whoever else is. one of `leaders` must lead.
+    in the ISR and `out_of_sync` are not; other replicas may be in it. One of `leaders` must lead.
     """
 
     replicas: tuple[int, ...] | None = None

@@ -140,7 +140,7 @@ class Store:
     def _unwritable(self, run_id: str, error: OSError) -> StoreError:
         return StoreError(
             f"run {run_id} is not committed: {self.location} cannot be written: {error.strerror or error}; "
-            "make room there, or give another store with --store"
+            "free space there, or give another store with --store"
         )
 
     def loose(self) -> list[str]:

@@ -58,7 +58,7 @@ def _nothing(_run: RunView, _shaky: Sequence[Finding]) -> Sequence[Finding | Non
 
 
 NETWORK_CHANGED = "nic-unchanged"
-"""The precondition that does not hold when somebody changed a link during the run."""
+"""The precondition that does not hold when another process changed a link during the run."""
 
 
 def open_if_network_changed(

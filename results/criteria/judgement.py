@@ -29,7 +29,7 @@ MACHINE_CRITERIA = (
 """The criteria that are about the machine and not about Kafka."""
 EXPLANATIONS = ("duration-formula",)
 """The criteria that say what a move's time is made of. Where one says nothing, what was measured stands: a broker that
-is slower than its NIC is the very thing somebody looks for."""
+is slower than its NIC may be the regression that the user looks for."""
 
 
 class UnknownExperimentError(ValueError):

@@ -150,7 +150,9 @@ class RunSeries:
                 continue
             t, value = logs[topic, partition]
             gone = self._no_more_us(leader, topic, partition)
-            if gone is not None:  # somebody else leads from here on: what is written now does not come from this leader
+            if (
+                gone is not None
+            ):  # another broker leads from here on: what is written now does not come from this leader
                 last = int(np.searchsorted(t, gone))
                 t, value = t[: last + 1], value[: last + 1]
             at = np.searchsorted(t, instants, side="right") - 1

@@ -45,7 +45,7 @@ def recent_values(
     try:
         return _drawn(spark, store, wanted, newest, include_noisy=include_noisy, now=now)
     except (FileNotFoundError, PySparkException, Py4JError):
-        # Nothing is locked here: somebody else who judges may have put parts together.
+        # Nothing is locked here: another process that judges may have merged parts.
         if values_table.paths(store) == there:
             raise
         return _drawn(spark, store, wanted, newest, include_noisy=include_noisy, now=now)

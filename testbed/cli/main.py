@@ -87,7 +87,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
             return FAILED
         where = f" ({error.filename})" if error.filename else ""
-        print(f"testbed {command.name}: {error.strerror}{where}; make room and try again", file=sys.stderr)
+        print(
+            f"testbed {command.name}: {error.strerror}{where}; free space on that disk and try again", file=sys.stderr
+        )
         return FAILED
     except Exception as error:  # noqa: BLE001 - a defect of the testbed: Python would exit with 1, which means REGRESSED
         if lacking := missing_extra(error):

@@ -107,7 +107,7 @@ def _run(run: Execution, job: Job, args: argparse.Namespace) -> int:
 
 def _ended(ended: ExecutionResult) -> int:
     for found in ended.restored.interferences:
-        print(f"somebody else had changed {found}", file=sys.stderr)
+        print(f"another client had changed {found}", file=sys.stderr)
     if not ended.cancelled:
         print(f"done after {ended.seconds:.1f} s", file=sys.stderr)
         return 0

@@ -230,7 +230,7 @@ def store_metrics(port: int) -> list[Value]:
 
 
 def clock_offset() -> float:
-    """Return CLOCK_REALTIME less CLOCK_MONOTONIC in seconds: constant unless somebody sets or slews the clock."""
+    """Return CLOCK_REALTIME less CLOCK_MONOTONIC in seconds: constant unless a process sets or slews the clock."""
     tries = []
     for _ in range(3):
         before, wall, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()

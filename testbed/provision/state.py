@@ -158,7 +158,7 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise TestbedError(
-            f"{path} cannot be written: {error.strerror}; make room there, or set XDG_STATE_HOME"
+            f"{path} cannot be written: {error.strerror}; free space there, or set XDG_STATE_HOME"
         ) from error
 
 

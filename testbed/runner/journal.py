@@ -267,7 +267,9 @@ def _write(file: FileIO, document: dict[str, Any], path: Path) -> None:
     try:
         durable.append(file, line)
     except OSError as error:
-        raise TestbedError(f"{path} cannot be written: {error}; make room, then go on with --resume") from error
+        raise TestbedError(
+            f"{path} cannot be written: {error}; free space on that disk, then go on with --resume"
+        ) from error
 
 
 def _lock(file: FileIO, campaign_id: str) -> None:

@@ -68,7 +68,7 @@ def artefact(
         except OSError as error:
             shutil.rmtree(fresh, ignore_errors=True)
             what = f"{final} cannot be made: {error.strerror or error}"
-            raise SoftwareError(f"{what}; make room there, or set XDG_CACHE_HOME to another place") from error
+            raise SoftwareError(f"{what}; free space there, or set XDG_CACHE_HOME to another place") from error
         except BaseException:
             shutil.rmtree(fresh, ignore_errors=True)
             raise

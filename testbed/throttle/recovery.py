@@ -266,7 +266,7 @@ def _recover_one(
 def _settled(folder: JournalFolder, journal_id: str) -> Recovery | None:
     """Return the outcome of a journal that another process restores, or has restored; None: neither."""
     if not folder.file(journal_id).exists():
-        return Recovery(journal_id, RecoveryOutcome.RESTORED, "somebody else has put it back meanwhile")
+        return Recovery(journal_id, RecoveryOutcome.RESTORED, "another client has put it back meanwhile")
     try:
         owner = folder.read(journal_id).owner
     except ThrottleJournalError:
@@ -287,7 +287,7 @@ def _restore(admin: AdminApi, folder: JournalFolder, journal: ThrottleJournal, t
     done = restore(admin, still_ours(admin, mine) if journal.raises else mine, timeout_s)
     sentences = [f"{len(done.changes)} settings put back on the cluster at {journal.bootstrap}"]
     sentences += [f"{left} left to living processes that have set them since"] if left else []
-    sentences += [f"somebody else had changed {found}" for found in done.interferences]
+    sentences += [f"another client had changed {found}" for found in done.interferences]
     sentences += [f"topic {topic} no longer exists" for topic in done.gone]
     moving = admin.reassignments()
     if moving:

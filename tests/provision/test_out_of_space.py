@@ -134,7 +134,7 @@ def test_a_state_folder_without_space_is_told_and_leaves_nothing(use, monkeypatc
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(TestbedError, match=r"state.json cannot be written: No space left on device; make room there"):
+    with pytest.raises(TestbedError, match=r"state.json cannot be written: No space left on device; free space there"):
         facade.Testbed.up(find("three-brokers"), name="full")
     assert (api.made, api.nets) == ({}, {})
     assert not states.folder("full").exists()

@@ -88,7 +88,7 @@ def test_killed_between_any_two_requests_of_a_change_recover_puts_everything_bac
     journals.write(replace(journal, owner=replace(journal.owner, started_ticks=journal.owner.started_ticks - 1)))
     [outcome] = recover(lambda _bootstrap: admin, journals, timeout_s=0)
     assert outcome.outcome is RecoveryOutcome.RESTORED
-    assert "somebody else" not in outcome.detail
+    assert "another client" not in outcome.detail
     assert admin.configs == BEFORE
     assert journals.ids() == []
 

@@ -20,7 +20,9 @@ def test_a_commit_that_does_not_fit_says_so_and_leaves_nothing(tmp_path, data, p
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={pages * 4}k", "testbed", tmp_path], check=True)
     try:
         store = Store.open(tmp_path)
-        with pytest.raises(StoreError, match=f"{tmp_path} cannot be written: No space left on device; make room there"):
+        with pytest.raises(
+            StoreError, match=f"{tmp_path} cannot be written: No space left on device; free space there"
+        ):
             store.commit(data)
         assert store.runs() == []
         assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -172,7 +172,9 @@ class Failing(LocalFiles):
 
 @pytest.mark.parametrize("at", range(6))
 def test_a_failure_at_any_step_leaves_no_run(tmp_path, data, at):
-    with pytest.raises(StoreError, match=r"run \S+ is not committed: here cannot be written: no space left; make room"):
+    with pytest.raises(
+        StoreError, match=r"run \S+ is not committed: here cannot be written: no space left; free space"
+    ):
         Store(Failing(tmp_path, at), "here").commit(data)
     store = Store.open(tmp_path)
     assert store.runs() == []

@@ -158,6 +158,6 @@ def test_a_full_disk_is_told_with_what_to_do_and_leaves_nothing(tmp_path: Path) 
         (folder / "half").write_bytes(b"half")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with pytest.raises(SoftwareError, match="cannot be made: No space left on device; make room there, or set XDG_"):
+    with pytest.raises(SoftwareError, match="cannot be made: No space left on device; free space there, or set XDG_"):
         artefact("things", "one", build, root=tmp_path)
     assert not [path for path in (tmp_path / "things").iterdir() if path.is_dir()]

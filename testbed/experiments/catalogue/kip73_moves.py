@@ -51,7 +51,7 @@ EXPERIMENTS = (
                 )
                 for fetch in ("tuned", "default")
             ),
-            *SuiteScenario("kip435", ("smoke",), "two-node", 1, ("rate=5MB/s", "preload=20s")).over(
+            *SuiteScenario("kip435", ("smoke",), "two-node", 1, (*BRIEF, "reassignment-batch-size=10")).over(
                 "mode", "batched", "incremental"
             ),
             *SuiteScenario("kip435", ("ci",), "two-node", 1, ("rate=5MB/s",)).over("mode", *MODES),

@@ -94,7 +94,7 @@ class DiskSpace(Check):
             return self.good(f"{min(free.values()) / GIB:.0f} GiB free")
         return self.bad(
             f"{'; '.join(short)}; {DISK_BYTES / GIB:.0f} GiB needed",
-            "make room, or name a folder on a larger disk in XDG_CACHE_HOME",
+            "free space on that disk, or name a folder on a larger disk in XDG_CACHE_HOME",
         )
 
 
