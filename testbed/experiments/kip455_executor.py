@@ -127,7 +127,7 @@ class Kip455Executor:
         records = self._scenario.bytes // RECORD_BYTES
         if records:
             fill = Fill(self.topic, range(len(replicas)), records, Recipe(record_bytes=RECORD_BYTES, seed=self._seed))
-            preload(self.testbed.bootstrap, [fill])
+            preload(self.testbed.driver_bootstrap, [fill])
         if self._scenario.hold_bytes_per_s is not None:
             watched = [broker for broker in self._hosts if broker not in self._scenario.doomed]
             self.throttle.set([], self._scenario.hold_bytes_per_s, watched, wildcard=[self.topic], everywhere=True)

@@ -101,7 +101,7 @@ class MoveEnvironment:
             f"preloading {total / 1e6:.0f} MB into {sum(len(f.partitions) for f in fills)} partitions"
         )
         followed = any(group.in_sync for group in self.layout.groups)
-        preload(self.testbed.bootstrap, fills, acks="1" if followed else "all")
+        preload(self.testbed.driver_bootstrap, fills, acks="1" if followed else "all")
         if followed:
             written = {
                 TopicPartition(fill.topic, p): fill.records_per_partition for fill in fills for p in fill.partitions
@@ -228,7 +228,7 @@ class MoveEnvironment:
         """Read all records back; return the account of the preloaded records and of the load with `more` producers."""
         self.context.progress("reading every record back")
         load = self.load.result
-        found = audit(self.testbed.bootstrap, self.fills, (*(() if load is None else load.written), *more))
+        found = audit(self.testbed.driver_bootstrap, self.fills, (*(() if load is None else load.written), *more))
         if found.complaints:
             self.recorder.event("note", "what the audit found", {"first": list(found.complaints)})
         return preloaded(found), None if load is None else load.live(found)

@@ -248,7 +248,7 @@ class IncidentScenario:
         if not self._fills and not written:
             return None
         self._context.progress("reading every record back")
-        found = audit(self._testbed.bootstrap, self._fills, written)
+        found = audit(self._testbed.driver_bootstrap, self._fills, written)
         return Records(found.expected, found.found, found.lost, found.duplicated, found.corrupt)
 
     def delete_topics(self) -> None:
@@ -279,7 +279,7 @@ class IncidentScenario:
             self._made.append(name)
         if self._fills:
             self._context.progress(f"preloading {sum(fill.bytes for fill in self._fills) / 1e6:.0f} MB")
-            preload(self._testbed.bootstrap, self._fills)
+            preload(self._testbed.driver_bootstrap, self._fills)
         if state.throttle is not None:
             self._operator.set_initial_throttle(state.throttle.rate, state.throttle.topics)
 

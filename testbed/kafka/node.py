@@ -155,7 +155,10 @@ REPLICATION_PORT = 9093
 CONTROLLER_PORT = 9094
 SECURE_PORT = 9095
 """The port with TLS or a login, if the broker's properties configure it: see `secure_protocol`."""
+DRIVER_PORT = 9096
+"""The port on the management network, whose links are not shaped: preloads and audits pass there."""
 DATA_DIR = "/var/lib/kafka"
+_OWN_LISTENERS = ("CLIENT", "REPLICATION", "CONTROLLER", "DRIVER")
 _SECURE = "listener.name.secure."
 
 FETCH_TUNED: Mapping[str, str] = {
@@ -175,6 +178,11 @@ def voters(topology: Topology, plan: AddressPlan) -> str:
 def bootstrap_servers(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
     """Return the addresses to which clients on the data network (and the driver) connect."""
     return tuple(f"{plan.data_ip(host.name)}:{CLIENT_PORT}" for host in topology.brokers)
+
+
+def driver_servers(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
+    """Return the brokers' addresses on the management network, whose links are not shaped."""
+    return tuple(f"{plan.management_ip(host.name)}:{DRIVER_PORT}" for host in topology.brokers)
 
 
 def properties_of(capability: Capability, topology: Topology) -> dict[str, str]:
@@ -250,12 +258,13 @@ def server_properties(
         "controller.quorum.voters": voters(topology, plan),
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "REPLICATION",
-        "listener.security.protocol.map": "CLIENT:PLAINTEXT,REPLICATION:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listener.security.protocol.map": ",".join(f"{listener}:PLAINTEXT" for listener in _OWN_LISTENERS),
     }
     ip = plan.data_ip(host.name)
     replication_nic, _nic = host.nic_for(NicUse.REPLICATION)
     replication_ip = plan.data_ip(host.name, replication_nic)
     broker = f"CLIENT://{ip}:{CLIENT_PORT},REPLICATION://{replication_ip}:{REPLICATION_PORT}"
+    broker += f",DRIVER://{plan.management_ip(host.name)}:{DRIVER_PORT}"
     secure = secure_protocol(properties)
     if secure is not None:
         broker += f",SECURE://{ip}:{SECURE_PORT}"

@@ -13,7 +13,7 @@ from testbed.errors import TestbedError
 from testbed.hosts import Daemon, SshHost
 from testbed.hosts.host import NamespaceShell, in_parallel
 from testbed.kafka.admin import Admin
-from testbed.kafka.node import Node, bootstrap_servers
+from testbed.kafka.node import Node, bootstrap_servers, driver_servers
 from testbed.network.addresses import AddressPlan
 from testbed.network.apply import make_fabric, shaping_differences
 from testbed.network.measure import LinkDirection, LinkRate, measure, measure_uplinks
@@ -231,6 +231,14 @@ class Testbed:
     def bootstrap(self) -> tuple[str, ...]:
         """Return the brokers' client addresses."""
         return bootstrap_servers(self.topology, self.plan)
+
+    @property
+    def driver_bootstrap(self) -> tuple[str, ...]:
+        """Return the brokers' addresses for preloads and audits, which no shaped NIC slows down.
+
+        A load and an administrator use `bootstrap`: their traffic passes the shaped NICs.
+        """
+        return driver_servers(self.topology, self.plan)
 
     @property
     def software(self) -> SoftwareSet:

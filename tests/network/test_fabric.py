@@ -153,5 +153,6 @@ def test_further_nics_run_out_of_addresses_with_words():
 def test_followers_fetch_on_the_nic_for_replication():
     topology, plan, _wiring = narrow()
     properties = server_properties(topology, topology.host("b2"), plan)
-    assert properties["listeners"] == "CLIENT://198.19.3.12:9092,REPLICATION://198.19.3.130:9093"
+    listeners = "CLIENT://198.19.3.12:9092,REPLICATION://198.19.3.130:9093,DRIVER://198.18.3.12:9096"
+    assert properties["listeners"] == listeners
     assert properties["advertised.listeners"] == properties["listeners"]
