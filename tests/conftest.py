@@ -4,6 +4,7 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
@@ -21,9 +22,12 @@ STORE = "store"
 KINDS = ("failed", "error", "skipped")
 MOST_SHOWN = 300
 AT_ONCE = 2
-"""Workers that run tests with containers: a machine with two cores carries two testbeds."""
+"""Workers that run tests with containers while others run pure tests: a machine with two cores carries two testbeds."""
+AT_ONCE_LATER = 3
+"""Workers that run tests with containers once all pure tests have begun: the cores have time for one more."""
 LONGEST = "test_s3.py"
-"""It takes four minutes: begun last, it would run alone."""
+"""It takes longest of those that need the store: begun last, it would run alone."""
+ALONE, SPARK = "alone", "spark"
 
 
 def has_containers(group):
@@ -32,13 +36,14 @@ def has_containers(group):
 
 
 class Groups(LoadScopeScheduling):
-    """Gives each worker whole files, in the order of collection; those with containers to `AT_ONCE` workers alone."""
+    """Gives each worker whole files, in the order of collection; those with containers to some of the workers."""
 
     def _split_scope(self, nodeid):
         return nodeid.split("::", 1)[0]
 
     def _assign_work_unit(self, node):
-        carriers = [each for each in self.nodes if not each.shutting_down][:AT_ONCE]
+        most = AT_ONCE if any(not has_containers(name) for name in self.workqueue) else AT_ONCE_LATER
+        carriers = [each for each in self.nodes if not each.shutting_down][:most]
         group = next((name for name in self.workqueue if node in carriers or not has_containers(name)), None)
         if group is None:
             node.shutdown()  # what is left starts containers
@@ -48,11 +53,16 @@ class Groups(LoadScopeScheduling):
 
 
 def pytest_collection_modifyitems(items):
-    """Put the tests with containers first, since they take longest, and of each kind those that need the store last."""
+    """Put the files that take longest first: with containers, then with Spark; in each kind last what needs the store."""
+    alone = [item for item in items if item.get_closest_marker(ALONE)]
+    if stray := [item.nodeid for item in alone if item.path.parent.name != CONTAINERS.name]:
+        raise pytest.UsageError(f"`./run test` looks for tests marked {ALONE} in {CONTAINERS} only, not at {stray[0]}")
+    spark = {item.path for item in items if item.get_closest_marker(SPARK)}
 
     def place(item):
         waits = item.get_closest_marker(STORE) is not None
-        return item.path.parent.name != CONTAINERS.name, waits, waits and item.path.name != LONGEST
+        pure = item.path.parent.name != CONTAINERS.name
+        return pure, pure and item.path not in spark, waits, waits and item.path.name != LONGEST
 
     items.sort(key=place)
 

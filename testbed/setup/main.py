@@ -19,7 +19,7 @@ WORKERS = 4
 """Two run tests with containers, which wait most of the time; see `tests/conftest.py`. Some tests start their own
 Spark: more workers use more memory and save no time."""
 TOGETHER = ("-m", "not alone and not nightly", f"--numprocesses={WORKERS}", "--no-loadscope-reorder")
-ALONE = ("-m", "alone and not nightly")
+ALONE = ("-m", "alone and not nightly", "tests/containers")
 _FAILED = 1
 """pytest's exit code for failed tests: the other parts still run. Any other code ends the command."""
 

@@ -35,7 +35,7 @@ class FakeTestbed:
     """Notes what is done; the stopped broker is out of every ISR, and in it again once it was started."""
 
     name = "fake"
-    bootstrap = ("fake:9092",)
+    bootstrap = driver_bootstrap = ("fake:9092",)
 
     def __init__(self, done):
         self.topology, self.faults, self.done = find("two-brokers"), self, done
