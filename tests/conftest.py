@@ -53,7 +53,7 @@ class Groups(LoadScopeScheduling):
 
 
 def pytest_collection_modifyitems(items):
-    """Put the files that take longest first: with containers, then with Spark; in each kind last what needs the store."""
+    """Put first what takes longest: files with containers, then with Spark; of each kind last what needs the store."""
     alone = [item for item in items if item.get_closest_marker(ALONE)]
     if stray := [item.nodeid for item in alone if item.path.parent.name != CONTAINERS.name]:
         raise pytest.UsageError(f"`./run test` looks for tests marked {ALONE} in {CONTAINERS} only, not at {stray[0]}")

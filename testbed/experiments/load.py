@@ -68,6 +68,7 @@ class ClientLoad:
     """The producers and the consumer of a layout. Without inbound rates there is no load.
 
     With `rises` the load begins with half of its rate. `rise` then starts the producers of the other half.
+    `networks` are the client hosts behind whose NICs the clients run; see `Workload`.
     """
 
     def __init__(
@@ -80,15 +81,26 @@ class ClientLoad:
         *,
         shape: LoadShape = DEFAULT,
         rises: bool = False,
+        networks: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self._recorder = recorder
         specs = load_specs(_halved(layout) if rises else layout, token, shape)
-        self._workload = Workload(bootstrap, specs, seed, recorder.add, self._on_event) if specs else None
+        self._workload: Workload | None = None
+        if specs:
+            self._workload = Workload(bootstrap, specs, seed, recorder.add, self._on_event, networks=networks)
         self._more: Workload | None = None
         if rises and specs:
             first = len(specs) + 1
             more = [replace(spec, name=f"more-{spec.name}") for spec in specs if isinstance(spec, ProducerSpec)]
-            self._more = Workload(bootstrap, more, seed + first, recorder.add, recorder.event, first_producer=first)
+            self._more = Workload(
+                bootstrap,
+                more,
+                seed + first,
+                recorder.add,
+                recorder.event,
+                first_producer=first,
+                networks=networks,
+            )
         self._result: WorkloadResult | None = None
 
     @property

@@ -83,6 +83,7 @@ class MoveEnvironment:
             self.recorder,
             shape=setup.load,
             rises=setup.load_rises,
+            networks=self.testbed.client_networks(),
         )
 
     # ---- before the move

@@ -269,7 +269,8 @@ class IncidentScenario:
             linger_ms=0.0,
             give_up_s=GIVE_UP_S,
         )
-        return Workload(self._testbed.bootstrap, [spec], seed, self._recorder.add)
+        testbed = self._testbed
+        return Workload(testbed.bootstrap, [spec], seed, self._recorder.add, networks=testbed.client_networks())
 
     def _prepare(self) -> None:
         state = self._incident.state

@@ -22,7 +22,8 @@ class NetworkError(TestbedError):
     """`ip`, `tc` or `ethtool` refused a line."""
 
 
-def _in_namespace(pid: int | None, command: Sequence[str]) -> list[str]:
+def in_network_of(pid: int | None, command: Sequence[str]) -> list[str]:
+    """Return the words that run a command of this machine in the network namespace of a process; None: this one's."""
     if pid is None:
         return list(command)
     return ["nsenter", f"--net=/proc/{pid}/ns/net", "--", *command]
@@ -31,7 +32,7 @@ def _in_namespace(pid: int | None, command: Sequence[str]) -> list[str]:
 def _run(pid: int | None, command: Sequence[str], *, lines: Sequence[str] = ()) -> str:
     try:
         done = subprocess.run(
-            _in_namespace(pid, command),
+            in_network_of(pid, command),
             input="\n".join(lines) + "\n" if lines else "",
             capture_output=True,
             text=True,

@@ -15,7 +15,7 @@ from testbed.hosts.host import NamespaceShell, in_parallel
 from testbed.kafka.admin import Admin
 from testbed.kafka.node import Node, bootstrap_servers, driver_servers
 from testbed.network.addresses import AddressPlan
-from testbed.network.apply import make_fabric, shaping_differences
+from testbed.network.apply import in_network_of, make_fabric, shaping_differences
 from testbed.network.measure import LinkDirection, LinkRate, measure, measure_uplinks
 from testbed.objectstore import ObjectStore
 from testbed.owner import Owner
@@ -255,6 +255,13 @@ class Testbed:
         found = self.engine.containers(self.state.name)
         pids = {each.host: self.engine.pid(each.id) for each in found if each.role in ("host", "fabric")}
         return pids.pop(""), pids
+
+    def client_networks(self) -> dict[str, tuple[str, ...]]:
+        """Return client host → the words that run a command of this machine behind that host's NIC."""
+        if not self.topology.clients:
+            return {}
+        _fabric, pids = self.pids()
+        return {host.name: tuple(in_network_of(pids[host.name], ())) for host in self.topology.clients}
 
     def nics(
         self, only: Collection[LinkDirection] | None = None, *, topology: Topology | None = None

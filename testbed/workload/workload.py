@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from confluent_kafka import KafkaException, Producer
 from results.contract.document import encode
 from results.contract.schema import Sample
 from testbed.errors import TestbedError
+from testbed.network.fabric import DRIVER
 from testbed.wait import WaitTimeout, wait_until
 from testbed.workload.child import CLOCK
 from testbed.workload.outcome import ProcessReports, ProcessResult, WorkloadResult, samples
@@ -43,7 +45,9 @@ _ROOT = Path(__file__).parents[2]
 class _Process:
     """One process of the load, and its reports."""
 
-    def __init__(self, order: Mapping[str, Any], spec: Spec, add: AddSamples, on_event: OnEvent) -> None:
+    def __init__(
+        self, order: Mapping[str, Any], spec: Spec, add: AddSamples, on_event: OnEvent, enter: Sequence[str]
+    ) -> None:
         self.spec, self._add, self._on_event = spec, add, on_event
         self.heard = ProcessReports(spec, order["producer"])
         self.ready = False
@@ -52,7 +56,7 @@ class _Process:
         self._lock = threading.Lock()
         module = "produce" if isinstance(spec, ProducerSpec) else "consume"
         self.popen = subprocess.Popen(
-            [sys.executable, "-m", f"testbed.workload.{module}"],
+            [*enter, sys.executable, "-m", f"testbed.workload.{module}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -133,6 +137,9 @@ class Workload:
     Every process's figures go to `add_samples` once a second, under its name; events go to `on_event`. When this
     process dies, all of the load's processes end at once. `first_producer` is the number of the first producer: two
     loads that write to the same topic need different ones.
+
+    `networks` has client host → the words that run a command behind its NIC (`Testbed.client_networks`). The processes
+    are spread over these hosts in their order. Without any, they use this machine's network.
     """
 
     def __init__(
@@ -144,8 +151,10 @@ class Workload:
         on_event: OnEvent = lambda _kind, _name, _detail: None,
         *,
         first_producer: int = 1,
+        networks: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         check(specs)
+        self._networks = dict(networks or {})
         self._bootstrap, self._specs, self._seed = list(bootstrap), list(specs), seed
         self._add, self._on_event = add_samples, on_event
         self._first = first_producer
@@ -164,8 +173,9 @@ class Workload:
 
         Raise `TestbedError` naming the process that could not start; no process is left running then.
         """
+        hosts: dict[str, str] = {}
         try:
-            for number, spec in enumerate(self._specs):
+            for number, (spec, host) in enumerate(zip(self._specs, cycle(self._networks or ("",)), strict=False)):
                 order = {
                     "spec": encode(spec),
                     "bootstrap": ",".join(self._bootstrap),
@@ -174,7 +184,8 @@ class Workload:
                     "parent": os.getpid(),
                     "clock_offset_ns": CLOCK.offset_ns,
                 }
-                self._processes.append(_Process(order, spec, self._add, self._on_event))
+                self._processes.append(_Process(order, spec, self._add, self._on_event, self._networks.get(host, ())))
+                hosts[spec.name] = host or DRIVER
             self._await_ready(timeout_s)
         except BaseException:
             self.stop()
@@ -182,7 +193,7 @@ class Workload:
         begin_us = CLOCK.now_us() + int(_BEGIN_IN_S * 1e6)
         for process in self._processes:
             process.tell({"do": "go", "begin_us": begin_us})
-        self._on_event("load.started", "", {"processes": [spec.name for spec in self._specs]})
+        self._on_event("load.started", "", {"processes": list(hosts), "hosts": hosts})
 
     def _await_ready(self, timeout_s: float) -> None:
         def all_ready() -> bool:

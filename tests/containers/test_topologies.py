@@ -30,7 +30,15 @@ PINGS, PING_BYTES = 300, 1400
 
 
 # The larger ones take as long as all others together; an object store is brought up by its own tests each time.
-NIGHTLY = ("six-brokers", "eight-brokers", "ten-brokers", "s3", "s3-three-brokers", "two-brokers-s3")
+NIGHTLY = (
+    "six-brokers",
+    "eight-brokers",
+    "ten-brokers",
+    "s3",
+    "s3-three-brokers",
+    "two-brokers-client",
+    "two-brokers-s3",
+)
 assert set(NIGHTLY) <= set(ready())
 EACH = [pytest.param(name, marks=pytest.mark.nightly) if name in NIGHTLY else name for name in ready()]
 

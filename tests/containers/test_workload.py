@@ -10,14 +10,15 @@ import pytest
 from testbed.kafka.node import DATA_DIR
 from testbed.provision.resources import remove
 from testbed.provision.testbed import Testbed
-from testbed.topology.find import find
+from testbed.topology import loads
 from testbed.wait import wait_for
 from testbed.workload.preload import audit
 from testbed.workload.spec import ConsumerSpec, ProducerSpec
 from testbed.workload.workload import Workload
+from tests.containers.conftest import ROOT
 
 pytestmark = pytest.mark.containers
-NAME = "ci-load"
+NAME, CLIENT = "ci-load", "load"
 PARTITIONS = 6
 
 CUT = """
@@ -43,8 +44,9 @@ print(len(batches))
 
 @pytest.fixture(scope="module")
 def cluster(own_state, engine):
-    """Three brokers of this file's own: some are killed."""
-    testbed = Testbed.up(find("three-brokers"), name=NAME)
+    """Three brokers and a host for clients, of this file's own: some are killed."""
+    text = (ROOT / "topologies" / "three-brokers.yaml").read_text()
+    testbed = Testbed.up(loads(f"{text}  {CLIENT}:\n    role: client\n"), name=NAME)
     yield testbed
     testbed.close()
     remove(engine, NAME)
@@ -74,6 +76,28 @@ class Newest:
         wait_for(
             lambda: self.values.get((name, "client.produce.acked"), 0), lambda n: n >= records, timeout_s, 0.1, name
         )
+
+
+def sent_by(testbed, host):
+    """Bytes that the host's NIC has sent."""
+    return int(testbed.hosts[host].run("cat /sys/class/net/data0/statistics/tx_bytes").stdout)
+
+
+def test_clients_send_through_the_nic_of_the_topologys_client_host(cluster):
+    partitions, events = topic(cluster, "behind"), []
+    spec = ProducerSpec("producer-1", "behind", partitions, 2_000_000.0)
+    for networks, behind in ((cluster.client_networks(), True), ({}, False)):
+        before, newest = sent_by(cluster, CLIENT), Newest()
+        with Workload(cluster.bootstrap, [spec], 5, newest.add, lambda *e: events.append(e), networks=networks) as load:
+            load.start()
+            newest.await_acked("producer-1", 3000)
+            result = load.stop()
+        sent = sent_by(cluster, CLIENT) - before
+        bytes_acked = result.process("producer-1").acked * spec.record_bytes
+        assert bytes_acked > 3_000_000
+        assert sent > bytes_acked if behind else sent < 0.01 * bytes_acked, sent
+    hosts = [detail["hosts"] for kind, _name, detail in events if kind == "load.started"]
+    assert hosts == [{"producer-1": CLIENT}, {"producer-1": "driver"}]
 
 
 def test_one_record_removed_from_a_log_is_named(cluster):

@@ -43,6 +43,9 @@ class FakeTestbed:
         self.hosts = {"b2": self}
         self.admin = FakeAdmin({TopicPartition("kip73-ab12cd", p): (1, 2) for p in range(3)}, broker_ids=(1, 2))
 
+    def client_networks(self):
+        return {}
+
     def add(self, fault):
         self.done.append(f"{fault.kind} {fault.host}")
         self.admin.isr_lacks = frozenset({2})

@@ -12,6 +12,7 @@ DIGESTS = {
     "ten-brokers": "a3a51c6b87d3646bf2ec79b366dce45ecfab5ea78a1fda5dc1339d73779ca089",
     "three-brokers": "8658fe9fb0ce57a89a49c01ea780502faf1bc8ac622cd94edcbf04fbab035ba1",
     "two-brokers": "04c051462a39fe53f978f754de11e5489abd767800a77c88f7c98dc1ab5c9376",
+    "two-brokers-client": "1e695208427372107c1e15ae68304418cada62e477b2602326ed4f11daddd78f",
     "two-brokers-s3": "386536d93f1ab73dcebeaa4e3b181069b58aa3036ddd4e2bfb73e0f33c56a7bd",
     "two-racks-narrow-uplink": "6b4475133139c9870fd47038e2e26fff0054395ff21652f88997792d6a143f2b",
 }

@@ -28,6 +28,7 @@ READY = sorted((Path(__file__).parents[2] / "topologies").glob("*.yaml"))
 
 SHAPES = {
     "two-brokers": (2, ["b1"], ("r1",), 400_000_000),
+    "two-brokers-client": (2, ["b1"], ("r1",), 400_000_000),
     "two-brokers-s3": (2, ["b1"], ("r1",), 400_000_000),
     "three-brokers": (3, ["b1"], ("r1",), 400_000_000),
     "four-brokers": (4, ["b1"], ("r1",), 400_000_000),

@@ -51,7 +51,9 @@ class ColdConsumer(RunActivity):
         group_id = f"cold-{environment.context.run_id[-6:]}"
         spec = ConsumerSpec(READER, (self._group.topic,), group_id, from_beginning=True)
         recorder = environment.recorder
-        self._consumer = Workload(environment.testbed.bootstrap, [spec], 1, recorder.add, recorder.event)
+        testbed = environment.testbed
+        networks = testbed.client_networks()
+        self._consumer = Workload(testbed.bootstrap, [spec], 1, recorder.add, recorder.event, networks=networks)
         self._evicted: int | None = None
 
     def before_move(self) -> None:
