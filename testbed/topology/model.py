@@ -51,6 +51,11 @@ class Topology:
             raise TopologyError(Problem(file, None, None, field_name(each.path), each.message) for each in found)
 
     @property
+    def exists(self) -> bool:
+        """Return whether its hosts are machines that exist, which the testbed does not make."""
+        return self.provision == "inventory"
+
+    @property
     def brokers(self) -> tuple[DeclaredHost, ...]:
         """Return the hosts that hold partitions, in the file's order."""
         return tuple(host for host in self.hosts if host.is_broker)
