@@ -348,7 +348,7 @@ def restore(path: str) -> list[str]:
             elif qdisc.get("root") and ((kind == "htb" and handle == "1:") or (kind == "pfifo" and handle != "0:")):
                 must(["tc", "qdisc", "del", "dev", name, "root"])
                 done.append("the shaping of %s" % name)
-        if os.path.isdir("/sys/class/net/" + entry):
+        if device(entry) is not None:
             must(["ip", "link", "del", "dev", entry])
             done.append("the device %s" % entry)
         changed = [word for short, value in each["offloads"].items() for word in (short, value)]
