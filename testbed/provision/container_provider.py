@@ -13,7 +13,7 @@ from testbed.network.watch import ShapingWatch, TrafficControlWatch
 from testbed.provision.containers import Engine, Labels
 from testbed.provision.machine import make_disk, require_cpus, require_machine
 from testbed.provision.plan import ClusterIdentity, host_spec
-from testbed.provision.provider import Platform, Progress, Requirements
+from testbed.provision.provider import HostPlatform, Progress, Requirements
 from testbed.provision.resources import allocate
 from testbed.provision.software import SoftwareSet
 from testbed.provision.state import TestbedState
@@ -83,7 +83,7 @@ class ContainerProvider:
         fabric, hosts = testbed.pids()
         return TrafficControlWatch({"": fabric, **hosts})
 
-    def platform(self) -> Platform:
+    def platform(self) -> HostPlatform:
         """See `Provider.platform`."""
         info = self._engine.info()
-        return Platform(str(info["ServerVersion"]), str(info["Driver"]))
+        return HostPlatform(str(info["ServerVersion"]), str(info["Driver"]))

@@ -83,7 +83,7 @@ class Machine:
 
     def processes(self):
         """The command lines of all processes but those of SSH sessions, and of this look itself."""
-        lines = self.sh("ps -eo args=").splitlines()
+        lines = self.sh("ps -eo args= --no-headers").splitlines()
         own = ("ps -eo", "sh -c ps -eo", "sshd: ")
         return sorted(line for line in lines if not line.startswith(own) and "defunct" not in line)
 
@@ -114,7 +114,11 @@ class MachineSet:
         found = json.loads(docker("inspect", container))[0]["NetworkSettings"]["Networks"][self.network]
         self.machines[name] = Machine(name, container, found["IPAddress"], port)
         subprocess.run(
-            ["sh", "-c", f"until ssh-keyscan -T 2 -p {port} {found['IPAddress']} 2>/dev/null | grep -q .; do sleep 0.1; done"],
+            [
+                "sh",
+                "-c",
+                f"until ssh-keyscan -T 2 -p {port} {found['IPAddress']} 2>/dev/null | grep -q .; do sleep 0.1; done",
+            ],
             timeout=30,
             check=True,
         )

@@ -30,9 +30,7 @@ def namespace():
     sleeper = subprocess.Popen(["unshare", "--net", "sleep", "60"])
     enter = ["nsenter", f"--target={sleeper.pid}", "--net", "--"]
     own = os.readlink("/proc/self/ns/net")
-    wait_for(
-        lambda: os.readlink(f"/proc/{sleeper.pid}/ns/net"), lambda found: found != own, 5.0, 0.01, "the namespace"
-    )
+    wait_for(lambda: os.readlink(f"/proc/{sleeper.pid}/ns/net"), lambda found: found != own, 5.0, 0.01, "the namespace")
     make = f"ip link add {DEVICE} type veth peer name d1 && ip link set {DEVICE} up && ip link set d1 up"
     subprocess.run([*enter, "sh", "-c", make], check=True)
     yield enter
@@ -93,7 +91,9 @@ def test_only_marked_processes_are_ended(tmp_path):
     marked = subprocess.Popen(["sh", "-c", "sleep 60 & wait"], env={**os.environ, "TESTBED_ID": "abc"})
     other = subprocess.Popen(["sleep", "60"], env={**os.environ, "TESTBED_ID": "abcd"})
     try:
-        told = step("remove", {"home": str(tmp_path / "x"), "mark": "abc", "software": str(tmp_path / "y"), "keep": False})
+        told = step(
+            "remove", {"home": str(tmp_path / "x"), "mark": "abc", "software": str(tmp_path / "y"), "keep": False}
+        )
         assert told["removed"] == ["2 processes"]
         assert marked.wait(5) == -9
         assert other.poll() is None
