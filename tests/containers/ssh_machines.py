@@ -16,12 +16,12 @@ LABEL = "existing-machine"
 SUDO_PACKAGE = "sudo"
 _START = """
 set -e
-id admin >/dev/null 2>&1 || useradd -m -s /bin/sh -p '*' admin
-for home in /root /home/admin; do
+id ops >/dev/null 2>&1 || useradd -m -s /bin/sh -p '*' ops
+for home in /root /home/ops; do
   mkdir -p $home/.ssh; printf '%s\\n' "$KEY" > $home/.ssh/authorized_keys
 done
-chown -R admin: /home/admin/.ssh
-if [ -d /etc/sudoers.d ]; then echo 'admin ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/admin; fi
+chown -R ops: /home/ops/.ssh
+if [ -d /etc/sudoers.d ]; then echo 'ops ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/ops; fi
 mkdir -p /run/sshd /var/lib/kafka /srv/data
 echo 'of somebody else' > /var/lib/kafka/meta.properties
 printf 'Port %s\\nUsePAM no\\nPermitRootLogin prohibit-password\\nAllowUsers %s\\n' "$PORT" "$USERS" \
@@ -103,7 +103,7 @@ class MachineSet:
     def __getitem__(self, name):
         return self.machines[name]
 
-    def add(self, image, name, *, port=22, users="root admin"):
+    def add(self, image, name, *, port=22, users="root ops"):
         public = (self.folder / "id_ed25519.pub").read_text().strip()
         container = docker(
             "run", "-d", "--init", "--label", f"{LABEL}={self.network}", "--network", self.network,
@@ -113,15 +113,8 @@ class MachineSet:
         )  # fmt: skip
         found = json.loads(docker("inspect", container))[0]["NetworkSettings"]["Networks"][self.network]
         self.machines[name] = Machine(name, container, found["IPAddress"], port)
-        subprocess.run(
-            [
-                "sh",
-                "-c",
-                f"until ssh-keyscan -T 2 -p {port} {found['IPAddress']} 2>/dev/null | grep -q .; do sleep 0.1; done",
-            ],
-            timeout=30,
-            check=True,
-        )
+        scan = f"ssh-keyscan -T 2 -p {port} {self.machines[name].address} 2>/dev/null"
+        subprocess.run(["sh", "-c", f"until {scan} | grep -q .; do sleep 0.1; done"], timeout=30, check=True)
         return self.machines[name]
 
     def known_hosts(self):

@@ -23,9 +23,9 @@ def machines(tmp_path_factory):
     image = image_with_sudo(folder, tag)
     found = machine_set(folder / "keys", tag)
     try:
-        hop = found.add(image, "hop", users="admin")
+        hop = found.add(image, "hop", users="ops")
         found.add(image, "m1")
-        found.add(image, "m2", port=2222, users=f"admin@{hop.address}")
+        found.add(image, "m2", port=2222, users=f"ops@{hop.address}")
         yield found
     finally:
         found.remove()
@@ -46,7 +46,7 @@ def topology(machines, folder, *, known_hosts=None, **more):
             "b2": {
                 "role": "broker",
                 "nic": {"address": m2.address},
-                "ssh": {"user": "admin", "port": 2222, "jump": f"admin@{hop.address}", "host_key": m2.fingerprint},
+                "ssh": {"user": "ops", "port": 2222, "jump": f"ops@{hop.address}", "host_key": m2.fingerprint},
             },
         },
     }

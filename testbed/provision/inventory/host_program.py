@@ -101,7 +101,7 @@ def javas(wanted: str | None) -> list[dict[str, Any]]:
     for home in dict.fromkeys(os.path.realpath(each) for each in homes):
         program = os.path.join(home, "bin", "java")
         if os.access(program, os.X_OK):
-            said = run([program, "-version"]).stderr
+            said = run([program, "-XX:-UsePerfData", "-version"]).stderr
             match = re.search(r'version "(?:1\.)?(\d+)', said)
             if match:
                 found.append({"home": home, "major": int(match.group(1))})
