@@ -86,7 +86,7 @@ def manifest(
     failure: str = "",
 ) -> Manifest:
     """Return the run's manifest before its judgement."""
-    engine = testbed.engine.info()
+    hosted = testbed.provider.platform()
     machine = fingerprint()
     topology = testbed.topology
     jars = {testbed.state.digests[version] for version in set(testbed.state.kafka.values())}
@@ -106,10 +106,10 @@ def manifest(
             jars_digest=",".join(sorted(jars)),
             image_digest=testbed.state.digests["image"],
             python=platform.python_version(),
-            engine=str(engine["ServerVersion"]),
+            engine=hosted.engine,
             kernel=machine["kernel"],
         ),
-        machine=Machine(**machine, engine=str(engine["ServerVersion"]), storage_driver=str(engine["Driver"])),
+        machine=Machine(**machine, engine=hosted.engine, storage_driver=hosted.storage_driver),
         nics=outcome.nics,
         load=load_of(samples),
         move=outcome.move,

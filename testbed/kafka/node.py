@@ -181,7 +181,9 @@ def bootstrap_servers(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
 
 
 def driver_servers(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
-    """Return the brokers' addresses on the management network, whose links are not shaped."""
+    """Return the brokers' addresses on the management network, whose links are not shaped; else those of clients."""
+    if not plan.has_unshaped_network:
+        return bootstrap_servers(topology, plan)
     return tuple(f"{plan.management_ip(host.name)}:{DRIVER_PORT}" for host in topology.brokers)
 
 
@@ -264,7 +266,8 @@ def server_properties(
     replication_nic, _nic = host.nic_for(NicUse.REPLICATION)
     replication_ip = plan.data_ip(host.name, replication_nic)
     broker = f"CLIENT://{ip}:{CLIENT_PORT},REPLICATION://{replication_ip}:{REPLICATION_PORT}"
-    broker += f",DRIVER://{plan.management_ip(host.name)}:{DRIVER_PORT}"
+    if plan.has_unshaped_network:
+        broker += f",DRIVER://{plan.management_ip(host.name)}:{DRIVER_PORT}"
     secure = secure_protocol(properties)
     if secure is not None:
         broker += f",SECURE://{ip}:{SECURE_PORT}"

@@ -11,15 +11,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.hosts.host import NamespaceShell
+from testbed.hosts.host import CommandFailed, NamespaceShell, Shell
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import CORE, DRIVER, Script, Shaped, driver_device, port, shaped_devices, wire
+from testbed.network.machine_shaping import ingress_device, without_own
 from testbed.network.shape import Shape, class_show_command, compare, parse_shape, qdisc_show_command
 from testbed.topology.model import Topology
 
 
 class NetworkError(TestbedError):
     """`ip`, `tc` or `ethtool` refused a line."""
+
+
+Place = int | Shell
+"""A network namespace: that of a process on this machine, or that of a shell on a machine that exists."""
+
+
+def shell_of(name: str, place: Place) -> Shell:
+    """Return a shell in a place; `name` is its name in `Place`s by name, empty for the fabric."""
+    return NamespaceShell(name or "the fabric", place) if isinstance(place, int) else place
 
 
 def in_network_of(pid: int | None, command: Sequence[str]) -> list[str]:
@@ -29,7 +39,9 @@ def in_network_of(pid: int | None, command: Sequence[str]) -> list[str]:
     return ["nsenter", f"--net=/proc/{pid}/ns/net", "--", *command]
 
 
-def _run(pid: int | None, command: Sequence[str], *, lines: Sequence[str] = ()) -> str:
+def _run(pid: Place | None, command: Sequence[str], *, lines: Sequence[str] = ()) -> str:
+    if pid is not None and not isinstance(pid, int):
+        return _run_in(pid, command, lines)
     try:
         done = subprocess.run(
             in_network_of(pid, command),
@@ -48,8 +60,16 @@ def _run(pid: int | None, command: Sequence[str], *, lines: Sequence[str] = ()) 
     return done.stdout
 
 
-def apply(script: Script, pid: int | None = None) -> None:
-    """Run a script in the namespace of process `pid`, or in the machine's own. Raise `NetworkError` on failure."""
+def _run_in(shell: Shell, command: Sequence[str], lines: Sequence[str]) -> str:
+    text = "\n".join(lines) + "\n" if lines else ""
+    try:
+        return shell.run(command, timeout_s=30, stdin=text.encode()).stdout
+    except CommandFailed as error:
+        raise NetworkError(str(error) + "".join(f"\n    {line}" for line in lines)) from error
+
+
+def apply(script: Script, pid: Place | None = None) -> None:
+    """Run a script in a place, or in the machine's own namespace. Raise `NetworkError` on failure."""
     if script.ip:
         _run(pid, ["ip", "-batch", "-"], lines=script.ip)
     if script.commands:
@@ -59,10 +79,14 @@ def apply(script: Script, pid: int | None = None) -> None:
         _run(pid, ["tc", "-batch", "-"], lines=script.tc)
 
 
-def read_shape(device: str, pid: int | None = None) -> Shape | None:
-    """Return the kernel's present shaping of a device; None when the device is not shaped."""
+def read_shape(device: str, pid: Place | None = None) -> Shape | None:
+    """Return the kernel's present shaping of a device; None when the device is not shaped.
+
+    On a machine that exists, the class for SSH and the redirection of frames that enter are expected, not foreign.
+    """
     qdiscs: list[Any] = json.loads(_run(pid, qdisc_show_command(device)) or "[]")
-    return parse_shape(qdiscs, _run(pid, class_show_command(device)))
+    found = parse_shape(qdiscs, _run(pid, class_show_command(device)))
+    return found if pid is None or isinstance(pid, int) else without_own(device, found)
 
 
 def machine_networks() -> list[str]:
@@ -111,6 +135,10 @@ class BrokenLink:
 
 def link_ends(testbed: str, topology: Topology) -> tuple[LinkEnd, ...]:
     """Return every end of every link of a testbed of this name, and its switches. Pure."""
+    if topology.exists:
+        nics = [(host.name, nic.name) for host in topology.hosts for nic in host.nics]
+        ends = [LinkEnd(f"{host} {nic}", host, nic) for host, nic in nics]
+        return (*ends, *(LinkEnd(f"the device of what {h} {n} receives", h, ingress_device(n)) for h, n in nics))
     found = [LinkEnd("the core", FABRIC, CORE)]
     found += [LinkEnd("this machine's link", *at) for at in ((FABRIC, DRIVER), (MACHINE, driver_device(testbed)))]
     for number, rack in enumerate(topology.racks):
@@ -142,14 +170,14 @@ def compare_links(
     return tuple(found)
 
 
-def broken_links(testbed: str, topology: Topology, pids: Mapping[str, int]) -> tuple[BrokenLink, ...]:
+def broken_links(testbed: str, topology: Topology, pids: Mapping[str, Place]) -> tuple[BrokenLink, ...]:
     """Return the link ends that are down or missing in the kernel. Needs root. Raise `TestbedError` on failure.
 
     `pids` has a process of each running host, and of the fabric (under its name here, ``FABRIC``).
     """
     links = {}
     for place, pid in {**pids, MACHINE: os.getpid()}.items():
-        links[place] = json.loads(NamespaceShell(place or "the fabric", pid).run(["ip", "-j", "link", "show"]).stdout)
+        links[place] = json.loads(shell_of(place, pid).run(["ip", "-j", "link", "show"]).stdout)
     return compare_links(testbed, topology, links)
 
 
@@ -167,7 +195,7 @@ def make_fabric(
         raise TestbedError("the kernel did not take the declared shaping:\n  " + "\n  ".join(problems))
 
 
-def shaping_differences(topology: Topology, fabric_pid: int | None, host_pids: Mapping[str, int]) -> list[str]:
+def shaping_differences(topology: Topology, fabric_pid: Place | None, host_pids: Mapping[str, Place]) -> list[str]:
     """Return the differences between declared and actual shaping as texts; empty when there are none.
 
     A host that does not run (None, or not in `host_pids`) differs.
@@ -177,7 +205,7 @@ def shaping_differences(topology: Topology, fabric_pid: int | None, host_pids: M
 
 
 def link_differences(
-    devices: Iterable[Shaped], fabric_pid: int | None, host_pids: Mapping[str, int]
+    devices: Iterable[Shaped], fabric_pid: Place | None, host_pids: Mapping[str, Place]
 ) -> list[tuple[Shaped, str]]:
     """Return each difference between the declared and the actual shaping of these devices, with its device."""
     found = []

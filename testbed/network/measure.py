@@ -9,33 +9,31 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from testbed.errors import TestbedError
 from testbed.hosts import CommandFailed, CommandResult, Shell
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import CORE, port
 from testbed.network.shape import FRAME_BYTES, payload_bytes_per_s
+from testbed.network.transfers import (
+    BEFORE_S,
+    DATAGRAM_BYTES,
+    DATAGRAM_FRAME_BYTES,
+    FABRIC,
+    MEASURE_S,
+    Direction,
+    Transfer,
+    measure_s,
+    offered_bps,
+    transfers,
+)
 from testbed.topology.host import DeclaredHost
-from testbed.topology.links import Link
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
 
-Direction = Literal["transmit", "receive"]
 LinkDirection = tuple[str, str, Direction]
 """One link in one direction: place, device, direction."""
 PORT = 5201
-FABRIC = "<fabric>"
-"""The switch in a transfer; no host can have this name."""
-MEASURE_S = 2.0
-BEFORE_S = 1
-"""Not measured: TCP searches for the rate, and a full bucket passes at once. The first connections over a new link
-had 0.93 to 0.98 of the rate in their first 2 s, later ones 0.998 to 1.000."""
-FRAMES = 100
-"""The least number of full frames in a measurement: one more or less is then 1 %. At 600 kbit/s they take 2 s."""
-DATAGRAM_BYTES = 1448
-DATAGRAM_FRAME_BYTES = DATAGRAM_BYTES + 8 + 20 + 14
-"""Bytes on the wire, with the headers of UDP, IP and Ethernet: less than a full frame, `FRAME_BYTES`."""
 TRIES = 6
 """When other machines took this one's CPU, a NIC read 0.86 to 0.90 three times within half a minute, then 0.99."""
 LOWEST, HIGHEST = 0.95, 1.02
@@ -75,23 +73,6 @@ class LinkRate:
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
-    """One measurement: `source` sends to `target` on NIC number `nic` of each; it measures the ends in `measures`.
-
-    With delay or loss, one TCP connection may be slower than the NIC. Then datagrams are offered at `offered_bps`, more
-    than the NIC's rate; 0: TCP. The measurement takes `seconds`, after `before_s`.
-    """
-
-    source: str
-    target: str
-    measures: tuple[tuple[str, Direction], ...]
-    nic: int = 0
-    offered_bps: int = 0
-    seconds: float = MEASURE_S
-    before_s: int = BEFORE_S
-
-
-@dataclass(frozen=True, slots=True)
 class FlowEnd:
     """The address of one end of a flow. Bound to the device: no route reaches some addresses."""
 
@@ -100,79 +81,11 @@ class FlowEnd:
     device: str
 
 
-def transfers(topology: Topology) -> tuple[Transfer, ...]:
-    """Return the smallest set of transfers that measures every NIC both ways. Pure.
-
-    Hosts of one rack send around a ring, so that no uplink limits them. A transfer measures the slower of its two
-    ends (both when they are equal). An end that is faster than its partner is measured against the rack's switch, which
-    is not shaped.
-    """
-    found: list[Transfer] = []
-    for number in range(max(len(host.nics) for host in topology.hosts)):
-        for rack in topology.racks:
-            found += _ring([host for host in topology.hosts if host.rack == rack and len(host.nics) > number], number)
-    return tuple(found)
-
-
-def _ring(hosts: Sequence[DeclaredHost], number: int) -> list[Transfer]:
-    found: list[Transfer] = []
-    for index, source in enumerate(hosts):
-        target = hosts[(index + 1) % len(hosts)]
-        sends, receives = source.nics[number].tx_bps, target.nics[number].rx_bps
-        if source is target:
-            sends, receives = 0, 0
-        ends: list[tuple[str, Direction]] = []
-        if sends and sends <= receives:
-            ends.append((source.name, "transmit"))
-        if receives and receives <= sends:
-            ends.append((target.name, "receive"))
-        if ends:
-            nics = (source.nics[number], target.nics[number])
-            found.append(_transfer_of(source.name, target.name, ends, number, min(sends, receives), *nics))
-    measured = {end for transfer in found for end in transfer.measures}
-    for host in hosts:
-        nic = host.nics[number]
-        out: tuple[str, Direction] = (host.name, "transmit")
-        into: tuple[str, Direction] = (host.name, "receive")
-        if out not in measured:
-            found.append(_transfer_of(host.name, FABRIC, [out], number, nic.tx_bps, nic))
-        if into not in measured:
-            found.append(_transfer_of(FABRIC, host.name, [into], number, nic.rx_bps, nic))
-    return found
-
-
-def _transfer_of(
-    source: str,
-    target: str,
-    measures: Sequence[tuple[str, Direction]],
-    number: int,
-    rate_bps: int,
-    *links: Link,
-) -> Transfer:
-    return Transfer(source, target, tuple(measures), number, offered_bps(rate_bps, *links), measure_s(rate_bps))
-
-
-def measure_s(rate_bps: int) -> float:
-    """Return the duration of a measurement at this rate, in seconds. Pure."""
-    return max(MEASURE_S, 8 * FRAMES * FRAME_BYTES / rate_bps)
-
-
-def offered_bps(rate_bps: float, *links: Link) -> int:
-    """Return the bits/s of datagrams that fill `rate_bps` despite delay or loss; 0 where TCP fills it. Pure."""
-    impairments = [side.impairment for link in links for side in link.sides]
-    if not any(impairments):
-        return 0
-    passing = 1.0
-    for impairment in impairments:
-        passing *= 1 - impairment.loss_ppm / 1e6
-    return round(1.1 * rate_bps / passing)
-
-
 def measure(
     topology: Topology,
     plan: AddressPlan,
     hosts: Mapping[str, Shell],
-    fabric: Shell,
+    fabric: Shell | None,
     only: Collection[LinkDirection] | None = None,
 ) -> tuple[LinkRate, ...]:
     """Measure every NIC each way (or `only` these) and return the rates. Each transfer takes 2 s, alone.
@@ -181,6 +94,7 @@ def measure(
     `TestbedError` when a transfer failed.
     """
     rates: dict[tuple[str, int, Direction], tuple[float, float]] = {}
+    reaches: dict[tuple[str, int, Direction], int] = {}
     for transfer in transfers(topology):
         if only is not None and _ends(topology, transfer).isdisjoint(only):
             continue
@@ -192,10 +106,12 @@ def measure(
         if len(place) == 1:
             (name,) = place
             rack = topology.racks.index(topology.host(name).rack)
+            assert fabric is not None  # machines that exist are measured against each other only
             place[FABRIC] = FlowEnd(fabric, str(plan.fabric_in_rack(rack)), f"rack{rack}")
         flow = FlowSettings(transfer.seconds, transfer.before_s, transfer.offered_bps)
         rate = _transfer(place[transfer.source], place[transfer.target], flow)
         rates |= {(host, transfer.nic, direction): (rate, transfer.seconds) for host, direction in transfer.measures}
+        reaches |= {(host, transfer.nic, direction): transfer.reach_bps for host, direction in transfer.measures}
     found = []
     for host in topology.hosts:
         for number, nic in enumerate(host.nics):
@@ -205,7 +121,8 @@ def measure(
                     continue
                 rate, seconds = rates[host.name, number, direction]
                 ratio = rate / payload_bytes_per_s(declared)
-                found.append(LinkRate(host.name, nic.name, direction, declared, rate, ratio, seconds, declared))
+                reach = min(declared, reaches.get((host.name, number, direction), declared))
+                found.append(LinkRate(host.name, nic.name, direction, declared, rate, ratio, seconds, reach))
     return tuple(found)
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -145,19 +146,21 @@ class _Api(docker.APIClient):
 
 
 class Engine:
-    """A connection to the container engine that DOCKER_HOST (or the usual socket) names."""
+    """A connection to the container engine that DOCKER_HOST (or the usual socket) names; opened at first use."""
 
-    def __init__(self) -> None:
+    @cached_property
+    def _api(self) -> _Api:
         try:
-            self._api = _Api(version="auto", timeout=60, **docker.utils.kwargs_from_env())
+            return _Api(version="auto", timeout=60, **docker.utils.kwargs_from_env())
         except docker.errors.DockerException as error:
             raise TestbedError(
                 f"the container engine does not answer ({error}); `testbed doctor --fix` installs and starts one"
             ) from error
 
     def close(self) -> None:
-        """Close the connection."""
-        self._api.close()
+        """Close the connection, if it was opened."""
+        if "_api" in self.__dict__:
+            self._api.close()
 
     def wait_answering(self, timeout_s: float = BACK_S) -> None:
         """Wait until the engine answers; only a restarting engine needs a wait. Raise `EngineGone` on a timeout."""

@@ -4,7 +4,7 @@ These models check each value on its own. `resolve` and `rules` check what needs
 two equal node ids). Editors show the descriptions of this module through the JSON schema.
 """
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, WithJsonSchema, model_validator
 
@@ -13,6 +13,7 @@ from testbed.form import Form, check, editor_schema, refusal, schema_text
 from testbed.suggestions import choices
 from testbed.topology import jvm, rules
 from testbed.topology.host import Role
+from testbed.topology.inventory import InventoryForm, NicAddress, NicDevice, SshForm
 from testbed.topology.model import TopologyError
 from testbed.topology.values import (
     Burst,
@@ -82,6 +83,13 @@ class NicForm(UplinkForm):
     use: Annotated[
         Use | None,
         Field(description="What one of several NICs is for: replication, or data (all else; unless given)."),
+    ] = None
+    device: Annotated[
+        NicDevice | None, Field(description="With provision: inventory, the machine's network device to shape.")
+    ] = None
+    address: Annotated[
+        NicAddress | None,
+        Field(description="With provision: inventory, the device's address; read from it if left out."),
     ] = None
 
 
@@ -228,6 +236,7 @@ class HostForm(Form):
         WithJsonSchema({"type": "integer", "minimum": 0, "maximum": rules.MAX_NODE_ID}),
         Field(description="Kafka's node.id. Left out: counted from 1 in the file's order, past given ones."),
     ] = None
+    ssh: Annotated[SshForm | None, Field(description="With provision: inventory, how this machine is reached.")] = None
 
 
 class RemoteStorageForm(Form):
@@ -275,6 +284,13 @@ class TopologyForm(Form):
 
     name: Annotated[TopologyName, Field(description="The topology's name, best that of its file.")]
     description: Annotated[str, check(description_problem), Field(description="One line for people.")] = ""
+    provision: Annotated[
+        Literal["containers", "inventory"],
+        Field(description="containers: the testbed makes the hosts; inventory: they exist, and are reached over SSH."),
+    ] = "containers"
+    inventory: Annotated[
+        InventoryForm | None, Field(description="With provision: inventory, what its hosts share.")
+    ] = None
     racks: Annotated[
         Racks,
         Field(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from testbed.topology.inventory import SshAccess
 from testbed.topology.jvm import OWN, Jvm
 from testbed.topology.links import Disk, Nic, NicUse
 
@@ -75,6 +76,8 @@ class DeclaredHost:
     cpus: float | None = None
     jvm: Jvm = OWN
     """The JVM of its Kafka."""
+    ssh: SshAccess | None = None
+    """How a machine that exists is reached; None: the testbed makes the host."""
 
     def __post_init__(self) -> None:
         ordered = dict(sorted(self.properties.items()))

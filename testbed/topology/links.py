@@ -100,6 +100,8 @@ class Nic(Link):
 
     name: str = "data0"
     use: NicUse = field(default=NicUse.DATA, kw_only=True)
+    address: str | None = field(default=None, kw_only=True)
+    """Its IPv4 address on a machine that exists; None: the testbed gives it one, or reads it from the device."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from typing import Any
 
 from testbed.document import FormError, Problem, field_name
 from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
+from testbed.topology.inventory import Provision, provision_problems
 from testbed.topology.jvm import Jvm
-from testbed.topology.links import Link
+from testbed.topology.links import Link, Nic
 from testbed.topology.rules import violations
 from testbed.units import format_bit_rate, format_byte_rate, format_share, format_size
 
@@ -38,14 +39,21 @@ class Topology:
     uplinks: Mapping[str, Link] = field(default_factory=dict, hash=False)
     remote_storage: RemoteStorage | None = None
     automq: AutomqSource | None = None
+    provision: Provision = "containers"
 
     def __post_init__(self) -> None:
         in_order = sorted(self.uplinks.items(), key=lambda item: _position(item[0], self.racks))
         object.__setattr__(self, "uplinks", MappingProxyType(dict(in_order)))
         found = violations(self.name, self.racks, self.hosts, self.uplinks, self.remote_storage, self.automq)
+        found += provision_problems(self.hosts, self.uplinks, self.provision, automq=self.automq is not None)
         if found:
             file = self.source or f"topology {self.name!r}"
             raise TopologyError(Problem(file, None, None, field_name(each.path), each.message) for each in found)
+
+    @property
+    def exists(self) -> bool:
+        """Return whether its hosts are machines that exist, which the testbed does not make."""
+        return self.provision == "inventory"
 
     @property
     def brokers(self) -> tuple[DeclaredHost, ...]:
@@ -92,6 +100,7 @@ class Topology:
         return {
             "name": self.name,
             "description": self.description,
+            **({} if self.provision == "containers" else {"provision": self.provision}),
             "racks": _racks_document(self.racks, self.uplinks),
             **_storage_document(self.remote_storage, self.automq),
             "hosts": {host.name: _host_document(host) for host in self.hosts},
@@ -131,9 +140,14 @@ def _given(**fields: str | None) -> dict[str, str]:
 def _host_document(host: DeclaredHost) -> dict[str, Any]:
     document: dict[str, Any] = {"role": host.role.value, "rack": host.rack}
     if host.more_nics:
-        document["nics"] = {nic.name: {**_link_document(nic), "use": nic.use.value} for nic in host.nics}
+        document["nics"] = {
+            f"nic{number}" if host.ssh else nic.name: {**_link_document(nic), "use": nic.use.value, **_own(nic, host)}
+            for number, nic in enumerate(host.nics)
+        }
     else:
-        document["nic"] = {"name": host.nic.name, **_link_document(host.nic)}
+        document["nic"] = {**_own(host.nic, host, "name"), **_link_document(host.nic)}
+    if host.ssh is not None:
+        document["ssh"] = host.ssh.to_document()
     if host.disk is not None:
         document["disk"] = {"size": format_size(host.disk.size_bytes)}
         if host.disk.bandwidth_bytes_per_s is not None:
@@ -147,6 +161,13 @@ def _host_document(host: DeclaredHost) -> dict[str, Any]:
         if jvm := _jvm_document(host.jvm):
             document["kafka"]["jvm"] = jvm
     return document
+
+
+def _own(nic: Nic, host: DeclaredHost, name: str = "") -> dict[str, str]:
+    """Return the NIC's device and address on a machine that exists; else its name, if `name` is the field for it."""
+    if host.ssh is not None:
+        return {"device": nic.name, **_given(address=nic.address)}
+    return {name: nic.name} if name else {}
 
 
 def _jvm_document(jvm: Jvm) -> dict[str, Any]:

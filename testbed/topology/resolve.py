@@ -21,6 +21,7 @@ from testbed.topology.file_form import (
     UplinkForm,
 )
 from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Role
+from testbed.topology.inventory import SshAccess, access, provision_problems
 from testbed.topology.jvm import Jvm
 from testbed.topology.links import Disk, Impairment, Link, Nic, NicUse, Side, default_burst_bytes
 from testbed.topology.model import Topology
@@ -39,12 +40,15 @@ def resolve(form: TopologyForm, document: Document, folder: FilePath) -> Topolog
     uplinks = resolution.uplinks()
     racks, remote_storage = tuple(form.racks), _remote_storage(form, folder)
     automq = _automq(form.software.automq, folder) if form.software is not None else None
-    broken = [*resolution.violations, *_violations_of_software(form)]
+    broken = [*resolution.violations, *_violations_of_software(form), *_violations_without_inventory(form)]
     if len(hosts) == len(form.hosts):
         found = rules.violations(form.name, racks, hosts, uplinks, remote_storage, automq)
+        found += provision_problems(hosts, uplinks, form.provision, automq=automq is not None)
         broken += [each for each in found if each.path not in resolution.explained]
     document.raise_violations(broken)
-    return Topology(form.name, hosts, racks, form.description, document.file, uplinks, remote_storage, automq)
+    return Topology(
+        form.name, hosts, racks, form.description, document.file, uplinks, remote_storage, automq, form.provision
+    )
 
 
 class _Resolution:
@@ -57,6 +61,7 @@ class _Resolution:
         self._form = form
         self._folder = folder
         self._ids = _node_ids(form)
+        self._exists = form.provision == "inventory"
 
     def host(self, name: str) -> DeclaredHost | None:
         """Return one host; None where a value is missing."""
@@ -86,6 +91,7 @@ class _Resolution:
             disk=disk,
             cpus=next((level.cpus for _, level in levels if level.cpus is not None), None),
             jvm=_jvm([level.jvm for level in reversed(kafka) if level.jvm is not None]),
+            ssh=self._access(name, host, nics[0]) if self._exists else None,
         )
 
     def uplinks(self) -> Mapping[str, Link]:
@@ -172,10 +178,11 @@ class _Resolution:
             rx.rate_bps,
             tx.burst_bytes,
             rx.burst_bytes,
-            name,
+            self._device(name, levels, at),
             tx_impairment=tx.impairment,
             rx_impairment=rx.impairment,
             use=next((nic.use for _, nic in levels if nic.use is not None), NicUse.DATA),
+            address=next((nic.address for _, nic in levels if nic.address is not None), None),
         )
 
     def _sides(
@@ -211,6 +218,23 @@ class _Resolution:
         if wrong is not None and jitter is not None:
             self._report(jitter[0], f"{wrong} (for {who})", (*at, f"{prefix}jitter"))
         return found
+
+    def _access(self, name: str, host: HostForm, nic: Nic) -> SshAccess:
+        """Return how a machine that exists is reached."""
+        address = (host.ssh.address if host.ssh is not None else None) or nic.address
+        if address is None:
+            message = "nothing says where this machine is; allowed: address here, or the NIC's address"
+            self._report(("hosts", name, "ssh", "address"), message)
+        return access(self._form.inventory, host.ssh, address or name, lambda path: _absolute(path, self._folder))
+
+    def _device(self, name: str, levels: Sequence[tuple[Path, NicForm]], at: Path) -> str:
+        """Return the NIC's name inside the host: on a machine that exists, its network device."""
+        if not self._exists:
+            return name
+        device = next((nic.device for _, nic in levels if nic.device is not None), None)
+        if device is None:
+            self._report((*at, "device"), "nothing says which device is shaped; allowed: a name such as eth1")
+        return device or name
 
     def _disk(self, name: str, host: HostForm, host_levels: Sequence[tuple[Path, Any]]) -> Disk | None:
         """Return the disk of one host; None for a folder on the machine's own disk."""
@@ -281,6 +305,28 @@ def _violations_of_software(form: TopologyForm) -> Iterator[Violation]:
         for field in ("version", "path"):
             if kafka is not None and getattr(kafka, field) is not None:
                 yield Violation((*at, field), rules.NOT_APACHE)
+
+
+def _violations_without_inventory(form: TopologyForm) -> Iterator[Violation]:
+    """Yield each field of machines that exist where the testbed makes the hosts."""
+    if form.provision == "inventory":
+        return
+    if form.inventory is not None:
+        yield Violation(("inventory",), "the testbed makes the hosts; allowed with inventory: provision: inventory")
+    levels: dict[Path, Any] = {("defaults",): form.defaults}
+    levels |= {("roles", role.value): getattr(form.roles, role.value, None) for role in Role}
+    levels |= {("hosts", name): host for name, host in form.hosts.items()}
+    for at, level in levels.items():
+        if level is None:
+            continue
+        if getattr(level, "ssh", None) is not None:
+            yield Violation((*at, "ssh"), "the testbed makes this host; allowed with ssh: provision: inventory")
+        nics = {(*at, "nic"): level.nic, **{(*at, "nics", name): nic for name, nic in (level.nics or {}).items()}}
+        for where, nic in nics.items():
+            for field in ("device", "address"):
+                if nic is not None and getattr(nic, field) is not None:
+                    message = f"the testbed makes this NIC; allowed with {field}: provision: inventory"
+                    yield Violation((*where, field), message)
 
 
 def _violations_without_kafka(name: str, host: HostForm) -> Iterator[Violation]:

@@ -271,7 +271,7 @@ def _nic_problems(host: DeclaredHost, at: Path) -> Iterator[Violation]:
     names = [nic.name for nic in host.nics]
     for number, nic in enumerate(host.nics):
         here = (*at, "nics", nic.name) if several else (*at, "nic")
-        wrong_name = nic_name_problem(nic.name)
+        wrong_name = nic_name_problem(nic.name) if host.ssh is None else None
         if wrong_name is not None:
             yield Violation(here if several else (*here, "name"), wrong_name)
         if nic.name in names[:number]:
