@@ -13,20 +13,26 @@ import paramiko
 
 from testbed.errors import TestbedError
 from testbed.hosts.host import CommandFailed, CommandResult
+from testbed.hosts.relocation import Relocation
 
 _TIMED_OUT = 124  # the exit status of timeout(1)
+_MOST_CONNECTIONS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class SshAddress:
-    """The address of a host. The client pins the host key: an impostor is an error."""
+    """The address of a host. The client pins the host key: an impostor is an error.
+
+    Without a `private_key`, the user's SSH agent and usual keys are tried. `jump` is a host that the connection passes.
+    """
 
     host: str
     port: int
     user: str
-    private_key: Path
+    private_key: Path | None
     host_key: str
     """The server's public key, `ssh-ed25519 AAAA…`."""
+    jump: "SshAddress | None" = None
 
 
 def _as_shell(command: str | Sequence[str]) -> str:
@@ -50,13 +56,26 @@ class SshProcess:
 
 
 class SshHost:
-    """One SSH connection, opened at first use and left open; safe to use from several threads."""
+    """An SSH connection, opened at first use and left open; safe to use from several threads.
 
-    def __init__(self, name: str, address: SshAddress, *, connect_timeout_s: float = 15.0) -> None:
+    A server that allows no more sessions on a connection gets another one. On a machine that exists, `relocation` says
+    where the testbed's own files are, and how its commands run.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        address: SshAddress,
+        *,
+        connect_timeout_s: float = 15.0,
+        relocation: Relocation | None = None,
+    ) -> None:
         self._name = name
         self._address = address
         self._connect_timeout_s = connect_timeout_s
-        self._client: paramiko.SSHClient | None = None
+        self._relocation = relocation
+        self._clients: list[paramiko.SSHClient] = []
+        self._jumps: list[paramiko.SSHClient] = []
         self._lock = threading.Lock()
 
     @property
@@ -64,22 +83,26 @@ class SshHost:
         """Return the host's name in the topology."""
         return self._name
 
-    def _transport(self) -> paramiko.Transport:
+    @property
+    def relocation(self) -> Relocation | None:
+        """Return where the testbed's own files are on a machine that exists; None on a container."""
+        return self._relocation
+
+    def _transport(self, number: int = 0) -> paramiko.Transport:
         with self._lock:
-            transport = self._client.get_transport() if self._client else None
+            transport = self._clients[number].get_transport() if number < len(self._clients) else None
             if transport is not None and transport.is_active():
                 return transport
-            self._client = self._connect()
-            transport = self._client.get_transport()
+            self._clients[number : number + 1] = [self._connect(self._address)]
+            transport = self._clients[number].get_transport()
             if transport is None:
                 raise TestbedError(f"{self._name}: the SSH connection closed as soon as it was made")
             return transport
 
-    def _connect(self) -> paramiko.SSHClient:
+    def _connect(self, address: SshAddress) -> paramiko.SSHClient:
         """Connect and return the client. Wait for a server that still starts (refused), but not after a wrong key."""
-        address = self._address
         kind, blob = address.host_key.split()[:2]
-        key = paramiko.Ed25519Key.from_private_key_file(str(address.private_key))
+        key = None if address.private_key is None else _private_key(address.private_key)
         deadline = time.monotonic() + self._connect_timeout_s
         while True:
             client = paramiko.SSHClient()
@@ -90,13 +113,15 @@ class SshHost:
             client.get_host_keys().add(entry, kind, line.key)
             client.set_missing_host_key_policy(paramiko.RejectPolicy())
             try:
+                through = None if address.jump is None else self._through(address.jump, address)
                 client.connect(
                     address.host,
                     port=address.port,
                     username=address.user,
                     pkey=key,
-                    allow_agent=False,
-                    look_for_keys=False,
+                    allow_agent=key is None,
+                    look_for_keys=key is None,
+                    sock=through,
                     timeout=2.0,
                     banner_timeout=5.0,
                     auth_timeout=10.0,
@@ -113,12 +138,35 @@ class SshHost:
             else:
                 return client
 
+    def _through(self, jump: SshAddress, to: SshAddress) -> paramiko.Channel:
+        """Return a channel from the jump host to the server; the connection to the jump host stays open."""
+        client = self._connect(jump)
+        self._jumps.append(client)
+        transport = client.get_transport()
+        if transport is None:
+            raise TestbedError(f"{self._name}: the SSH connection to {jump.host} closed as soon as it was made")
+        return transport.open_channel("direct-tcpip", (to.host, to.port), ("", 0), timeout=10.0)
+
     def session(self) -> paramiko.Channel:
         """Return a new channel on the connection, for uses other than `run` and `spawn`. Raise `TestbedError`."""
+        refused: Exception | None = None
+        for number in range(_MOST_CONNECTIONS):
+            try:
+                return self._transport(number).open_session(timeout=10.0)
+            except paramiko.ChannelException as error:
+                refused = error  # as many sessions as the server allows on this connection are open
+            except (OSError, EOFError, paramiko.SSHException) as error:
+                raise TestbedError(f"{self._name}: the SSH connection was lost: {error}") from error
+        raise TestbedError(f"{self._name}: the SSH server opens no more sessions: {refused}")
+
+    def _execute(self, text: str) -> paramiko.Channel:
+        channel = self.session()
         try:
-            return self._transport().open_session(timeout=10.0)
+            channel.exec_command(text if self._relocation is None else self._relocation.command(text))
         except (OSError, EOFError, paramiko.SSHException) as error:
-            raise TestbedError(f"{self._name}: the SSH connection was lost: {error}") from error
+            channel.close()
+            raise TestbedError(f"{self._name}: the SSH connection was lost before `{text}`: {error}") from error
+        return channel
 
     def run(
         self,
@@ -131,11 +179,22 @@ class SshHost:
         """See `Host.run`."""
         text = _as_shell(command)
         started = time.monotonic()
-        channel = self.session()
+        out, status, stderr = self._finish(text, timeout_s, stdin)
+        result = CommandResult(text, status, out.decode(errors="replace"), stderr, time.monotonic() - started)
+        if check and status != 0:
+            raise CommandFailed(self._name, result)
+        return result
+
+    def _finish(self, text: str, timeout_s: float, stdin: bytes) -> tuple[bytes, int, str]:
+        """Run a command line to its end; return its output, its exit status, and its errors as text.
+
+        Raise `CommandFailed` on a timeout.
+        """
+        started = time.monotonic()
+        channel = self._execute(text)
         out, err = io.BytesIO(), io.BytesIO()
         timed_out = False
         try:
-            channel.exec_command(text)
             if stdin:
                 channel.sendall(stdin)
             channel.shutdown_write()
@@ -162,21 +221,18 @@ class SshHost:
         stderr = err.getvalue().decode(errors="replace")
         if timed_out:
             stderr += f"\n(stopped: not done after {timeout_s:g} s)"
-        result = CommandResult(
-            text, status, out.getvalue().decode(errors="replace"), stderr, time.monotonic() - started
-        )
-        if timed_out or (check and status != 0):
-            raise CommandFailed(self._name, result)
-        return result
+            output = out.getvalue().decode(errors="replace")
+            raise CommandFailed(self._name, CommandResult(text, status, output, stderr, time.monotonic() - started))
+        return out.getvalue(), status, stderr
 
     def spawn(self, command: str | Sequence[str]) -> SshProcess:
         """See `Host.spawn`."""
-        channel = self.session()
-        channel.exec_command(_as_shell(command))
-        return SshProcess(channel)
+        return SshProcess(self._execute(_as_shell(command)))
 
     def put(self, content: bytes, path: str, *, mode: int = 0o644) -> None:
         """See `Host.put`."""
+        if self._relocation is not None:
+            content = self._relocation.content(content)
         quoted, temporary = shlex.quote(path), shlex.quote(path + ".partial")
         self.run(
             f"mkdir -p {shlex.quote(os.path.dirname(path) or '/')} && cat > {temporary}"  # noqa: PTH120 - a path on the host
@@ -186,6 +242,11 @@ class SshHost:
 
     def get(self, path: str) -> bytes:
         """See `Host.get`."""
+        if self._relocation is not None:  # only root may read some files, and SFTP logs in as the user
+            content, status, said = self._finish(f"cat {shlex.quote(path)}", 600.0, b"")
+            if status != 0:
+                raise TestbedError(f"{self._name}: cannot read {path}: {said.strip()}")
+            return content
         try:
             with self._transport().open_sftp_client() as sftp, sftp.open(path, "rb") as file:
                 return file.read()
@@ -199,9 +260,21 @@ class SshHost:
     def close(self) -> None:
         """See `Host.close`."""
         with self._lock:
-            if self._client is not None:
-                self._client.close()
-                self._client = None
+            for client in (*self._clients, *self._jumps):
+                client.close()
+            self._clients.clear()
+            self._jumps.clear()
+
+
+def _private_key(path: Path) -> paramiko.PKey:
+    try:
+        return paramiko.PKey.from_path(str(path))
+    except FileNotFoundError:
+        raise TestbedError(f"{path}: there is no such private key") from None
+    except paramiko.PasswordRequiredException:
+        raise TestbedError(f"{path} is encrypted: add it to the SSH agent (ssh-add), and leave key out") from None
+    except (OSError, ValueError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
+        raise TestbedError(f"{path} cannot be used as a private key: {error}") from error
 
 
 def _copy(receive: "object", into: io.BytesIO) -> None:

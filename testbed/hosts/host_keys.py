@@ -1,0 +1,116 @@
+"""Keys of SSH servers: the key that a server presents, and whether the user knows it.
+
+A key is known by the file of known hosts, or by a fingerprint or a public key in the topology. An unknown key is an
+error that shows its fingerprint. Nothing is ever added to the file of known hosts.
+"""
+
+import base64
+import hashlib
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+import paramiko
+
+from testbed.errors import TestbedError
+
+KINDS = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521", "rsa-sha2-512")
+_CONNECT_S = 10.0
+
+
+class UnknownHostKey(TestbedError):
+    """A server's key is not known, or it is another key than the known one."""
+
+
+def fingerprint(key: str) -> str:
+    """Return `SHA256:…` of a public key (`ssh-ed25519 AAAA…`), as `ssh-keygen -l` prints it."""
+    digest = hashlib.sha256(base64.b64decode(key.split()[1])).digest()
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+
+
+def known(file: str, host: str, port: int) -> tuple[str, ...]:
+    """Return the public keys of a server in a file of known hosts; empty without the file. Raise `TestbedError`."""
+    path = Path(file).expanduser()
+    if not path.is_file():
+        return ()
+    keys = paramiko.HostKeys()
+    try:
+        keys.load(str(path))
+    except (OSError, paramiko.SSHException) as error:
+        raise TestbedError(f"{path}: the known hosts cannot be read: {error}") from error
+    found = keys.lookup(host if port == 22 else f"[{host}]:{port}") or {}
+    return tuple(f"{kind} {key.get_base64()}" for kind, key in found.items())
+
+
+def presented(host: str, port: int, kind: str, through: paramiko.Transport | None = None) -> str | None:
+    """Return the key of this kind that a server presents; None when it has no such key. Raise `TestbedError`.
+
+    `through` is the connection to a jump host.
+    """
+    try:
+        stream: socket.socket | paramiko.Channel
+        if through is None:
+            stream = socket.create_connection((host, port), timeout=_CONNECT_S)
+        else:
+            stream = through.open_channel("direct-tcpip", (host, port), ("", 0), timeout=_CONNECT_S)
+    except (OSError, EOFError, paramiko.SSHException) as error:
+        raise TestbedError(f"no SSH server answers at {host}:{port}: {error}") from error
+    transport = paramiko.Transport(stream)
+    try:
+        transport.get_security_options().key_types = (kind,)
+        transport.start_client(timeout=_CONNECT_S)
+        key = transport.get_remote_server_key()
+        return f"{key.get_name()} {key.get_base64()}"
+    except paramiko.ssh_exception.IncompatiblePeer:
+        return None
+    except (OSError, EOFError, paramiko.SSHException) as error:
+        raise TestbedError(f"{host}:{port} answers, but not as an SSH server: {error}") from error
+    finally:
+        transport.close()
+
+
+def verified(
+    host: str,
+    port: int,
+    declared: str | None,
+    known_hosts: str,
+    through: paramiko.Transport | None = None,
+    *,
+    field: str = "host_key",
+) -> str:
+    """Return the server's public key when the user knows it. Raise `UnknownHostKey`, with the fingerprint, otherwise.
+
+    `declared` is a fingerprint or a public key from the topology's `field`; None: `known_hosts` must have the key.
+    """
+    accepted: Sequence[str] = (declared,) if declared else known(known_hosts, host, port)
+    seen: list[str] = []
+    for kind in KINDS:
+        key = presented(host, port, kind, through)
+        if key is None:
+            continue
+        if any(each in (key, fingerprint(key)) for each in accepted):
+            return key
+        seen.append(key)
+    if not seen:
+        raise UnknownHostKey(f"{host}:{port} presents no key of these kinds: {', '.join(KINDS)}")
+    raise UnknownHostKey(refusal_text(f"{host}:{port}", seen, declared, accepted, known_hosts, field))
+
+
+def refusal_text(
+    server: str, seen: Sequence[str], declared: str | None, accepted: Sequence[str], known_hosts: str, field: str
+) -> str:
+    """Return why none of the keys that a server presents is accepted, and what to do. Pure."""
+    shown = ", ".join(f"{fingerprint(key)} ({key.split()[0]})" for key in seen)
+    if declared:
+        return f"the SSH server {server} presents {shown}; declared is {field}: {declared}"
+    if accepted:
+        expected = ", ".join(map(fingerprint, accepted))
+        return (
+            f"the SSH server {server} presents {shown}; {known_hosts} has another key for it, {expected}: "
+            "either the machine was installed again, or another machine answers"
+        )
+    return (
+        f"the SSH server {server} presents an unknown key, {shown}. Compare it with `ssh-keygen -lf "
+        f"/etc/ssh/ssh_host_ed25519_key.pub` on that machine; then write {field}: {fingerprint(seen[0])}, "
+        f"or add the key to {known_hosts}"
+    )
