@@ -11,15 +11,37 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import TestbedError
+from testbed.hosts import CommandFailed, Shell
 from testbed.hosts.host import NamespaceShell
 from testbed.network.addresses import AddressPlan
-from testbed.network.fabric import CORE, DRIVER, Script, Shaped, driver_device, port, shaped_devices, wire
+from testbed.network.fabric import CORE, DRIVER, Script, Shaped, driver_device, port, shaped_devices, switches, wire
+from testbed.network.overlay import DEVICE as VXLAN
+from testbed.network.overlay import Overlay, fabric_place, in_words, machines_of
 from testbed.network.shape import Shape, class_show_command, compare, parse_shape, qdisc_show_command
 from testbed.topology.model import Topology
+from testbed.wait import WaitTimeout, wait_for
 
 
 class NetworkError(TestbedError):
     """`ip`, `tc` or `ethtool` refused a line."""
+
+
+Place = int | Shell
+"""A network namespace: that of a process on this machine, or that of a shell on another machine."""
+
+
+def shell_of(name: str, place: Place) -> Shell:
+    """Return a shell in a place; `name` is for errors."""
+    return NamespaceShell(name or "the fabric", place) if isinstance(place, int) else place
+
+
+def pid_of(place: Place) -> int:
+    """Return the process number of a container's place, as its machine counts."""
+    if isinstance(place, int):
+        return place
+    if isinstance(place, NamespaceShell):
+        return place.pid
+    raise TypeError(f"{place.name} is no container")
 
 
 def _in_namespace(pid: int | None, command: Sequence[str]) -> list[str]:
@@ -28,7 +50,9 @@ def _in_namespace(pid: int | None, command: Sequence[str]) -> list[str]:
     return ["nsenter", f"--net=/proc/{pid}/ns/net", "--", *command]
 
 
-def _run(pid: int | None, command: Sequence[str], *, lines: Sequence[str] = ()) -> str:
+def _run(pid: Place | None, command: Sequence[str], *, lines: Sequence[str] = ()) -> str:
+    if pid is not None and not isinstance(pid, int):
+        return _run_in(pid, command, lines)
     try:
         done = subprocess.run(
             _in_namespace(pid, command),
@@ -47,10 +71,20 @@ def _run(pid: int | None, command: Sequence[str], *, lines: Sequence[str] = ()) 
     return done.stdout
 
 
-def apply(script: Script, pid: int | None = None) -> None:
-    """Run a script in the namespace of process `pid`, or in the machine's own. Raise `NetworkError` on failure."""
+def _run_in(shell: Shell, command: Sequence[str], lines: Sequence[str]) -> str:
+    text = "\n".join(lines) + "\n" if lines else ""
+    try:
+        return shell.run(command, timeout_s=30, stdin=text.encode()).stdout
+    except CommandFailed as error:
+        raise NetworkError(str(error) + "".join(f"\n    {line}" for line in lines)) from error
+
+
+def apply(script: Script, pid: Place | None = None) -> None:
+    """Run a script in a place, or in the machine's own namespace. Raise `NetworkError` on failure."""
     if script.ip:
-        _run(pid, ["ip", "-batch", "-"], lines=script.ip)
+        # The lines may name processes, whose numbers are those of the place's machine.
+        links = pid.network_only() if isinstance(pid, NamespaceShell) else pid
+        _run(links, ["ip", "-batch", "-"], lines=script.ip)
     if script.commands:
         # One shell instead of one process per device; with `-e` the first failure ends the script.
         _run(pid, ["sh", "-e", "-s"], lines=[" ".join(command) + " >/dev/null" for command in script.commands])
@@ -58,7 +92,7 @@ def apply(script: Script, pid: int | None = None) -> None:
         _run(pid, ["tc", "-batch", "-"], lines=script.tc)
 
 
-def read_shape(device: str, pid: int | None = None) -> Shape | None:
+def read_shape(device: str, pid: Place | None = None) -> Shape | None:
     """Return the kernel's present shaping of a device; None when the device is not shaped."""
     qdiscs: list[Any] = json.loads(_run(pid, qdisc_show_command(device)) or "[]")
     return parse_shape(qdiscs, _run(pid, class_show_command(device)))
@@ -104,21 +138,28 @@ class BrokenLink:
     state: str
 
     def __str__(self) -> str:
-        where = {FABRIC: "in the fabric", MACHINE: "on this machine"}.get(self.end.host, f"on {self.end.host}")
+        where = {MACHINE: "on this machine"}.get(self.end.host, f"on {self.end.host}")
+        if self.end.host == FABRIC or self.end.host.startswith("@"):
+            where = f"in {in_words(self.end.host)}"
         return f"{self.end.what} is {self.state} ({self.end.device} {where})"
 
 
 def link_ends(testbed: str, topology: Topology) -> tuple[LinkEnd, ...]:
     """Return every end of every link of a testbed of this name, and its switches. Pure."""
-    found = [LinkEnd("the core", FABRIC, CORE)]
+    fabrics = [fabric_place(machine) for machine in machines_of(topology)]
+    found = [LinkEnd("the core", fabric, CORE) for fabric in fabrics]
+    if topology.machines:
+        found += [LinkEnd("the link to the other machines", fabric, VXLAN) for fabric in fabrics]
     found += [LinkEnd("this machine's link", *at) for at in ((FABRIC, DRIVER), (MACHINE, driver_device(testbed)))]
-    for number, rack in enumerate(topology.racks):
-        found.append(LinkEnd(f"the switch of rack {rack}", FABRIC, f"rack{number}"))
-        found += [LinkEnd(f"rack {rack}'s uplink", FABRIC, device) for device in (f"up{number}", f"dn{number}")]
+    for switch in switches(topology):
+        rack, fabric = switch.rack, fabric_place(switch.machine)
+        found.append(LinkEnd(f"the switch of rack {rack}", fabric, switch.bridge))
+        found += [LinkEnd(f"rack {rack}'s uplink", fabric, device) for device in (switch.up, switch.down)]
     for number, host in enumerate(topology.hosts):
+        fabric = fabric_place(topology.remote_machine_of(host))
         for index, nic in enumerate(host.nics):
             found.append(LinkEnd(f"{host.name} {nic.name}", host.name, nic.name))
-            found.append(LinkEnd(f"the switch's end of {host.name} {nic.name}", FABRIC, port(number, index)))
+            found.append(LinkEnd(f"the switch's end of {host.name} {nic.name}", fabric, port(number, index)))
     return tuple(found)
 
 
@@ -141,23 +182,36 @@ def compare_links(
     return tuple(found)
 
 
-def broken_links(testbed: str, topology: Topology, pids: Mapping[str, int]) -> tuple[BrokenLink, ...]:
+def broken_links(testbed: str, topology: Topology, pids: Mapping[str, Place]) -> tuple[BrokenLink, ...]:
     """Return the link ends that are down or missing in the kernel. Needs root. Raise `TestbedError` on failure.
 
     `pids` has a process of each running host, and of the fabric (under its name here, ``FABRIC``).
     """
     links = {}
     for place, pid in {**pids, MACHINE: os.getpid()}.items():
-        links[place] = json.loads(NamespaceShell(place or "the fabric", pid).run(["ip", "-j", "link", "show"]).stdout)
+        links[place] = json.loads(shell_of(place, pid).run(["ip", "-j", "link", "show"]).stdout)
     return compare_links(testbed, topology, links)
 
 
 def make_fabric(
-    name: str, topology: Topology, plan: AddressPlan, fabric_pid: int, host_pids: Mapping[str, int]
+    name: str,
+    topology: Topology,
+    plan: AddressPlan,
+    fabric_pid: Place,
+    host_pids: Mapping[str, Place],
+    overlay: Overlay | None = None,
+    machines: Mapping[str, Shell] | None = None,
 ) -> None:
-    """Make bridges, links, addresses and shaping, then compare. Raise `TestbedError` on any difference."""
-    wiring = wire(name, topology, plan, host_pids, os.getpid())
-    apply(wiring.fabric, fabric_pid)
+    """Make bridges, links, addresses and shaping, then compare. Raise `TestbedError` on any difference.
+
+    With `overlay` the fabrics of several machines are joined; `machines` has a shell as root on each other machine.
+    """
+    pids = {place: pid_of(pid) for place, pid in {**host_pids, FABRIC: fabric_pid}.items()}
+    wiring = wire(name, topology, plan, pids, os.getpid(), overlay)
+    for machine, script in wiring.underlay.items():
+        _make_underlay(script, (machines or {}).get(machine))
+    for machine, script in wiring.fabrics.items():
+        apply(script, host_pids[fabric_place(machine)] if machine else fabric_pid)
     for host, script in wiring.hosts.items():
         apply(script, host_pids[host])
     apply(wiring.machine)
@@ -166,7 +220,25 @@ def make_fabric(
         raise TestbedError("the kernel did not take the declared shaping:\n  " + "\n  ".join(problems))
 
 
-def shaping_differences(topology: Topology, fabric_pid: int | None, host_pids: Mapping[str, int]) -> list[str]:
+def _make_underlay(script: Script, machine: Shell | None) -> None:
+    """Make a machine's VXLAN device. The one of a testbed that was just removed may take some 100 ms to go."""
+
+    def attempt() -> NetworkError | None:
+        try:
+            apply(script, machine)
+        except NetworkError as error:
+            if "File exists" not in str(error):
+                raise
+            return error
+        return None
+
+    try:
+        wait_for(attempt, lambda error: error is None, 5.0, 0.1, "the identifier of the VXLAN device to be free")
+    except WaitTimeout as error:
+        raise NetworkError(str(error)) from error
+
+
+def shaping_differences(topology: Topology, fabric_pid: Place | None, host_pids: Mapping[str, Place]) -> list[str]:
     """Return the differences between declared and actual shaping as texts; empty when there are none.
 
     A host that does not run (None, or not in `host_pids`) differs.
@@ -176,14 +248,14 @@ def shaping_differences(topology: Topology, fabric_pid: int | None, host_pids: M
 
 
 def link_differences(
-    devices: Iterable[Shaped], fabric_pid: int | None, host_pids: Mapping[str, int]
+    devices: Iterable[Shaped], fabric_pid: Place | None, host_pids: Mapping[str, Place]
 ) -> list[tuple[Shaped, str]]:
     """Return each difference between the declared and the actual shaping of these devices, with its device."""
     found = []
     for each in devices:
-        pid = fabric_pid if each.host is None else host_pids.get(each.host)
+        pid = host_pids.get(each.where) if each.where else fabric_pid
         if pid is None:
-            found.append((each, f"{each.host or 'the fabric'} does not run"))
+            found.append((each, f"{in_words(each.where)} does not run"))
         else:
             found += [(each, difference) for difference in compare(each.shape, read_shape(each.device, pid))]
     return found

@@ -14,7 +14,8 @@ from typing import Literal
 from testbed.errors import TestbedError
 from testbed.hosts import CommandFailed, CommandResult, Shell
 from testbed.network.addresses import AddressPlan
-from testbed.network.fabric import CORE, port
+from testbed.network.fabric import CORE, FULL_MTU, port, switch_of, switches
+from testbed.network.overlay import fabric_place, machines_of
 from testbed.network.shape import FRAME_BYTES, payload_bytes_per_s
 from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Link
@@ -103,14 +104,15 @@ class FlowEnd:
 def transfers(topology: Topology) -> tuple[Transfer, ...]:
     """Return the smallest set of transfers that measures every NIC both ways. Pure.
 
-    Hosts of one rack send around a ring, so that no uplink limits them. A transfer measures the slower of its two
+    Hosts of one switch send around a ring, so that no uplink and no path between machines limits them. A transfer measures the slower of its two
     ends (both when they are equal). An end that is faster than its partner is measured against the rack's switch, which
     is not shaped.
     """
     found: list[Transfer] = []
     for number in range(max(len(host.nics) for host in topology.hosts)):
-        for rack in topology.racks:
-            found += _ring([host for host in topology.hosts if host.rack == rack and len(host.nics) > number], number)
+        for switch in switches(topology):
+            at = [host for host in topology.hosts if switch_of(topology, host) == switch]
+            found += _ring([host for host in at if len(host.nics) > number], number)
     return tuple(found)
 
 
@@ -174,11 +176,14 @@ def measure(
     hosts: Mapping[str, Shell],
     fabric: Shell,
     only: Collection[LinkDirection] | None = None,
+    *,
+    others: Mapping[str, Shell] | None = None,
+    mtu: int = FULL_MTU,
 ) -> tuple[LinkRate, ...]:
     """Measure every NIC each way (or `only` these) and return the rates. Each transfer takes 2 s, alone.
 
     Below 600 kbit/s a transfer takes longer. It has two ends: one that is not in `only` may be measured, too. Raise
-    `TestbedError` when a transfer failed.
+    `TestbedError` when a transfer failed. `others` has the fabrics of other machines, by place; `mtu` is that of NICs.
     """
     rates: dict[tuple[str, int, Direction], tuple[float, float]] = {}
     for transfer in transfers(topology):
@@ -191,9 +196,10 @@ def measure(
         }
         if len(place) == 1:
             (name,) = place
-            rack = topology.racks.index(topology.host(name).rack)
-            place[FABRIC] = FlowEnd(fabric, str(plan.fabric_in_rack(rack)), f"rack{rack}")
-        flow = FlowSettings(transfer.seconds, transfer.before_s, transfer.offered_bps)
+            switch = switch_of(topology, topology.host(name))
+            shell = (others or {})[fabric_place(switch.machine)] if switch.machine else fabric
+            place[FABRIC] = FlowEnd(shell, str(plan.fabric_in_rack(switch.number)), switch.bridge)
+        flow = FlowSettings(transfer.seconds, transfer.before_s, transfer.offered_bps, mtu)
         rate = _transfer(place[transfer.source], place[transfer.target], flow)
         rates |= {(host, transfer.nic, direction): (rate, transfer.seconds) for host, direction in transfer.measures}
     found = []
@@ -204,7 +210,7 @@ def measure(
                 if (host.name, number, direction) not in rates:
                     continue
                 rate, seconds = rates[host.name, number, direction]
-                ratio = rate / payload_bytes_per_s(declared)
+                ratio = rate / payload_bytes_per_s(declared, mtu)
                 found.append(LinkRate(host.name, nic.name, direction, declared, rate, ratio, seconds, declared))
     return tuple(found)
 
@@ -262,6 +268,7 @@ class FlowSettings:
     seconds: float
     before_s: int = BEFORE_S
     offered_bps: int = 0
+    mtu: int = FULL_MTU
 
 
 @contextmanager
@@ -284,7 +291,7 @@ def send(source: FlowEnd, target: FlowEnd, port: int, flow: FlowSettings) -> Com
     client = ["iperf3", "-c", target.address, "-B", source.address, "--bind-dev", source.device, "-p", str(port)]
     client += ["-t", f"{flow.seconds:g}", "-O", str(flow.before_s), "-J", "--connect-timeout", "2000"]
     if flow.offered_bps:
-        client += ["-u", "-l", str(DATAGRAM_BYTES), "-b", str(flow.offered_bps)]
+        client += ["-u", "-l", str(DATAGRAM_BYTES - FULL_MTU + flow.mtu), "-b", str(flow.offered_bps)]
     # The receiver does not signal that it listens: a refused connection is tried again.
     return wait_for(
         lambda: source.shell.run(client, timeout_s=flow.before_s + flow.seconds + 30, check=False),
@@ -305,7 +312,8 @@ def _transfer(source: FlowEnd, target: FlowEnd, flow: FlowSettings) -> float:
         received = float(json.loads(result.stdout)["end"]["sum_received"]["bits_per_second"]) / 8
     except (KeyError, ValueError) as error:
         raise TestbedError(f"{source.shell.name}: iperf3's answer was not understood: {error}") from error
-    return received * (DATAGRAM_FRAME_BYTES / FRAME_BYTES if flow.offered_bps else 1)
+    smaller = FULL_MTU - flow.mtu
+    return received * ((DATAGRAM_FRAME_BYTES - smaller) / (FRAME_BYTES - smaller) if flow.offered_bps else 1)
 
 
 BEGUN_BYTES = 16 * 1024
@@ -397,16 +405,24 @@ def uplink_flows(topology: Topology, rack: str, direction: Direction) -> tuple[U
 
 
 def measure_uplinks(
-    topology: Topology, plan: AddressPlan, hosts: Mapping[str, Shell], fabric: Shell
+    topology: Topology,
+    plan: AddressPlan,
+    hosts: Mapping[str, Shell],
+    fabric: Shell,
+    *,
+    others: Mapping[str, Shell] | None = None,
+    mtu: int = FULL_MTU,
 ) -> tuple[LinkRate, ...]:
     """Measure every shaped uplink each way and return the rates: all NICs of its rack send at once to the core switch.
 
     Each takes 2 s, longer below 600 kbit/s. A rack without hosts is omitted. Raise `TestbedError` when an uplink could
-    not be measured.
+    not be measured. `others` and `mtu` are as for `measure`.
     """
-    core = FlowEnd(fabric, str(plan.fabric), CORE)
     found = []
     for rack, uplink in topology.uplinks.items():
+        machine = next(switch.machine for switch in switches(topology) if switch.rack == rack)
+        at = str(plan.fabric_on(machines_of(topology).index(machine)))
+        core = FlowEnd((others or {})[fabric_place(machine)] if machine else fabric, at, CORE)
         ways: tuple[tuple[Direction, int], ...] = (("transmit", uplink.tx_bps), ("receive", uplink.rx_bps))
         for direction, declared in ways:
             filling = uplink_flows(topology, rack, direction)
@@ -415,10 +431,10 @@ def measure_uplinks(
             places = [host_place(flow.host, flow.nic, plan, hosts) for flow in filling]
             side = next(side for side in uplink.sides if side.name == ("tx" if direction == "transmit" else "rx"))
             reach = min(declared, sum(flow.rate_bps for flow in filling))
-            counting = _UplinkCount(topology.racks.index(rack), direction, reach, side.burst_bytes)
+            counting = _UplinkCount(topology.racks.index(rack), direction, reach, side.burst_bytes, mtu)
             counted = _count(counting, filling, places, core)
-            rate = payload_bytes_per_s(8 * counted.bytes / counted.seconds)
-            ratio = rate / payload_bytes_per_s(declared)
+            rate = payload_bytes_per_s(8 * counted.bytes / counted.seconds, mtu)
+            ratio = rate / payload_bytes_per_s(declared, mtu)
             place = f"rack {rack}"
             found.append(
                 LinkRate(place, "uplink", direction, declared, rate, ratio, counted.seconds, reach, counted.unsure_s)
@@ -434,6 +450,7 @@ class _UplinkCount:
     direction: Direction
     rate_bps: int
     burst_bytes: int
+    mtu: int = FULL_MTU
 
 
 def _count(
@@ -454,7 +471,8 @@ def _count(
         for number, (flow, place) in enumerate(zip(filling, places, strict=True), PORT):
             source, target = (place, core) if sends else (core, place)
             stack.enter_context(receiver(target, number))
-            going_on = FlowSettings(begin_s + BEFORE_S + seconds + OUTLAST_S, offered_bps=flow.offered_bps)
+            lasts_s = begin_s + BEFORE_S + seconds + OUTLAST_S
+            going_on = FlowSettings(lasts_s, offered_bps=flow.offered_bps, mtu=counting.mtu)
             sending.append(pool.submit(send, source, target, number, going_on))
         words = ["python3", "-c", _COUNT, json.dumps([first, (far_end, "rx"), begin_s, BEFORE_S, seconds])]
         told = json.loads(core.shell.run(words, timeout_s=begin_s + BEFORE_S + seconds + 30).stdout)

@@ -32,14 +32,14 @@ class Overlay:
 
 def fabric_place(machine: str) -> str:
     """Return the place of a machine's fabric: empty for this machine's. No host can have such a name."""
-    return f"<{machine}>" if machine else ""
+    return f"@{machine}" if machine else ""
 
 
 def in_words(place: str) -> str:
     """Return `the fabric` or `the fabric on m2` for a fabric's place; a host's name is returned as it is."""
     if not place:
         return "the fabric"
-    return f"the fabric on {place.strip('<>')}" if place.startswith("<") else place
+    return f"the fabric on {place[1:]}" if place.startswith("@") else place
 
 
 def machines_of(topology: Topology) -> tuple[str, ...]:

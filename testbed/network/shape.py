@@ -68,9 +68,10 @@ def leaf_limit_bytes(rate_bps: int) -> int:
     return max(LEAF_FLOOR_BYTES, int(rate_bps * LEAF_S / 8))
 
 
-def payload_bytes_per_s(rate_bps: float) -> float:
-    """Return the TCP payload in bytes/s that passes: 1448 of the 1514 bytes of each full frame."""
-    return rate_bps * _FRAME_PAYLOAD_BYTES / FRAME_BYTES / 8
+def payload_bytes_per_s(rate_bps: float, mtu: int = 1500) -> float:
+    """Return the TCP payload in bytes/s that passes: 1448 of the 1514 bytes of each full frame, at an MTU of 1500."""
+    smaller = 1500 - mtu
+    return rate_bps * (_FRAME_PAYLOAD_BYTES - smaller) / (FRAME_BYTES - smaller) / 8
 
 
 def tc_lines(device: str, rate_bps: int, burst_bytes: int, impairment: Impairment = UNIMPAIRED) -> tuple[str, ...]:

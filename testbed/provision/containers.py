@@ -6,9 +6,10 @@
 import io
 import tarfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -19,6 +20,7 @@ import requests
 from docker.types import IPAMConfig, IPAMPool
 
 from testbed.errors import TestbedError
+from testbed.network.apply import Place
 from testbed.owner import Owner
 from testbed.wait import WaitTimeout, wait_for
 
@@ -112,6 +114,8 @@ class ContainerSpec:
     """Name → address for its /etc/hosts, so that a lookup of an address's name asks no DNS."""
     cpus: float | None = None
     """The number of CPUs that all its processes share; None: all CPUs of the machine."""
+    machine: str = ""
+    """The machine whose engine makes it; empty for the machine of the testbed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,7 @@ def cpu_quota_us(cpus: float | None) -> int:
     return -1 if cpus is None else round(cpus * CPU_PERIOD_US)
 
 
-class _Api(docker.APIClient):
+class EngineApi(docker.APIClient):
     """The engine's interface. A request that the engine does not answer raises `EngineGone`."""
 
     def send(self, *args: Any, **named: Any) -> requests.Response:
@@ -144,20 +148,38 @@ class _Api(docker.APIClient):
             raise EngineGone(why) from error
 
 
-class Engine:
-    """A connection to the container engine that DOCKER_HOST (or the usual socket) names."""
+def _local_api() -> EngineApi:
+    return EngineApi(version="auto", timeout=60, **docker.utils.kwargs_from_env())
 
-    def __init__(self) -> None:
+
+class Engine:
+    """A connection to the container engine that DOCKER_HOST (or the usual socket) names; opened at first use.
+
+    With `connect` it is another engine's, that of `machine`.
+    """
+
+    def __init__(self, connect: Callable[[], EngineApi] | None = None, machine: str = "") -> None:
+        self._connect = connect or _local_api
+        self._machine = machine
+
+    @cached_property
+    def _api(self) -> EngineApi:
         try:
-            self._api = _Api(version="auto", timeout=60, **docker.utils.kwargs_from_env())
+            return self._connect()
         except docker.errors.DockerException as error:
-            raise TestbedError(
-                f"the container engine does not answer ({error}); `testbed doctor --fix` installs and starts one"
-            ) from error
+            where = f" of machine {self._machine}" if self._machine else ""
+            remedy = "; `testbed doctor --fix` installs and starts one" if not self._machine else ""
+            raise TestbedError(f"the container engine{where} does not answer ({error}){remedy}") from error
+
+    @property
+    def members(self) -> "Mapping[str, Engine]":
+        """Return the engine of each machine; the name of the machine of the testbed is empty."""
+        return {"": self}
 
     def close(self) -> None:
-        """Close the connection."""
-        self._api.close()
+        """Close the connection, if it was opened."""
+        if "_api" in self.__dict__:
+            self._api.close()
 
     def wait_answering(self, timeout_s: float = BACK_S) -> None:
         """Wait until the engine answers; only a restarting engine needs a wait. Raise `EngineGone` on a timeout."""
@@ -268,6 +290,35 @@ class Engine:
                 f"{self._api.logs(container, tail=10).decode(errors='replace').strip()}"
             )
         return int(state["Pid"])
+
+    def place(self, container: HostContainer) -> Place:
+        """Return the network namespace of a running container."""
+        return self.pid(container.id)
+
+    def cpus(self, container: str) -> float | None:
+        """Return the CPU limit that the engine gave a container; None without one."""
+        limits = self._api.inspect_container(container)["HostConfig"]
+        return limits["CpuQuota"] / limits["CpuPeriod"] if limits["CpuPeriod"] and limits["CpuQuota"] > 0 else None
+
+    def image_id(self, tag: str) -> str | None:
+        """Return the id of an image; None when the engine does not have it."""
+        try:
+            return str(self._api.inspect_image(tag)["Id"])
+        except docker.errors.ImageNotFound:
+            return None
+
+    def save_image(self, tag: str) -> Iterator[bytes]:
+        """Yield an image as a tar archive, for another engine's `load_image`."""
+        yield from self._api.get_image(tag)
+
+    def load_image(self, archive: Iterator[bytes]) -> None:
+        """Load an image that another engine saved. Raise `TestbedError` when the engine refuses it."""
+        try:
+            for answer in self._api.load_image(archive, quiet=True):
+                if "error" in answer:
+                    raise TestbedError(f"the engine of machine {self._machine} refused the image: {answer['error']}")
+        except docker.errors.APIError as error:
+            raise _refused("the node image", error) from error
 
     def ended(self, container: str, host: str) -> ContainerExit | None:
         """Return when and how a container of `host` ended; None when it runs, never ran, or is gone."""
