@@ -14,7 +14,7 @@ from testbed.network.apply import FABRIC, link_differences
 from testbed.network.fabric import Shaped, shaped_devices
 from testbed.network.idle import wait_idle
 from testbed.network.measure import settled
-from testbed.network.watch import DeviceChange, TrafficControlWatch
+from testbed.network.watch import DeviceChange
 from testbed.owner import Owner
 from testbed.probes.brokers import nic_measurements
 from testbed.provision.testbed import Testbed
@@ -35,9 +35,9 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
     def __init__(self, testbed: Testbed) -> None:
         self._testbed = testbed
         self._since = _now()
-        self._fabric, self._hosts = testbed.pids()
+        self._places = testbed.places()
         self._devices = {(each.host or FABRIC, each.device): each for each in shaped_devices(testbed.topology)}
-        self._watch = TrafficControlWatch({FABRIC: self._fabric, **self._hosts})
+        self._watch = testbed.watch_shaping()
         self._pending: set[DeviceChange] = set()
         try:
             self._readings = [self._read("before", self._devices.values())]
@@ -71,7 +71,7 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
         return ShapingReading(reading.at, "during", change_differences(changed, shaped, reading.differences))
 
     def _read(self, when: When, devices: Iterable[Shaped]) -> ShapingReading:
-        found = link_differences(devices, self._fabric, self._hosts)
+        found = link_differences(devices, self._places.get(FABRIC), self._places)
         return ShapingReading(
             _now(), when, tuple(LinkDifference(each.place, each.link, each.direction, text) for each, text in found)
         )
@@ -108,7 +108,7 @@ def change_differences(
 
 def measure_again(testbed: Testbed) -> tuple[NicMeasurement, ...]:
     """Measure every NIC after a run, once nothing else uses them. Raise `TestbedError` when that is never so."""
-    wait_idle(testbed.topology, testbed.pids()[0])
+    wait_idle(testbed.topology, testbed.places())
     return nic_measurements(testbed.topology, settled(testbed.nics))
 
 

@@ -86,7 +86,7 @@ def manifest(
     failure: str = "",
 ) -> Manifest:
     """Return the run's manifest before its judgement."""
-    engine = testbed.engine.info()
+    hosted = testbed.provider.platform()
     machine = fingerprint()
     topology = testbed.topology
     jars = {testbed.state.digests[version] for version in set(testbed.state.kafka.values())}
@@ -106,7 +106,7 @@ def manifest(
             jars_digest=",".join(sorted(jars)),
             image_digest=testbed.state.digests["image"],
             python=platform.python_version(),
-            engine=str(engine["ServerVersion"]),
+            engine=hosted.engine,
             kernel=machine["kernel"],
         ),
         machine=Machine(**machine, engine=str(engine["ServerVersion"]), storage_driver=str(engine["Driver"])),

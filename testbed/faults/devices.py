@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from typing import Any
 
-from testbed.hosts.host import NamespaceShell
-from testbed.network.apply import apply, read_shape
+from testbed.network.apply import FABRIC, apply, read_shape, shell_of
 from testbed.network.fabric import Script
+from testbed.network.machine_shaping import ssh_lines
 from testbed.network.shape import Shape, tc_lines_for
 from testbed.provision.testbed import Testbed
 
@@ -92,12 +92,12 @@ class Devices:
     """All devices of one testbed, for the duration of one change."""
 
     def __init__(self, testbed: Testbed) -> None:
-        self._fabric, self._hosts = testbed.pids()
-        self._shell = NamespaceShell("fabric", self._fabric)
+        self._places = testbed.places()
+        self._machines = testbed.state.machines
 
     def shape(self, device: Device) -> Shape | None:
         """Return the shaping of a device; None if it has none. The filters of cuts are not shaping."""
-        found = read_shape(device.name, self._pid(device))
+        found = read_shape(device.name, self._places[device.host])
         if found is None:
             return None
         return replace(found, foreign=tuple(each for each in found.foreign if not each.startswith("qdisc clsact")))
@@ -109,7 +109,9 @@ class Devices:
             lines = reshape_lines(device.name, now, shape)
         else:
             lines = (f"qdisc del dev {device.name} root",) if now is not None else ()
-        apply(Script(tc=lines), self._pid(device))
+        if shape is not None and device.host in self._machines:
+            lines += ssh_lines(device.name, self._machines[device.host].ssh_port)
+        apply(Script(tc=lines), self._places[device.host])
 
     def links_down(self) -> set[str]:
         """Return the devices of the fabric that are down."""
@@ -118,7 +120,7 @@ class Devices:
 
     def set_link(self, name: str, *, up: bool) -> None:
         """Set a device of the fabric up or down; the far end gains or loses its carrier."""
-        apply(Script(ip=(f"link set dev {name} {'up' if up else 'down'}",)), self._fabric)
+        apply(Script(ip=(f"link set dev {name} {'up' if up else 'down'}",)), self._places[FABRIC])
 
     def filters(self) -> dict[str, list[Program]]:
         """Return the programs on devices of the fabric, also for devices with an empty filter qdisc."""
@@ -130,11 +132,8 @@ class Devices:
     def set_lost(self, name: str, addresses: frozenset[IPv4Address]) -> None:
         """Make a device of the fabric drop frames for these addresses on entry; without addresses it drops none."""
         lines = cut_lines(name, addresses) if addresses else uncut_lines(name)
-        apply(Script(tc=lines), self._fabric)
-
-    def _pid(self, device: Device) -> int:
-        return self._hosts[device.host] if device.host else self._fabric
+        apply(Script(tc=lines), self._places[FABRIC])
 
     def _json(self, *command: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self._shell.run(command).stdout or "[]")
+        found: list[dict[str, Any]] = json.loads(shell_of(FABRIC, self._places[FABRIC]).run(command).stdout or "[]")
         return found

@@ -7,6 +7,7 @@ from testbed.errors import TestbedError, UsageError
 from testbed.faults.cpu import settle as settle_cpu
 from testbed.faults.fault import Fault, FaultDidNotFire
 from testbed.faults.journal import FaultEntry, FaultJournal
+from testbed.faults.network import require_on_machines
 from testbed.faults.network import settle as settle_network
 from testbed.faults.parse import as_text
 from testbed.faults.processes import settle as settle_process
@@ -41,6 +42,7 @@ class Faults:
         time, and `TestbedError` for anything else; after any of these the fault is healed.
         """
         fault.check(self._testbed.topology)
+        require_on_machines(fault, self._testbed)
         with self._lock():
             entry = self._journal.add(fault.prepare(self._testbed), self._owner)
             try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import ClassVar
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, UsageError
 from testbed.faults.devices import Device, Devices, Program, program
 from testbed.faults.fault import Fault
 from testbed.faults.journal import active
@@ -103,9 +103,22 @@ def part_of(topology: Topology, plan: AddressPlan, fault: NetworkFault | None) -
         left = shapes(fault.reshaped(topology))
         changed = (device for device, shape in left.items() if declared.get(device) != shape)
         return Part(frozenset(changed), fault.down(topology), frozenset(fault.lost(topology, plan)))
+    if topology.exists:
+        return Part(frozenset(declared), frozenset(), frozenset())
     ports = frozenset(each for host in topology.hosts for each in ports_of(topology, host.name))
     uplinks = frozenset(each for rack in topology.racks for each in uplink(topology, rack))
     return Part(frozenset(declared) | {Device("", name) for name in uplinks}, ports | uplinks, ports)
+
+
+def require_on_machines(fault: Fault, testbed: Testbed) -> None:
+    """Raise `UsageError` for a fault in the testbed's own switch, which machines that exist do not have."""
+    if testbed.topology.exists and isinstance(fault, NetworkFault):
+        part = part_of(testbed.topology, testbed.plan, fault)
+        if part.links or part.filtered:
+            raise UsageError(
+                f"{fault.kind} acts in the testbed's own switch, and between machines that exist there is none; "
+                "allowed there: nic-rate, and the faults of processes and quotas"
+            )
 
 
 def settle(testbed: Testbed, fault: NetworkFault | None = None) -> None:

@@ -7,7 +7,7 @@ error that shows its fingerprint. Nothing is ever added to the file of known hos
 import base64
 import hashlib
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import paramiko
@@ -28,6 +28,10 @@ def fingerprint(key: str) -> str:
     return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
 
+Tunnel = Callable[[str, int], paramiko.Channel]
+"""Opens a channel from a jump host to a server."""
+
+
 def known(file: str, host: str, port: int) -> tuple[str, ...]:
     """Return the public keys of a server in a file of known hosts; empty without the file. Raise `TestbedError`."""
     path = Path(file).expanduser()
@@ -42,17 +46,17 @@ def known(file: str, host: str, port: int) -> tuple[str, ...]:
     return tuple(f"{kind} {key.get_base64()}" for kind, key in found.items())
 
 
-def presented(host: str, port: int, kind: str, through: paramiko.Transport | None = None) -> str | None:
+def _connection(host: str, port: int) -> socket.socket:
+    return socket.create_connection((host, port), timeout=_CONNECT_S)
+
+
+def presented(host: str, port: int, kind: str, through: Tunnel | None = None) -> str | None:
     """Return the key of this kind that a server presents; None when it has no such key. Raise `TestbedError`.
 
-    `through` is the connection to a jump host.
+    `through` opens the connection by way of a jump host.
     """
     try:
-        stream: socket.socket | paramiko.Channel
-        if through is None:
-            stream = socket.create_connection((host, port), timeout=_CONNECT_S)
-        else:
-            stream = through.open_channel("direct-tcpip", (host, port), ("", 0), timeout=_CONNECT_S)
+        stream: socket.socket | paramiko.Channel = (through or _connection)(host, port)
     except (OSError, EOFError, paramiko.SSHException) as error:
         raise TestbedError(f"no SSH server answers at {host}:{port}: {error}") from error
     transport = paramiko.Transport(stream)
@@ -74,7 +78,7 @@ def verified(
     port: int,
     declared: str | None,
     known_hosts: str,
-    through: paramiko.Transport | None = None,
+    through: Tunnel | None = None,
     *,
     field: str = "host_key",
 ) -> str:

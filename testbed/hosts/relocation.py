@@ -22,7 +22,7 @@ FOLDERS = (
 )
 """The folders of the testbed's own files on a host."""
 _FILES = (r"/run/(?:kafka|minio|minio-pulses|iperf3-\d+)\.pid", "/run/testbed-defects")
-_OWN = re.compile(rf"(?<![\w./-])(?:{'|'.join((*map(re.escape, FOLDERS), *_FILES))})(?![\w-])")
+_OWN = rf"(?<![\w./-])(?:{'|'.join((*map(re.escape, FOLDERS), *_FILES))})(?![\w-])"
 MARK = "TESTBED_ID"
 """The variable in the environment of every process that the testbed starts on a machine that exists."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -43,7 +43,7 @@ class Relocation:
     @property
     def folders(self) -> tuple[str, ...]:
         """Return the folders that exist under `home` before anything is written there."""
-        return tuple(self.home + folder for folder in (*FOLDERS, "/run", "/tmp"))  # noqa: S108 - under home
+        return tuple(self.home + folder for folder in (*FOLDERS, "/run", "/tmp"))
 
     @property
     def agent(self) -> str:
@@ -52,7 +52,9 @@ class Relocation:
 
     def text(self, text: str) -> str:
         """Return `text` with each of the testbed's own paths under `home`."""
-        return _OWN.sub(lambda found: self.home + found[0], text)
+        # The parent folder may be one of these paths itself: what is in the testbed's own folders there stays.
+        there = rf"(?P<there>{re.escape(self.home.rpartition('/')[0])}/testbed-[\w.-]+)"
+        return re.sub(f"{there}|{_OWN}", lambda found: found[0] if found["there"] else self.home + found[0], text)
 
     def content(self, content: bytes) -> bytes:
         """Return a file's content in the same way; a file that is not text stays as it is."""

@@ -145,7 +145,14 @@ class SshHost:
         transport = client.get_transport()
         if transport is None:
             raise TestbedError(f"{self._name}: the SSH connection to {jump.host} closed as soon as it was made")
-        return transport.open_channel("direct-tcpip", (to.host, to.port), ("", 0), timeout=10.0)
+        return _tunnel(transport, to.host, to.port)
+
+    def tunnel(self, host: str, port: int) -> paramiko.Channel:
+        """Return a channel from this host to a server, as a jump host gives it. Raise `TestbedError`."""
+        try:
+            return _tunnel(self._transport(), host, port)
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            raise TestbedError(f"{self._name} has no connection to {host}:{port}: {error}") from error
 
     def session(self) -> paramiko.Channel:
         """Return a new channel on the connection, for uses other than `run` and `spawn`. Raise `TestbedError`."""
@@ -264,6 +271,10 @@ class SshHost:
                 client.close()
             self._clients.clear()
             self._jumps.clear()
+
+
+def _tunnel(transport: paramiko.Transport, host: str, port: int) -> paramiko.Channel:
+    return transport.open_channel("direct-tcpip", (host, port), ("", 0), timeout=10.0)
 
 
 def _private_key(path: Path) -> paramiko.PKey:

@@ -10,7 +10,7 @@ never hides a network the machine needs. Slot n has 198.18.n.0/24 for management
 NICs of one number meet in one network, so that the address alone says which NIC a connection uses.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
@@ -70,7 +70,7 @@ class AddressPlan:
         """Return the address of a rack's switch: an unshaped peer for the measurement of a NIC."""
         return self.data[_FIRST_RACK + rack]
 
-    def management_ip(self, host: str) -> IPv4Address:
+    def management_ip(self, host: str) -> IPv4Address | str:
         """Return a host's address on the management network."""
         return self.management[_FIRST_HOST + self.hosts.index(host)]
 
@@ -82,6 +82,25 @@ class AddressPlan:
         if _FIRST_OF_MORE + index > _LAST_OF_MORE:
             raise ValueError(f"{host} is host {index + 1}; only the first {_LAST_OF_MORE} can have several NICs")
         return self.network(nic)[_FIRST_OF_MORE + index]
+
+
+@dataclass(frozen=True, slots=True)
+class MachineAddresses(AddressPlan):
+    """The addresses of machines that exist, which have them already: of SSH, and of each NIC, by host."""
+
+    ssh: Mapping[str, str]
+    nics: Mapping[str, tuple[IPv4Address, ...]]
+
+    def __post_init__(self) -> None:
+        """Check nothing: there is no slot."""
+
+    def management_ip(self, host: str) -> IPv4Address | str:
+        """Return a host's address for SSH, or its name."""
+        return self.ssh[host]
+
+    def data_ip(self, host: str, nic: int = 0) -> IPv4Address:
+        """Return the address of a host's NIC of this number (from 0)."""
+        return self.nics[host][nic]
 
 
 def free_slot(taken: Iterable[int], used_networks: Iterable[IPv4Network]) -> int:

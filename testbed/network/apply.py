@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.hosts import CommandFailed, Shell
-from testbed.hosts.host import NamespaceShell
+from testbed.hosts.host import CommandFailed, NamespaceShell, Shell
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import CORE, DRIVER, Script, Shaped, driver_device, port, shaped_devices, switches, wire
+from testbed.network.machine_shaping import ingress_device, without_own
 from testbed.network.overlay import DEVICE as VXLAN
 from testbed.network.overlay import Overlay, fabric_place, in_words, machines_of
 from testbed.network.shape import Shape, class_show_command, compare, parse_shape, qdisc_show_command
@@ -93,9 +93,13 @@ def apply(script: Script, pid: Place | None = None) -> None:
 
 
 def read_shape(device: str, pid: Place | None = None) -> Shape | None:
-    """Return the kernel's present shaping of a device; None when the device is not shaped."""
+    """Return the kernel's present shaping of a device; None when the device is not shaped.
+
+    On a machine that exists, the class for SSH and the redirection of frames that enter are expected, not foreign.
+    """
     qdiscs: list[Any] = json.loads(_run(pid, qdisc_show_command(device)) or "[]")
-    return parse_shape(qdiscs, _run(pid, class_show_command(device)))
+    found = parse_shape(qdiscs, _run(pid, class_show_command(device)))
+    return found if pid is None or isinstance(pid, int | NamespaceShell) else without_own(device, found)
 
 
 def machine_networks() -> list[str]:
@@ -146,9 +150,13 @@ class BrokenLink:
 
 def link_ends(testbed: str, topology: Topology) -> tuple[LinkEnd, ...]:
     """Return every end of every link of a testbed of this name, and its switches. Pure."""
+    if topology.exists:
+        nics = [(host.name, nic.name) for host in topology.hosts for nic in host.nics]
+        ends = [LinkEnd(f"{host} {nic}", host, nic) for host, nic in nics]
+        return (*ends, *(LinkEnd(f"the device of what {h} {n} receives", h, ingress_device(n)) for h, n in nics))
     fabrics = [fabric_place(machine) for machine in machines_of(topology)]
     found = [LinkEnd("the core", fabric, CORE) for fabric in fabrics]
-    if topology.machines:
+    if topology.remote_machines:
         found += [LinkEnd("the link to the other machines", fabric, VXLAN) for fabric in fabrics]
     found += [LinkEnd("this machine's link", *at) for at in ((FABRIC, DRIVER), (MACHINE, driver_device(testbed)))]
     for switch in switches(topology):

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from testbed.network.addresses import AddressPlan
+from testbed.network.machine_shaping import ingress_device
 from testbed.network.overlay import DEVICE, HERE, Overlay, fabric_place, machines_of, peer_commands, underlay_lines
 from testbed.network.shape import Shape, frames_line, offload_command, sends_frames, tc_lines_for
 from testbed.topology.host import DeclaredHost
@@ -147,6 +148,13 @@ def shaped_devices(topology: Topology) -> tuple[Shaped, ...]:
         fabric = fabric_place(topology.remote_machine_of(host))
         for index, nic in enumerate(host.nics):
             tx, rx = nic.sides
+            if topology.exists:
+                # Only its own end is in reach: what it receives passes a device of the testbed's on the host itself.
+                found += [
+                    Shaped(host.name, nic.name, "transmit", host.name, nic.name, Shape.of(tx)),
+                    Shaped(host.name, nic.name, "receive", host.name, ingress_device(nic.name), Shape.of(rx)),
+                ]
+                continue
             # The host receives the traffic that the switch's end sends.
             found += [
                 Shaped(host.name, nic.name, "transmit", host.name, nic.name, Shape.of(tx)),

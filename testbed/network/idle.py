@@ -1,8 +1,9 @@
 """Whether the NICs of a testbed are idle: a NIC that carries other traffic cannot be measured."""
 
 import time
+from collections.abc import Mapping
 
-from testbed.hosts.host import NamespaceShell
+from testbed.network.apply import FABRIC, Place, shell_of
 from testbed.network.fabric import port
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
@@ -14,20 +15,21 @@ MOST = 0.02
 still reads more than 0.95, which is as declared."""
 
 
-def wait_idle(topology: Topology, fabric_pid: int, timeout_s: float = IDLE_S) -> None:
+def wait_idle(topology: Topology, places: Mapping[str, Place], timeout_s: float = IDLE_S) -> None:
     """Wait until every NIC carries almost nothing over a second. Raise `WaitTimeout`, which names the busy NICs."""
-    shell = NamespaceShell("fabric", fabric_pid)
-    rates = {
-        f"{host.name} {nic.name}": (port(number, index), min(nic.tx_bps, nic.rx_bps))
-        for number, host in enumerate(topology.hosts)
-        for index, nic in enumerate(host.nics)
-    }
-    counters = [
-        f"/sys/class/net/{device}/statistics/{way}_bytes" for device, _bps in rates.values() for way in ("rx", "tx")
-    ]
+    rates = {f"{host.name} {nic.name}": min(nic.tx_bps, nic.rx_bps) for host in topology.hosts for nic in host.nics}
+    counters: dict[str, list[str]] = {}
+    for number, host in enumerate(topology.hosts):
+        for index, nic in enumerate(host.nics):
+            # Machines that exist have no switch of the testbed's: each counts at its own end.
+            place, device = (host.name, nic.name) if topology.exists else (FABRIC, port(number, index))
+            files = [f"/sys/class/net/{device}/statistics/{way}_bytes" for way in ("rx", "tx")]
+            counters.setdefault(place, []).extend(files)
+    shells = {place: shell_of(place, places[place]) for place in counters}
 
     def counted() -> list[int]:
-        return [int(line) for line in shell.run(["cat", *counters]).stdout.split()]
+        told = [shells[place].run(["cat", *files]).stdout for place, files in counters.items()]
+        return [int(line) for text in told for line in text.split()]
 
     def busy() -> list[str]:
         before, begun = counted(), time.monotonic()
@@ -36,7 +38,7 @@ def wait_idle(topology: Topology, fabric_pid: int, timeout_s: float = IDLE_S) ->
         grown = [(now - then) / seconds for now, then in zip(counted(), before, strict=True)]
         return [
             f"{name} carries {8 * max(grown[2 * place : 2 * place + 2]) / 1e6:.1f} mbit/s"
-            for place, (name, (_device, bps)) in enumerate(rates.items())
+            for place, (name, bps) in enumerate(rates.items())
             if 8 * max(grown[2 * place : 2 * place + 2]) > MOST * bps
         ]
 

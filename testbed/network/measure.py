@@ -80,7 +80,8 @@ class Transfer:
     """One measurement: `source` sends to `target` on NIC number `nic` of each; it measures the ends in `measures`.
 
     With delay or loss, one TCP connection may be slower than the NIC. Then datagrams are offered at `offered_bps`, more
-    than the NIC's rate; 0: TCP. The measurement takes `seconds`, after `before_s`.
+    than the NIC's rate; 0: TCP. The measurement takes `seconds`, after `before_s`. `reach_bps` is the highest rate that
+    it can show.
     """
 
     source: str
@@ -90,6 +91,7 @@ class Transfer:
     offered_bps: int = 0
     seconds: float = MEASURE_S
     before_s: int = BEFORE_S
+    reach_bps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,10 @@ def transfers(topology: Topology) -> tuple[Transfer, ...]:
     is not shaped.
     """
     found: list[Transfer] = []
+    if topology.exists:
+        return tuple(
+            each for number in range(max(len(h.nics) for h in topology.hosts)) for each in _pairs(topology, number)
+        )
     for number in range(max(len(host.nics) for host in topology.hosts)):
         for switch in switches(topology):
             at = [host for host in topology.hosts if switch_of(topology, host) == switch]
@@ -143,6 +149,28 @@ def _ring(hosts: Sequence[DeclaredHost], number: int) -> list[Transfer]:
     return found
 
 
+def _pairs(topology: Topology, number: int) -> list[Transfer]:
+    """Return the transfers between machines that exist: no switch of the testbed's is there to measure a NIC against.
+
+    An end that is faster than every other is measured as far as the fastest partner reaches.
+    """
+    hosts = [host for host in topology.hosts if len(host.nics) > number]
+    found = [each for each in _ring(hosts, number) if FABRIC not in (each.source, each.target)]
+    measured = {end for transfer in found for end in transfer.measures}
+    for host in hosts:
+        others = [other for other in hosts if other is not host]
+        own = host.nics[number]
+        if others and (host.name, "transmit") not in measured:
+            to = max(others, key=lambda other: other.nics[number].rx_bps)
+            rate, nics = min(own.tx_bps, to.nics[number].rx_bps), (own, to.nics[number])
+            found.append(_transfer_of(host.name, to.name, [(host.name, "transmit")], number, rate, *nics))
+        if others and (host.name, "receive") not in measured:
+            by = max(others, key=lambda other: other.nics[number].tx_bps)
+            rate, nics = min(own.rx_bps, by.nics[number].tx_bps), (own, by.nics[number])
+            found.append(_transfer_of(by.name, host.name, [(host.name, "receive")], number, rate, *nics))
+    return found
+
+
 def _transfer_of(
     source: str,
     target: str,
@@ -151,7 +179,8 @@ def _transfer_of(
     rate_bps: int,
     *links: Link,
 ) -> Transfer:
-    return Transfer(source, target, tuple(measures), number, offered_bps(rate_bps, *links), measure_s(rate_bps))
+    offered, seconds = offered_bps(rate_bps, *links), measure_s(rate_bps)
+    return Transfer(source, target, tuple(measures), number, offered, seconds, reach_bps=rate_bps)
 
 
 def measure_s(rate_bps: int) -> float:
@@ -174,7 +203,7 @@ def measure(
     topology: Topology,
     plan: AddressPlan,
     hosts: Mapping[str, Shell],
-    fabric: Shell,
+    fabric: Shell | None,
     only: Collection[LinkDirection] | None = None,
     *,
     others: Mapping[str, Shell] | None = None,
@@ -186,6 +215,7 @@ def measure(
     `TestbedError` when a transfer failed. `others` has the fabrics of other machines, by place; `mtu` is that of NICs.
     """
     rates: dict[tuple[str, int, Direction], tuple[float, float]] = {}
+    reaches: dict[tuple[str, int, Direction], int] = {}
     for transfer in transfers(topology):
         if only is not None and _ends(topology, transfer).isdisjoint(only):
             continue
@@ -196,12 +226,14 @@ def measure(
         }
         if len(place) == 1:
             (name,) = place
+            assert fabric is not None  # machines that exist are measured against each other only
             switch = switch_of(topology, topology.host(name))
             shell = (others or {})[fabric_place(switch.machine)] if switch.machine else fabric
             place[FABRIC] = FlowEnd(shell, str(plan.fabric_in_rack(switch.number)), switch.bridge)
         flow = FlowSettings(transfer.seconds, transfer.before_s, transfer.offered_bps, mtu)
         rate = _transfer(place[transfer.source], place[transfer.target], flow)
         rates |= {(host, transfer.nic, direction): (rate, transfer.seconds) for host, direction in transfer.measures}
+        reaches |= {(host, transfer.nic, direction): transfer.reach_bps for host, direction in transfer.measures}
     found = []
     for host in topology.hosts:
         for number, nic in enumerate(host.nics):
@@ -211,7 +243,8 @@ def measure(
                     continue
                 rate, seconds = rates[host.name, number, direction]
                 ratio = rate / payload_bytes_per_s(declared, mtu)
-                found.append(LinkRate(host.name, nic.name, direction, declared, rate, ratio, seconds, declared))
+                reach = min(declared, reaches.get((host.name, number, direction), declared))
+                found.append(LinkRate(host.name, nic.name, direction, declared, rate, ratio, seconds, reach))
     return tuple(found)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from testbed.network.apply import NetworkError
 
@@ -36,6 +36,16 @@ class DeviceChange:
     place: str
     device: str
     what: What
+
+
+class ShapingWatch(Protocol):
+    """A watch of the traffic control of a testbed's places."""
+
+    def changes(self) -> set[DeviceChange]:
+        """Return the changes since the last call."""
+
+    def close(self) -> None:
+        """End the watch."""
 
 
 class TrafficControlWatch(AbstractContextManager["TrafficControlWatch"]):

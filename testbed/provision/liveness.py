@@ -15,6 +15,7 @@ from typing import NoReturn
 from testbed.errors import TestbedError
 from testbed.owner import Owner
 from testbed.provision.containers import ContainerExit, Engine
+from testbed.provision.inventory.remains import machines_not_whole
 from testbed.provision.state import TestbedState
 
 AT_ONCE = timedelta(seconds=60)
@@ -35,7 +36,12 @@ class NotWhole(TestbedError):
 
 
 def why_not_whole(engine: Engine, state: TestbedState) -> str:
-    """Return which containers of a provisioned testbed do not run, since when and why; empty when all run."""
+    """Return which containers of a provisioned testbed do not run, since when and why; empty when all run.
+
+    Of machines that exist, return which do not answer or were restarted since.
+    """
+    if state.machines:
+        return machines_not_whole(state)
     found = engine.containers(state.name)
     running = {each.host for each in found if each.running}
     missing = [host for host in ("", *_hosts(state)) if host not in running]
@@ -74,6 +80,10 @@ def explained(engine: Engine, state: TestbedState, remedy: str = "") -> Iterator
     except NotWhole:
         raise
     except TestbedError as error:
+        if state.machines:
+            if why := machines_not_whole(state):
+                raise NotWhole(state, why, remedy=remedy, seen_as=str(error)) from error
+            raise
         engine.wait_answering()
         ended = _ended_containers(engine, state)
         if not ended:
@@ -107,7 +117,8 @@ def guarded(state: TestbedState, *, look_s: float = LOOK_S) -> Iterator[None]:
     When one does not, leave the block, run its clean-up as far as possible, and raise `NotWhole`. Only the main thread
     can be interrupted: on any other thread this checks nothing.
     """
-    if threading.current_thread() is not threading.main_thread():
+    # A machine that exists is not looked at: that would be traffic on the NIC which is measured.
+    if threading.current_thread() is not threading.main_thread() or state.machines:
         yield
         return
     watcher = _Watcher(state, look_s)

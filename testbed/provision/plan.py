@@ -102,28 +102,14 @@ def host_spec(
     That is a formatted node for Kafka's roles, and the `minio` binary for an object store.
     """
     ip = str(plan.management_ip(host.name))
-    agent = Path(__file__).parents[1] / "probes" / "agent.py"
-    files = {
+    login = {
         HOST_KEY: identity.host_keys[host.name].private,
         AUTHORIZED_KEYS: (identity.login.public + "\n").encode(),
         SSHD_CONFIG: _SSHD.format(ip=ip, host_key=HOST_KEY, authorized_keys=AUTHORIZED_KEYS).encode(),
-        AGENT_PATH: agent.read_bytes(),
         "/run/sshd/.keep": b"",
     }
-    if software is not None and host.node_id is not None:
-        properties = server_properties(
-            topology,
-            host,
-            plan,
-            overlay,
-            able=software.capabilities,
-            manager=software.manager,
-            cluster_id=identity.cluster_id,
-        )
-        meta = meta_properties(identity.cluster_id, host.node_id, new_id())
-        files |= node_files(properties, meta, software.checkpoint)
+    files, secret = host_files(host, topology, plan, identity, software, overlay)
     serves = host.role is Role.OBJECTSTORE
-    secret = _store_files(host, identity.store)
     mounts = dict(software.mounts) if software else {}
     if serves and minio is not None:
         mounts[str(minio)] = server.BINARY
@@ -136,13 +122,40 @@ def host_spec(
         network=management_network(labels),
         ip=ip,
         read_only_mounts=mounts,
-        files={**files, **secret},
+        files={**login, **files},
         private_files=(HOST_KEY, AUTHORIZED_KEYS, *secret),
         volumes={disk.volume: server.DATA_DIR if serves else DATA_DIR} if disk else {},
         bandwidths={disk.device: disk.bandwidth_bytes_per_s} if disk and disk.bandwidth_bytes_per_s else {},
         names=_names(topology, plan),
         cpus=host.cpus,
     )
+
+
+def host_files(
+    host: DeclaredHost,
+    topology: Topology,
+    plan: AddressPlan,
+    identity: ClusterIdentity,
+    software: KafkaSoftware | None,
+    overlay: Mapping[str, str],
+) -> tuple[dict[str, bytes], tuple[str, ...]]:
+    """Return path → content of a host's files, and the paths of the private ones: the agent, its node, credentials."""
+    agent = Path(__file__).parents[1] / "probes" / "agent.py"
+    files = {AGENT_PATH: agent.read_bytes()}
+    if software is not None and host.node_id is not None:
+        properties = server_properties(
+            topology,
+            host,
+            plan,
+            overlay,
+            able=software.capabilities,
+            manager=software.manager,
+            cluster_id=identity.cluster_id,
+        )
+        meta = meta_properties(identity.cluster_id, host.node_id, new_id())
+        files |= node_files(properties, meta, software.checkpoint)
+    secret = _store_files(host, identity.store)
+    return {**files, **secret}, tuple(secret)
 
 
 def _store_files(host: DeclaredHost, credentials: Credentials | None) -> dict[str, bytes]:

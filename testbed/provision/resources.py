@@ -30,6 +30,7 @@ from testbed.provision.containers import (
     Labels,
     NetworkTaken,
 )
+from testbed.provision.inventory.remains import remove_from_machines
 from testbed.provision.machine import remove_disks
 from testbed.provision.plan import fabric_spec, management_network
 from testbed.provision.state import TestbedState
@@ -102,13 +103,16 @@ def known_here(engine: Engine) -> list[str]:
 
 def garbage(engine: Engine) -> dict[str, str]:
     """Return testbed → why it is garbage. Not garbage: permanent, being made, or another folder's."""
+    on_machines = garbage_on_machines()
     labelled = _labelled(engine)
     ran: dict[str, bool] = {}
     """Return whether any of its containers still runs."""
     for container in engine.containers():
         ran[container.labels[NAME]] = ran.get(container.labels[NAME], False) or container.running
-    found: dict[str, str] = {}
+    found: dict[str, str] = on_machines
     for name in known_here(engine):
+        if (known := _state_of(name)) is not None and known.machines:
+            continue
         try:
             state = states.load(name)
         except TestbedError:
@@ -133,9 +137,31 @@ def garbage(engine: Engine) -> dict[str, str]:
     return found
 
 
+def garbage_on_machines() -> dict[str, str]:
+    """Return testbed → why it is garbage, of testbeds on machines that exist. Needs no engine."""
+    found = {}
+    for name in states.names():
+        state = _state_of(name)
+        owner = Owner.parse(state.owner) if state is not None and state.machines else None
+        if state is None or owner is None or owner.alive():
+            continue
+        if state.status != "up":
+            found[name] = "its `up` was interrupted"
+        elif state.ephemeral:
+            found[name] = "the run it was made for is dead"
+    return found
+
+
 def collect_garbage(engine: Engine, *, dry_run: bool) -> Iterator[str]:
     """Remove every testbed that is garbage; return a line for each."""
-    for name, why in garbage(engine).items():
+    on_machines = garbage_on_machines()
+    yield from _collected(engine, on_machines, dry_run=dry_run)
+    in_engine = {name: why for name, why in garbage(engine).items() if name not in on_machines}
+    yield from _collected(engine, in_engine, dry_run=dry_run)
+
+
+def _collected(engine: Engine, found: Mapping[str, str], *, dry_run: bool) -> Iterator[str]:
+    for name, why in found.items():
         if dry_run:
             yield f"{name}: would be removed, {why}"
             continue
@@ -184,7 +210,8 @@ def overview(engine: Engine) -> list[ResourceSummary]:
             status = "being made"
         else:
             status = "up" if all(found.running for found in mine) else "not whole"
-        rows.append(ResourceSummary(name, status, len(hosts), state.created if state else ""))
+        count = len(state.machines) if state is not None and state.machines else len(hosts)
+        rows.append(ResourceSummary(name, status, count, state.created if state else ""))
     return rows
 
 
@@ -197,6 +224,9 @@ def remove(engine: Engine, name: str) -> list[str]:
     A missing resource is no error, so the removal can be repeated after a failure. Raise one `TestbedError` for all
     failures after everything else is removed; the state then stays for the next attempt.
     """
+    state = _state_of(name)
+    if state is not None and state.machines:
+        return [*remove_from_machines(state), *_forget(name)]
     engine.wait_answering()
     try:
         return _remove(engine, name)
@@ -235,6 +265,12 @@ def _remove(engine: Engine, name: str) -> list[str]:
         interval_s=0.05,
         what=f"the link {device} of testbed {name} to go",
     )
+    return [*removed, *_forget(name)]
+
+
+def _forget(name: str) -> list[str]:
+    """Remove the files of a testbed that has no other resource; return their names."""
+    removed = []
     if states.folder(name).exists():
         state = _state_of(name)
         if state is not None and _forget_throttles(state.cluster_id):

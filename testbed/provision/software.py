@@ -61,9 +61,13 @@ class KafkaSoftware:
 
 
 class SoftwareSet:
-    """The image and the Kafkas of one testbed, each looked up (or fetched, imported, made) once."""
+    """The image and the Kafkas of one testbed, each looked up (or fetched, imported, made) once.
 
-    def __init__(self) -> None:
+    Without an `image` (on machines that exist) there are no class-data archives, which are made in it.
+    """
+
+    def __init__(self, *, image: bool = True) -> None:
+        self._has_image = image
         self._kafka: dict[str, KafkaSoftware] = {}
         self._minio: Minio | None = None
         self._managers: dict[RemoteStorage, RemoteStorageManager] = {}
@@ -94,7 +98,7 @@ class SoftwareSet:
         return {host.name: self.kafka(host.kafka_version).version for host in hosts if host.kafka_version}
 
     def _on_disks(self, release: KafkaRelease) -> KafkaSoftware:
-        archive = cds_archive(release, self.image)
+        archive = cds_archive(release, self.image) if self._has_image else None
         return KafkaSoftware(
             release=release,
             command=broker_command(release, PROPERTIES, archive=archive),

@@ -10,6 +10,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,10 +21,12 @@ from results.contract import durable
 from results.contract.document import decode
 from testbed.errors import TestbedError, UsageError
 from testbed.hosts import SshHost
+from testbed.hosts.relocation import Relocation
 from testbed.hosts.ssh import SshAddress
-from testbed.network.addresses import AddressPlan
+from testbed.network.addresses import AddressPlan, MachineAddresses
 from testbed.objectstore.server import Credentials
 from testbed.paths import state_dir
+from testbed.provision.inventory.access import VerifiedKeys, ssh_address
 from testbed.topology import Topology
 
 
@@ -73,6 +76,26 @@ def check_name(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class MachineState:
+    """What reaches a machine that exists, and what the testbed has on it.
+
+    `home` is the testbed's folder there; `software` has the copied software, which several testbeds may share. `mark`
+    is in the environment of every process. `ssh_port` is the port of the SSH server on the machine itself. `boot`
+    identifies the machine's boot: after another boot nothing of the testbed runs.
+    """
+
+    host_key: str
+    jump_key: str
+    home: str
+    software: str
+    mark: str
+    java: str
+    ssh_port: int
+    addresses: tuple[str, ...]
+    boot: str
+
+
+@dataclass(frozen=True, slots=True)
 class TestbedState:
     """The data that reaches a testbed again without its topology file."""
 
@@ -101,6 +124,8 @@ class TestbedState:
     """Host → the defects that its broker has on purpose, each as an option of the Java agent (`testbed.defects`)."""
     restarting: str = ""
     """The process that is restarting Kafka with `overlay` (see `Owner`); empty while no process is."""
+    machines: Mapping[str, MachineState] = field(default_factory=dict)
+    """Host → its machine, where the hosts exist; empty where the testbed makes containers."""
 
 
 def folder(name: str) -> Path:
@@ -208,7 +233,12 @@ def lock(name: str, *, wait: bool = False) -> Iterator[None]:
 def ssh_hosts(
     state: TestbedState, topology: Topology, plan: AddressPlan, *, connect_timeout_s: float = 15.0
 ) -> Mapping[str, SshHost]:
-    """Return every host by its name: on the management network, with the testbed's key and the host's pinned key."""
+    """Return every host by its name: on the management network, with the testbed's key and the host's pinned key.
+
+    A machine that exists is reached as the topology says, with the key that was pinned by `up`.
+    """
+    if state.machines:
+        return machine_hosts(state, topology, connect_timeout_s=connect_timeout_s)
     return {
         host.name: SshHost(
             host.name,
@@ -223,3 +253,29 @@ def ssh_hosts(
         )
         for host in topology.hosts
     }
+
+
+def machine_hosts(
+    state: TestbedState, topology: Topology, *, connect_timeout_s: float = 15.0, relocated: bool = True
+) -> Mapping[str, SshHost]:
+    """Return every machine by its host's name. Unless `relocated`, commands run as the user, with paths as they are."""
+    found = {}
+    for host in topology.hosts:
+        machine = state.machines[host.name]
+        assert host.ssh is not None
+        keys = VerifiedKeys(machine.host_key, machine.jump_key)
+        relocation = Relocation(machine.home, machine.mark, host.ssh.sudo, machine.java) if relocated else None
+        found[host.name] = SshHost(
+            host.name, ssh_address(host.ssh, keys), connect_timeout_s=connect_timeout_s, relocation=relocation
+        )
+    return found
+
+
+def address_plan(state: TestbedState, topology: Topology) -> AddressPlan:
+    """Return the addresses of a testbed's hosts."""
+    names = tuple(host.name for host in topology.hosts)
+    if not state.machines:
+        return AddressPlan(state.slot, names)
+    ssh = {host.name: host.ssh.address for host in topology.hosts if host.ssh is not None}
+    nics = {name: tuple(map(IPv4Address, machine.addresses)) for name, machine in state.machines.items()}
+    return MachineAddresses(NO_SLOT, names, ssh, nics)

@@ -52,7 +52,7 @@ def status(testbed: Testbed, faults: Sequence[Mapping[str, Any]], problems: Sequ
 
 def look(testbed: Testbed) -> ClusterObservation:
     """Observe a testbed and return the observations, with the items that could not be observed. Takes at most 20 s."""
-    pids = _pids(testbed)
+    pids = testbed.places()
     kafka, silent = _ask_hosts(testbed, pids)
     ended = why_not_whole(testbed.engine, testbed.state)
     problems = [ended] if ended else []
@@ -73,16 +73,6 @@ def look(testbed: Testbed) -> ClusterObservation:
     except TestbedError as error:
         problems.append(f"the network could not be read: {error}")
     return ClusterObservation(kafka, stores, silent, unfenced, tuple(shaping), links, problems=tuple(problems))
-
-
-def _pids(testbed: Testbed) -> dict[str, int]:
-    """Return a process number of each host that runs, and of the fabric."""
-    found = {}
-    for each in testbed.engine.containers(testbed.name):
-        if each.role in ("host", "fabric"):
-            with suppress(TestbedError):  # a container that does not run has no process
-                found[each.host] = testbed.engine.pid(each.id)
-    return found
 
 
 def _ask_hosts(testbed: Testbed, running: Collection[str]) -> tuple[dict[str, int | None], dict[str, str]]:

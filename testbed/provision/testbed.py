@@ -10,22 +10,25 @@ from typing import Self
 from testbed.defects import agent
 from testbed.defects.parse import in_words
 from testbed.errors import TestbedError
-from testbed.hosts import Daemon, SshHost
-from testbed.hosts.host import NamespaceShell, in_parallel
+from testbed.hosts import Daemon, Shell, SshHost
 from testbed.kafka.admin import Admin
 from testbed.kafka.node import Node, bootstrap_servers
 from testbed.network.addresses import AddressPlan
-from testbed.network.apply import make_fabric, shaping_differences
+from testbed.network.apply import FABRIC, Place, shaping_differences, shell_of
 from testbed.network.measure import LinkDirection, LinkRate, measure, measure_uplinks
+from testbed.network.watch import ShapingWatch
 from testbed.objectstore import ObjectStore
 from testbed.owner import Owner
 from testbed.provision import serving
 from testbed.provision import state as states
-from testbed.provision.containers import Engine, Labels
+from testbed.provision.container_provider import ContainerProvider
+from testbed.provision.containers import Engine
+from testbed.provision.inventory.provider import InventoryProvider
 from testbed.provision.liveness import NotWhole, explained, why_not_whole
-from testbed.provision.machine import make_disk, require_cpus, require_machine, without_cpu_limits
-from testbed.provision.plan import ClusterIdentity, host_spec
-from testbed.provision.resources import allocate, remove
+from testbed.provision.machine import without_cpu_limits
+from testbed.provision.plan import ClusterIdentity
+from testbed.provision.provider import Provider
+from testbed.provision.resources import remove
 from testbed.provision.software import SoftwareSet
 from testbed.provision.state import NO_SLOT, TestbedState, ssh_hosts
 from testbed.software.jvm import with_flag, with_jvm
@@ -33,6 +36,18 @@ from testbed.topology import Topology, load_document
 from testbed.topology.find import find
 
 Progress = Callable[[str], None]
+
+
+def software_set(topology: Topology) -> SoftwareSet:
+    """Return the software of a testbed; machines that exist have no image."""
+    return SoftwareSet(image=not topology.exists)
+
+
+def provider_of(topology: Topology, engine: Engine, software: SoftwareSet) -> Provider:
+    """Return where the hosts of a topology come from."""
+    if topology.exists:
+        return InventoryProvider(topology, software)
+    return ContainerProvider(engine, topology, software)
 
 
 class Testbed:
@@ -48,9 +63,10 @@ class Testbed:
         self.state = state
         self.engine = engine
         self.topology: Topology = load_document(dict(state.topology))
-        self.plan = AddressPlan(state.slot, tuple(host.name for host in self.topology.hosts))
+        self.plan: AddressPlan = states.address_plan(state, self.topology)
         self.hosts: Mapping[str, SshHost] = ssh_hosts(state, self.topology, self.plan)
-        self._software = software or SoftwareSet()
+        self._software = software or software_set(self.topology)
+        self.provider = provider_of(self.topology, engine, self._software)
         self._made_here = False
 
     # ---- making and finding
@@ -79,7 +95,7 @@ class Testbed:
             known = states.load(name)
             engine = Engine()
             ended = ""
-            if known is not None and known.status == "up" and not any(c.running for c in engine.containers(name)):
+            if known is not None and known.status == "up" and not cls(known, engine).provider.runs(known):
                 ended = why_not_whole(engine, known)
             elif known is not None and known.status == "up":
                 found = cls(known, engine)
@@ -113,12 +129,13 @@ class Testbed:
         ephemeral: bool,
         progress: Progress,
     ) -> Self:
-        # Missing features of the machine or the software are found before anything is made.
-        require_machine(topology)
-        software = SoftwareSet()
+        # Missing features of the machines or the software are found before anything is made.
+        software = software_set(topology)
+        provider = provider_of(topology, engine, software)
+        required = provider.require(name, progress)
         kafka = software.of(topology)
         software.lowest(kafka.values())
-        digests = {"image": software.image.contents, **{v: software.kafka(v).digest for v in set(kafka.values())}}
+        digests = {**required.digests, **{v: software.kafka(v).digest for v in set(kafka.values())}}
         if topology.objectstores:
             digests["minio"] = software.minio(progress).digest
         if topology.remote_storage is not None:
@@ -126,7 +143,6 @@ class Testbed:
         if defects:
             serving.require_breakable(software, kafka, defects)
             digests["defects"] = agent.PROJECT.digest()
-        image = software.image
         identity = ClusterIdentity.generate(topology)
         try:
             state = TestbedState(
@@ -144,20 +160,20 @@ class Testbed:
                 host_keys={host: key.public for host, key in identity.host_keys.items()},
                 digests=digests,
                 defects=defects,
+                machines=required.machines,
             )
             # Before the first request: after a kill, `remove` finds by this state the resources still being made.
             states.save(state)
-            labels = allocate(engine, name, image.tag)
-            progress(f"addresses {AddressPlan(labels.slot, ()).data}")
-            state = replace(state, slot=labels.slot)
+            state = provider.allocate(state)
             states.save(state)
             states.write_key(name, identity.login)
             if identity.store is not None:
                 states.write_credentials(name, identity.store)
             testbed = cls(state, engine, software)
+            testbed.provider = provider
             testbed._made_here = True
             with explained(engine, state, "what was made is removed; bring it up again"):
-                testbed._make_hosts(identity, image.tag, labels, progress)
+                provider.make(testbed, identity, progress)
                 if topology.objectstores:
                     # The folders that a broker writes to exist before it starts.
                     testbed.objectstore.start(progress=progress)
@@ -201,25 +217,6 @@ class Testbed:
         if why := why_not_whole(self.engine, self.state):
             raise NotWhole(self.state, why)
 
-    def _make_hosts(self, identity: ClusterIdentity, image: str, labels: Labels, progress: Progress) -> None:
-        def make(host_name: str) -> None:
-            host = self.topology.host(host_name)
-            version = self.state.kafka.get(host_name)
-            remote, versions = self.topology.remote_storage, self.state.kafka.values()
-            software = self._software.member(version, versions, remote) if version else None
-            disk = make_disk(self.engine, labels, host_name, host.disk) if host.disk else None
-            minio = self._software.minio().binary if host in self.topology.objectstores else None
-            plan, overlay = self.plan, self.state.overlay
-            self.engine.create(
-                host_spec(host, self.topology, plan, identity, image, labels, software, overlay, disk, minio)
-            )
-
-        in_parallel(self.hosts, make)
-        fabric, pids = self.pids()
-        require_cpus(self.topology.hosts, pids)
-        make_fabric(self.state.name, self.topology, self.plan, fabric, pids)
-        progress(f"{len(pids)} hosts, NICs shaped and read back")
-
     # ---- using
 
     @property
@@ -248,6 +245,18 @@ class Testbed:
         pids = {each.host: self.engine.pid(each.id) for each in found if each.role in ("host", "fabric")}
         return pids.pop(""), pids
 
+    def places(self) -> Mapping[str, Place]:
+        """Return the network namespace of each host that runs, and of the fabric (``FABRIC``) if there is one."""
+        return self.provider.places(self)
+
+    def watch_shaping(self) -> ShapingWatch:
+        """Return a watch of every change of the traffic control of all places."""
+        return self.provider.watch_shaping(self)
+
+    def _fabric(self) -> Shell | None:
+        place = self.places().get(FABRIC)
+        return None if place is None else shell_of(FABRIC, place)
+
     def nics(
         self, only: Collection[LinkDirection] | None = None, *, topology: Topology | None = None
     ) -> tuple[LinkRate, ...]:
@@ -255,20 +264,19 @@ class Testbed:
 
         While faults are active, `topology` has the NICs' present shaping; otherwise it is the testbed's.
         """
-        fabric, _pids = self.pids()
         # A host's CPU limit must not limit the measured rate of its NIC.
         with without_cpu_limits(self.engine, self.name, self.topology.hosts):
-            return measure(topology or self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric), only)
+            return measure(topology or self.topology, self.plan, self.hosts, self._fabric(), only)
 
     def uplinks(self) -> tuple[LinkRate, ...]:
         """Measure every shaped uplink each way and return the rates; 2 s each, with all NICs of its rack."""
-        fabric, _pids = self.pids()
-        return measure_uplinks(self.topology, self.plan, self.hosts, NamespaceShell("fabric", fabric))
+        fabric = self._fabric()
+        return () if fabric is None else measure_uplinks(self.topology, self.plan, self.hosts, fabric)
 
     def shaping_differences(self) -> list[str]:
         """Return the differences between the kernel's shaping and the declared shaping; empty without any."""
-        fabric, pids = self.pids()
-        return shaping_differences(self.topology, fabric, pids)
+        places = self.places()
+        return shaping_differences(self.topology, places.get(FABRIC), places)
 
     def node(self, host: str) -> Node:
         """Return the Kafka node of a host."""
@@ -277,6 +285,9 @@ class Testbed:
             raise TestbedError(f"{host} runs no Kafka: its role is {self.topology.host(host).role.value}")
         declared, defects = self.topology.host(host).jvm, self.state.defects.get(host)
         command = with_jvm(self._software.kafka(version).command, declared.heap_bytes, declared.gc, declared.flags)
+        if (relocation := self.hosts[host].relocation) is not None:
+            # The machine's own /tmp stays as it is, also when the broker is killed.
+            command = with_flag(command, f"-Djava.io.tmpdir={relocation.home}/tmp")
         return Node(self.hosts[host], with_flag(command, agent.agent_flag(defects)) if defects else command)
 
     @property

@@ -157,6 +157,11 @@ def _wanted(testbed: Testbed, hosts: Sequence[str] | None) -> list[DeclaredHost]
 
 def _check(testbed: Testbed, target: KafkaSoftware, hosts: Sequence[str], finalize: bool) -> None:
     """Raise an error before any node is stopped when the upgrade cannot work."""
+    if testbed.topology.exists:
+        raise TestbedError(
+            f"{testbed.name} is on machines that exist, which have one release: `testbed down {testbed.name}`, "
+            f"then `testbed up` with --kafka {target.version}"
+        )
     with testbed.admin() as admin:
         wrong = cannot_join(admin.features(), target.features)
     if wrong:

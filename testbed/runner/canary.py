@@ -257,10 +257,8 @@ def classify(machine: Mapping[str, Any], engine: str, storage_driver: str, image
 
 def environment(testbed: Testbed, nic: float) -> EnvironmentClass:
     """Return the current environment class of `testbed`."""
-    engine = testbed.engine.info()
-    return classify(
-        fingerprint(), str(engine["ServerVersion"]), str(engine["Driver"]), testbed.state.digests["image"], nic
-    )
+    platform = testbed.provider.platform()
+    return classify(fingerprint(), platform.engine, platform.storage_driver, testbed.state.digests["image"], nic)
 
 
 def keep_canaries(store: Store, run_id: str, read: Mapping[str, float], progress: Callable[[str], None]) -> None:

@@ -35,7 +35,7 @@ class SshAccess:
     `key` is the path of a private key; None: the user's SSH agent and usual keys. `jump` is `[user@]host[:port]`.
     `host_key` and `jump_host_key` are fingerprints or public keys; None: `known_hosts` has them. With `sudo` commands
     run as root by sudo. `folder` is the parent of the testbed's own folder, on the disk that holds Kafka's data.
-    `java` is Java's home; None: it is found.
+    `java` is Java's home; None: it is found. With `keep_software` the copied software stays after `down`.
     """
 
     address: str
@@ -49,6 +49,7 @@ class SshAccess:
     known_hosts: str = "~/.ssh/known_hosts"
     folder: str = DEFAULT_FOLDER
     java: str | None = None
+    keep_software: bool = False
 
     def to_document(self) -> dict[str, Any]:
         """Return the fields as a file has them; those without a value are omitted."""
@@ -137,6 +138,10 @@ class AccessForm(Form):
     java: Annotated[
         Annotated[str, *_FOLDER] | None, Field(description="The home of Java 17 or newer; found unless given.")
     ] = None
+    keep_software: Annotated[
+        bool | None,
+        Field(description="`down` leaves the copied software for the next `up`; false unless given."),
+    ] = None
 
 
 class InventoryForm(AccessForm):
@@ -179,6 +184,7 @@ def access(shared: InventoryForm | None, own: SshForm | None, address: str, path
         known_hosts=path(given("known_hosts", "~/.ssh/known_hosts")),
         folder=given("folder", DEFAULT_FOLDER).rstrip("/") or "/",
         java=given("java"),
+        keep_software=given("keep_software", False),
     )
 
 

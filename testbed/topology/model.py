@@ -57,6 +57,11 @@ class Topology:
             raise TopologyError(Problem(file, None, None, field_name(each.path), each.message) for each in found)
 
     @property
+    def exists(self) -> bool:
+        """Return whether its hosts are machines that exist, which the testbed does not make."""
+        return self.provision == "inventory"
+
+    @property
     def remote_machines(self) -> tuple[EngineMachine, ...]:
         """Return the machines whose engine is reached over SSH."""
         return tuple(machine for machine in self.machines if not machine.is_local)

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from typing import ClassVar
 
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, UsageError
 from testbed.faults import cpu
 from testbed.faults.fault import parameter
 from testbed.faults.parameters import cpus, known_hosts, name
@@ -25,6 +25,8 @@ class CpuLimit(cpu.CpuFault):
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
         known_hosts(topology, [self.host])
+        if topology.exists:
+            raise UsageError(f"{self.host} is a machine that exists: the testbed does not limit its CPUs")
 
     def prepare(self, testbed: Testbed) -> "CpuLimit":
         """See `Fault.prepare`."""

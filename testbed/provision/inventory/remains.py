@@ -1,0 +1,86 @@
+"""What a testbed has on machines that exist, found by its state: whether it still runs, and its removal."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from testbed.errors import TestbedError
+from testbed.hosts import SshHost
+from testbed.provision import state as states
+from testbed.provision.inventory.survey import ask
+from testbed.topology import load_document
+
+if TYPE_CHECKING:
+    from testbed.provision.state import TestbedState
+
+T = TypeVar("T")
+CONNECT_S = 8.0
+_BOOT = "cat /proc/sys/kernel/random/boot_id"
+
+
+def machines_not_whole(state: "TestbedState") -> str:
+    """Return which machines do not answer, or were restarted since `up`; empty when all are as they were."""
+
+    found = []
+    for name, boot in boots(state).items():
+        if boot is None:
+            found.append(f"{name} does not answer")
+        elif boot != state.machines[name].boot:
+            found.append(f"{name} was restarted")
+    return "; ".join(found)
+
+
+def boots(state: "TestbedState") -> dict[str, str | None]:
+    """Return the identity of each machine's present boot; None of a machine that does not answer."""
+
+    def ask_boot(host: SshHost) -> str | None:
+        try:
+            return host.run(_BOOT).stdout.strip()
+        except TestbedError:
+            return None
+
+    return dict(zip(state.machines, _on_each(state, ask_boot), strict=True))
+
+
+def remove_from_machines(state: "TestbedState") -> list[str]:
+    """Remove the testbed from every machine, and return what was removed. It can be repeated after a failure.
+
+    Raise one `TestbedError` for all machines that do not answer or refuse, after the others are done.
+    """
+    topology = load_document(dict(state.topology))
+    problems: list[str] = []
+
+    def clean(host: SshHost) -> list[str]:
+        machine, access = state.machines[host.name], topology.host(host.name).ssh
+        assert access is not None
+        config = {
+            "home": machine.home,
+            "mark": machine.mark,
+            "software": machine.software,
+            "keep": access.keep_software,
+        }
+        try:
+            return list(ask(host, "remove", config, sudo=access.sudo)["removed"])
+        except TestbedError as error:
+            problems.append(str(error))
+            return []
+
+    found = _on_each(state, clean)
+    if problems:
+        raise TestbedError(
+            f"testbed {state.name} is not wholly removed; `testbed down {state.name}` continues once all machines "
+            "answer:\n  " + "\n  ".join(problems)
+        )
+    return [f"{what} on {host}" for host, removed in zip(state.machines, found, strict=True) for what in removed]
+
+
+def _on_each(state: "TestbedState", work: Callable[[SshHost], T]) -> list[T]:
+    """Return the results of `work` on all machines at once, in the topology's order."""
+    topology = load_document(dict(state.topology))
+    hosts = states.machine_hosts(state, topology, connect_timeout_s=CONNECT_S, relocated=False)
+    try:
+        with ThreadPoolExecutor(max_workers=16) as pool:
+            return list(pool.map(work, [hosts[name] for name in state.machines]))
+    finally:
+        for host in hosts.values():
+            host.close()
