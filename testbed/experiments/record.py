@@ -109,7 +109,7 @@ def manifest(
             engine=hosted.engine,
             kernel=machine["kernel"],
         ),
-        machine=Machine(**machine, engine=str(engine["ServerVersion"]), storage_driver=str(engine["Driver"])),
+        machine=Machine(**machine, engine=hosted.engine, storage_driver=hosted.storage_driver),
         nics=outcome.nics,
         load=load_of(samples),
         move=outcome.move,

@@ -218,7 +218,6 @@ class NamespaceShell:
             return self._on_machine(self._machine, text, enter, timeout_s, check, stdin)
         return _finished(self._name, enter, command, timeout_s, check, stdin)
 
-
     def _on_machine(
         self, machine: Shell, text: str, enter: Sequence[str], timeout_s: float, check: bool, stdin: bytes
     ) -> CommandResult:

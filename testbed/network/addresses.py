@@ -3,7 +3,7 @@
 All addresses are out of 198.18.0.0/15, which RFC 2544 sets aside for benchmarking, so that a testbed
 never hides a network the machine needs. Slot n has 198.18.n.0/24 for management and 198.19.n.0/24 for data:
 
-    .0/25    the first NIC of every host (.11 on), the driver (.1), the fabric in the core (.2 on) and in racks (.111 on)
+    .0/25    the first NIC of every host (.11 on), the driver (.1), the fabric's core (.2 on), its racks (.111 on)
     .128/26  the second NIC of hosts that have one
     .192/26  the third
 

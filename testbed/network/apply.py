@@ -102,9 +102,11 @@ def read_shape(device: str, pid: Place | None = None) -> Shape | None:
     return found if pid is None or isinstance(pid, int | NamespaceShell) else without_own(device, found)
 
 
-def machine_networks() -> list[str]:
-    """Return every IPv4 network the machine has a route to, in CIDR notation (without the default route)."""
-    routes: list[dict[str, Any]] = json.loads(_run(None, ["ip", "-j", "-4", "route", "show", "table", "all"]) or "[]")
+def machine_networks(machine: Shell | None = None) -> list[str]:
+    """Return every IPv4 network a machine has a route to, in CIDR notation (without the default route)."""
+    routes: list[dict[str, Any]] = json.loads(
+        _run(machine, ["ip", "-j", "-4", "route", "show", "table", "all"]) or "[]"
+    )
     found = []
     for route in routes:
         destination = str(route.get("dst", "default"))

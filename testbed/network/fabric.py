@@ -20,13 +20,13 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from testbed.network.addresses import AddressPlan
+from testbed.network.flow import FULL_MTU
 from testbed.network.machine_shaping import ingress_device
 from testbed.network.overlay import DEVICE, HERE, Overlay, fabric_place, machines_of, peer_commands, underlay_lines
 from testbed.network.shape import Shape, frames_line, offload_command, sends_frames, tc_lines_for
 from testbed.topology.host import DeclaredHost
 from testbed.topology.model import Topology
 
-FULL_MTU = 1500
 CORE = "core"
 DRIVER = "driver"
 
@@ -223,9 +223,7 @@ def wire(
     underlay = (
         {}
         if overlay is None
-        else {
-            name: Script(ip=underlay_lines(name, overlay, plan.slot, pids[fabric_place(name)])) for name in fabrics
-        }
+        else {name: Script(ip=underlay_lines(name, overlay, plan.slot, pids[fabric_place(name)])) for name in fabrics}
     )
     return Wiring(fabrics, hosts, machine, underlay)
 
@@ -241,7 +239,11 @@ def _fabric_script(
     mtu: str,
 ) -> Script:
     """Return the script of one machine's fabric: its core, the switches of its racks, and the ports of its hosts."""
-    ip = ["link set dev lo up", *_bridge(CORE), f"addr add {plan.fabric_on(number)}/{plan.network().prefixlen} dev {CORE}"]
+    ip = [
+        "link set dev lo up",
+        *_bridge(CORE),
+        f"addr add {plan.fabric_on(number)}/{plan.network().prefixlen} dev {CORE}",
+    ]
     # The switches' own traffic, which measures a link, must be single frames as well.
     commands = [offload_command(CORE)]
     if overlay is not None:
@@ -276,7 +278,9 @@ def _fabric_script(
             ]
             commands.append(offload_command(far_end))
     own = [each for each in shaped if each.host is None and each.fabric == fabric_place(machine)]
-    return Script(tuple(ip), tuple(commands), tuple(line for each in own for line in tc_lines_for(each.device, each.shape)))
+    return Script(
+        tuple(ip), tuple(commands), tuple(line for each in own for line in tc_lines_for(each.device, each.shape))
+    )
 
 
 def _host_script(host: DeclaredHost, plan: AddressPlan, shaped: Sequence[Shaped]) -> Script:

@@ -5,38 +5,31 @@ not begin and end together. A flow that is alone for 80 ms of 2 s then has the w
 measured). So the flows outlast the measurement, and frames are counted where they leave the uplink."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from testbed.errors import TestbedError
-from testbed.hosts import CommandFailed, CommandResult, Shell
+from testbed.hosts import Shell
 from testbed.network.addresses import AddressPlan
-from testbed.network.fabric import CORE, FULL_MTU, port, switch_of, switches
+from testbed.network.fabric import CORE, port, switch_of, switches
+from testbed.network.flow import BEFORE_S, FULL_MTU, PORT, FlowEnd, FlowSettings, payload_rate, receiver, send
 from testbed.network.overlay import fabric_place, machines_of
 from testbed.network.shape import FRAME_BYTES, payload_bytes_per_s
 from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Link
 from testbed.topology.model import Topology
-from testbed.wait import wait_for
 
 Direction = Literal["transmit", "receive"]
 LinkDirection = tuple[str, str, Direction]
 """One link in one direction: place, device, direction."""
-PORT = 5201
 FABRIC = "<fabric>"
 """The switch in a transfer; no host can have this name."""
 MEASURE_S = 2.0
-BEFORE_S = 1
-"""Not measured: TCP searches for the rate, and a full bucket passes at once. The first connections over a new link
-had 0.93 to 0.98 of the rate in their first 2 s, later ones 0.998 to 1.000."""
 FRAMES = 100
 """The least number of full frames in a measurement: one more or less is then 1 %. At 600 kbit/s they take 2 s."""
-DATAGRAM_BYTES = 1448
-DATAGRAM_FRAME_BYTES = DATAGRAM_BYTES + 8 + 20 + 14
-"""Bytes on the wire, with the headers of UDP, IP and Ethernet: less than a full frame, `FRAME_BYTES`."""
 TRIES = 6
 """When other machines took this one's CPU, a NIC read 0.86 to 0.90 three times within half a minute, then 0.99."""
 LOWEST, HIGHEST = 0.95, 1.02
@@ -94,19 +87,10 @@ class Transfer:
     reach_bps: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FlowEnd:
-    """The address of one end of a flow. Bound to the device: no route reaches some addresses."""
-
-    shell: Shell
-    address: str
-    device: str
-
-
 def transfers(topology: Topology) -> tuple[Transfer, ...]:
     """Return the smallest set of transfers that measures every NIC both ways. Pure.
 
-    Hosts of one switch send around a ring, so that no uplink and no path between machines limits them. A transfer measures the slower of its two
+    Hosts of one switch send around a ring: no uplink and no path between machines limits them. A transfer measures the slower of its two
     ends (both when they are equal). An end that is faster than its partner is measured against the rack's switch, which
     is not shaped.
     """
@@ -231,7 +215,7 @@ def measure(
             shell = (others or {})[fabric_place(switch.machine)] if switch.machine else fabric
             place[FABRIC] = FlowEnd(shell, str(plan.fabric_in_rack(switch.number)), switch.bridge)
         flow = FlowSettings(transfer.seconds, transfer.before_s, transfer.offered_bps, mtu)
-        rate = _transfer(place[transfer.source], place[transfer.target], flow)
+        rate = payload_rate(place[transfer.source], place[transfer.target], flow)
         rates |= {(host, transfer.nic, direction): (rate, transfer.seconds) for host, direction in transfer.measures}
         reaches |= {(host, transfer.nic, direction): transfer.reach_bps for host, direction in transfer.measures}
     found = []
@@ -286,67 +270,12 @@ def carried(
 ) -> float:
     """Return the payload bytes per second from one host to another on their NICs of this number, over 2 s."""
     ends = [host_place(topology.host(name), nic, plan, hosts) for name in (source, target)]
-    return _transfer(ends[0], ends[1], FlowSettings(MEASURE_S))
+    return payload_rate(ends[0], ends[1], FlowSettings(MEASURE_S))
 
 
 def host_place(host: DeclaredHost, nic: int, plan: AddressPlan, hosts: Mapping[str, Shell]) -> FlowEnd:
     """Return a host's NIC of this number."""
     return FlowEnd(hosts[host.name], str(plan.data_ip(host.name, nic)), host.nics[nic].name)
-
-
-@dataclass(frozen=True, slots=True)
-class FlowSettings:
-    """The duration of a flow: `seconds`, after `before_s` that iperf3 omits; TCP, or datagrams at `offered_bps`."""
-
-    seconds: float
-    before_s: int = BEFORE_S
-    offered_bps: int = 0
-    mtu: int = FULL_MTU
-
-
-@contextmanager
-def receiver(target: FlowEnd, port: int) -> Iterator[None]:
-    """Run the receiver of one flow at `target` within the block; cut off a flow that continues at its end."""
-    pid_file = f"/run/iperf3-{port}.pid"
-    server = ["iperf3", "-s", "-1", "-D", "-B", target.address, "--bind-dev", target.device]
-    gone = f"[ -s {pid_file} ] && kill $(tr -d '\\0' < {pid_file}) 2>/dev/null; rm -f {pid_file}"
-    target.shell.run(gone, check=False)  # a command that was killed before its flow came has left it waiting
-    target.shell.run([*server, "-p", str(port), "-I", pid_file])
-    try:
-        yield
-    finally:
-        # `-1` ends it after one flow; this ends it when a flow never came, or continues.
-        target.shell.run(gone, check=False)
-
-
-def send(source: FlowEnd, target: FlowEnd, port: int, flow: FlowSettings) -> CommandResult:
-    """Run a flow to the receiver at `target`. Return iperf3's result: its JSON output also reports a failure."""
-    client = ["iperf3", "-c", target.address, "-B", source.address, "--bind-dev", source.device, "-p", str(port)]
-    client += ["-t", f"{flow.seconds:g}", "-O", str(flow.before_s), "-J", "--connect-timeout", "2000"]
-    if flow.offered_bps:
-        client += ["-u", "-l", str(DATAGRAM_BYTES - FULL_MTU + flow.mtu), "-b", str(flow.offered_bps)]
-    # The receiver does not signal that it listens: a refused connection is tried again.
-    return wait_for(
-        lambda: source.shell.run(client, timeout_s=flow.before_s + flow.seconds + 30, check=False),
-        lambda result: result.exit_status == 0 or "refused" not in result.stdout,
-        timeout_s=5.0,
-        interval_s=0.05,
-        what=f"the receiver on {target.shell.name} to listen at {target.address}:{port}",
-    )
-
-
-def _transfer(source: FlowEnd, target: FlowEnd, flow: FlowSettings) -> float:
-    """Return the payload bytes/s from `source` to `target` by the receiver's count, converted to TCP's payload."""
-    with receiver(target, PORT):
-        result = send(source, target, PORT, flow)
-    if result.exit_status != 0:
-        raise CommandFailed(source.shell.name, result)
-    try:
-        received = float(json.loads(result.stdout)["end"]["sum_received"]["bits_per_second"]) / 8
-    except (KeyError, ValueError) as error:
-        raise TestbedError(f"{source.shell.name}: iperf3's answer was not understood: {error}") from error
-    smaller = FULL_MTU - flow.mtu
-    return received * ((DATAGRAM_FRAME_BYTES - smaller) / (FRAME_BYTES - smaller) if flow.offered_bps else 1)
 
 
 BEGUN_BYTES = 16 * 1024

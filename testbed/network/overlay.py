@@ -115,7 +115,9 @@ def path_needs(topology: Topology) -> tuple[PathNeed, ...]:
     A shaped uplink limits the hosts of its rack.
     """
     machines = [name for name in machines_of(topology) if _rate(topology, (name,), sends=True)[0]]
-    pairs = [((source,), (target,)) for source in machines for target in machines if source != target]
+    pairs: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
+        ((source,), (target,)) for source in machines for target in machines if source != target
+    ]
     if len(machines) > 2:
         others = {name: tuple(other for other in machines if other != name) for name in machines}
         pairs += [((name,), others[name]) for name in machines] + [(others[name], (name,)) for name in machines]

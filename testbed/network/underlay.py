@@ -4,27 +4,27 @@ The path from one machine to another is measured between the fabrics, over VXLAN
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.network.addresses import AddressPlan
-from testbed.network.apply import NetworkError
 from testbed.network.fabric import CORE
-from testbed.network.measure import PORT, FlowEnd, receiver
-from testbed.network.overlay import HERE, Overlay, PathNeed, machines_of, path_needs
+from testbed.network.flow import PORT, FlowEnd, FlowSettings, payload_rate
+from testbed.network.overlay import PORT as VXLAN_PORT
+from testbed.network.overlay import Overlay, PathNeed, machines_of, path_needs
 from testbed.network.shape import payload_bytes_per_s
+from testbed.topology.machines import VXLAN_BYTES
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate
-from testbed.wait import wait_for
+from testbed.wait import WaitTimeout, wait_for
 
 STREAMS = 4
 OFFERED = 1.1
 """The rate that is offered to a path, as a multiple of what is declared on it: more need not be known."""
-SECONDS, BEFORE_S = 2, 1
+SECONDS = 2.0
 LEAST = 0.99
 """The share of the declared rate below which a path is narrower. A link of exactly that rate reads 0.997 to 1.001."""
 TRIES = 3
@@ -58,17 +58,19 @@ def require_packets(topology: Topology, plan: AddressPlan, fabrics: Mapping[str,
         for number, target in enumerate(machines_of(topology)):
             if source == target:
                 continue
-            # 28 bytes are the headers of IP and ICMP.
-            ping = ["ping", "-M", "do", "-s", str(mtu - 28), "-c", "1", "-W", "1", str(plan.fabric_on(number))]
-            done = wait_for(
-                lambda source=source, ping=ping: fabrics[source].run(ping, check=False),
-                lambda result: result.exit_status == 0,
-                timeout_s=5.0,
-                interval_s=0.1,
-                what=f"a packet of {mtu} bytes to pass from {_name(source)} to {_name(target)}; UDP port 4789 must be "
-                "open between the machines, and the network between them must carry 50 bytes more",
-            )
-            del done
+            _require_packet(fabrics[source], str(plan.fabric_on(number)), mtu, f"{_name(source)} to {_name(target)}")
+
+
+def _require_packet(fabric: Shell, target: str, mtu: int, path: str) -> None:
+    # 28 bytes are the headers of IP and ICMP.
+    ping = ["ping", "-M", "do", "-s", str(mtu - 28), "-c", "1", "-W", "1", target]
+    try:
+        wait_for(lambda: fabric.run(ping, check=False).exit_status, lambda status: status == 0, 5.0, 0.1, "an answer")
+    except WaitTimeout as error:
+        raise PathTooNarrow(
+            f"a packet of {mtu} bytes does not pass from {path}: UDP port {VXLAN_PORT} must be open between the "
+            f"machines, and the network between them must carry packets of {mtu + VXLAN_BYTES} bytes"
+        ) from error
 
 
 def _name(machine: str) -> str:
@@ -99,16 +101,15 @@ def measure_paths(
     topology: Topology, plan: AddressPlan, fabrics: Mapping[str, Shell], overlay: Overlay
 ) -> tuple[PathRate, ...]:
     """Measure each path between machines and return the rates; 3 s each, up to three times while it is narrower."""
-    return tuple(_best(need, lambda need=need: _carried(topology, plan, fabrics, overlay, need)) for need in path_needs(topology))
-
-
-def _best(need: PathNeed, take: Callable[[], float]) -> PathRate:
-    best = PathRate(need, take())
-    for _ in range(TRIES - 1):
-        if best.as_declared:
-            break
-        best = max(best, PathRate(need, take()), key=lambda rate: rate.carried_bps)
-    return best
+    found = []
+    for need in path_needs(topology):
+        best = PathRate(need, 0.0)
+        for _ in range(TRIES):
+            if not best.as_declared:
+                carried = _carried(topology, plan, fabrics, overlay, need)
+                best = max(best, PathRate(need, carried), key=lambda rate: rate.carried_bps)
+        found.append(best)
+    return tuple(found)
 
 
 def require_paths(rates: Sequence[PathRate]) -> None:
@@ -129,29 +130,12 @@ def _carried(
     numbers = {machine: number for number, machine in enumerate(machines_of(topology))}
     ends = {machine: FlowEnd(fabrics[machine], str(plan.fabric_on(numbers[machine])), CORE) for machine in numbers}
     pairs = [(source, target) for source in need.sources for target in need.targets]
-    offered = OFFERED * need.rate_bps / len(pairs)
-    with ExitStack() as stack:
-        pool = stack.enter_context(ThreadPoolExecutor(max_workers=len(pairs)))
-        flows = []
-        for port, (source, target) in enumerate(pairs, PORT):
-            stack.enter_context(receiver(ends[target], port))
-            flows.append(pool.submit(_flow, ends[source], ends[target], port, offered))
-        payload = sum(flow.result() for flow in flows)
+    limit = OFFERED * need.rate_bps / len(pairs)
+    flow = FlowSettings(SECONDS, mtu=overlay.mtu, streams=STREAMS, limit_bps=limit)
+    with ThreadPoolExecutor(max_workers=len(pairs)) as pool:
+        flows = [
+            pool.submit(payload_rate, ends[source], ends[target], flow, port)
+            for port, (source, target) in enumerate(pairs, PORT)
+        ]
+    payload = sum(each.result() for each in flows)
     return payload / payload_bytes_per_s(1.0, overlay.mtu)
-
-
-def _flow(source: FlowEnd, target: FlowEnd, port: int, offered_bps: float) -> float:
-    """Return the payload bytes/s that one flow of several streams carried."""
-    client = ["iperf3", "-c", target.address, "-B", source.address, "--bind-dev", source.device, "-p", str(port)]
-    client += ["-t", str(SECONDS), "-O", str(BEFORE_S), "-P", str(STREAMS), "-b", str(round(offered_bps / STREAMS))]
-    done = wait_for(
-        lambda: source.shell.run([*client, "-J", "--connect-timeout", "2000"], timeout_s=60, check=False),
-        lambda result: result.exit_status == 0 or "refused" not in result.stdout,
-        timeout_s=5.0,
-        interval_s=0.05,
-        what=f"the receiver on {target.shell.name} to listen at {target.address}:{port}",
-    )
-    try:
-        return float(json.loads(done.stdout)["end"]["sum_received"]["bits_per_second"]) / 8
-    except (KeyError, ValueError) as error:
-        raise NetworkError(f"{source.shell.name}: the path to {target.shell.name} was not measured: {done.stdout[-500:]}") from error

@@ -20,6 +20,7 @@ import requests
 from docker.types import IPAMConfig, IPAMPool
 
 from testbed.errors import TestbedError
+from testbed.hosts import Shell
 from testbed.network.apply import Place
 from testbed.owner import Owner
 from testbed.wait import WaitTimeout, wait_for
@@ -172,6 +173,16 @@ class Engine:
             raise TestbedError(f"the container engine{where} does not answer ({error}){remedy}") from error
 
     @property
+    def is_local(self) -> bool:
+        """Return whether it is the engine of the machine of the testbed."""
+        return not self._machine
+
+    @property
+    def shells(self) -> Mapping[str, Shell]:
+        """Return a shell as root on each other machine."""
+        return {}
+
+    @property
     def members(self) -> "Mapping[str, Engine]":
         """Return the engine of each machine; the name of the machine of the testbed is empty."""
         return {"": self}
@@ -303,7 +314,7 @@ class Engine:
     def image_id(self, tag: str) -> str | None:
         """Return the id of an image; None when the engine does not have it."""
         try:
-            return str(self._api.inspect_image(tag)["Id"])
+            return str(self._api.inspect_image(tag)["Id"])  # type: ignore[no-untyped-call]
         except docker.errors.ImageNotFound:
             return None
 
@@ -314,7 +325,7 @@ class Engine:
     def load_image(self, archive: Iterator[bytes]) -> None:
         """Load an image that another engine saved. Raise `TestbedError` when the engine refuses it."""
         try:
-            for answer in self._api.load_image(archive, quiet=True):
+            for answer in self._api.load_image(archive, quiet=True):  # type: ignore[no-untyped-call]
                 if "error" in answer:
                     raise TestbedError(f"the engine of machine {self._machine} refused the image: {answer['error']}")
         except docker.errors.APIError as error:

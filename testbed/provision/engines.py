@@ -54,7 +54,8 @@ class _SshAdapter(SSHHTTPAdapter):
 
     def _create_paramiko_client(self, base_url: str) -> None:
         del base_url
-        self.ssh_client = _Sessions(self._machine)
+        # docker-py asks it for sessions only.
+        self.ssh_client = _Sessions(self._machine)  # type: ignore[assignment]
 
     def _connect(self) -> None:
         """Do nothing: the machine connects at the first session."""
@@ -82,10 +83,14 @@ class EngineGroup(Engine):
     def __init__(self, members: Mapping[str, Engine], shells: Mapping[str, SshHost]) -> None:
         super().__init__()
         self._members = members
-        self.shells = shells
-        """Machine → its shell, as root; without the machine of the testbed."""
+        self._shells = shells
         self._owners: dict[str, str] = {}
         """Container or network → machine."""
+
+    @property
+    def shells(self) -> Mapping[str, SshHost]:
+        """See `Engine.shells`."""
+        return self._shells
 
     @property
     def members(self) -> Mapping[str, Engine]:
@@ -104,7 +109,7 @@ class EngineGroup(Engine):
             shell.close()
 
     def wait_answering(self, timeout_s: float = 30.0) -> None:
-        """See `Engine.wait_answering`: wait for the local engine. Another machine's answers, or its SSH server fails."""
+        """See `Engine.wait_answering`: of the local engine. Another machine's engine answers, or SSH fails."""
         self._members[HERE].wait_answering(timeout_s)
 
     def info(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import io
 import shlex
 import tarfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address
 from pathlib import Path
 
@@ -17,12 +17,11 @@ from testbed.errors import TestbedError
 from testbed.hosts import Shell, SshHost
 from testbed.hosts.host import LocalShell
 from testbed.hosts.host_keys import verified
-from testbed.hosts.ssh import SshAddress
 from testbed.network.overlay import HERE, Overlay, machines_of, resolve_mtu
 from testbed.network.underlay import PathTooNarrow, interface_to
 from testbed.provision.containers import Engine
 from testbed.provision.engines import EngineGroup, on_each, remote_engine
-from testbed.provision.state import TestbedState
+from testbed.provision.state import TestbedState, engine_addresses
 from testbed.software.cache import sha256_of
 from testbed.software.image import ImageRef
 from testbed.topology import load_document
@@ -53,19 +52,10 @@ def pinned_keys(machines: Iterable[EngineMachine]) -> dict[str, str]:
     return on_each(by_name, key)
 
 
-def ssh_address(machine: EngineMachine, key: str) -> SshAddress:
-    """Return the address of a machine's SSH server; `key` is its pinned public key."""
-    private = None if machine.key is None else Path(machine.key)
-    return SshAddress(machine.ssh_host, machine.port, machine.user, private, key)
-
-
 def engine_of(machines: Iterable[EngineMachine], keys: Mapping[str, str]) -> Engine:
     """Return the engine of a testbed: this machine's, or that of several machines as one. It connects at first use."""
-    shells = {
-        machine.name: SshHost(f"machine {machine.name}", ssh_address(machine, keys[machine.name]))
-        for machine in machines
-        if machine.name in keys
-    }
+    addresses = engine_addresses(machines, keys)
+    shells = {name: SshHost(f"machine {name}", address) for name, address in addresses.items()}
     if not shells:
         return Engine()
     return EngineGroup({HERE: Engine(), **{name: remote_engine(shell) for name, shell in shells.items()}}, shells)
@@ -125,7 +115,9 @@ def _require(name: str, shell: SshHost, engine: Engine) -> None:
     elif said := shell.run(_TRIAL, check=False).stdout.strip():
         lacks.append(f"its kernel makes no VXLAN device ({said.splitlines()[0]})")
     if told[1:]:
-        lacks.append(f"{', '.join(told[1:])} not installed; on Debian: apt-get install docker.io iproute2 util-linux tar")
+        lacks.append(
+            f"{', '.join(told[1:])} not installed; on Debian: apt-get install docker.io iproute2 util-linux tar"
+        )
     else:
         try:
             engine.info()
@@ -172,13 +164,13 @@ class CopiedFiles:
         shell = self._group.shells[machine]
         if shell.run(["test", "-e", place], check=False).exit_status != 0:
             # One rename makes it whole; what a killed command left is removed when it is old.
-            shell.run(
-                f"set -e; mkdir -p {FOLDER}; find {FOLDER} -maxdepth 1 -name 'part-*' -mmin +60 -exec rm -rf {{}} +; "
-                f"t=$(mktemp -d {FOLDER}/part-XXXXXX); chmod 755 $t; tar -x -C $t; mv -T $t {shlex.quote(final)} || rm -rf $t; "
+            script = (
+                f"set -e; mkdir -p {FOLDER}; find {FOLDER} -maxdepth 1 -name 'part-*' -mmin +60 -exec rm -rf {{}} +",
+                f"t=$(mktemp -d {FOLDER}/part-XXXXXX); chmod 755 $t; tar -x -C $t",
+                f"mv -T $t {shlex.quote(final)} || rm -rf $t",
                 f"test -e {shlex.quote(place)}",
-                timeout_s=COPY_S,
-                stdin=_archive(source),
             )
+            shell.run("; ".join(script), timeout_s=COPY_S, stdin=_archive(source))
         return place
 
 

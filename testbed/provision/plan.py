@@ -9,6 +9,7 @@ from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.node import DATA_DIR, node_files, properties_of, render, server_properties
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import Script, port, wire
+from testbed.network.overlay import fabric_place
 from testbed.objectstore import server
 from testbed.objectstore.server import Credentials
 from testbed.provision.containers import ContainerSpec, Labels
@@ -70,18 +71,19 @@ def management_network(labels: Labels) -> str:
     return f"testbed-{labels.name}-{labels.slot}"
 
 
-def fabric_spec(image: str, labels: Labels) -> ContainerSpec:
-    """Return the name of the container whose network namespace has the bridges."""
+def fabric_spec(image: str, labels: Labels, machine: str = "") -> ContainerSpec:
+    """Return the container on a machine whose network namespace has the bridges."""
     return ContainerSpec(
         name=f"testbed-{labels.name}-fabric",
         image=image,
         command=["sleep", "infinity"],
-        labels=labels.of("fabric"),
+        labels=labels.of("fabric", fabric_place(machine)),
         hostname="fabric",
         network=None,
         ip=None,
         read_only_mounts={},
         files={},
+        machine=machine,
     )
 
 
@@ -128,6 +130,7 @@ def host_spec(
         bandwidths={disk.device: disk.bandwidth_bytes_per_s} if disk and disk.bandwidth_bytes_per_s else {},
         names=_names(topology, plan),
         cpus=host.cpus,
+        machine=topology.remote_machine_of(host),
     )
 
 

@@ -108,9 +108,7 @@ def mtu_problem(found: object) -> str | None:
 
 
 _FILE = WithJsonSchema({"type": "string", "minLength": 1, "examples": ["~/.ssh/id_ed25519"]})
-Mtu = Annotated[
-    int, check(mtu_problem), WithJsonSchema({"type": "integer", "minimum": MIN_MTU, "maximum": MAX_MTU})
-]
+Mtu = Annotated[int, check(mtu_problem), WithJsonSchema({"type": "integer", "minimum": MIN_MTU, "maximum": MAX_MTU})]
 MachineName = Annotated[str, Field(description="The machine of this host: one of machines. Left out: spread evenly.")]
 
 
@@ -174,7 +172,7 @@ def placed(
     by_rack = {rack: [host for host in hosts if host.rack == rack] for rack in uplinks}
     groups = [members for members in by_rack.values() if members]
     alone = [host for host in hosts if host.rack not in by_rack]
-    groups += [[host] for host in sorted(alone, key=lambda host: _duty(host))]
+    groups += [[host] for host in sorted(alone, key=_duty)]
     for members in groups:
         declared = next((found[host.name] for host in members if host.name in found), None)
         for host in members:

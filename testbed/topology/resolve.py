@@ -44,7 +44,8 @@ def resolve(form: TopologyForm, document: Document, folder: FilePath) -> Topolog
     automq = _automq(form.software.automq, folder) if form.software is not None else None
     broken = [*resolution.violations, *_violations_of_software(form), *_violations_without_inventory(form)]
     machines = tuple(
-        machine_of(name, machine, lambda path: _absolute(path, folder)) for name, machine in (form.machines or {}).items()
+        machine_of(name, machine, lambda path: _absolute(path, folder))
+        for name, machine in (form.machines or {}).items()
     )
     hosts = _on_machines(hosts, machines, uplinks)
     if len(hosts) == len(form.hosts):
