@@ -90,9 +90,9 @@ class Transfer:
 def transfers(topology: Topology) -> tuple[Transfer, ...]:
     """Return the smallest set of transfers that measures every NIC both ways. Pure.
 
-    Hosts of one switch send around a ring: no uplink and no path between machines limits them. A transfer measures the slower of its two
-    ends (both when they are equal). An end that is faster than its partner is measured against the rack's switch, which
-    is not shaped.
+    Hosts of one switch send around a ring: no uplink and no path between machines limits them. A transfer measures
+    the slower of its two ends (both when they are equal). An end that is faster than its partner is measured against
+    the rack's switch, which is not shaped.
     """
     found: list[Transfer] = []
     if topology.exists:

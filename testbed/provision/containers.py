@@ -20,7 +20,7 @@ import requests
 from docker.types import IPAMConfig, IPAMPool
 
 from testbed.errors import TestbedError
-from testbed.hosts import Shell
+from testbed.hosts import SshHost
 from testbed.network.apply import Place
 from testbed.owner import Owner
 from testbed.wait import WaitTimeout, wait_for
@@ -168,7 +168,7 @@ class Engine:
         try:
             return self._connect()
         except docker.errors.DockerException as error:
-            where = f" of machine {self._machine}" if self._machine else ""
+            where = f" of {self._machine}" if self._machine else ""
             remedy = "; `testbed doctor --fix` installs and starts one" if not self._machine else ""
             raise TestbedError(f"the container engine{where} does not answer ({error}){remedy}") from error
 
@@ -178,7 +178,7 @@ class Engine:
         return not self._machine
 
     @property
-    def shells(self) -> Mapping[str, Shell]:
+    def shells(self) -> Mapping[str, SshHost]:
         """Return a shell as root on each other machine."""
         return {}
 
@@ -327,7 +327,7 @@ class Engine:
         try:
             for answer in self._api.load_image(archive, quiet=True):  # type: ignore[no-untyped-call]
                 if "error" in answer:
-                    raise TestbedError(f"the engine of machine {self._machine} refused the image: {answer['error']}")
+                    raise TestbedError(f"the engine of {self._machine} refused the image: {answer['error']}")
         except docker.errors.APIError as error:
             raise _refused("the node image", error) from error
 

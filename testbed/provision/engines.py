@@ -64,7 +64,7 @@ class _SshAdapter(SSHHTTPAdapter):
 class _SshApi(EngineApi):
     def __init__(self, machine: SshHost) -> None:
         self._adapter = _SshAdapter(machine)
-        super().__init__("http://engine", version="auto", timeout=_TIMEOUT_S)
+        super().__init__("http://engine:80", version="auto", timeout=_TIMEOUT_S)
 
     def get_adapter(self, url: str) -> _SshAdapter:
         """See `requests.Session.get_adapter`."""

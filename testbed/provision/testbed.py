@@ -245,6 +245,11 @@ class Testbed:
         """Return host → the version of Kafka that it runs now."""
         return self.state.kafka
 
+    @property
+    def machine_shells(self) -> Mapping[str, SshHost]:
+        """Return a shell as root on each other machine; empty on one machine."""
+        return self.engine.shells
+
     def fabrics(self) -> dict[str, Shell]:
         """Return a shell in the fabric of each machine; the name of the machine of the testbed is empty."""
         places = self.places()

@@ -17,12 +17,16 @@ from testbed.software.image import node_image
 PROGRAMS = ("dockerd", "containerd", "containerd-shim-runc-v2", "runc", "docker-proxy", "docker-init", "docker")
 LIBRARIES = "/opt/engine/lib"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# fmt: off
 CAPABILITIES = (
-    "chown dac_override dac_read_search fowner fsetid kill setgid setuid setpcap linux_immutable net_bind_service "
-    "net_broadcast net_admin net_raw ipc_lock ipc_owner sys_module sys_rawio sys_chroot sys_ptrace sys_pacct sys_admin "
-    "sys_boot sys_nice sys_resource sys_time sys_tty_config mknod lease audit_write audit_control setfcap mac_override "
-    "mac_admin syslog wake_alarm block_suspend audit_read"
-).split()
+    "chown", "dac_override", "dac_read_search", "fowner", "fsetid", "kill", "setgid", "setuid", "setpcap",
+    "linux_immutable", "net_bind_service", "net_broadcast", "net_admin", "net_raw", "ipc_lock", "ipc_owner",
+    "sys_module", "sys_rawio", "sys_chroot", "sys_ptrace", "sys_pacct", "sys_admin", "sys_boot", "sys_nice",
+    "sys_resource", "sys_time", "sys_tty_config", "mknod", "lease", "audit_write", "audit_control", "setfcap",
+    "mac_override", "mac_admin", "syslog", "wake_alarm", "block_suspend", "audit_read",
+)
+# fmt: on
+"""By number, as the engine knows them."""
 SSHD = (
     "HostKey /etc/ssh/host_key",
     "PermitRootLogin prohibit-password",
@@ -31,6 +35,9 @@ SSHD = (
     "PidFile none",
     "Subsystem sftp internal-sftp",
 )
+
+
+NETWORK = f"engines-{os.getpid()}"
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ def _programs():
     ]
 
 
-def _start(name, network, image, host_key, login, mtu):
+def _start(name, network, image, host_key, login):
     container = f"{network}-{name}"
     options = ["--bridge=none", "--iptables=false", f"--cgroup-parent=/{container}", "--storage-driver=overlay2"]
     script = "; ".join(
@@ -105,7 +112,6 @@ def _start(name, network, image, host_key, login, mtu):
     words += [f"--security-opt={each}=unconfined" for each in ("seccomp", "apparmor", "systempaths")]
     words += ["--volume=/sys/fs/cgroup:/sys/fs/cgroup:rw", "--volume=/var/lib/docker", *_programs()]
     run(*words, image, "sh", "-c", script)
-    del mtu
     return container
 
 
@@ -118,7 +124,7 @@ def _wait_for(container):
 
 
 @contextmanager
-def machines(folder, *names, network=f"engines-{os.getpid()}", mtu=1500):
+def machines(folder, *names, network=NETWORK, mtu=1500):
     """Machines of these names, on a network of their own with this MTU; removed at the end."""
     image, login = node_image().tag, KeyPair.generate()
     folder.mkdir(parents=True, exist_ok=True)
@@ -130,7 +136,7 @@ def machines(folder, *names, network=f"engines-{os.getpid()}", mtu=1500):
     run("docker", "network", "create", "--opt", option, network)
     try:
         for name in names:
-            _start(name, network, image, host_keys[name], login, mtu)
+            _start(name, network, image, host_keys[name], login)
         found = []
         for name, container in zip(names, containers, strict=True):
             _wait_for(container)
