@@ -64,6 +64,7 @@ SYSCTLS: Mapping[str, str] = {
     "net.ipv4.conf.default.rp_filter": "0",
 }
 CPU_PERIOD_US = 100_000
+_PIECE_BYTES = 1 << 16
 BACK_S = 30.0
 """Seconds to wait for an engine that is being restarted."""
 
@@ -320,7 +321,8 @@ class Engine:
 
     def save_image(self, tag: str) -> Iterator[bytes]:
         """Yield an image as a tar archive, for another engine's `load_image`."""
-        yield from self._api.get_image(tag)
+        # Small pieces: paramiko copies the rest of a piece after each packet.
+        yield from self._api.get_image(tag, chunk_size=_PIECE_BYTES)
 
     def load_image(self, archive: Iterator[bytes]) -> None:
         """Load an image that another engine saved. Raise `TestbedError` when the engine refuses it."""
