@@ -42,8 +42,8 @@ def known(file: str, host: str, port: int) -> tuple[str, ...]:
         keys.load(str(path))
     except (OSError, paramiko.SSHException) as error:
         raise TestbedError(f"{path}: the known hosts cannot be read: {error}") from error
-    found = keys.lookup(host if port == 22 else f"[{host}]:{port}") or {}
-    return tuple(f"{kind} {key.get_base64()}" for kind, key in found.items())
+    found = keys.lookup(host if port == 22 else f"[{host}]:{port}")
+    return () if found is None else tuple(f"{kind} {key.get_base64()}" for kind, key in found.items())
 
 
 def _connection(host: str, port: int) -> socket.socket:

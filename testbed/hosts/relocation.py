@@ -2,7 +2,7 @@
 
 In a container the testbed's files have fixed paths (`/var/lib/kafka`, `/opt/testbed`, …). A machine that exists may use
 these paths for something else. So the testbed has one folder of its own there, and each of its paths is under it.
-Every command that reaches the machine names its paths as in a container; `Relocation` replaces them.
+Every command that reaches the machine names its paths as in a container; `PathRelocation` replaces them.
 """
 
 import re
@@ -29,7 +29,7 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
-class Relocation:
+class PathRelocation:
     """The testbed's folder on a machine, and the mark of its processes.
 
     `home` is the folder; `mark` is a random text. Commands run as root: with `sudo`, by sudo. `java` is Java's home.

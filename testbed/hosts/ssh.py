@@ -13,7 +13,7 @@ import paramiko
 
 from testbed.errors import TestbedError
 from testbed.hosts.host import CommandFailed, CommandResult
-from testbed.hosts.relocation import Relocation
+from testbed.hosts.relocation import PathRelocation
 
 _TIMED_OUT = 124  # the exit status of timeout(1)
 _MOST_CONNECTIONS = 8
@@ -69,7 +69,7 @@ class SshHost:
         address: SshAddress,
         *,
         connect_timeout_s: float = 15.0,
-        relocation: Relocation | None = None,
+        relocation: PathRelocation | None = None,
     ) -> None:
         self._name = name
         self._address = address
@@ -85,7 +85,7 @@ class SshHost:
         return self._name
 
     @property
-    def relocation(self) -> Relocation | None:
+    def relocation(self) -> PathRelocation | None:
         """Return where the testbed's own files are on a machine that exists; None on a container."""
         return self._relocation
 

@@ -20,10 +20,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from testbed.network.addresses import AddressPlan
-from testbed.network.flow import FULL_MTU
 from testbed.network.machine_shaping import ingress_device
 from testbed.network.overlay import DEVICE, HERE, Overlay, fabric_place, machines_of, peer_commands, underlay_lines
-from testbed.network.shape import Shape, frames_line, offload_command, sends_frames, tc_lines_for
+from testbed.network.shape import FULL_MTU, Shape, frames_line, offload_command, sends_frames, tc_lines_for
 from testbed.topology.host import DeclaredHost
 from testbed.topology.model import Topology
 

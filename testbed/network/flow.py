@@ -7,17 +7,11 @@ from dataclasses import dataclass
 
 from testbed.errors import TestbedError
 from testbed.hosts import CommandFailed, CommandResult, Shell
-from testbed.network.shape import FRAME_BYTES
+from testbed.network.shape import FRAME_BYTES, FULL_MTU
+from testbed.network.transfers import BEFORE_S, DATAGRAM_BYTES, DATAGRAM_FRAME_BYTES
 from testbed.wait import wait_for
 
-FULL_MTU = 1500
 PORT = 5201
-BEFORE_S = 1
-"""Not measured: TCP searches for the rate, and a full bucket passes at once. The first connections over a new link
-had 0.93 to 0.98 of the rate in their first 2 s, later ones 0.998 to 1.000."""
-DATAGRAM_BYTES = 1448
-DATAGRAM_FRAME_BYTES = DATAGRAM_BYTES + 8 + 20 + 14
-"""Bytes on the wire, with the headers of UDP, IP and Ethernet: less than a full frame, `FRAME_BYTES`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from testbed.provision.engines import EngineGroup
 from testbed.provision.fleet import CopiedFiles, copy_image, require_machines
 from testbed.provision.machine import make_disk, require_cpus, require_machine
 from testbed.provision.plan import ClusterIdentity, host_spec
-from testbed.provision.provider import Platform, Progress, Requirements
+from testbed.provision.provider import HostPlatform, Progress, Requirements
 from testbed.provision.resources import allocate
 from testbed.provision.software import SoftwareSet
 from testbed.provision.state import TestbedState
@@ -109,7 +109,7 @@ class ContainerProvider:
         # The kernel announces a change on its own machine only. Other machines are compared before and after a run.
         return TrafficControlWatch({place: pid for place, pid in testbed.places().items() if isinstance(pid, int)})
 
-    def platform(self) -> Platform:
+    def platform(self) -> HostPlatform:
         """See `Provider.platform`."""
         info = self._engine.info()
-        return Platform(str(info["ServerVersion"]), str(info["Driver"]))
+        return HostPlatform(str(info["ServerVersion"]), str(info["Driver"]))

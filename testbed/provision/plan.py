@@ -1,16 +1,19 @@
 """The containers of a topology, and `testbed plan`: the same as text. Pure: values in, values out."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
 from testbed.hosts.host import AGENT_PATH
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.node import DATA_DIR, node_files, properties_of, render, server_properties
-from testbed.network.addresses import AddressPlan
+from testbed.network.addresses import AddressPlan, MachineAddresses
 from testbed.network.fabric import Script, Wiring, port, wire
-from testbed.network.flow import FULL_MTU
+from testbed.network.machine_shaping import ingress_device, shaping_lines
 from testbed.network.overlay import HERE, Overlay, fabric_place, in_words, machines_of, path_needs
+from testbed.network.shape import FULL_MTU, Shape
 from testbed.objectstore import server
 from testbed.objectstore.server import Credentials
 from testbed.provision.containers import ContainerSpec, Labels
@@ -26,6 +29,21 @@ from testbed.topology.machines import VXLAN_BYTES
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
 
+CHECKED = (
+    "SSH and its host key",
+    "root rights",
+    "python3",
+    "Java",
+    "programs",
+    "kinds of traffic control in the kernel",
+    "NICs and their shaping",
+    "disk space",
+    "free ports",
+    "clock",
+    "MTU",
+    "whether all reach each other",
+)
+_UNKNOWN_ADDRESSES = IPv4Network("192.0.2.0/24")
 HOST_KEY = "/etc/testbed/ssh/host_key"
 AUTHORIZED_KEYS = "/etc/testbed/ssh/authorized_keys"
 SSHD_CONFIG = "/etc/testbed/ssh/sshd_config"
@@ -271,6 +289,8 @@ def _scripts(wiring: Wiring) -> list[str]:
 
 def describe(topology: Topology) -> str:
     """Return the plan as text. Addresses are of the first slot; `up` takes the first free slot."""
+    if topology.exists:
+        return describe_machines(topology)
     plan = AddressPlan(0, tuple(host.name for host in topology.hosts))
     # `up` uses process numbers here; the plan uses the names instead.
     pids = {host.name: f"<{host.name}>" for host in topology.hosts}
@@ -306,15 +326,71 @@ def describe(topology: Topology) -> str:
         lines += [f"  {need.value}: by {', '.join(who)}" for need, who in wanted.items()]
     lines += _scripts(wiring)
     for host in topology.hosts:
-        if host.node_id is not None:
-            lines += ["", f"server.properties of {host.name}"]
-            manager = to_be_made(topology.remote_storage)
-            properties = server_properties(
-                topology, host, plan, able=of_software(topology), manager=manager, cluster_id="<cluster id>"
-            )
-            lines += [f"  {line}" for line in render(properties).splitlines()]
-            # Only a release's jars have its feature levels, and they need not be on this machine yet.
-            for capability in Capability:
-                more = properties_of(capability, topology).items()
-                lines += [f"  where its release has {capability.value}: {key}={value}" for key, value in sorted(more)]
+        lines += _properties(host, topology, plan)
     return "\n".join(lines)
+
+
+def _properties(host: DeclaredHost, topology: Topology, plan: AddressPlan) -> list[str]:
+    if host.node_id is None:
+        return []
+    lines = ["", f"server.properties of {host.name}"]
+    manager = to_be_made(topology.remote_storage)
+    properties = server_properties(
+        topology, host, plan, able=of_software(topology), manager=manager, cluster_id="<cluster id>"
+    )
+    lines += [f"  {line}" for line in render(properties).splitlines()]
+    # Only a release's jars have its feature levels, and they need not be on this machine yet.
+    for capability in Capability:
+        more = properties_of(capability, topology).items()
+        lines += [f"  where its release has {capability.value}: {key}={value}" for key, value in sorted(more)]
+    return lines
+
+
+def describe_machines(topology: Topology) -> str:
+    """Return the plan of machines that exist as text. Addresses that `up` reads from a device stand in brackets."""
+    unknown: dict[str, str] = {}
+    nics = {}
+    for host in topology.hosts:
+        # Addresses for documentation (RFC 5737): none of them is left in the text.
+        for nic in host.nics:
+            if nic.address is None:
+                unknown[str(_UNKNOWN_ADDRESSES[1 + len(unknown)])] = f"<address of {host.name} {nic.name}>"
+        known = iter(list(unknown)[-sum(nic.address is None for nic in host.nics) :])
+        nics[host.name] = tuple(IPv4Address(nic.address or next(known)) for nic in host.nics)
+    names = tuple(host.name for host in topology.hosts)
+    ssh = {host.name: host.ssh.address for host in topology.hosts if host.ssh is not None}
+    plan = MachineAddresses(0, names, ssh, nics)
+    lines = [f"{topology.name}: {topology.description}".rstrip(": "), "", "machines that exist"]
+    for host in topology.hosts:
+        lines += _machine(host, topology, plan)
+    lines += ["", "checked by `up` on every machine before anything is changed: " + ", ".join(CHECKED)]
+    lines += ["taken back by `down`: the shaping, the processes, and the testbed's folder"]
+    for host in topology.hosts:
+        assert host.ssh is not None
+        lines += ["", f"on {host.name}, by `tc -batch`; restored unless a new SSH connection confirms it"]
+        for nic in host.nics:
+            tx, rx = (Shape.of(side) for side in nic.sides)
+            lines += [f"  ip link add name {ingress_device(nic.name)} type ifb"]
+            lines += [f"  tc {line}" for line in shaping_lines(nic.name, tx, rx, host.ssh.port)]
+    for host in topology.hosts:
+        lines += _properties(host, topology, plan)
+    text = "\n".join(lines)
+    for address in sorted(unknown, key=len, reverse=True):
+        text = re.sub(rf"\b{re.escape(address)}\b", unknown[address], text)
+    return text
+
+
+def _machine(host: DeclaredHost, topology: Topology, plan: AddressPlan) -> list[str]:
+    access = host.ssh
+    assert access is not None
+    jump = f" by way of {access.jump}" if access.jump else ""
+    root = ", as root by sudo" if access.sudo else ""
+    lines = [
+        f"  {host.name}: {host.role.value} in {host.rack}, node {host.node_id or '-'}, Kafka {_kafka(host, topology)}",
+        f"    ssh: {access.user}@{access.address}:{access.port}{jump}{root}",
+        f"    folder: {access.folder}",
+    ]
+    for index, nic in enumerate(host.nics):
+        use = f" for {nic.use.value}" if host.more_nics else ""
+        lines.append(f"    {nic.name}{use} {plan.data_ip(host.name, index)}: {_link(nic)}")
+    return [*lines, f"    jvm: {host.jvm.in_force}"] if host.role.runs_kafka else lines

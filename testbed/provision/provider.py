@@ -27,7 +27,7 @@ class Requirements:
 
 
 @dataclass(frozen=True, slots=True)
-class Platform:
+class HostPlatform:
     """What hosts run on: the engine and its storage driver, as a run records them."""
 
     engine: str
@@ -55,5 +55,5 @@ class Provider(Protocol):
     def watch_shaping(self, testbed: "Testbed") -> ShapingWatch:
         """Return a watch of every change of the traffic control of all places."""
 
-    def platform(self) -> Platform:
+    def platform(self) -> HostPlatform:
         """Return what the hosts run on."""

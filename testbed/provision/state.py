@@ -21,10 +21,10 @@ from results.contract import durable
 from results.contract.document import decode
 from testbed.errors import TestbedError, UsageError
 from testbed.hosts import SshHost
-from testbed.hosts.relocation import Relocation
+from testbed.hosts.relocation import PathRelocation
 from testbed.hosts.ssh import SshAddress
 from testbed.network.addresses import AddressPlan, MachineAddresses
-from testbed.network.flow import FULL_MTU
+from testbed.network.shape import FULL_MTU
 from testbed.objectstore.server import Credentials
 from testbed.paths import state_dir
 from testbed.provision.inventory.access import VerifiedKeys, ssh_address
@@ -289,7 +289,7 @@ def machine_hosts(
         machine = state.machines[host.name]
         assert host.ssh is not None
         keys = VerifiedKeys(machine.host_key, machine.jump_key)
-        relocation = Relocation(machine.home, machine.mark, host.ssh.sudo, machine.java) if relocated else None
+        relocation = PathRelocation(machine.home, machine.mark, host.ssh.sudo, machine.java) if relocated else None
         found[host.name] = SshHost(
             host.name, ssh_address(host.ssh, keys), connect_timeout_s=connect_timeout_s, relocation=relocation
         )

@@ -1,4 +1,4 @@
-from testbed.network.measure import FABRIC, transfers
+from testbed.network.transfers import FABRIC, transfers
 from testbed.topology import loads
 
 

@@ -101,7 +101,7 @@ def javas(wanted: str | None) -> list[dict[str, Any]]:
     for home in dict.fromkeys(os.path.realpath(each) for each in homes):
         program = os.path.join(home, "bin", "java")
         if os.access(program, os.X_OK):
-            said = run([program, "-version"]).stderr
+            said = run([program, "-XX:-UsePerfData", "-version"]).stderr
             match = re.search(r'version "(?:1\.)?(\d+)', said)
             if match:
                 found.append({"home": home, "major": int(match.group(1))})
@@ -348,7 +348,7 @@ def restore(path: str) -> list[str]:
             elif qdisc.get("root") and ((kind == "htb" and handle == "1:") or (kind == "pfifo" and handle != "0:")):
                 must(["tc", "qdisc", "del", "dev", name, "root"])
                 done.append("the shaping of %s" % name)
-        if os.path.isdir("/sys/class/net/" + entry):
+        if device(entry) is not None:
             must(["ip", "link", "del", "dev", entry])
             done.append("the device %s" % entry)
         changed = [word for short, value in each["offloads"].items() for word in (short, value)]

@@ -36,7 +36,7 @@ _Check = Callable[[DeclaredHost, MachineFacts], PreflightCheck]
 
 def _ssh(host: DeclaredHost, facts: MachineFacts) -> PreflightCheck:
     if facts.unreachable:
-        return PreflightCheck("NO", (facts.unreachable,))
+        return PreflightCheck("NO", (f"a login over SSH: {facts.unreachable}",))
     return PreflightCheck(OK)
 
 
@@ -128,7 +128,7 @@ def _disk(host: DeclaredHost, facts: MachineFacts) -> PreflightCheck:
     if not disk["writable"]:
         return PreflightCheck("NO", (f"a folder that can be written to: {folder} cannot",))
     free = int(disk["free"])
-    shown = format_size(free // 10**8 * 10**8)
+    shown = f"{free / 1e9:.1f}GB"
     if free < LEAST_FREE_BYTES:
         return PreflightCheck(shown, (f"{format_size(LEAST_FREE_BYTES)} of free space in {folder} (it has {shown})",))
     return PreflightCheck(shown)

@@ -21,7 +21,7 @@ from testbed.provision.inventory.shaping_watch import MonitorWatch
 from testbed.provision.inventory.software import SoftwareCopy, copy_software
 from testbed.provision.inventory.survey import PROGRAM, MachineFacts, ask, data_addresses, survey
 from testbed.provision.plan import ClusterIdentity, host_files
-from testbed.provision.provider import Platform, Progress, Requirements
+from testbed.provision.provider import HostPlatform, Progress, Requirements
 from testbed.provision.software import SoftwareSet
 from testbed.provision.state import MachineState, TestbedState
 from testbed.software.jvm import home
@@ -143,9 +143,9 @@ class InventoryProvider:
         }
         return MonitorWatch(testbed.hosts, devices)
 
-    def platform(self) -> Platform:
+    def platform(self) -> HostPlatform:
         """See `Provider.platform`."""
-        return Platform("none (machines that exist)", "none")
+        return HostPlatform("none (machines that exist)", "none")
 
 
 def machine_state(testbed_name: str, mark: str, host: DeclaredHost, facts: MachineFacts) -> MachineState:

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from testbed.hosts import Shell
-from testbed.hosts.relocation import Relocation
+from testbed.hosts.relocation import PathRelocation
 
 COPY_S = 600.0
 
@@ -61,7 +61,7 @@ def _as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
-def copy_software(host: Shell, relocation: Relocation, parent: str, copies: Iterable[SoftwareCopy]) -> int:
+def copy_software(host: Shell, relocation: PathRelocation, parent: str, copies: Iterable[SoftwareCopy]) -> int:
     """Copy what the host does not have yet, and link it to its path; return the bytes that were sent.
 
     `parent` is the folder of all software on the host.
