@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from results.contract.batching import BatchingPolls
+from results.contract.clocks import ClockReading
 from results.contract.defect import DefectRecord
 from results.contract.document import DocumentError, decode, encode
 from results.contract.handover import HandoverRecord
@@ -29,6 +30,7 @@ __all__ = [
     "RUN_ID",
     "SCHEMA_VERSION",
     "BatchingPolls",
+    "ClockReading",
     "DefectRecord",
     "Differences",
     "Done",
@@ -195,6 +197,7 @@ class Manifest:
     `criteria` names the criteria that its experiment asks for; None before schema 3.
     `defects` are what its brokers did wrong on purpose; such a run is in no history.
     `network` is None in runs that did not read their shaping back.
+    `clocks` are readings of the other machines' clocks; empty for a run on one machine.
     `failure` says in one line why the experiment ended early; empty: it ran to its end. Then only samples, events and
     this line are known.
     """
@@ -220,6 +223,7 @@ class Manifest:
     defects: tuple[DefectRecord, ...] = ()
     network: NetworkRecord | None = None
     failure: str = ""
+    clocks: tuple[ClockReading, ...] = ()
     report: str | None = None
     files: tuple[StoredFile, ...] = field(default=())
     schema: int = SCHEMA_VERSION

@@ -12,6 +12,7 @@ from results.contract.incident import IncidentRecord
 from results.contract.manifest import Manifest
 from results.contract.verdict import Finding
 from results.criteria.catalogue.clock_steady import clocks, judge_clocks
+from results.criteria.catalogue.clocks_agree import judge_agreement
 from results.criteria.catalogue.logs_clean import judge_logs
 from results.criteria.catalogue.machine_load import machine_idle
 from results.criteria.catalogue.nic_measured import nics_as_declared
@@ -53,6 +54,7 @@ def _judge_replay(run: ReplayedRun, record: IncidentRecord) -> tuple[Finding, ..
         *(nics_unchanged(network) if network is not None else ()),
         machine_idle(load, QUOTA_WINDOW_S),
         *(judge_clocks(read) if (read := clocks(run.series)) else ()),
+        *(judge_agreement(run.manifest.clocks) if run.manifest.clocks else ()),
     ]
     unsound = [each for each in conditions if each.verdict == "inconclusive"]
     expected = []

@@ -25,6 +25,7 @@ MACHINE_CRITERIA = (
     "memory-pressure",
     "disk-pressure",
     "clock-steady",
+    "clocks-agree",
 )
 """The criteria that are about the machine and not about Kafka."""
 EXPLANATIONS = ("duration-formula",)

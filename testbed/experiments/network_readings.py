@@ -11,7 +11,7 @@ from testbed.faults.devices import Device
 from testbed.faults.journal import FaultJournal
 from testbed.faults.network import NetworkFault, part_of
 from testbed.network.apply import FABRIC, link_differences
-from testbed.network.fabric import Shaped, shaped_devices
+from testbed.network.fabric import Shaped, fabric_devices, shaped_devices
 from testbed.network.idle import wait_idle
 from testbed.network.measure import settled
 from testbed.network.watch import DeviceChange
@@ -36,7 +36,7 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
         self._testbed = testbed
         self._since = _now()
         self._places = testbed.places()
-        self._devices = {(each.host or FABRIC, each.device): each for each in shaped_devices(testbed.topology)}
+        self._devices = {(each.where, each.device): each for each in shaped_devices(testbed.topology)}
         self._watch = testbed.watch_shaping()
         self._pending: set[DeviceChange] = set()
         try:
@@ -83,7 +83,8 @@ class NetworkReadings(AbstractContextManager["NetworkReadings"]):
         for entry in FaultJournal(self._testbed.name).history():
             if entry.owner == me and isinstance(entry.fault, NetworkFault) and entry.since >= self._since:
                 part = part_of(topology, plan, entry.fault)
-                found |= part.shaped | {Device(FABRIC, name) for name in part.links | part.filtered}
+                at = fabric_devices(topology)
+                found |= part.shaped | {Device(at.get(name, FABRIC), name) for name in part.links | part.filtered}
         return found
 
 

@@ -11,9 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from results.contract import durable
 from results.contract.manifest import (
+    ClockReading,
     DefectRecord,
     Load,
     Machine,
@@ -28,6 +30,8 @@ from testbed import __version__
 from testbed.defects.agent import DefectNote, notes
 from testbed.errors import TestbedError
 from testbed.experiments.experiment import ExperimentResult, Value
+from testbed.hosts import SshHost
+from testbed.hosts.clock import measure_offset
 from testbed.owner import Owner
 from testbed.paths import state_dir
 from testbed.probes.machine import MACHINE, fingerprint
@@ -84,6 +88,7 @@ def manifest(
     network: NetworkRecord,
     defects: tuple[DefectRecord, ...] = (),
     failure: str = "",
+    clocks: tuple[ClockReading, ...] = (),
 ) -> Manifest:
     """Return the run's manifest before its judgement."""
     hosted = testbed.provider.platform()
@@ -121,6 +126,7 @@ def manifest(
         incident=outcome.incident,
         defects=defects,
         failure=failure,
+        clocks=clocks,
     )
 
 
@@ -131,6 +137,19 @@ def defect_records(testbed: Testbed) -> tuple[DefectRecord, ...]:
         for host, options in testbed.state.defects.items()
         for option in options
     )
+
+
+def clock_readings(testbed: Testbed, when: Literal["before", "after"]) -> tuple[ClockReading, ...]:
+    """Return a reading of each other machine's clock; empty on one machine. A failure is a reading without offset."""
+    return tuple(_clock(name, shell, when) for name, shell in testbed.machine_shells.items())
+
+
+def _clock(name: str, shell: SshHost, when: Literal["before", "after"]) -> ClockReading:
+    try:
+        found = measure_offset(shell)
+    except TestbedError as error:
+        return ClockReading(name, when, None, 0.0, " ".join(str(error).split()))
+    return ClockReading(name, when, found.offset_s, found.unsure_s)
 
 
 def _record(host: str, option: str, found: Sequence[DefectNote]) -> DefectRecord:

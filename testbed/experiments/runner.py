@@ -28,7 +28,7 @@ from testbed.experiments.experiment import (
     read_settings,
 )
 from testbed.experiments.network_readings import LOOK_S, NetworkReadings, measure_again
-from testbed.experiments.record import Header, commit, defect_records, manifest
+from testbed.experiments.record import Header, clock_readings, commit, defect_records, manifest
 from testbed.experiments.reports import RunFigure, default_store, figures, write_report
 from testbed.faults.faults import heal_leftovers
 from testbed.probes.machine import fingerprint
@@ -162,6 +162,7 @@ def run_on(
     """
     recorder = recorder or Recorder()
     started = datetime.now(UTC)
+    clocks = clock_readings(testbed, "before")
     with NetworkReadings(testbed) as readings:
         recorder.poll("shaping", LOOK_S, readings.look)
         try:
@@ -172,10 +173,11 @@ def run_on(
         finally:
             recorder.stop()
         network = readings.record()
+    clocks += clock_readings(testbed, "after")
     header = Header(run_id, experiment.name, profile, started, datetime.now(UTC), settings, tuple(experiment.criteria))
     samples = recorder.samples()
     tables = samples_table(samples), events_table(recorder.events())
-    unjudged = manifest(header, testbed, outcome, samples, network, defects, failure)
+    unjudged = manifest(header, testbed, outcome, samples, network, defects, failure, clocks)
     judgement = judge(unjudged, *tables)
     if rates_failed(judgement):
         # Before Kafka is blamed for a rate, its NICs must carry theirs.

@@ -3,7 +3,8 @@
 from testbed.errors import TestbedError
 from testbed.faults.fault import Fault
 from testbed.faults.journal import active
-from testbed.provision.machine import cpu_limit
+from testbed.provision.containers import HostContainer
+from testbed.provision.machine import limit_in_force
 from testbed.provision.testbed import Testbed
 
 
@@ -23,16 +24,16 @@ def wanted(testbed: Testbed, host: str) -> float | None:
 
 def settle(testbed: Testbed, host: str) -> None:
     """Set the limit of `host` to the required one. Raise `TestbedError` when the engine refuses it."""
-    testbed.engine.limit_cpus(_container(testbed, host), wanted(testbed, host))
+    testbed.engine.limit_cpus(_container(testbed, host).id, wanted(testbed, host))
 
 
 def in_force(testbed: Testbed, host: str) -> float | None:
     """Return the kernel's limit in CPUs for a host's processes; None without a limit."""
-    return cpu_limit(testbed.engine.pid(_container(testbed, host)))
+    return limit_in_force(testbed.engine, _container(testbed, host))
 
 
-def _container(testbed: Testbed, host: str) -> str:
+def _container(testbed: Testbed, host: str) -> HostContainer:
     for found in testbed.engine.containers(testbed.name):
         if found.host == host:
-            return found.id
+            return found
     raise TestbedError(f"testbed {testbed.name} has no container for {host}")

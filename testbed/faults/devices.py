@@ -7,7 +7,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from testbed.network.apply import FABRIC, apply, read_shape, shell_of
-from testbed.network.fabric import Script
+from testbed.network.fabric import Script, fabric_devices
 from testbed.network.machine_shaping import ssh_lines
 from testbed.network.shape import Shape, tc_lines_for
 from testbed.provision.testbed import Testbed
@@ -69,7 +69,7 @@ def parse_programs(filters: Sequence[Mapping[str, Any]]) -> list[Program]:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Device:
-    """A device by its name, on a host or in the fabric (empty)."""
+    """A device by its name, on a host or in the fabric (empty; on another machine its fabric's place)."""
 
     host: str
     name: str
@@ -94,6 +94,8 @@ class Devices:
     def __init__(self, testbed: Testbed) -> None:
         self._places = testbed.places()
         self._machines = testbed.state.machines
+        self._at = fabric_devices(testbed.topology)
+        self._fabrics = dict.fromkeys((FABRIC, *self._at.values()))
 
     def shape(self, device: Device) -> Shape | None:
         """Return the shaping of a device; None if it has none. The filters of cuts are not shaping."""
@@ -115,25 +117,36 @@ class Devices:
 
     def links_down(self) -> set[str]:
         """Return the devices of the fabric that are down."""
-        links = self._json("ip", "-j", "link", "show")
-        return {str(link["ifname"]) for link in links if "UP" not in link["flags"]}
+        links = [(place, link) for place in self._fabrics for link in self._json(place, "ip", "-j", "link", "show")]
+        return {
+            str(link["ifname"])
+            for place, link in links
+            if "UP" not in link["flags"] and place == self._fabric_of(link["ifname"])
+        }
 
     def set_link(self, name: str, *, up: bool) -> None:
         """Set a device of the fabric up or down; the far end gains or loses its carrier."""
-        apply(Script(ip=(f"link set dev {name} {'up' if up else 'down'}",)), self._places[FABRIC])
+        apply(Script(ip=(f"link set dev {name} {'up' if up else 'down'}",)), self._places[self._fabric_of(name)])
 
     def filters(self) -> dict[str, list[Program]]:
         """Return the programs on devices of the fabric, also for devices with an empty filter qdisc."""
-        found = devices_with_filters(self._json("tc", "-j", "qdisc", "show"))
-        return {
-            name: parse_programs(self._json("tc", "-j", "filter", "show", "dev", name, "ingress")) for name in found
-        }
+        found = {}
+        for place in self._fabrics:
+            for name in devices_with_filters(self._json(place, "tc", "-j", "qdisc", "show")):
+                if place == self._fabric_of(name):
+                    shown = self._json(place, "tc", "-j", "filter", "show", "dev", name, "ingress")
+                    found[name] = parse_programs(shown)
+        return found
 
     def set_lost(self, name: str, addresses: frozenset[IPv4Address]) -> None:
         """Make a device of the fabric drop frames for these addresses on entry; without addresses it drops none."""
         lines = cut_lines(name, addresses) if addresses else uncut_lines(name)
-        apply(Script(tc=lines), self._places[FABRIC])
+        apply(Script(tc=lines), self._places[self._fabric_of(name)])
 
-    def _json(self, *command: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(shell_of(FABRIC, self._places[FABRIC]).run(command).stdout or "[]")
+    def _fabric_of(self, name: str) -> str:
+        """Return the place of the fabric that has a device."""
+        return self._at.get(name, FABRIC)
+
+    def _json(self, place: str, *command: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(shell_of(place, self._places[place]).run(command).stdout or "[]")
         return found

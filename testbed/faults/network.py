@@ -14,7 +14,7 @@ from testbed.faults.devices import Device, Devices, Program, program
 from testbed.faults.fault import Fault
 from testbed.faults.journal import active
 from testbed.network.addresses import AddressPlan
-from testbed.network.fabric import port, shaped_devices
+from testbed.network.fabric import fabric_devices, port, shaped_devices
 from testbed.network.shape import Shape, compare
 from testbed.provision.testbed import Testbed
 from testbed.topology.links import Nic
@@ -84,7 +84,7 @@ def network(topology: Topology, plan: AddressPlan, faults: Iterable[NetworkFault
 
 def shapes(topology: Topology) -> dict[Device, Shape]:
     """Return the shape of every device that the topology shapes."""
-    return {Device(each.host or "", each.device): each.shape for each in shaped_devices(topology)}
+    return {Device(each.where, each.device): each.shape for each in shaped_devices(topology)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +106,9 @@ def part_of(topology: Topology, plan: AddressPlan, fault: NetworkFault | None) -
     if topology.exists:
         return Part(frozenset(declared), frozenset(), frozenset())
     ports = frozenset(each for host in topology.hosts for each in ports_of(topology, host.name))
-    uplinks = frozenset(each for rack in topology.racks for each in uplink(topology, rack))
-    return Part(frozenset(declared) | {Device("", name) for name in uplinks}, ports | uplinks, ports)
+    at = fabric_devices(topology)
+    uplinks = frozenset(name for name in at if name.startswith(("up", "dn")))
+    return Part(frozenset(declared) | {Device(at[name], name) for name in uplinks}, ports | uplinks, ports)
 
 
 def require_on_machines(fault: Fault, testbed: Testbed) -> None:

@@ -154,12 +154,47 @@ class Daemon:
         return self.host.tail(self.log, lines=lines)
 
 
-class NamespaceShell:
-    """A shell that runs commands in the namespaces of a container, through the container's first process."""
+class LocalShell:
+    """A shell on the machine on which the testbed runs."""
 
-    def __init__(self, name: str, pid: int) -> None:
+    @property
+    def name(self) -> str:
+        """Return the name for errors."""
+        return "this machine"
+
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        timeout_s: float = 60.0,
+        check: bool = True,
+        stdin: bytes = b"",
+    ) -> CommandResult:
+        """See `Host.run`."""
+        words = ["sh", "-c", command] if isinstance(command, str) else list(command)
+        return _finished(self.name, words, command, timeout_s, check, stdin)
+
+
+class NamespaceShell:
+    """A shell that runs commands in the namespaces of a container, through the container's first process.
+
+    With `machine`, a shell on another machine as root, the container is there.
+    """
+
+    def __init__(self, name: str, pid: int, machine: Shell | None = None, *, network_only: bool = False) -> None:
         self._name = name
         self._pid = pid
+        self._machine = machine
+        self._network_only = network_only
+
+    @property
+    def pid(self) -> int:
+        """Return the number of the container's first process, as its machine counts."""
+        return self._pid
+
+    def network_only(self) -> "NamespaceShell":
+        """Return a shell with the machine's files and processes in the container's network."""
+        return NamespaceShell(self._name, self._pid, self._machine, network_only=True)
 
     @property
     def name(self) -> str:
@@ -177,22 +212,42 @@ class NamespaceShell:
         """See `Host.run`."""
         words = ["sh", "-c", command] if isinstance(command, str) else list(command)
         text = command if isinstance(command, str) else shlex.join(command)
-        started = time.monotonic()
-        enter = ["nsenter", f"--target={self._pid}", "--mount", "--net", "--pid", "--", *words]
-        try:
-            done = subprocess.run(enter, input=stdin, capture_output=True, timeout=timeout_s, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise TestbedError(f"{self._name}: `{text}` was not done after {timeout_s:g} s") from error
-        result = CommandResult(
-            text,
-            done.returncode,
-            done.stdout.decode(errors="replace"),
-            done.stderr.decode(errors="replace"),
-            time.monotonic() - started,
-        )
+        spaces = ["--net"] if self._network_only else ["--mount", "--net", "--pid"]
+        enter = ["nsenter", f"--target={self._pid}", *spaces, "--", *words]
+        if self._machine is not None:
+            return self._on_machine(self._machine, text, enter, timeout_s, check, stdin)
+        return _finished(self._name, enter, command, timeout_s, check, stdin)
+
+    def _on_machine(
+        self, machine: Shell, text: str, enter: Sequence[str], timeout_s: float, check: bool, stdin: bytes
+    ) -> CommandResult:
+        done = machine.run(enter, timeout_s=timeout_s, check=False, stdin=stdin)
+        result = CommandResult(text, done.exit_status, done.stdout, done.stderr, done.seconds)
         if check and result.exit_status != 0:
             raise CommandFailed(self._name, result)
         return result
+
+
+def _finished(
+    name: str, words: Sequence[str], command: str | Sequence[str], timeout_s: float, check: bool, stdin: bytes
+) -> CommandResult:
+    """Run `words` on this machine to their end; errors show `command`."""
+    text = command if isinstance(command, str) else shlex.join(command)
+    started = time.monotonic()
+    try:
+        done = subprocess.run(words, input=stdin, capture_output=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise TestbedError(f"{name}: `{text}` was not done after {timeout_s:g} s") from error
+    result = CommandResult(
+        text,
+        done.returncode,
+        done.stdout.decode(errors="replace"),
+        done.stderr.decode(errors="replace"),
+        time.monotonic() - started,
+    )
+    if check and result.exit_status != 0:
+        raise CommandFailed(name, result)
+    return result
 
 
 def in_parallel(items: Iterable[T], work: Callable[[T], object]) -> None:

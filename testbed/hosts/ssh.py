@@ -17,6 +17,7 @@ from testbed.hosts.relocation import PathRelocation
 
 _TIMED_OUT = 124  # the exit status of timeout(1)
 _MOST_CONNECTIONS = 8
+_PIECE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +203,9 @@ class SshHost:
         out, err = io.BytesIO(), io.BytesIO()
         timed_out = False
         try:
-            if stdin:
-                channel.sendall(stdin)
+            # `sendall` copies the rest after each packet: a large input in one call would take minutes.
+            for begin in range(0, len(stdin), _PIECE_BYTES):
+                channel.sendall(stdin[begin : begin + _PIECE_BYTES])
             channel.shutdown_write()
             # Both streams are drained together: otherwise a command that fills one of them would block.
             drain = threading.Thread(target=_copy, args=(channel.recv_stderr, err), daemon=True)

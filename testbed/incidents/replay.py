@@ -18,7 +18,6 @@ from testbed.experiments.experiment import Context, Experiment, ExperimentResult
 from testbed.experiments.reports import default_store, write_report
 from testbed.experiments.runner import run_on
 from testbed.faults.faults import heal_leftovers
-from testbed.hosts.host import NamespaceShell
 from testbed.incidents.actions import InjectFault, MoveTopics, RestartBroker
 from testbed.incidents.cluster_poll import POLL_S, ClusterPoll, quota_poll, uplink_poll
 from testbed.incidents.model import Incident
@@ -26,6 +25,7 @@ from testbed.incidents.operator import ClusterOperator
 from testbed.incidents.timeline import DueEntry, MonotonicClock, play
 from testbed.incidents.triggers import AtTime
 from testbed.kafka.admin import Admin
+from testbed.network.apply import shell_of
 from testbed.network.fabric import shaped_devices
 from testbed.network.measure import settled
 from testbed.probes.brokers import nic_measurements, watch_brokers, watch_stores
@@ -304,10 +304,11 @@ class IncidentScenario:
         pollers.append(recorder.poll("machine", 1.0, machine_probe()))
         pollers.append(recorder.poll("replicas", POLL_S, self._poll.poll))
         if testbed.topology.uplinks:
-            fabric, _pids = testbed.pids()
-            at_ends = [each.device for each in shaped_devices(testbed.topology) if each.what.startswith("rack ")]
-            devices = dict(zip(testbed.topology.uplinks, zip(at_ends[::2], at_ends[1::2], strict=True), strict=True))
-            pollers.append(recorder.poll("uplinks", 1.0, uplink_poll(NamespaceShell("fabric", fabric), devices)))
+            places = testbed.places()
+            at_ends = [each for each in shaped_devices(testbed.topology) if each.what.startswith("rack ")]
+            for rack, up, down in zip(testbed.topology.uplinks, at_ends[::2], at_ends[1::2], strict=True):
+                look = uplink_poll(shell_of(up.fabric, places[up.fabric]), {rack: (up.device, down.device)})
+                pollers.append(recorder.poll(f"uplink of {rack}", 1.0, look))
         recorder.wait_for_all()
         return pollers
 

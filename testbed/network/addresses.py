@@ -3,7 +3,7 @@
 All addresses are out of 198.18.0.0/15, which RFC 2544 sets aside for benchmarking, so that a testbed
 never hides a network the machine needs. Slot n has 198.18.n.0/24 for management and 198.19.n.0/24 for data:
 
-    .0/25    the first NIC of every host (.11 on), the driver (.1), the fabric in the core (.2) and in racks (.111 on)
+    .0/25    the first NIC of every host (.11 on), the driver (.1), the fabric's core (.2 on), its racks (.111 on)
     .128/26  the second NIC of hosts that have one
     .192/26  the third
 
@@ -66,6 +66,10 @@ class AddressPlan:
     def fabric(self) -> IPv4Address:
         """Return the address of the core switch: an unshaped peer for the measurement of an uplink."""
         return self.data[_FABRIC]
+
+    def fabric_on(self, machine: int) -> IPv4Address:
+        """Return the address of the core switch on a machine, by its number: 0 is the machine of the testbed."""
+        return self.data[_FABRIC + machine]
 
     def fabric_in_rack(self, rack: int) -> IPv4Address:
         """Return the address of a rack's switch: an unshaped peer for the measurement of a NIC."""

@@ -13,10 +13,13 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.hosts.host import CommandFailed, NamespaceShell, Shell
 from testbed.network.addresses import AddressPlan
-from testbed.network.fabric import CORE, DRIVER, Script, Shaped, driver_device, port, shaped_devices, wire
+from testbed.network.fabric import CORE, DRIVER, Script, Shaped, driver_device, port, shaped_devices, switches, wire
 from testbed.network.machine_shaping import ingress_device, without_own
+from testbed.network.overlay import DEVICE as VXLAN
+from testbed.network.overlay import Overlay, fabric_place, in_words, machines_of
 from testbed.network.shape import Shape, class_show_command, compare, parse_shape, qdisc_show_command
 from testbed.topology.model import Topology
+from testbed.wait import WaitTimeout, wait_for
 
 
 class NetworkError(TestbedError):
@@ -24,12 +27,21 @@ class NetworkError(TestbedError):
 
 
 Place = int | Shell
-"""A network namespace: that of a process on this machine, or that of a shell on a machine that exists."""
+"""A network namespace: that of a process on this machine, or that of a shell on another machine."""
 
 
 def shell_of(name: str, place: Place) -> Shell:
-    """Return a shell in a place; `name` is its name in `Place`s by name, empty for the fabric."""
+    """Return a shell in a place; `name` is for errors."""
     return NamespaceShell(name or "the fabric", place) if isinstance(place, int) else place
+
+
+def pid_of(place: Place) -> int:
+    """Return the process number of a container's place, as its machine counts."""
+    if isinstance(place, int):
+        return place
+    if isinstance(place, NamespaceShell):
+        return place.pid
+    raise TypeError(f"{place.name} is no container")
 
 
 def in_network_of(pid: int | None, command: Sequence[str]) -> list[str]:
@@ -71,7 +83,9 @@ def _run_in(shell: Shell, command: Sequence[str], lines: Sequence[str]) -> str:
 def apply(script: Script, pid: Place | None = None) -> None:
     """Run a script in a place, or in the machine's own namespace. Raise `NetworkError` on failure."""
     if script.ip:
-        _run(pid, ["ip", "-batch", "-"], lines=script.ip)
+        # The lines may name processes, whose numbers are those of the place's machine.
+        links = pid.network_only() if isinstance(pid, NamespaceShell) else pid
+        _run(links, ["ip", "-batch", "-"], lines=script.ip)
     if script.commands:
         # One shell instead of one process per device; with `-e` the first failure ends the script.
         _run(pid, ["sh", "-e", "-s"], lines=[" ".join(command) + " >/dev/null" for command in script.commands])
@@ -86,12 +100,14 @@ def read_shape(device: str, pid: Place | None = None) -> Shape | None:
     """
     qdiscs: list[Any] = json.loads(_run(pid, qdisc_show_command(device)) or "[]")
     found = parse_shape(qdiscs, _run(pid, class_show_command(device)))
-    return found if pid is None or isinstance(pid, int) else without_own(device, found)
+    return found if pid is None or isinstance(pid, int | NamespaceShell) else without_own(device, found)
 
 
-def machine_networks() -> list[str]:
-    """Return every IPv4 network the machine has a route to, in CIDR notation (without the default route)."""
-    routes: list[dict[str, Any]] = json.loads(_run(None, ["ip", "-j", "-4", "route", "show", "table", "all"]) or "[]")
+def machine_networks(machine: Shell | None = None) -> list[str]:
+    """Return every IPv4 network a machine has a route to, in CIDR notation (without the default route)."""
+    routes: list[dict[str, Any]] = json.loads(
+        _run(machine, ["ip", "-j", "-4", "route", "show", "table", "all"]) or "[]"
+    )
     found = []
     for route in routes:
         destination = str(route.get("dst", "default"))
@@ -129,7 +145,9 @@ class BrokenLink:
     state: str
 
     def __str__(self) -> str:
-        where = {FABRIC: "in the fabric", MACHINE: "on this machine"}.get(self.end.host, f"on {self.end.host}")
+        where = {MACHINE: "on this machine"}.get(self.end.host, f"on {self.end.host}")
+        if self.end.host == FABRIC or self.end.host.startswith("@"):
+            where = f"in {in_words(self.end.host)}"
         return f"{self.end.what} is {self.state} ({self.end.device} {where})"
 
 
@@ -139,15 +157,20 @@ def link_ends(testbed: str, topology: Topology) -> tuple[LinkEnd, ...]:
         nics = [(host.name, nic.name) for host in topology.hosts for nic in host.nics]
         ends = [LinkEnd(f"{host} {nic}", host, nic) for host, nic in nics]
         return (*ends, *(LinkEnd(f"the device of what {h} {n} receives", h, ingress_device(n)) for h, n in nics))
-    found = [LinkEnd("the core", FABRIC, CORE)]
+    fabrics = [fabric_place(machine) for machine in machines_of(topology)]
+    found = [LinkEnd("the core", fabric, CORE) for fabric in fabrics]
+    if topology.remote_machines:
+        found += [LinkEnd("the link to the other machines", fabric, VXLAN) for fabric in fabrics]
     found += [LinkEnd("this machine's link", *at) for at in ((FABRIC, DRIVER), (MACHINE, driver_device(testbed)))]
-    for number, rack in enumerate(topology.racks):
-        found.append(LinkEnd(f"the switch of rack {rack}", FABRIC, f"rack{number}"))
-        found += [LinkEnd(f"rack {rack}'s uplink", FABRIC, device) for device in (f"up{number}", f"dn{number}")]
+    for switch in switches(topology):
+        rack, fabric = switch.rack, fabric_place(switch.machine)
+        found.append(LinkEnd(f"the switch of rack {rack}", fabric, switch.bridge))
+        found += [LinkEnd(f"rack {rack}'s uplink", fabric, device) for device in (switch.up, switch.down)]
     for number, host in enumerate(topology.hosts):
+        fabric = fabric_place(topology.remote_machine_of(host))
         for index, nic in enumerate(host.nics):
             found.append(LinkEnd(f"{host.name} {nic.name}", host.name, nic.name))
-            found.append(LinkEnd(f"the switch's end of {host.name} {nic.name}", FABRIC, port(number, index)))
+            found.append(LinkEnd(f"the switch's end of {host.name} {nic.name}", fabric, port(number, index)))
     return tuple(found)
 
 
@@ -182,17 +205,48 @@ def broken_links(testbed: str, topology: Topology, pids: Mapping[str, Place]) ->
 
 
 def make_fabric(
-    name: str, topology: Topology, plan: AddressPlan, fabric_pid: int, host_pids: Mapping[str, int]
+    name: str,
+    topology: Topology,
+    plan: AddressPlan,
+    fabric_pid: Place,
+    host_pids: Mapping[str, Place],
+    overlay: Overlay | None = None,
+    machines: Mapping[str, Shell] | None = None,
 ) -> None:
-    """Make bridges, links, addresses and shaping, then compare. Raise `TestbedError` on any difference."""
-    wiring = wire(name, topology, plan, host_pids, os.getpid())
-    apply(wiring.fabric, fabric_pid)
+    """Make bridges, links, addresses and shaping, then compare. Raise `TestbedError` on any difference.
+
+    With `overlay` the fabrics of several machines are joined; `machines` has a shell as root on each other machine.
+    """
+    pids = {place: pid_of(pid) for place, pid in {**host_pids, FABRIC: fabric_pid}.items()}
+    wiring = wire(name, topology, plan, pids, os.getpid(), overlay)
+    for machine, script in wiring.underlay.items():
+        _make_underlay(script, (machines or {}).get(machine))
+    for machine, script in wiring.fabrics.items():
+        apply(script, host_pids[fabric_place(machine)] if machine else fabric_pid)
     for host, script in wiring.hosts.items():
         apply(script, host_pids[host])
     apply(wiring.machine)
     problems = shaping_differences(topology, fabric_pid, host_pids)
     if problems:
         raise TestbedError("the kernel did not take the declared shaping:\n  " + "\n  ".join(problems))
+
+
+def _make_underlay(script: Script, machine: Shell | None) -> None:
+    """Make a machine's VXLAN device. The one of a testbed that was just removed may take some 100 ms to go."""
+
+    def attempt() -> NetworkError | None:
+        try:
+            apply(script, machine)
+        except NetworkError as error:
+            if "File exists" not in str(error):
+                raise
+            return error
+        return None
+
+    try:
+        wait_for(attempt, lambda error: error is None, 5.0, 0.1, "the identifier of the VXLAN device to be free")
+    except WaitTimeout as error:
+        raise NetworkError(str(error)) from error
 
 
 def shaping_differences(topology: Topology, fabric_pid: Place | None, host_pids: Mapping[str, Place]) -> list[str]:
@@ -210,9 +264,9 @@ def link_differences(
     """Return each difference between the declared and the actual shaping of these devices, with its device."""
     found = []
     for each in devices:
-        pid = fabric_pid if each.host is None else host_pids.get(each.host)
+        pid = host_pids.get(each.where) if each.where else fabric_pid
         if pid is None:
-            found.append((each, f"{each.host or 'the fabric'} does not run"))
+            found.append((each, f"{in_words(each.where)} does not run"))
         else:
             found += [(each, difference) for difference in compare(each.shape, read_shape(each.device, pid))]
     return found

@@ -16,12 +16,13 @@ An uplink that the topology shapes is shaped at both ends: `up0` sends what leav
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from testbed.network.addresses import AddressPlan
 from testbed.network.machine_shaping import ingress_device
-from testbed.network.shape import Shape, frames_line, offload_command, sends_frames, tc_lines_for
+from testbed.network.overlay import DEVICE, HERE, Overlay, fabric_place, machines_of, peer_commands, underlay_lines
+from testbed.network.shape import FULL_MTU, Shape, frames_line, offload_command, sends_frames, tc_lines_for
 from testbed.topology.host import DeclaredHost
 from testbed.topology.model import Topology
 
@@ -40,11 +41,20 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """The scripts for a whole fabric: one for the fabric, one for each host, one for the machine."""
+    """The scripts for a whole fabric: for the fabric of each machine, for each host, for the machine of the testbed.
 
-    fabric: Script
+    `underlay` has the script of each machine's own namespace that runs before all others; empty for one machine.
+    """
+
+    fabrics: Mapping[str, Script]
     hosts: Mapping[str, Script]
     machine: Script
+    underlay: Mapping[str, Script] = field(default_factory=dict)
+
+    @property
+    def fabric(self) -> Script:
+        """Return the script of the fabric on the machine of the testbed."""
+        return self.fabrics[HERE]
 
 
 def driver_device(testbed: str) -> str:
@@ -65,6 +75,13 @@ class Shaped:
     host: str | None
     device: str
     shape: Shape
+    fabric: str = ""
+    """The place of the fabric that has the device; empty for the machine of the testbed."""
+
+    @property
+    def where(self) -> str:
+        """Return the host that has the device, or the place of its fabric."""
+        return self.host or self.fabric
 
     @property
     def what(self) -> str:
@@ -77,10 +94,57 @@ def port(host: int, nic: int) -> str:
     return f"port{host}" + (f"n{nic}" if nic else "")
 
 
+@dataclass(frozen=True, slots=True)
+class RackSwitch:
+    """The bridge of a rack on one machine. `number` is that of its address; its devices have the number of the rack."""
+
+    machine: str
+    rack: str
+    number: int
+    bridge: str
+    up: str
+    down: str
+
+
+def switches(topology: Topology) -> tuple[RackSwitch, ...]:
+    """Return the switches of all racks: one for each machine that has hosts of the rack."""
+    found: list[RackSwitch] = []
+    for index, rack in enumerate(topology.racks):
+        there = {topology.remote_machine_of(host) for host in topology.hosts if host.rack == rack}
+        for machine in machines_of(topology):
+            if machine in (there or {HERE}):
+                names = (f"rack{index}", f"up{index}", f"dn{index}")
+                found.append(RackSwitch(machine, rack, len(found), *names))
+    return tuple(found)
+
+
+def switch_of(topology: Topology, host: DeclaredHost) -> RackSwitch:
+    """Return the switch that a host's NICs end in."""
+    machine = topology.remote_machine_of(host)
+    return next(each for each in switches(topology) if (each.machine, each.rack) == (machine, host.rack))
+
+
+def fabric_devices(topology: Topology) -> dict[str, str]:
+    """Return the place of the fabric that has each host's port and each rack's uplink: device → place.
+
+    An unshaped uplink of a rack whose hosts are on several machines is omitted: it has several.
+    """
+    found: dict[str, str] = {}
+    every = switches(topology)
+    for switch in every:
+        if sum(other.rack == switch.rack for other in every) == 1:
+            found |= dict.fromkeys((switch.bridge, switch.up, switch.down), fabric_place(switch.machine))
+    for number, host in enumerate(topology.hosts):
+        place = fabric_place(topology.remote_machine_of(host))
+        found |= {port(number, index): place for index in range(len(host.nics))}
+    return found
+
+
 def shaped_devices(topology: Topology) -> tuple[Shaped, ...]:
     """Return every device whose shaping the topology declares."""
     found = []
     for number, host in enumerate(topology.hosts):
+        fabric = fabric_place(topology.remote_machine_of(host))
         for index, nic in enumerate(host.nics):
             tx, rx = nic.sides
             if topology.exists:
@@ -93,14 +157,15 @@ def shaped_devices(topology: Topology) -> tuple[Shaped, ...]:
             # The host receives the traffic that the switch's end sends.
             found += [
                 Shaped(host.name, nic.name, "transmit", host.name, nic.name, Shape.of(tx)),
-                Shaped(host.name, nic.name, "receive", None, port(number, index), Shape.of(rx)),
+                Shaped(host.name, nic.name, "receive", None, port(number, index), Shape.of(rx), fabric),
             ]
     for rack, uplink in topology.uplinks.items():
-        number = topology.racks.index(rack)
+        switch = next(each for each in switches(topology) if each.rack == rack)
+        fabric = fabric_place(switch.machine)
         tx, rx = uplink.sides
         found += [
-            Shaped(f"rack {rack}", "uplink", "transmit", None, f"up{number}", Shape.of(tx)),
-            Shaped(f"rack {rack}", "uplink", "receive", None, f"dn{number}", Shape.of(rx)),
+            Shaped(f"rack {rack}", "uplink", "transmit", None, switch.up, Shape.of(tx), fabric),
+            Shaped(f"rack {rack}", "uplink", "receive", None, switch.down, Shape.of(rx), fabric),
         ]
     return tuple(found)
 
@@ -114,50 +179,37 @@ def _bridge(name: str) -> list[str]:
 
 
 def wire(
-    testbed: str, topology: Topology, plan: AddressPlan, pids: Mapping[str, int | str], machine_pid: int | str
+    testbed: str,
+    topology: Topology,
+    plan: AddressPlan,
+    pids: Mapping[str, int | str],
+    machine_pid: int | str,
+    overlay: Overlay | None = None,
 ) -> Wiring:
     """Render the whole fabric of `topology` and return its scripts.
 
-    `pids` has a process of each host: the far end of the host's link moves into that process's namespace.
-    `machine_pid` is a process of the machine's own namespace.
+    `pids` has a process of each host: the far end of the host's link moves into that process's namespace. With
+    `overlay` it also has a process of each machine's fabric, by its place. `machine_pid` is a process of the own
+    namespace of the machine of the testbed.
     """
-    prefix = plan.network().prefixlen
-    ip = ["link set dev lo up", *_bridge(CORE), f"addr add {plan.fabric}/{prefix} dev {CORE}"]
-    # The switches' own traffic, which measures a link, must be single frames as well.
-    commands = [offload_command(CORE)]
     shaped = shaped_devices(topology)
-    for number, rack in enumerate(topology.racks):
-        bridge, up, down = f"rack{number}", f"up{number}", f"dn{number}"
-        ip += [
-            *_bridge(bridge),
-            f"link set dev {bridge} alias {rack}",
-            # /32: no route leads here; the users of this address bind to the bridge.
-            f"addr add {plan.fabric_in_rack(number)}/32 dev {bridge}",
-            f"link add name {up} type veth peer name {down}",
-            f"link set dev {up} master {bridge}",
-            f"link set dev {down} master {CORE}",
-            f"link set dev {up} up",
-            f"link set dev {down} up",
-        ]
-        commands += [offload_command(device) for device in (bridge, up, down)]
-    hosts: dict[str, Script] = {}
-    for number, host in enumerate(topology.hosts):
-        for index, nic in enumerate(host.nics):
-            far_end = port(number, index)
-            ip += [
-                f"link add name {far_end} type veth peer name {nic.name} netns {pids[host.name]}",
-                f"link set dev {far_end} alias {host.name}",
-                f"link set dev {far_end} master rack{topology.racks.index(host.rack)}",
-                f"link set dev {far_end} up",
-            ]
-            commands.append(offload_command(far_end))
-        hosts[host.name] = _host_script(host, plan, shaped)
-    device = driver_device(testbed)
-    ip += [
-        f"link add name {DRIVER} type veth peer name {device} netns {machine_pid}",
-        f"link set dev {DRIVER} master {CORE}",
-        f"link set dev {DRIVER} up",
-    ]
+    mtu = f" mtu {overlay.mtu}" if overlay is not None and overlay.mtu != FULL_MTU else ""
+    fabrics = {
+        machine: _fabric_script(machine, number, topology, plan, pids, shaped, overlay, mtu)
+        for number, machine in enumerate(machines_of(topology))
+    }
+    hosts = {host.name: _host_script(host, plan, shaped) for host in topology.hosts}
+    prefix, device = plan.network().prefixlen, driver_device(testbed)
+    here = fabrics[HERE]
+    fabrics[HERE] = replace(
+        here,
+        ip=(
+            *here.ip,
+            f"link add name {DRIVER}{mtu} type veth peer name {device}{mtu} netns {machine_pid}",
+            f"link set dev {DRIVER} master {CORE}",
+            f"link set dev {DRIVER} up",
+        ),
+    )
     machine = Script(
         ip=(
             f"link set dev {device} alias testbed={testbed}",
@@ -167,8 +219,67 @@ def wire(
             *([frames_line(device)] if any(sends_frames(each.shape) for each in shaped) else []),
         )
     )
-    tc = [line for each in shaped if each.host is None for line in tc_lines_for(each.device, each.shape)]
-    return Wiring(Script(tuple(ip), tuple(commands), tuple(tc)), hosts, machine)
+    underlay = (
+        {}
+        if overlay is None
+        else {name: Script(ip=underlay_lines(name, overlay, plan.slot, pids[fabric_place(name)])) for name in fabrics}
+    )
+    return Wiring(fabrics, hosts, machine, underlay)
+
+
+def _fabric_script(
+    machine: str,
+    number: int,
+    topology: Topology,
+    plan: AddressPlan,
+    pids: Mapping[str, int | str],
+    shaped: Sequence[Shaped],
+    overlay: Overlay | None,
+    mtu: str,
+) -> Script:
+    """Return the script of one machine's fabric: its core, the switches of its racks, and the ports of its hosts."""
+    ip = [
+        "link set dev lo up",
+        *_bridge(CORE),
+        f"addr add {plan.fabric_on(number)}/{plan.network().prefixlen} dev {CORE}",
+    ]
+    # The switches' own traffic, which measures a link, must be single frames as well.
+    commands = [offload_command(CORE)]
+    if overlay is not None:
+        ip += [f"link set dev {DEVICE} master {CORE}", f"link set dev {DEVICE} up"]
+        commands += [offload_command(DEVICE), *peer_commands(machine, overlay)]
+    for switch in switches(topology):
+        if switch.machine != machine:
+            continue
+        bridge, up, down = switch.bridge, switch.up, switch.down
+        ip += [
+            *_bridge(bridge),
+            f"link set dev {bridge} alias {switch.rack}",
+            # /32: no route leads here; the users of this address bind to the bridge.
+            f"addr add {plan.fabric_in_rack(switch.number)}/32 dev {bridge}",
+            f"link add name {up}{mtu} type veth peer name {down}{mtu}",
+            f"link set dev {up} master {bridge}",
+            f"link set dev {down} master {CORE}",
+            f"link set dev {up} up",
+            f"link set dev {down} up",
+        ]
+        commands += [offload_command(device) for device in (bridge, up, down)]
+    for index, host in enumerate(topology.hosts):
+        if topology.remote_machine_of(host) != machine:
+            continue
+        for nic_number, nic in enumerate(host.nics):
+            far_end = port(index, nic_number)
+            ip += [
+                f"link add name {far_end}{mtu} type veth peer name {nic.name}{mtu} netns {pids[host.name]}",
+                f"link set dev {far_end} alias {host.name}",
+                f"link set dev {far_end} master rack{topology.racks.index(host.rack)}",
+                f"link set dev {far_end} up",
+            ]
+            commands.append(offload_command(far_end))
+    own = [each for each in shaped if each.host is None and each.fabric == fabric_place(machine)]
+    return Script(
+        tuple(ip), tuple(commands), tuple(line for each in own for line in tc_lines_for(each.device, each.shape))
+    )
 
 
 def _host_script(host: DeclaredHost, plan: AddressPlan, shaped: Sequence[Shaped]) -> Script:

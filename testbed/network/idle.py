@@ -3,8 +3,9 @@
 import time
 from collections.abc import Mapping
 
-from testbed.network.apply import FABRIC, Place, shell_of
+from testbed.network.apply import Place, shell_of
 from testbed.network.fabric import port
+from testbed.network.overlay import fabric_place
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
 
@@ -22,7 +23,14 @@ def wait_idle(topology: Topology, places: Mapping[str, Place], timeout_s: float 
     for number, host in enumerate(topology.hosts):
         for index, nic in enumerate(host.nics):
             # Machines that exist have no switch of the testbed's: each counts at its own end.
-            place, device = (host.name, nic.name) if topology.exists else (FABRIC, port(number, index))
+            place, device = (
+                (host.name, nic.name)
+                if topology.exists
+                else (
+                    fabric_place(topology.remote_machine_of(host)),
+                    port(number, index),
+                )
+            )
             files = [f"/sys/class/net/{device}/statistics/{way}_bytes" for way in ("rx", "tx")]
             counters.setdefault(place, []).extend(files)
     shells = {place: shell_of(place, places[place]) for place in counters}

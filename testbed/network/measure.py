@@ -5,20 +5,20 @@ not begin and end together. A flow that is alone for 80 ms of 2 s then has the w
 measured). So the flows outlast the measurement, and frames are counted where they leave the uplink."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from testbed.errors import TestbedError
-from testbed.hosts import CommandFailed, CommandResult, Shell
+from testbed.hosts import Shell
 from testbed.network.addresses import AddressPlan
-from testbed.network.fabric import CORE, port
-from testbed.network.shape import FRAME_BYTES, payload_bytes_per_s
+from testbed.network.fabric import CORE, port, switch_of, switches
+from testbed.network.flow import PORT, FlowEnd, FlowSettings, payload_rate, receiver, send
+from testbed.network.overlay import fabric_place, machines_of
+from testbed.network.shape import FRAME_BYTES, FULL_MTU, payload_bytes_per_s
 from testbed.network.transfers import (
     BEFORE_S,
-    DATAGRAM_BYTES,
-    DATAGRAM_FRAME_BYTES,
     FABRIC,
     MEASURE_S,
     Direction,
@@ -29,11 +29,9 @@ from testbed.network.transfers import (
 )
 from testbed.topology.host import DeclaredHost
 from testbed.topology.model import Topology
-from testbed.wait import wait_for
 
 LinkDirection = tuple[str, str, Direction]
 """One link in one direction: place, device, direction."""
-PORT = 5201
 TRIES = 6
 """When other machines took this one's CPU, a NIC read 0.86 to 0.90 three times within half a minute, then 0.99."""
 LOWEST, HIGHEST = 0.95, 1.02
@@ -72,26 +70,20 @@ class LinkRate:
         return LOWEST <= self.ratio * self.declared_bps / self.reach_bps <= HIGHEST
 
 
-@dataclass(frozen=True, slots=True)
-class FlowEnd:
-    """The address of one end of a flow. Bound to the device: no route reaches some addresses."""
-
-    shell: Shell
-    address: str
-    device: str
-
-
 def measure(
     topology: Topology,
     plan: AddressPlan,
     hosts: Mapping[str, Shell],
     fabric: Shell | None,
     only: Collection[LinkDirection] | None = None,
+    *,
+    others: Mapping[str, Shell] | None = None,
+    mtu: int = FULL_MTU,
 ) -> tuple[LinkRate, ...]:
     """Measure every NIC each way (or `only` these) and return the rates. Each transfer takes 2 s, alone.
 
     Below 600 kbit/s a transfer takes longer. It has two ends: one that is not in `only` may be measured, too. Raise
-    `TestbedError` when a transfer failed.
+    `TestbedError` when a transfer failed. `others` has the fabrics of other machines, by place; `mtu` is that of NICs.
     """
     rates: dict[tuple[str, int, Direction], tuple[float, float]] = {}
     reaches: dict[tuple[str, int, Direction], int] = {}
@@ -105,11 +97,12 @@ def measure(
         }
         if len(place) == 1:
             (name,) = place
-            rack = topology.racks.index(topology.host(name).rack)
             assert fabric is not None  # machines that exist are measured against each other only
-            place[FABRIC] = FlowEnd(fabric, str(plan.fabric_in_rack(rack)), f"rack{rack}")
-        flow = FlowSettings(transfer.seconds, transfer.before_s, transfer.offered_bps)
-        rate = _transfer(place[transfer.source], place[transfer.target], flow)
+            switch = switch_of(topology, topology.host(name))
+            shell = (others or {})[fabric_place(switch.machine)] if switch.machine else fabric
+            place[FABRIC] = FlowEnd(shell, str(plan.fabric_in_rack(switch.number)), switch.bridge)
+        flow = FlowSettings(transfer.seconds, transfer.before_s, transfer.offered_bps, mtu)
+        rate = payload_rate(place[transfer.source], place[transfer.target], flow)
         rates |= {(host, transfer.nic, direction): (rate, transfer.seconds) for host, direction in transfer.measures}
         reaches |= {(host, transfer.nic, direction): transfer.reach_bps for host, direction in transfer.measures}
     found = []
@@ -120,7 +113,7 @@ def measure(
                 if (host.name, number, direction) not in rates:
                     continue
                 rate, seconds = rates[host.name, number, direction]
-                ratio = rate / payload_bytes_per_s(declared)
+                ratio = rate / payload_bytes_per_s(declared, mtu)
                 reach = min(declared, reaches.get((host.name, number, direction), declared))
                 found.append(LinkRate(host.name, nic.name, direction, declared, rate, ratio, seconds, reach))
     return tuple(found)
@@ -164,65 +157,12 @@ def carried(
 ) -> float:
     """Return the payload bytes per second from one host to another on their NICs of this number, over 2 s."""
     ends = [host_place(topology.host(name), nic, plan, hosts) for name in (source, target)]
-    return _transfer(ends[0], ends[1], FlowSettings(MEASURE_S))
+    return payload_rate(ends[0], ends[1], FlowSettings(MEASURE_S))
 
 
 def host_place(host: DeclaredHost, nic: int, plan: AddressPlan, hosts: Mapping[str, Shell]) -> FlowEnd:
     """Return a host's NIC of this number."""
     return FlowEnd(hosts[host.name], str(plan.data_ip(host.name, nic)), host.nics[nic].name)
-
-
-@dataclass(frozen=True, slots=True)
-class FlowSettings:
-    """The duration of a flow: `seconds`, after `before_s` that iperf3 omits; TCP, or datagrams at `offered_bps`."""
-
-    seconds: float
-    before_s: int = BEFORE_S
-    offered_bps: int = 0
-
-
-@contextmanager
-def receiver(target: FlowEnd, port: int) -> Iterator[None]:
-    """Run the receiver of one flow at `target` within the block; cut off a flow that continues at its end."""
-    pid_file = f"/run/iperf3-{port}.pid"
-    server = ["iperf3", "-s", "-1", "-D", "-B", target.address, "--bind-dev", target.device]
-    gone = f"[ -s {pid_file} ] && kill $(tr -d '\\0' < {pid_file}) 2>/dev/null; rm -f {pid_file}"
-    target.shell.run(gone, check=False)  # a command that was killed before its flow came has left it waiting
-    target.shell.run([*server, "-p", str(port), "-I", pid_file])
-    try:
-        yield
-    finally:
-        # `-1` ends it after one flow; this ends it when a flow never came, or continues.
-        target.shell.run(gone, check=False)
-
-
-def send(source: FlowEnd, target: FlowEnd, port: int, flow: FlowSettings) -> CommandResult:
-    """Run a flow to the receiver at `target`. Return iperf3's result: its JSON output also reports a failure."""
-    client = ["iperf3", "-c", target.address, "-B", source.address, "--bind-dev", source.device, "-p", str(port)]
-    client += ["-t", f"{flow.seconds:g}", "-O", str(flow.before_s), "-J", "--connect-timeout", "2000"]
-    if flow.offered_bps:
-        client += ["-u", "-l", str(DATAGRAM_BYTES), "-b", str(flow.offered_bps)]
-    # The receiver does not signal that it listens: a refused connection is tried again.
-    return wait_for(
-        lambda: source.shell.run(client, timeout_s=flow.before_s + flow.seconds + 30, check=False),
-        lambda result: result.exit_status == 0 or "refused" not in result.stdout,
-        timeout_s=5.0,
-        interval_s=0.05,
-        what=f"the receiver on {target.shell.name} to listen at {target.address}:{port}",
-    )
-
-
-def _transfer(source: FlowEnd, target: FlowEnd, flow: FlowSettings) -> float:
-    """Return the payload bytes/s from `source` to `target` by the receiver's count, converted to TCP's payload."""
-    with receiver(target, PORT):
-        result = send(source, target, PORT, flow)
-    if result.exit_status != 0:
-        raise CommandFailed(source.shell.name, result)
-    try:
-        received = float(json.loads(result.stdout)["end"]["sum_received"]["bits_per_second"]) / 8
-    except (KeyError, ValueError) as error:
-        raise TestbedError(f"{source.shell.name}: iperf3's answer was not understood: {error}") from error
-    return received * (DATAGRAM_FRAME_BYTES / FRAME_BYTES if flow.offered_bps else 1)
 
 
 BEGUN_BYTES = 16 * 1024
@@ -314,16 +254,24 @@ def uplink_flows(topology: Topology, rack: str, direction: Direction) -> tuple[U
 
 
 def measure_uplinks(
-    topology: Topology, plan: AddressPlan, hosts: Mapping[str, Shell], fabric: Shell
+    topology: Topology,
+    plan: AddressPlan,
+    hosts: Mapping[str, Shell],
+    fabric: Shell,
+    *,
+    others: Mapping[str, Shell] | None = None,
+    mtu: int = FULL_MTU,
 ) -> tuple[LinkRate, ...]:
     """Measure every shaped uplink each way and return the rates: all NICs of its rack send at once to the core switch.
 
     Each takes 2 s, longer below 600 kbit/s. A rack without hosts is omitted. Raise `TestbedError` when an uplink could
-    not be measured.
+    not be measured. `others` and `mtu` are as for `measure`.
     """
-    core = FlowEnd(fabric, str(plan.fabric), CORE)
     found = []
     for rack, uplink in topology.uplinks.items():
+        machine = next(switch.machine for switch in switches(topology) if switch.rack == rack)
+        at = str(plan.fabric_on(machines_of(topology).index(machine)))
+        core = FlowEnd((others or {})[fabric_place(machine)] if machine else fabric, at, CORE)
         ways: tuple[tuple[Direction, int], ...] = (("transmit", uplink.tx_bps), ("receive", uplink.rx_bps))
         for direction, declared in ways:
             filling = uplink_flows(topology, rack, direction)
@@ -332,10 +280,10 @@ def measure_uplinks(
             places = [host_place(flow.host, flow.nic, plan, hosts) for flow in filling]
             side = next(side for side in uplink.sides if side.name == ("tx" if direction == "transmit" else "rx"))
             reach = min(declared, sum(flow.rate_bps for flow in filling))
-            counting = _UplinkCount(topology.racks.index(rack), direction, reach, side.burst_bytes)
+            counting = _UplinkCount(topology.racks.index(rack), direction, reach, side.burst_bytes, mtu)
             counted = _count(counting, filling, places, core)
-            rate = payload_bytes_per_s(8 * counted.bytes / counted.seconds)
-            ratio = rate / payload_bytes_per_s(declared)
+            rate = payload_bytes_per_s(8 * counted.bytes / counted.seconds, mtu)
+            ratio = rate / payload_bytes_per_s(declared, mtu)
             place = f"rack {rack}"
             found.append(
                 LinkRate(place, "uplink", direction, declared, rate, ratio, counted.seconds, reach, counted.unsure_s)
@@ -351,6 +299,7 @@ class _UplinkCount:
     direction: Direction
     rate_bps: int
     burst_bytes: int
+    mtu: int = FULL_MTU
 
 
 def _count(
@@ -371,7 +320,8 @@ def _count(
         for number, (flow, place) in enumerate(zip(filling, places, strict=True), PORT):
             source, target = (place, core) if sends else (core, place)
             stack.enter_context(receiver(target, number))
-            going_on = FlowSettings(begin_s + BEFORE_S + seconds + OUTLAST_S, offered_bps=flow.offered_bps)
+            lasts_s = begin_s + BEFORE_S + seconds + OUTLAST_S
+            going_on = FlowSettings(lasts_s, offered_bps=flow.offered_bps, mtu=counting.mtu)
             sending.append(pool.submit(send, source, target, number, going_on))
         words = ["python3", "-c", _COUNT, json.dumps([first, (far_end, "rx"), begin_s, BEFORE_S, seconds])]
         told = json.loads(core.shell.run(words, timeout_s=begin_s + BEFORE_S + seconds + 30).stdout)

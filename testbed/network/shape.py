@@ -18,6 +18,7 @@ QUANTUM_BYTES = 1514
 rate / 10, for which the kernel logs a warning at high rates."""
 LEAF_S = Fraction(30, 1000)
 LEAF_FLOOR_BYTES = 64 * 1024
+FULL_MTU = 1500
 FRAME_BYTES = 1514
 _SUPER_PACKET_BYTES = 64 * 1024
 """The most bytes that TCP gives a device at once; the device cuts them into frames behind the queue."""
@@ -68,9 +69,10 @@ def leaf_limit_bytes(rate_bps: int) -> int:
     return max(LEAF_FLOOR_BYTES, int(rate_bps * LEAF_S / 8))
 
 
-def payload_bytes_per_s(rate_bps: float) -> float:
-    """Return the TCP payload in bytes/s that passes: 1448 of the 1514 bytes of each full frame."""
-    return rate_bps * _FRAME_PAYLOAD_BYTES / FRAME_BYTES / 8
+def payload_bytes_per_s(rate_bps: float, mtu: int = FULL_MTU) -> float:
+    """Return the TCP payload in bytes/s that passes: 1448 of the 1514 bytes of each full frame, at an MTU of 1500."""
+    smaller = FULL_MTU - mtu
+    return rate_bps * (_FRAME_PAYLOAD_BYTES - smaller) / (FRAME_BYTES - smaller) / 8
 
 
 def tc_lines(device: str, rate_bps: int, burst_bytes: int, impairment: Impairment = UNIMPAIRED) -> tuple[str, ...]:

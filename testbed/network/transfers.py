@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from testbed.network.fabric import switch_of, switches
 from testbed.network.shape import FRAME_BYTES
 from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Link
@@ -45,9 +46,9 @@ class Transfer:
 def transfers(topology: Topology) -> tuple[Transfer, ...]:
     """Return the smallest set of transfers that measures every NIC both ways. Pure.
 
-    Hosts of one rack send around a ring, so that no uplink limits them. A transfer measures the slower of its two
-    ends (both when they are equal). An end that is faster than its partner is measured against the rack's switch, which
-    is not shaped.
+    Hosts of one switch send around a ring: no uplink and no path between machines limits them. A transfer measures
+    the slower of its two ends (both when they are equal). An end that is faster than its partner is measured against
+    the rack's switch, which is not shaped.
     """
     found: list[Transfer] = []
     if topology.exists:
@@ -55,8 +56,9 @@ def transfers(topology: Topology) -> tuple[Transfer, ...]:
             each for number in range(max(len(h.nics) for h in topology.hosts)) for each in _pairs(topology, number)
         )
     for number in range(max(len(host.nics) for host in topology.hosts)):
-        for rack in topology.racks:
-            found += _ring([host for host in topology.hosts if host.rack == rack and len(host.nics) > number], number)
+        for switch in switches(topology):
+            at = [host for host in topology.hosts if switch_of(topology, host) == switch]
+            found += _ring([host for host in at if len(host.nics) > number], number)
     return tuple(found)
 
 

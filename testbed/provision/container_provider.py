@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 from testbed.errors import TestbedError
 from testbed.hosts.host import in_parallel
 from testbed.network.addresses import AddressPlan
-from testbed.network.apply import Place, make_fabric
+from testbed.network.apply import FABRIC, Place, make_fabric
+from testbed.network.overlay import Overlay
+from testbed.network.underlay import measure_paths, require_packets, require_paths
 from testbed.network.watch import ShapingWatch, TrafficControlWatch
 from testbed.provision.containers import Engine, Labels
+from testbed.provision.engines import EngineGroup
+from testbed.provision.fleet import CopiedFiles, copy_image, require_machines
 from testbed.provision.machine import make_disk, require_cpus, require_machine
 from testbed.provision.plan import ClusterIdentity, host_spec
 from testbed.provision.provider import HostPlatform, Progress, Requirements
@@ -29,16 +33,23 @@ class ContainerProvider:
     def __init__(self, engine: Engine, topology: Topology, software: SoftwareSet) -> None:
         self._engine, self._topology, self._software = engine, topology, software
         self._labels: Labels | None = None
+        self._overlay: Overlay | None = None
 
     def require(self, testbed_name: str, progress: Progress) -> Requirements:
         """See `Provider.require`."""
-        del testbed_name, progress
+        del testbed_name
         require_machine(self._topology)
+        if isinstance(self._engine, EngineGroup):
+            self._overlay = require_machines(self._topology, self._engine)
+            for machine in copy_image(self._engine, self._software.image):
+                progress(f"the node image is copied to {machine}")
         return Requirements({"image": self._software.image.contents})
 
     def allocate(self, state: TestbedState) -> TestbedState:
         """See `Provider.allocate`."""
         self._labels = allocate(self._engine, state.name, self._software.image.tag)
+        if self._overlay is not None:
+            state = replace(state, machine_addresses=self._overlay.addresses, mtu=self._overlay.mtu)
         return replace(state, slot=self._labels.slot)
 
     def make(self, testbed: "Testbed", identity: ClusterIdentity, progress: Progress) -> None:
@@ -55,15 +66,30 @@ class ContainerProvider:
             software = self._software.member(version, versions, remote) if version else None
             disk = make_disk(self._engine, labels, host_name, host.disk) if host.disk else None
             minio = self._software.minio().binary if host in topology.objectstores else None
-            self._engine.create(
-                host_spec(host, topology, testbed.plan, identity, image, labels, software, state.overlay, disk, minio)
+            spec = host_spec(
+                host, topology, testbed.plan, identity, image, labels, software, state.overlay, disk, minio
             )
+            if copied is not None and spec.machine:
+                spec = replace(spec, read_only_mounts=copied.mounts(spec.machine, spec.read_only_mounts))
+            self._engine.create(spec)
 
+        copied = CopiedFiles(self._engine) if isinstance(self._engine, EngineGroup) else None
         in_parallel(testbed.hosts, make)
-        fabric, pids = testbed.pids()
-        require_cpus(topology.hosts, pids)
-        make_fabric(state.name, topology, testbed.plan, fabric, pids)
-        progress(f"{len(pids)} hosts, NICs shaped and read back")
+        places = testbed.places()
+        require_cpus(self._engine, testbed.name, topology.hosts)
+        shells = self._engine.shells if isinstance(self._engine, EngineGroup) else None
+        make_fabric(state.name, topology, testbed.plan, places[FABRIC], places, self._overlay, shells)
+        progress(f"{len(topology.hosts)} hosts, NICs shaped and read back")
+        if self._overlay is not None:
+            self._require_paths(testbed, self._overlay, progress)
+
+    def _require_paths(self, testbed: "Testbed", overlay: Overlay, progress: Progress) -> None:
+        fabrics = testbed.fabrics()
+        require_packets(self._topology, testbed.plan, fabrics, overlay.mtu)
+        rates = measure_paths(self._topology, testbed.plan, fabrics, overlay)
+        require_paths(rates)
+        for rate in rates:
+            progress(rate.in_words())
 
     def runs(self, state: TestbedState) -> bool:
         """See `Provider.runs`."""
@@ -75,13 +101,13 @@ class ContainerProvider:
         for each in self._engine.containers(testbed.name):
             if each.role in ("host", "fabric"):
                 with suppress(TestbedError):  # a container that does not run has no process
-                    found[each.host] = self._engine.pid(each.id)
+                    found[each.host] = self._engine.place(each)
         return found
 
     def watch_shaping(self, testbed: "Testbed") -> ShapingWatch:
         """See `Provider.watch_shaping`."""
-        fabric, hosts = testbed.pids()
-        return TrafficControlWatch({"": fabric, **hosts})
+        # The kernel announces a change on its own machine only. Other machines are compared before and after a run.
+        return TrafficControlWatch({place: pid for place, pid in testbed.places().items() if isinstance(pid, int)})
 
     def platform(self) -> HostPlatform:
         """See `Provider.platform`."""

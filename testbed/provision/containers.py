@@ -6,7 +6,7 @@
 import io
 import tarfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -20,6 +20,8 @@ import requests
 from docker.types import IPAMConfig, IPAMPool
 
 from testbed.errors import TestbedError
+from testbed.hosts import SshHost
+from testbed.network.apply import Place
 from testbed.owner import Owner
 from testbed.wait import WaitTimeout, wait_for
 
@@ -62,6 +64,7 @@ SYSCTLS: Mapping[str, str] = {
     "net.ipv4.conf.default.rp_filter": "0",
 }
 CPU_PERIOD_US = 100_000
+_PIECE_BYTES = 1 << 16
 BACK_S = 30.0
 """Seconds to wait for an engine that is being restarted."""
 
@@ -113,6 +116,8 @@ class ContainerSpec:
     """Name → address for its /etc/hosts, so that a lookup of an address's name asks no DNS."""
     cpus: float | None = None
     """The number of CPUs that all its processes share; None: all CPUs of the machine."""
+    machine: str = ""
+    """The machine whose engine makes it; empty for the machine of the testbed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +138,7 @@ def cpu_quota_us(cpus: float | None) -> int:
     return -1 if cpus is None else round(cpus * CPU_PERIOD_US)
 
 
-class _Api(docker.APIClient):
+class EngineApi(docker.APIClient):
     """The engine's interface. A request that the engine does not answer raises `EngineGone`."""
 
     def send(self, *args: Any, **named: Any) -> requests.Response:
@@ -145,17 +150,43 @@ class _Api(docker.APIClient):
             raise EngineGone(why) from error
 
 
+def _local_api() -> EngineApi:
+    return EngineApi(version="auto", timeout=60, **docker.utils.kwargs_from_env())
+
+
 class Engine:
-    """A connection to the container engine that DOCKER_HOST (or the usual socket) names; opened at first use."""
+    """A connection to the container engine that DOCKER_HOST (or the usual socket) names; opened at first use.
+
+    With `connect` it is another engine's, that of `machine`.
+    """
+
+    def __init__(self, connect: Callable[[], EngineApi] | None = None, machine: str = "") -> None:
+        self._connect = connect or _local_api
+        self._machine = machine
 
     @cached_property
-    def _api(self) -> _Api:
+    def _api(self) -> EngineApi:
         try:
-            return _Api(version="auto", timeout=60, **docker.utils.kwargs_from_env())
+            return self._connect()
         except docker.errors.DockerException as error:
-            raise TestbedError(
-                f"the container engine does not answer ({error}); `testbed doctor --fix` installs and starts one"
-            ) from error
+            where = f" of {self._machine}" if self._machine else ""
+            remedy = "; `testbed doctor --fix` installs and starts one" if not self._machine else ""
+            raise TestbedError(f"the container engine{where} does not answer ({error}){remedy}") from error
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether it is the engine of the machine of the testbed."""
+        return not self._machine
+
+    @property
+    def shells(self) -> Mapping[str, SshHost]:
+        """Return a shell as root on each other machine."""
+        return {}
+
+    @property
+    def members(self) -> "Mapping[str, Engine]":
+        """Return the engine of each machine; the name of the machine of the testbed is empty."""
+        return {"": self}
 
     def close(self) -> None:
         """Close the connection, if it was opened."""
@@ -271,6 +302,36 @@ class Engine:
                 f"{self._api.logs(container, tail=10).decode(errors='replace').strip()}"
             )
         return int(state["Pid"])
+
+    def place(self, container: HostContainer) -> Place:
+        """Return the network namespace of a running container."""
+        return self.pid(container.id)
+
+    def cpus(self, container: str) -> float | None:
+        """Return the CPU limit that the engine gave a container; None without one."""
+        limits = self._api.inspect_container(container)["HostConfig"]
+        return limits["CpuQuota"] / limits["CpuPeriod"] if limits["CpuPeriod"] and limits["CpuQuota"] > 0 else None
+
+    def image_id(self, tag: str) -> str | None:
+        """Return the id of an image; None when the engine does not have it."""
+        try:
+            return str(self._api.inspect_image(tag)["Id"])  # type: ignore[no-untyped-call]
+        except docker.errors.ImageNotFound:
+            return None
+
+    def save_image(self, tag: str) -> Iterator[bytes]:
+        """Yield an image as a tar archive, for another engine's `load_image`."""
+        # Small pieces: paramiko copies the rest of a piece after each packet.
+        yield from self._api.get_image(tag, chunk_size=_PIECE_BYTES)
+
+    def load_image(self, archive: Iterator[bytes]) -> None:
+        """Load an image that another engine saved. Raise `TestbedError` when the engine refuses it."""
+        try:
+            for answer in self._api.load_image(archive, quiet=True):  # type: ignore[no-untyped-call]
+                if "error" in answer:
+                    raise TestbedError(f"the engine of {self._machine} refused the image: {answer['error']}")
+        except docker.errors.APIError as error:
+            raise _refused("the node image", error) from error
 
     def ended(self, container: str, host: str) -> ContainerExit | None:
         """Return when and how a container of `host` ended; None when it runs, never ran, or is gone."""

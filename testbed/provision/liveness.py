@@ -13,14 +13,16 @@ from types import FrameType
 from typing import NoReturn
 
 from testbed.errors import TestbedError
+from testbed.network.overlay import fabric_place
+from testbed.network.overlay import in_words as place_in_words
 from testbed.owner import Owner
 from testbed.provision.containers import ContainerExit, Engine
+from testbed.provision.fleet import engine_of_state
 from testbed.provision.inventory.remains import machines_not_whole
 from testbed.provision.state import TestbedState
 
 AT_ONCE = timedelta(seconds=60)
 """Seconds that the engine gives each container to end by itself."""
-FABRIC = "the fabric"
 
 
 class NotWhole(TestbedError):
@@ -42,9 +44,18 @@ def why_not_whole(engine: Engine, state: TestbedState) -> str:
     """
     if state.machines:
         return machines_not_whole(state)
-    found = engine.containers(state.name)
+    if set(state.machine_keys) - set(engine.members):
+        with closing(engine_of_state(state)) as every:
+            return why_not_whole(every, state)
+    try:
+        found = engine.containers(state.name)
+    except TestbedError as error:
+        if not state.machine_keys:
+            raise
+        return str(error)  # a machine that does not answer has no hosts for the testbed
     running = {each.host for each in found if each.running}
-    missing = [host for host in ("", *_hosts(state)) if host not in running]
+    fabrics = ("", *map(fabric_place, state.machine_keys))
+    missing = [host for host in (*fabrics, *_hosts(state)) if host not in running]
     if not missing:
         return ""
     ended = _ended_containers(engine, state)
@@ -53,7 +64,7 @@ def why_not_whole(engine: Engine, state: TestbedState) -> str:
 
 def in_words(missing: Collection[str], ended: Sequence[ContainerExit], ran: int, owner: Owner | None) -> str:
     """Return the text of `missing` and `ended`. `ran` counts started containers; `owner` has the machine's boot."""
-    gone = [host or FABRIC for host in missing if host not in {each.host for each in ended}]
+    gone = [place_in_words(host) for host in missing if host not in {each.host for each in ended}]
     words = [f"{', '.join(gone)} {'has' if len(gone) == 1 else 'have'} no running container"] if gone else []
     times = [each.at for each in ended]
     if len(ended) == ran > 1 and max(times) - min(times) <= AT_ONCE:
@@ -62,7 +73,7 @@ def in_words(missing: Collection[str], ended: Sequence[ContainerExit], ran: int,
         words.append(f"all its containers ended by {max(times):%Y-%m-%d %H:%M:%S} UTC: {what}")
     else:
         words += [
-            f"the container of {each.host or FABRIC} ended at {each.at:%Y-%m-%d %H:%M:%S} UTC "
+            f"the container of {place_in_words(each.host)} ended at {each.at:%Y-%m-%d %H:%M:%S} UTC "
             f"with exit code {each.exit_code}"
             for each in sorted(ended, key=lambda each: each.host)
         ]
@@ -170,7 +181,7 @@ class _Watcher(threading.Thread):
     def _look(self) -> str:
         try:
             # Its own connection: two threads cannot share one.
-            with closing(Engine()) as engine:
+            with closing(engine_of_state(self._state)) as engine:
                 return why_not_whole(engine, self._state)
         except TestbedError:
             return ""  # the engine is being restarted: it reports the ended containers when it is back

@@ -17,7 +17,7 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.network.kernel import try_kind
 from testbed.provision import state as states
-from testbed.provision.containers import Engine, Labels
+from testbed.provision.containers import Engine, HostContainer, Labels
 from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Disk, Link
 from testbed.topology.model import Topology
@@ -119,20 +119,29 @@ def cpu_limit(pid: int) -> float | None:
     return read_cpu_limit(Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8"), CGROUPS)
 
 
-def require_cpus(hosts: Iterable[DeclaredHost], pids: Mapping[str, int]) -> None:
+def require_cpus(engine: Engine, testbed: str, hosts: Iterable[DeclaredHost]) -> None:
     """Raise `TestbedError` when the kernel does not apply the topology's CPU limit to a host."""
-    for host in hosts:
-        if host.cpus is not None and (found := cpu_limit(pids[host.name])) != host.cpus:
-            raise TestbedError(f"{host.name}: {host.cpus:g} CPUs are declared, the kernel has {found or 'no limit'}")
+    limited = {host.name: host.cpus for host in hosts if host.cpus is not None}
+    for container in engine.containers(testbed) if limited else []:
+        if container.host in limited and (found := limit_in_force(engine, container)) != limited[container.host]:
+            raise TestbedError(
+                f"{container.host}: {limited[container.host]:g} CPUs are declared, the kernel has {found or 'no limit'}"
+            )
+
+
+def limit_in_force(engine: Engine, container: HostContainer) -> float | None:
+    """Return the CPU limit of a container: the kernel's, on another machine the engine's; None without one."""
+    place = engine.place(container)
+    return cpu_limit(place) if isinstance(place, int) else engine.cpus(container.id)
 
 
 @contextmanager
 def without_cpu_limits(engine: Engine, testbed: str, hosts: Iterable[DeclaredHost]) -> Iterator[None]:
     """Remove the CPU limits of all hosts within the block; restore the previous limits at its end."""
     names = {host.name for host in hosts if host.cpus is not None}
-    containers = [found.id for found in engine.containers(testbed) if found.host in names] if names else []
+    containers = [found for found in engine.containers(testbed) if found.host in names] if names else []
     # A fault may have set a lower limit than the topology.
-    before = {container: cpu_limit(engine.pid(container)) for container in containers}
+    before = {container.id: limit_in_force(engine, container) for container in containers}
     try:
         for container in before:
             engine.limit_cpus(container, None)

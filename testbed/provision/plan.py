@@ -10,9 +10,10 @@ from testbed.hosts.host import AGENT_PATH
 from testbed.kafka.capabilities import Capability, of_software
 from testbed.kafka.node import DATA_DIR, node_files, properties_of, render, server_properties
 from testbed.network.addresses import AddressPlan, MachineAddresses
-from testbed.network.fabric import Script, port, wire
+from testbed.network.fabric import Script, Wiring, port, wire
 from testbed.network.machine_shaping import ingress_device, shaping_lines
-from testbed.network.shape import Shape
+from testbed.network.overlay import HERE, Overlay, fabric_place, in_words, machines_of, path_needs
+from testbed.network.shape import FULL_MTU, Shape
 from testbed.objectstore import server
 from testbed.objectstore.server import Credentials
 from testbed.provision.containers import ContainerSpec, Labels
@@ -24,6 +25,7 @@ from testbed.software.format import meta_properties, new_id
 from testbed.software.rsm import OWN_CLASS, SOURCES, RemoteStorageManager
 from testbed.topology.host import DeclaredHost, RemoteStorage, Role
 from testbed.topology.links import Disk, Link
+from testbed.topology.machines import VXLAN_BYTES
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate, format_byte_rate, format_duration, format_share, format_size
 
@@ -89,18 +91,19 @@ def management_network(labels: Labels) -> str:
     return f"testbed-{labels.name}-{labels.slot}"
 
 
-def fabric_spec(image: str, labels: Labels) -> ContainerSpec:
-    """Return the name of the container whose network namespace has the bridges."""
+def fabric_spec(image: str, labels: Labels, machine: str = "") -> ContainerSpec:
+    """Return the container on a machine whose network namespace has the bridges."""
     return ContainerSpec(
         name=f"testbed-{labels.name}-fabric",
         image=image,
         command=["sleep", "infinity"],
-        labels=labels.of("fabric"),
+        labels=labels.of("fabric", fabric_place(machine)),
         hostname="fabric",
         network=None,
         ip=None,
         read_only_mounts={},
         files={},
+        machine=machine,
     )
 
 
@@ -147,6 +150,7 @@ def host_spec(
         bandwidths={disk.device: disk.bandwidth_bytes_per_s} if disk and disk.bandwidth_bytes_per_s else {},
         names=_names(topology, plan),
         cpus=host.cpus,
+        machine=topology.remote_machine_of(host),
     )
 
 
@@ -237,17 +241,68 @@ def to_be_made(wanted: RemoteStorage | None) -> RemoteStorageManager | None:
     return RemoteStorageManager(SOURCES, OWN_CLASS if wanted.manager is None else found, "")
 
 
+FABRIC_TITLE = "in the fabric's network namespace"
+
+
+def planned_overlay(topology: Topology) -> Overlay | None:
+    """Return the links between the machines as far as they are known before `up`; None for one machine."""
+    if not topology.remote_machines:
+        return None
+    declared = {machine.name if not machine.is_local else HERE: machine.address for machine in topology.machines}
+    addresses = {name: declared.get(name) or f"<address of {name or 'this machine'}>" for name in machines_of(topology)}
+    return Overlay(addresses, topology.mtu or FULL_MTU - VXLAN_BYTES)
+
+
+def _machines(topology: Topology, overlay: Overlay | None) -> list[str]:
+    """Return the machines, their hosts, and what is declared on the paths between them, as lines."""
+    if overlay is None:
+        return []
+    lines = ["", "machines"]
+    for machine in topology.machines:
+        there = [host.name for host in topology.hosts if host.machine == machine.name]
+        lines.append(f"  {machine.name} ({machine.engine}): {', '.join(there) or 'no host'}")
+    if topology.mtu is None:
+        mtu = f"{overlay.mtu} where the network between them has {FULL_MTU}; `up` reads it"
+    else:
+        mtu = f"{overlay.mtu}; the network between them needs {overlay.mtu + VXLAN_BYTES}"
+    lines += [f"  VXLAN between the fabrics, MTU of the NICs {mtu}", "paths between machines, measured by `up`"]
+    lines += [
+        f"  {need.what}: {format_bit_rate(need.rate_bps)}, declared by {', '.join(need.nics)}"
+        for need in path_needs(topology)
+    ]
+    return lines
+
+
+def _scripts(wiring: Wiring) -> list[str]:
+    """Return the scripts of all network namespaces in their order, as lines."""
+    lines: list[str] = []
+    for machine, script in wiring.underlay.items():
+        lines += _script(f"on {machine or 'this machine'}, before all others", script)
+    for machine, script in wiring.fabrics.items():
+        where = f"in the network namespace of the fabric on {machine}" if machine else FABRIC_TITLE
+        lines += _script(where, script)
+    for name, script in wiring.hosts.items():
+        lines += _script(f"in {name}'s network namespace", script)
+    lines += _script("on this machine", wiring.machine)
+    return lines
+
+
 def describe(topology: Topology) -> str:
     """Return the plan as text. Addresses are of the first slot; `up` takes the first free slot."""
     if topology.exists:
         return describe_machines(topology)
     plan = AddressPlan(0, tuple(host.name for host in topology.hosts))
     # `up` uses process numbers here; the plan uses the names instead.
-    wiring = wire(topology.name, topology, plan, {host.name: f"<{host.name}>" for host in topology.hosts}, "<machine>")
+    pids = {host.name: f"<{host.name}>" for host in topology.hosts}
+    overlay = planned_overlay(topology)
+    if overlay is not None:
+        pids |= {fabric_place(machine): f"<{in_words(fabric_place(machine))}>" for machine in overlay.addresses}
+    wiring = wire(topology.name, topology, plan, pids, "<machine>", overlay)
     lines = [f"{topology.name}: {topology.description}".rstrip(": "), "", "hosts"]
     for number, host in enumerate(topology.hosts):
+        on = f" on {host.machine}" if host.machine else ""
         lines.append(
-            f"  {host.name}: {host.role.value} in {host.rack}, node {host.node_id or '-'}, "
+            f"  {host.name}: {host.role.value} in {host.rack}{on}, node {host.node_id or '-'}, "
             f"Kafka {_kafka(host, topology)}, management {plan.management_ip(host.name)}"
         )
         for index, nic in enumerate(host.nics):
@@ -264,14 +319,12 @@ def describe(topology: Topology) -> str:
         uplink = topology.uplinks.get(rack)
         lines.append(f"  core ── {rack}" + (f": {_link(uplink)}" if uplink else ""))
     lines += [f"  {host.rack} ── {host.name} ({', '.join(nic.name for nic in host.nics)})" for host in topology.hosts]
+    lines += _machines(topology, overlay)
     wanted = asked_for(topology)
     if wanted:
         lines += ["", "required of this machine, and checked by `up`"]
         lines += [f"  {need.value}: by {', '.join(who)}" for need, who in wanted.items()]
-    lines += _script("in the fabric's network namespace", wiring.fabric)
-    for name, script in wiring.hosts.items():
-        lines += _script(f"in {name}'s network namespace", script)
-    lines += _script("on this machine", wiring.machine)
+    lines += _scripts(wiring)
     for host in topology.hosts:
         lines += _properties(host, topology, plan)
     return "\n".join(lines)

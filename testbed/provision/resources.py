@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ from testbed.provision.containers import (
     Labels,
     NetworkTaken,
 )
+from testbed.provision.fleet import engine_of_state
 from testbed.provision.inventory.remains import remove_from_machines
 from testbed.provision.machine import remove_disks
 from testbed.provision.plan import fabric_spec, management_network
@@ -52,6 +54,8 @@ def allocate(engine: Engine, name: str, image: str) -> Labels:
             if labels.get(SLOT, "").isdigit()
         }
         used = [IPv4Network(network, strict=False) for network in machine_networks()]
+        for shell in engine.shells.values():
+            used += [IPv4Network(network, strict=False) for network in machine_networks(shell)]
         while True:
             try:
                 slot = free_slot(taken, used)
@@ -65,7 +69,8 @@ def allocate(engine: Engine, name: str, image: str) -> Labels:
             except NetworkTaken:
                 taken.add(slot)
                 continue
-            engine.create(fabric_spec(image, labels))
+            for machine in engine.members:
+                engine.create(fabric_spec(image, labels, machine))
             return labels
 
 
@@ -197,7 +202,7 @@ def overview(engine: Engine) -> list[ResourceSummary]:
     rows = []
     for name in sorted({*labelled, *states.names()}):
         mine = [found for found in containers if found.labels.get(NAME) == name]
-        hosts = [found for found in mine if found.host]
+        hosts = [found for found in mine if found.role == "host"]
         try:
             state = states.load(name)
         except TestbedError:
@@ -210,7 +215,8 @@ def overview(engine: Engine) -> list[ResourceSummary]:
             status = "being made"
         else:
             status = "up" if all(found.running for found in mine) else "not whole"
-        count = len(state.machines) if state is not None and state.machines else len(hosts)
+        elsewhere = state is not None and (state.machines or state.machine_keys)
+        count = len(state.topology["hosts"]) if state is not None and elsewhere else len(hosts)
         rows.append(ResourceSummary(name, status, count, state.created if state else ""))
     return rows
 
@@ -227,7 +233,33 @@ def remove(engine: Engine, name: str) -> list[str]:
     state = _state_of(name)
     if state is not None and state.machines:
         return [*remove_from_machines(state), *_forget(name)]
+    if state is not None and set(state.machine_keys) - set(engine.members):
+        # The caller knows this machine's engine only.
+        with closing(engine_of_state(state)) as every:
+            return remove(every, name)
     engine.wait_answering()
+    removed, problems = list[str](), list[str]()
+    for machine, member in engine.members.items():
+        try:
+            removed += _removed(member, name)
+        except TestbedError as error:
+            problems.append(f"on machine {machine}: {error}" if machine else str(error))
+    if problems:
+        raise TestbedError(f"testbed {name} is not wholly removed:\n  " + "\n  ".join(problems))
+    device = driver_device(name)
+    # The kernel takes the fabric's links down some 100 ms after its last process.
+    wait_for(
+        lambda: devices_with_alias(f"testbed={name}"),
+        lambda devices: device not in devices,
+        timeout_s=10.0,
+        interval_s=0.05,
+        what=f"the link {device} of testbed {name} to go",
+    )
+    return [*removed, *_forget(name)]
+
+
+def _removed(engine: Engine, name: str) -> list[str]:
+    """Remove what one engine has of a testbed; try again when the engine stopped in the middle."""
     try:
         return _remove(engine, name)
     except EngineGone:
@@ -248,24 +280,15 @@ def _remove(engine: Engine, name: str) -> list[str]:
         except TestbedError as error:
             problems.append(error)
     try:
-        removed += remove_disks(engine, name)
+        removed += remove_disks(engine, name) if engine.is_local else []
     except TestbedError as error:
         problems.append(error)
     for problem in problems:
         if isinstance(problem, EngineGone):
             raise problem
     if problems:
-        raise TestbedError(f"testbed {name} is not wholly removed:\n  " + "\n  ".join(map(str, problems)))
-    device = driver_device(name)
-    # The kernel takes the fabric's links down some 100 ms after its last process.
-    wait_for(
-        lambda: devices_with_alias(f"testbed={name}"),
-        lambda devices: device not in devices,
-        timeout_s=10.0,
-        interval_s=0.05,
-        what=f"the link {device} of testbed {name} to go",
-    )
-    return [*removed, *_forget(name)]
+        raise TestbedError("\n  ".join(map(str, problems)))
+    return removed
 
 
 def _forget(name: str) -> list[str]:

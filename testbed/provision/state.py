@@ -8,7 +8,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -24,10 +24,12 @@ from testbed.hosts import SshHost
 from testbed.hosts.relocation import PathRelocation
 from testbed.hosts.ssh import SshAddress
 from testbed.network.addresses import AddressPlan, MachineAddresses
+from testbed.network.shape import FULL_MTU
 from testbed.objectstore.server import Credentials
 from testbed.paths import state_dir
 from testbed.provision.inventory.access import VerifiedKeys, ssh_address
 from testbed.topology import Topology
+from testbed.topology.machines import EngineMachine
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,12 @@ class TestbedState:
     """The process that is restarting Kafka with `overlay` (see `Owner`); empty while no process is."""
     machines: Mapping[str, MachineState] = field(default_factory=dict)
     """Host → its machine, where the hosts exist; empty where the testbed makes containers."""
+    machine_keys: Mapping[str, str] = field(default_factory=dict)
+    """Machine with an engine → the pinned public key of its SSH server; empty for one machine."""
+    machine_addresses: Mapping[str, str] = field(default_factory=dict)
+    """Machine → its address on the network between the machines; an empty name is the machine of the testbed."""
+    mtu: int = FULL_MTU
+    """The MTU of the data NICs."""
 
 
 def folder(name: str) -> Path:
@@ -239,6 +247,7 @@ def ssh_hosts(
     """
     if state.machines:
         return machine_hosts(state, topology, connect_timeout_s=connect_timeout_s)
+    jumps = engine_addresses(topology.machines, state.machine_keys)
     return {
         host.name: SshHost(
             host.name,
@@ -248,10 +257,26 @@ def ssh_hosts(
                 user="root",
                 private_key=private_key_path(state.name),
                 host_key=state.host_keys[host.name],
+                jump=jumps.get(host.machine or ""),
             ),
             connect_timeout_s=connect_timeout_s,
         )
         for host in topology.hosts
+    }
+
+
+def engine_addresses(machines: Iterable[EngineMachine], keys: Mapping[str, str]) -> dict[str, SshAddress]:
+    """Return the address of the SSH server of each machine with an engine; `keys` has their pinned public keys."""
+    return {
+        machine.name: SshAddress(
+            machine.ssh_host,
+            machine.port,
+            machine.user,
+            None if machine.key is None else Path(machine.key),
+            keys[machine.name],
+        )
+        for machine in machines
+        if machine.name in keys
     }
 
 

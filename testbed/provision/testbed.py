@@ -16,6 +16,7 @@ from testbed.kafka.node import Node, bootstrap_servers, driver_servers
 from testbed.network.addresses import AddressPlan
 from testbed.network.apply import FABRIC, Place, in_network_of, shaping_differences, shell_of
 from testbed.network.measure import LinkDirection, LinkRate, measure, measure_uplinks
+from testbed.network.overlay import fabric_place, machines_of
 from testbed.network.watch import ShapingWatch
 from testbed.objectstore import ObjectStore
 from testbed.owner import Owner
@@ -23,6 +24,7 @@ from testbed.provision import serving
 from testbed.provision import state as states
 from testbed.provision.container_provider import ContainerProvider
 from testbed.provision.containers import Engine
+from testbed.provision.fleet import engine_of, engine_of_state, pinned_keys
 from testbed.provision.inventory.provider import InventoryProvider
 from testbed.provision.liveness import NotWhole, explained, why_not_whole
 from testbed.provision.machine import without_cpu_limits
@@ -93,7 +95,7 @@ class Testbed:
         name = states.check_name(name or topology.name)
         with states.lock(name):
             known = states.load(name)
-            engine = Engine()
+            engine = engine_of_state(known)
             ended = ""
             if known is not None and known.status == "up" and not cls(known, engine).provider.runs(known):
                 ended = why_not_whole(engine, known)
@@ -130,6 +132,9 @@ class Testbed:
         progress: Progress,
     ) -> Self:
         # Missing features of the machines or the software are found before anything is made.
+        keys = pinned_keys(topology.machines)
+        if keys:
+            engine = engine_of(topology.machines, keys)
         software = software_set(topology)
         provider = provider_of(topology, engine, software)
         required = provider.require(name, progress)
@@ -161,6 +166,7 @@ class Testbed:
                 digests=digests,
                 defects=defects,
                 machines=required.machines,
+                machine_keys=keys,
             )
             # Before the first request: after a kill, `remove` finds by this state the resources still being made.
             states.save(state)
@@ -208,7 +214,7 @@ class Testbed:
             raise TestbedError(
                 f"testbed {name} is not up: its `up` was interrupted. `testbed down {name}` removes what it left"
             )
-        testbed = cls(known, Engine())
+        testbed = cls(known, engine_of_state(known))
         if whole:
             testbed._require_whole()
         return testbed
@@ -247,6 +253,16 @@ class Testbed:
         """Return host → the version of Kafka that it runs now."""
         return self.state.kafka
 
+    @property
+    def machine_shells(self) -> Mapping[str, SshHost]:
+        """Return a shell as root on each other machine; empty on one machine."""
+        return self.engine.shells
+
+    def fabrics(self) -> dict[str, Shell]:
+        """Return a shell in the fabric of each machine; the name of the machine of the testbed is empty."""
+        places = self.places()
+        return {name: shell_of(FABRIC, places[fabric_place(name)]) for name in machines_of(self.topology)}
+
     def pids(self) -> tuple[int, dict[str, int]]:
         """Return the machine's process numbers of the fabric and of each host."""
         found = self.engine.containers(self.state.name)
@@ -261,9 +277,11 @@ class Testbed:
         """Return a watch of every change of the traffic control of all places."""
         return self.provider.watch_shaping(self)
 
-    def _fabric(self) -> Shell | None:
-        place = self.places().get(FABRIC)
-        return None if place is None else shell_of(FABRIC, place)
+    def _switches(self) -> tuple[Shell | None, dict[str, Shell]]:
+        """Return shells in the fabric of this machine, and in those of the others by place; none where hosts exist."""
+        found = {place: shell_of(place, at) for place, at in self.places().items()}
+        others = {place: found[place] for place in map(fabric_place, machines_of(self.topology)) if place}
+        return found.get(FABRIC), others
 
     def client_networks(self) -> dict[str, tuple[str, ...]]:
         """Return client host → the words that run a command of this machine behind that host's NIC.
@@ -283,13 +301,17 @@ class Testbed:
         While faults are active, `topology` has the NICs' present shaping; otherwise it is the testbed's.
         """
         # A host's CPU limit must not limit the measured rate of its NIC.
+        fabric, others = self._switches()
         with without_cpu_limits(self.engine, self.name, self.topology.hosts):
-            return measure(topology or self.topology, self.plan, self.hosts, self._fabric(), only)
+            wanted, mtu = topology or self.topology, self.state.mtu
+            return measure(wanted, self.plan, self.hosts, fabric, only, others=others, mtu=mtu)
 
     def uplinks(self) -> tuple[LinkRate, ...]:
         """Measure every shaped uplink each way and return the rates; 2 s each, with all NICs of its rack."""
-        fabric = self._fabric()
-        return () if fabric is None else measure_uplinks(self.topology, self.plan, self.hosts, fabric)
+        fabric, others = self._switches()
+        if fabric is None:
+            return ()
+        return measure_uplinks(self.topology, self.plan, self.hosts, fabric, others=others, mtu=self.state.mtu)
 
     def shaping_differences(self) -> list[str]:
         """Return the differences between the kernel's shaping and the declared shaping; empty without any."""

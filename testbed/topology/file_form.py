@@ -14,6 +14,7 @@ from testbed.suggestions import choices
 from testbed.topology import jvm, rules
 from testbed.topology.host import Role
 from testbed.topology.inventory import InventoryForm, NicAddress, NicDevice, SshForm
+from testbed.topology.machines import MAX_MACHINES, MachineForm, Mtu
 from testbed.topology.model import TopologyError
 from testbed.topology.values import (
     Burst,
@@ -237,6 +238,9 @@ class HostForm(Form):
         Field(description="Kafka's node.id. Left out: counted from 1 in the file's order, past given ones."),
     ] = None
     ssh: Annotated[SshForm | None, Field(description="With provision: inventory, how this machine is reached.")] = None
+    machine: Annotated[
+        RackOfHost | None, Field(description="One of machines. Left out: the hosts are spread over them evenly.")
+    ] = None
 
 
 class RemoteStorageForm(Form):
@@ -299,6 +303,18 @@ class TopologyForm(Form):
             json_schema_extra={"default": ["r1"]},
         ),
     ]
+    machines: Annotated[
+        dict[RackName, MachineForm] | None,
+        Field(
+            min_length=1,
+            max_length=MAX_MACHINES,
+            description="The machines with a container engine over which the hosts are spread, by name.",
+        ),
+    ] = None
+    mtu: Annotated[
+        Mtu | None,
+        Field(description="With machines, the MTU of every data NIC. Left out: the network between them less 50."),
+    ] = None
     kafka: Annotated[
         KafkaForm | None, Field(description="Kafka's version and properties for every host that runs it.")
     ] = None

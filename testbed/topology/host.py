@@ -78,6 +78,8 @@ class DeclaredHost:
     """The JVM of its Kafka."""
     ssh: SshAccess | None = None
     """How a machine that exists is reached; None: the testbed makes the host."""
+    machine: str | None = None
+    """The machine whose engine has it; None exactly for a topology without machines."""
 
     def __post_init__(self) -> None:
         ordered = dict(sorted(self.properties.items()))

@@ -16,6 +16,7 @@ from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Rol
 from testbed.topology.inventory import Provision, provision_problems
 from testbed.topology.jvm import Jvm
 from testbed.topology.links import Link, Nic
+from testbed.topology.machines import EngineMachine, machine_problems
 from testbed.topology.rules import violations
 from testbed.units import format_bit_rate, format_byte_rate, format_share, format_size
 
@@ -40,12 +41,17 @@ class Topology:
     remote_storage: RemoteStorage | None = None
     automq: AutomqSource | None = None
     provision: Provision = "containers"
+    machines: tuple[EngineMachine, ...] = ()
+    """The machines whose engines have the hosts; empty: the local engine has them all."""
+    mtu: int | None = None
+    """The MTU of the data NICs on several machines; None: what the network between them allows."""
 
     def __post_init__(self) -> None:
         in_order = sorted(self.uplinks.items(), key=lambda item: _position(item[0], self.racks))
         object.__setattr__(self, "uplinks", MappingProxyType(dict(in_order)))
         found = violations(self.name, self.racks, self.hosts, self.uplinks, self.remote_storage, self.automq)
         found += provision_problems(self.hosts, self.uplinks, self.provision, automq=self.automq is not None)
+        found += machine_problems(self.hosts, self.machines, self.uplinks, self.mtu)
         if found:
             file = self.source or f"topology {self.name!r}"
             raise TopologyError(Problem(file, None, None, field_name(each.path), each.message) for each in found)
@@ -54,6 +60,15 @@ class Topology:
     def exists(self) -> bool:
         """Return whether its hosts are machines that exist, which the testbed does not make."""
         return self.provision == "inventory"
+
+    @property
+    def remote_machines(self) -> tuple[EngineMachine, ...]:
+        """Return the machines whose engine is reached over SSH."""
+        return tuple(machine for machine in self.machines if not machine.is_local)
+
+    def remote_machine_of(self, host: DeclaredHost) -> str:
+        """Return the name of the machine that a host is on; empty for the machine on which the testbed runs."""
+        return next((machine.name for machine in self.remote_machines if machine.name == host.machine), "")
 
     @property
     def brokers(self) -> tuple[DeclaredHost, ...]:
@@ -101,6 +116,7 @@ class Topology:
             "name": self.name,
             "description": self.description,
             **({} if self.provision == "containers" else {"provision": self.provision}),
+            **_machines_document(self.machines, self.mtu),
             "racks": _racks_document(self.racks, self.uplinks),
             **_storage_document(self.remote_storage, self.automq),
             "hosts": {host.name: _host_document(host) for host in self.hosts},
@@ -123,6 +139,16 @@ def _racks_document(racks: tuple[str, ...], uplinks: Mapping[str, Link]) -> list
     return {rack: {"uplink": _link_document(uplinks[rack])} if rack in uplinks else {} for rack in racks}
 
 
+def _machines_document(machines: tuple[EngineMachine, ...], mtu: int | None) -> dict[str, Any]:
+    """Return the fields in use, so that a topology without them keeps its digest."""
+    document: dict[str, Any] = {}
+    if machines:
+        document["machines"] = {machine.name: machine.to_document() for machine in machines}
+    if mtu is not None:
+        document["mtu"] = mtu
+    return document
+
+
 def _storage_document(remote_storage: RemoteStorage | None, automq: AutomqSource | None) -> dict[str, Any]:
     """Return the fields in use, so that a topology without them keeps its digest."""
     document: dict[str, Any] = {}
@@ -138,7 +164,7 @@ def _given(**fields: str | None) -> dict[str, str]:
 
 
 def _host_document(host: DeclaredHost) -> dict[str, Any]:
-    document: dict[str, Any] = {"role": host.role.value, "rack": host.rack}
+    document: dict[str, Any] = {"role": host.role.value, "rack": host.rack, **_given(machine=host.machine)}
     if host.more_nics:
         document["nics"] = {
             f"nic{number}" if host.ssh else nic.name: {**_link_document(nic), "use": nic.use.value, **_own(nic, host)}

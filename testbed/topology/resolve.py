@@ -4,6 +4,7 @@ A host takes each field from the nearest level that has it: the host itself, its
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -24,6 +25,7 @@ from testbed.topology.host import AutomqSource, DeclaredHost, RemoteStorage, Rol
 from testbed.topology.inventory import SshAccess, access, provision_problems
 from testbed.topology.jvm import Jvm
 from testbed.topology.links import Disk, Impairment, Link, Nic, NicUse, Side, default_burst_bytes
+from testbed.topology.machines import EngineMachine, machine_of, machine_problems, placed
 from testbed.topology.model import Topology
 
 _Levels = Sequence[tuple[Path, UplinkForm | DiskForm]]
@@ -41,14 +43,40 @@ def resolve(form: TopologyForm, document: Document, folder: FilePath) -> Topolog
     racks, remote_storage = tuple(form.racks), _remote_storage(form, folder)
     automq = _automq(form.software.automq, folder) if form.software is not None else None
     broken = [*resolution.violations, *_violations_of_software(form), *_violations_without_inventory(form)]
+    machines = tuple(
+        machine_of(name, machine, lambda path: _absolute(path, folder))
+        for name, machine in (form.machines or {}).items()
+    )
+    hosts = _on_machines(hosts, machines, uplinks)
     if len(hosts) == len(form.hosts):
         found = rules.violations(form.name, racks, hosts, uplinks, remote_storage, automq)
         found += provision_problems(hosts, uplinks, form.provision, automq=automq is not None)
+        found += machine_problems(hosts, machines, uplinks, form.mtu)
         broken += [each for each in found if each.path not in resolution.explained]
     document.raise_violations(broken)
     return Topology(
-        form.name, hosts, racks, form.description, document.file, uplinks, remote_storage, automq, form.provision
+        form.name,
+        hosts,
+        racks,
+        form.description,
+        document.file,
+        uplinks,
+        remote_storage,
+        automq,
+        form.provision,
+        machines,
+        form.mtu,
     )
+
+
+def _on_machines(
+    hosts: tuple[DeclaredHost, ...], machines: tuple[EngineMachine, ...], uplinks: Mapping[str, Link]
+) -> tuple[DeclaredHost, ...]:
+    """Return the hosts, each with its machine."""
+    if not machines:
+        return hosts
+    places = placed(hosts, machines, uplinks)
+    return tuple(replace(host, machine=places[host.name]) for host in hosts)
 
 
 class _Resolution:
@@ -92,6 +120,7 @@ class _Resolution:
             cpus=next((level.cpus for _, level in levels if level.cpus is not None), None),
             jvm=_jvm([level.jvm for level in reversed(kafka) if level.jvm is not None]),
             ssh=self._access(name, host, nics[0]) if self._exists else None,
+            machine=host.machine,
         )
 
     def uplinks(self) -> Mapping[str, Link]:

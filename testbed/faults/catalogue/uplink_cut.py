@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from testbed.errors import UsageError
 from testbed.faults.fault import parameter
 from testbed.faults.network import NetworkFault, arrives, uplink
 from testbed.faults.parameters import known_rack, name
+from testbed.network.fabric import fabric_devices
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 
@@ -22,6 +24,9 @@ class UplinkCut(NetworkFault):
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
         known_rack(topology, self.rack)
+        _racks_end, cores_end = uplink(topology, self.rack)
+        if cores_end not in fabric_devices(topology):
+            raise UsageError(f"rack {self.rack} has hosts on several machines: it has no single uplink to cut")
 
     def down(self, topology: Topology) -> frozenset[str]:
         """See `NetworkFault.down`."""

@@ -12,7 +12,7 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.hosts import Shell, SshHost
 from testbed.kafka.node import CLIENT_PORT, CONTROLLER_PORT, REPLICATION_PORT, SECURE_PORT, secure_protocol
-from testbed.network.measure import PORT as MEASURE_PORT
+from testbed.network.flow import PORT as MEASURE_PORT
 from testbed.objectstore.server import PORT as STORE_PORT
 from testbed.provision.inventory.access import VerifiedKeys, ssh_address, verified_keys
 from testbed.software.jvm import AGENT_PORT

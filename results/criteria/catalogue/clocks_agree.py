@@ -1,0 +1,56 @@
+"""The clocks of all machines of a run agree: a host's samples are cut at times of the machine of the testbed."""
+
+from collections.abc import Sequence
+
+from results.contract.clocks import ClockReading
+from results.contract.verdict import Finding
+from results.criteria.criterion import PRECONDITIONS, Criterion, has_any_move
+from results.criteria.findings import finding
+from results.criteria.quantities import READING_S
+from results.criteria.run_view import RunView
+
+NAME = "clocks-agree"
+BOUND_S = READING_S
+"""The runner's clock says when a move begins and ends, and each host's clock when a sample was read. A window may be
+shorter than the quota's by the time of one reading. Clocks that differ by more put a reading into another window."""
+EXPECTED = f"clocks of the machines differ by at most {BOUND_S * 1000:g} ms, before and after the run"
+
+
+def judge_agreement(readings: Sequence[ClockReading]) -> list[Finding]:
+    """Return one finding for each reading that is too far off, or was not measured; one for all when none is."""
+    wrong = [_wrong(each) for each in readings if each.most_s is None or each.most_s > BOUND_S]
+    if wrong:
+        return wrong
+    most = max(readings, key=lambda each: each.most_s or 0.0)
+    why = (
+        f"{len(readings)} readings of {len({each.machine for each in readings})} other machines; the largest offset is "
+        f"{(most.offset_s or 0.0) * 1000:+.1f} ± {most.unsure_s * 1000:.1f} ms, of {most.machine} {most.when} the run"
+    )
+    return [finding(NAME, EXPECTED, "pass", why, observed=most.most_s, unit="s", series=("manifest.clocks",))]
+
+
+def _wrong(reading: ClockReading) -> Finding:
+    if reading.offset_s is None:
+        why = f"{reading.when} the run the clock of machine {reading.machine} was not measured: {reading.why}"
+    else:
+        why = (
+            f"{reading.when} the run the clock of machine {reading.machine} was {reading.offset_s * 1000:+.1f} "
+            f"± {reading.unsure_s * 1000:.1f} ms from this machine's: samples of its hosts fall into other windows"
+        )
+    return finding(NAME, EXPECTED, "inconclusive", why, observed=reading.most_s, unit="s", series=("manifest.clocks",))
+
+
+def _several_machines(run: RunView) -> bool:
+    return has_any_move(run) and bool(run.manifest.clocks)
+
+
+CRITERION: Criterion[Sequence[ClockReading]] = Criterion(
+    name=NAME,
+    title="Clocks of the machines agree",
+    section=PRECONDITIONS,
+    measure=lambda run: run.manifest.clocks,
+    judge=lambda _run, readings: judge_agreement(readings),
+    needs=_several_machines,
+    by_name=False,
+    catches="Machines whose clocks are not synchronised.",
+)

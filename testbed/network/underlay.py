@@ -1,0 +1,141 @@
+"""The network between machines: its addresses and MTU as each machine has them, and what it carries, measured.
+
+The path from one machine to another is measured between the fabrics, over VXLAN, before hosts use it.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from testbed.errors import TestbedError
+from testbed.hosts import Shell
+from testbed.network.addresses import AddressPlan
+from testbed.network.fabric import CORE
+from testbed.network.flow import PORT, FlowEnd, FlowSettings, payload_rate
+from testbed.network.overlay import PORT as VXLAN_PORT
+from testbed.network.overlay import Overlay, PathNeed, machines_of, path_needs
+from testbed.network.shape import payload_bytes_per_s
+from testbed.topology.machines import VXLAN_BYTES
+from testbed.topology.model import Topology
+from testbed.units import format_bit_rate
+from testbed.wait import WaitTimeout, wait_for
+
+STREAMS = 4
+OFFERED = 1.1
+"""The rate that is offered to a path, as a multiple of what is declared on it: more need not be known."""
+SECONDS = 2.0
+LEAST = 0.99
+"""The share of the declared rate below which a path is narrower. A link of exactly that rate reads 0.997 to 1.001."""
+TRIES = 3
+"""A busy machine reads low for some seconds. The best reading counts: a narrow path never reads high."""
+
+
+class PathTooNarrow(TestbedError):
+    """A path between machines carries less than what is declared on it, or smaller packets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """The device through which a machine reaches another: its own address, and its MTU."""
+
+    address: str
+    device: str
+    mtu: int
+
+
+def interface_to(machine: Shell, peer: str) -> Interface:
+    """Return the interface of a machine through which it reaches `peer`, an IPv4 address. Raise `TestbedError`."""
+    route = json.loads(machine.run(["ip", "-j", "-4", "route", "get", peer]).stdout)[0]
+    device = str(route["dev"])
+    link = json.loads(machine.run(["ip", "-j", "link", "show", "dev", device]).stdout)[0]
+    return Interface(str(route["prefsrc"]), device, int(link["mtu"]))
+
+
+def require_packets(topology: Topology, plan: AddressPlan, fabrics: Mapping[str, Shell], mtu: int) -> None:
+    """Raise `PathTooNarrow` when a packet of the NICs' MTU does not pass whole from each fabric to each other."""
+    for source in machines_of(topology):
+        for number, target in enumerate(machines_of(topology)):
+            if source == target:
+                continue
+            _require_packet(fabrics[source], str(plan.fabric_on(number)), mtu, f"{_name(source)} to {_name(target)}")
+
+
+def _require_packet(fabric: Shell, target: str, mtu: int, path: str) -> None:
+    # 28 bytes are the headers of IP and ICMP.
+    ping = ["ping", "-M", "do", "-s", str(mtu - 28), "-c", "1", "-W", "1", target]
+    try:
+        wait_for(lambda: fabric.run(ping, check=False).exit_status, lambda status: status == 0, 5.0, 0.1, "an answer")
+    except WaitTimeout as error:
+        raise PathTooNarrow(
+            f"a packet of {mtu} bytes does not pass from {path}: UDP port {VXLAN_PORT} must be open between the "
+            f"machines, and the network between them must carry packets of {mtu + VXLAN_BYTES} bytes"
+        ) from error
+
+
+def _name(machine: str) -> str:
+    return machine or "this machine"
+
+
+@dataclass(frozen=True, slots=True)
+class PathRate:
+    """A measured path: what is declared on it, and the frames of its NICs that it carried, in bits/s."""
+
+    need: PathNeed
+    carried_bps: float
+
+    @property
+    def as_declared(self) -> bool:
+        """Return whether it is as wide as what is declared on it."""
+        return self.carried_bps >= LEAST * self.need.rate_bps
+
+    def in_words(self) -> str:
+        """Return what it carries, what is declared, and by which NICs."""
+        return (
+            f"{self.need.what} carries {format_bit_rate(round(self.carried_bps))}, and its NICs need "
+            f"{format_bit_rate(self.need.rate_bps)} ({', '.join(self.need.nics)})"
+        )
+
+
+def measure_paths(
+    topology: Topology, plan: AddressPlan, fabrics: Mapping[str, Shell], overlay: Overlay
+) -> tuple[PathRate, ...]:
+    """Measure each path between machines and return the rates; 3 s each, up to three times while it is narrower."""
+    found = []
+    for need in path_needs(topology):
+        best = PathRate(need, 0.0)
+        for _ in range(TRIES):
+            if not best.as_declared:
+                carried = _carried(topology, plan, fabrics, overlay, need)
+                best = max(best, PathRate(need, carried), key=lambda rate: rate.carried_bps)
+        found.append(best)
+    return tuple(found)
+
+
+def require_paths(rates: Sequence[PathRate]) -> None:
+    """Raise `PathTooNarrow`, which names every path that is narrower than what is declared on it, and the NICs."""
+    narrow = [rate.in_words() for rate in rates if not rate.as_declared]
+    if narrow:
+        raise PathTooNarrow(
+            "the network between the machines is narrower than what is declared on it:\n  "
+            + "\n  ".join(narrow)
+            + "\n  declare lower rates for these NICs, or place their hosts on one machine (machine: at the host)"
+        )
+
+
+def _carried(
+    topology: Topology, plan: AddressPlan, fabrics: Mapping[str, Shell], overlay: Overlay, need: PathNeed
+) -> float:
+    """Return the bits/s of frames that all flows of a path carried together."""
+    numbers = {machine: number for number, machine in enumerate(machines_of(topology))}
+    ends = {machine: FlowEnd(fabrics[machine], str(plan.fabric_on(numbers[machine])), CORE) for machine in numbers}
+    pairs = [(source, target) for source in need.sources for target in need.targets]
+    limit = OFFERED * need.rate_bps / len(pairs)
+    flow = FlowSettings(SECONDS, mtu=overlay.mtu, streams=STREAMS, limit_bps=limit)
+    with ThreadPoolExecutor(max_workers=len(pairs)) as pool:
+        flows = [
+            pool.submit(payload_rate, ends[source], ends[target], flow, port)
+            for port, (source, target) in enumerate(pairs, PORT)
+        ]
+    payload = sum(each.result() for each in flows)
+    return payload / payload_bytes_per_s(1.0, overlay.mtu)

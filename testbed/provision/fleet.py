@@ -1,0 +1,188 @@
+"""The other machines of a testbed: how each is reached, what it must have, and what is copied to it.
+
+Hosts on another machine consist of the same image and the same files. A machine keeps both for the next testbed: the
+image under its name, and the files in a folder that is named by their digest.
+"""
+
+import hashlib
+import io
+import shlex
+import tarfile
+import threading
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.hosts import Shell, SshHost
+from testbed.hosts.host import LocalShell
+from testbed.hosts.host_keys import verified
+from testbed.network.overlay import HERE, Overlay, machines_of, resolve_mtu
+from testbed.network.underlay import PathTooNarrow, interface_to
+from testbed.provision.containers import Engine
+from testbed.provision.engines import EngineGroup, on_each, remote_engine
+from testbed.provision.state import TestbedState, engine_addresses
+from testbed.software.cache import sha256_of
+from testbed.software.image import ImageRef
+from testbed.topology import load_document
+from testbed.topology.machines import EngineMachine
+from testbed.topology.model import Topology
+
+PROGRAMS = ("docker", "ip", "nsenter", "tar")
+FOLDER = "/var/lib/testbed/software"
+"""The folder on another machine with the files of hosts."""
+COPY_S = 600.0
+
+
+class MachineNotReady(TestbedError):
+    """Another machine cannot have hosts of a testbed; the message has every reason."""
+
+
+def pinned_keys(machines: Iterable[EngineMachine]) -> dict[str, str]:
+    """Return machine → the key that its SSH server presents, which the user knows. Raise `TestbedError` otherwise."""
+    by_name = {machine.name: machine for machine in machines if not machine.is_local}
+
+    def key(name: str) -> str:
+        machine = by_name[name]
+        try:
+            return verified(machine.ssh_host, machine.port, machine.host_key, machine.known_hosts)
+        except TestbedError as error:
+            raise MachineNotReady(f"machine {name} ({machine.engine}): {error}") from error
+
+    return on_each(by_name, key)
+
+
+def engine_of(machines: Iterable[EngineMachine], keys: Mapping[str, str]) -> Engine:
+    """Return the engine of a testbed: this machine's, or that of several machines as one. It connects at first use."""
+    addresses = engine_addresses(machines, keys)
+    shells = {name: SshHost(f"machine {name}", address) for name, address in addresses.items()}
+    if not shells:
+        return Engine()
+    return EngineGroup({HERE: Engine(), **{name: remote_engine(shell) for name, shell in shells.items()}}, shells)
+
+
+def engine_of_state(state: TestbedState | None) -> Engine:
+    """Return the engine of a testbed that was made, or was begun."""
+    if state is None or not state.machine_keys:
+        return Engine()
+    return engine_of(load_document(dict(state.topology)).machines, state.machine_keys)
+
+
+def require_machines(topology: Topology, group: EngineGroup) -> Overlay:
+    """Return the addresses and the MTU of the links between the machines.
+
+    Raise `MachineNotReady`, which names everything that a machine lacks; nothing is made or changed.
+    """
+    on_each(group.shells, lambda name: _require(name, group.shells[name], group.members[name]))
+    declared = {machine.name if not machine.is_local else HERE: machine.address for machine in topology.machines}
+    shells: Mapping[str, Shell] = {HERE: LocalShell(), **group.shells}
+    addresses = {name: declared.get(name) or _reached_at(group.shells[name]) for name in group.shells}
+    first = next(iter(addresses.values()))
+    here = declared.get(HERE) or interface_to(shells[HERE], first).address
+    every = {HERE: here, **addresses}
+    mtus = {}
+    for name in machines_of(topology):
+        peers = [address for other, address in every.items() if other != name]
+        mtus[name] = min(interface_to(shells[name], peer).mtu for peer in peers)
+    mtu, why = resolve_mtu(topology.mtu, mtus)
+    if why:
+        raise PathTooNarrow(f"{topology.name}: {why}")
+    return Overlay(every, mtu)
+
+
+def _reached_at(shell: SshHost) -> str:
+    """Return the IPv4 address on which a machine's SSH server was reached, as the machine has it."""
+    told = shell.run('echo "$SSH_CONNECTION"').stdout.split()
+    address = told[2] if len(told) == 4 else ""
+    try:
+        return str(IPv4Address(address))
+    except ValueError as error:
+        raise MachineNotReady(
+            f"{shell.name}: SSH reached it at {address or 'an unknown address'}, which is no IPv4 address; "
+            "declare its address on the network between the machines (address: at the machine)"
+        ) from error
+
+
+_TRIAL = "unshare --net sh -c 'ip link add t0 type vxlan id 1 dstport 4789 && ip link add t1 type bridge' 2>&1"
+
+
+def _require(name: str, shell: SshHost, engine: Engine) -> None:
+    lacks = []
+    tests = "; ".join(f"command -v {program} >/dev/null || echo {program}" for program in PROGRAMS)
+    told = shell.run(f"id -u; {tests}").stdout.split()
+    if told[0] != "0":
+        lacks.append("its SSH user is not root; the testbed lays links into containers there")
+    elif said := shell.run(_TRIAL, check=False).stdout.strip():
+        lacks.append(f"its kernel makes no VXLAN device ({said.splitlines()[0]})")
+    if told[1:]:
+        lacks.append(
+            f"{', '.join(told[1:])} not installed; on Debian: apt-get install docker.io iproute2 util-linux tar"
+        )
+    else:
+        try:
+            engine.info()
+        except TestbedError as error:
+            lacks.append(str(error))
+    if lacks:
+        raise MachineNotReady(f"machine {name} cannot have hosts: {'; '.join(lacks)}")
+
+
+def copy_image(group: EngineGroup, image: ImageRef) -> list[str]:
+    """Copy the node image to each machine that lacks it; return these machines."""
+
+    def copy(name: str) -> bool:
+        engine = group.members[name]
+        if engine.image_id(image.tag) == image.id:
+            return False
+        with_own_connection = Engine()  # two threads cannot share one
+        try:
+            engine.load_image(with_own_connection.save_image(image.tag))
+        finally:
+            with_own_connection.close()
+        return True
+
+    return [name for name, copied in on_each(group.shells, copy).items() if copied]
+
+
+class CopiedFiles:
+    """The files that hosts mount, on the other machines; each is copied once."""
+
+    def __init__(self, group: EngineGroup) -> None:
+        self._group = group
+        self._locks = {name: threading.Lock() for name in group.shells}
+        self._digests: dict[str, str] = {}
+
+    def mounts(self, machine: str, mounts: Mapping[str, str]) -> dict[str, str]:
+        """Return path on `machine` → path in the container, for the same by the paths on this machine."""
+        with self._locks[machine]:
+            return {self._copied(machine, Path(source)): target for source, target in mounts.items()}
+
+    def _copied(self, machine: str, source: Path) -> str:
+        digest = self._digests.setdefault(str(source), digest_of(source))
+        final = f"{FOLDER}/{digest}"
+        place = f"{final}/{source.name}"
+        shell = self._group.shells[machine]
+        if shell.run(["test", "-e", place], check=False).exit_status != 0:
+            # One rename makes it whole; what a killed command left is removed when it is old.
+            script = (
+                f"set -e; mkdir -p {FOLDER}; find {FOLDER} -maxdepth 1 -name 'part-*' -mmin +60 -exec rm -rf {{}} +",
+                f"t=$(mktemp -d {FOLDER}/part-XXXXXX); chmod 755 $t; tar -x -C $t",
+                f"mv -T $t {shlex.quote(final)} || rm -rf $t",
+                f"test -e {shlex.quote(place)}",
+            )
+            shell.run("; ".join(script), timeout_s=COPY_S, stdin=_archive(source))
+        return place
+
+
+def digest_of(source: Path) -> str:
+    """Return 24 hexadecimal digits over a file, or over all files of a folder with their paths."""
+    files = sorted(path for path in source.rglob("*") if path.is_file()) if source.is_dir() else [source]
+    lines = [f"{path.relative_to(source.parent)} {sha256_of(path)}" for path in files]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:24]
+
+
+def _archive(source: Path) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", dereference=True) as archive:
+        archive.add(source, source.name)
+    return buffer.getvalue()
