@@ -182,7 +182,7 @@ def bootstrap_servers(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
 
 def driver_servers(topology: Topology, plan: AddressPlan) -> tuple[str, ...]:
     """Return the brokers' addresses on the management network, whose links are not shaped; else those of clients."""
-    if not plan.has_unshaped_network:
+    if not topology.has_unshaped_network:
         return bootstrap_servers(topology, plan)
     return tuple(f"{plan.management_ip(host.name)}:{DRIVER_PORT}" for host in topology.brokers)
 
@@ -266,7 +266,7 @@ def server_properties(
     replication_nic, _nic = host.nic_for(NicUse.REPLICATION)
     replication_ip = plan.data_ip(host.name, replication_nic)
     broker = f"CLIENT://{ip}:{CLIENT_PORT},REPLICATION://{replication_ip}:{REPLICATION_PORT}"
-    if plan.has_unshaped_network:
+    if topology.has_unshaped_network:
         broker += f",DRIVER://{plan.management_ip(host.name)}:{DRIVER_PORT}"
     secure = secure_protocol(properties)
     if secure is not None:

@@ -53,11 +53,6 @@ class AddressPlan:
         return IPv4Network((int(self.data.network_address) + begin, prefix))
 
     @property
-    def has_unshaped_network(self) -> bool:
-        """Return whether brokers can listen on a network of the testbed that no NIC slows down."""
-        return True
-
-    @property
     def driver(self) -> IPv4Address:
         """Return the machine's own address on the data network; its link is not shaped."""
         return self.data[_DRIVER]
@@ -98,11 +93,6 @@ class MachineAddresses(AddressPlan):
 
     def __post_init__(self) -> None:
         """Check nothing: there is no slot."""
-
-    @property
-    def has_unshaped_network(self) -> bool:
-        """Return False: the address for SSH may be a name, or another machine's that passes it on."""
-        return False
 
     def management_ip(self, host: str) -> IPv4Address | str:
         """Return a host's address for SSH, or its name."""

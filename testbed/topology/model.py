@@ -62,6 +62,11 @@ class Topology:
         return self.provision == "inventory"
 
     @property
+    def has_unshaped_network(self) -> bool:
+        """Return whether the driver reaches each broker past its NIC: all are containers of the local engine."""
+        return not self.exists and not self.remote_machines
+
+    @property
     def remote_machines(self) -> tuple[EngineMachine, ...]:
         """Return the machines whose engine is reached over SSH."""
         return tuple(machine for machine in self.machines if not machine.is_local)
