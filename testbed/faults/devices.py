@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from typing import Any
 
-from testbed.hosts.host import NamespaceShell
 from testbed.network.apply import apply, read_shape
 from testbed.network.fabric import Script
+from testbed.network.namespaces import NamespaceShell
 from testbed.network.shape import Shape, tc_lines_for
 from testbed.provision.testbed import Testbed
 

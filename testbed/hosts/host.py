@@ -1,8 +1,6 @@
-"""Hosts: commands, server processes, and the namespaces of this machine's containers."""
+"""Hosts: commands and server processes."""
 
 import shlex
-import subprocess
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -152,47 +150,6 @@ class Daemon:
     def log_tail(self, lines: int = 40) -> str:
         """Return the end of its log."""
         return self.host.tail(self.log, lines=lines)
-
-
-class NamespaceShell:
-    """A shell that runs commands in the namespaces of a container, through the container's first process."""
-
-    def __init__(self, name: str, pid: int) -> None:
-        self._name = name
-        self._pid = pid
-
-    @property
-    def name(self) -> str:
-        """Return the name for errors."""
-        return self._name
-
-    def run(
-        self,
-        command: str | Sequence[str],
-        *,
-        timeout_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes = b"",
-    ) -> CommandResult:
-        """See `Host.run`."""
-        words = ["sh", "-c", command] if isinstance(command, str) else list(command)
-        text = command if isinstance(command, str) else shlex.join(command)
-        started = time.monotonic()
-        enter = ["nsenter", f"--target={self._pid}", "--mount", "--net", "--pid", "--", *words]
-        try:
-            done = subprocess.run(enter, input=stdin, capture_output=True, timeout=timeout_s, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise TestbedError(f"{self._name}: `{text}` was not done after {timeout_s:g} s") from error
-        result = CommandResult(
-            text,
-            done.returncode,
-            done.stdout.decode(errors="replace"),
-            done.stderr.decode(errors="replace"),
-            time.monotonic() - started,
-        )
-        if check and result.exit_status != 0:
-            raise CommandFailed(self._name, result)
-        return result
 
 
 def in_parallel(items: Iterable[T], work: Callable[[T], object]) -> None:

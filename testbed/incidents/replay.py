@@ -18,7 +18,6 @@ from testbed.experiments.experiment import Context, Experiment, ExperimentResult
 from testbed.experiments.reports import default_store, write_report
 from testbed.experiments.runner import run_on
 from testbed.faults.faults import heal_leftovers
-from testbed.hosts.host import NamespaceShell
 from testbed.incidents.actions import InjectFault, MoveTopics, RestartBroker
 from testbed.incidents.cluster_poll import POLL_S, ClusterPoll, quota_poll, uplink_poll
 from testbed.incidents.model import Incident
@@ -28,6 +27,7 @@ from testbed.incidents.triggers import AtTime
 from testbed.kafka.admin import Admin
 from testbed.network.fabric import shaped_devices
 from testbed.network.measure import settled
+from testbed.network.namespaces import NamespaceShell
 from testbed.probes.brokers import nic_measurements, watch_brokers, watch_stores
 from testbed.probes.logwatch import Allowance, LogWatch, during, new_replicas, overtaken_batches
 from testbed.probes.machine import machine_probe

@@ -1,19 +1,19 @@
 """A testbed's fabric in the kernel: create it, read it back, and compare it with the topology.
 
-Needs root on the engine's machine.
+Changes need root on the engine's machine, or a root container.
 """
 
 import json
-import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.hosts.host import NamespaceShell
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import CORE, DRIVER, Script, Shaped, driver_device, port, shaped_devices, wire
+from testbed.network.namespaces import NamespaceShell, machine_pid, run_as_root
 from testbed.network.shape import Shape, class_show_command, compare, parse_shape, qdisc_show_command
 from testbed.topology.model import Topology
 
@@ -22,29 +22,38 @@ class NetworkError(TestbedError):
     """`ip`, `tc` or `ethtool` refused a line."""
 
 
-def _in_namespace(pid: int | None, command: Sequence[str]) -> list[str]:
-    if pid is None:
-        return list(command)
-    return ["nsenter", f"--net=/proc/{pid}/ns/net", "--", *command]
+COMMAND_S = 30.0
 
 
 def _run(pid: int | None, command: Sequence[str], *, lines: Sequence[str] = ()) -> str:
+    stdin = "".join(f"{line}\n" for line in lines).encode()
+    with _explained(command):
+        return _output(run_as_root(command, pid=pid, stdin=stdin, timeout_s=COMMAND_S), command, lines)
+
+
+def _read(command: Sequence[str]) -> Any:
+    """Return the JSON that a command prints in the machine's own namespace, where every user may read."""
+    with _explained(command):
+        done = subprocess.run(command, capture_output=True, timeout=COMMAND_S, check=False)
+        return json.loads(_output(done, command) or "[]")
+
+
+@contextmanager
+def _explained(command: Sequence[str]) -> Iterator[None]:
     try:
-        done = subprocess.run(
-            _in_namespace(pid, command),
-            input="\n".join(lines) + "\n" if lines else "",
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+        yield
     except FileNotFoundError as error:
         raise NetworkError(f"{error.filename} is not installed: run `testbed doctor --fix`") from error
+    except subprocess.TimeoutExpired as error:
+        raise NetworkError(f"`{' '.join(command)}` was not done after {error.timeout:g} s") from error
+
+
+def _output(done: subprocess.CompletedProcess[bytes], command: Sequence[str], lines: Sequence[str] = ()) -> str:
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip())[-1000:]
+        said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")[-1000:]
         told = "".join(f"\n    {line}" for line in lines)
         raise NetworkError(f"`{' '.join(command)}` ended with status {done.returncode}: {said}{told}")
-    return done.stdout
+    return done.stdout.decode()
 
 
 def apply(script: Script, pid: int | None = None) -> None:
@@ -66,7 +75,7 @@ def read_shape(device: str, pid: int | None = None) -> Shape | None:
 
 def machine_networks() -> list[str]:
     """Return every IPv4 network the machine has a route to, in CIDR notation (without the default route)."""
-    routes: list[dict[str, Any]] = json.loads(_run(None, ["ip", "-j", "-4", "route", "show", "table", "all"]) or "[]")
+    routes: list[dict[str, Any]] = _read(["ip", "-j", "-4", "route", "show", "table", "all"])
     found = []
     for route in routes:
         destination = str(route.get("dst", "default"))
@@ -77,7 +86,7 @@ def machine_networks() -> list[str]:
 
 def devices_with_alias(prefix: str) -> dict[str, str]:
     """Return the devices of the machine's own namespace whose alias begins with `prefix`: name → alias."""
-    links: list[dict[str, Any]] = json.loads(_run(None, ["ip", "-j", "link", "show"]) or "[]")
+    links: list[dict[str, Any]] = _read(["ip", "-j", "link", "show"])
     return {
         str(link["ifname"]): str(link["ifalias"]) for link in links if str(link.get("ifalias", "")).startswith(prefix)
     }
@@ -146,8 +155,8 @@ def broken_links(testbed: str, topology: Topology, pids: Mapping[str, int]) -> t
 
     `pids` has a process of each running host, and of the fabric (under its name here, ``FABRIC``).
     """
-    links = {}
-    for place, pid in {**pids, MACHINE: os.getpid()}.items():
+    links = {MACHINE: _read(["ip", "-j", "link", "show"])}
+    for place, pid in pids.items():
         links[place] = json.loads(NamespaceShell(place or "the fabric", pid).run(["ip", "-j", "link", "show"]).stdout)
     return compare_links(testbed, topology, links)
 
@@ -156,7 +165,7 @@ def make_fabric(
     name: str, topology: Topology, plan: AddressPlan, fabric_pid: int, host_pids: Mapping[str, int]
 ) -> None:
     """Make bridges, links, addresses and shaping, then compare. Raise `TestbedError` on any difference."""
-    wiring = wire(name, topology, plan, host_pids, os.getpid())
+    wiring = wire(name, topology, plan, host_pids, machine_pid())
     apply(wiring.fabric, fabric_pid)
     for host, script in wiring.hosts.items():
         apply(script, host_pids[host])

@@ -2,8 +2,8 @@
 
 import time
 
-from testbed.hosts.host import NamespaceShell
 from testbed.network.fabric import port
+from testbed.network.namespaces import NamespaceShell
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
 

@@ -4,6 +4,8 @@ Standard library only: set-up checks the kernel before the project's environment
 """
 
 import subprocess
+from functools import cache
+from pathlib import Path
 
 PAIR = "ip link add t0 type veth peer name t1"
 TRIALS = {
@@ -34,3 +36,19 @@ def try_kind(kind: str) -> str:
         return ""
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     return lines[0].removeprefix("Error: ").rstrip(".") if lines else f"exit code {done.returncode}"
+
+
+NEEDED = {12: "CAP_NET_ADMIN", 21: "CAP_SYS_ADMIN"}
+STATUS = Path("/proc/self/status")
+
+
+@cache
+def lacking_capabilities() -> tuple[str, ...]:
+    """Return the capabilities that this process needs to enter and change network namespaces, and does not hold."""
+    held = effective_capabilities(STATUS.read_text(encoding="ascii") if STATUS.exists() else "")
+    return tuple(name for bit, name in NEEDED.items() if not held >> bit & 1)
+
+
+def effective_capabilities(status: str) -> int:
+    """Return the bits of CapEff in /proc/self/status; 0 without that line."""
+    return next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:")), 0)

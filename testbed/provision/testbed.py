@@ -11,12 +11,13 @@ from testbed.defects import agent
 from testbed.defects.parse import in_words
 from testbed.errors import TestbedError
 from testbed.hosts import Daemon, SshHost
-from testbed.hosts.host import NamespaceShell, in_parallel
+from testbed.hosts.host import in_parallel
 from testbed.kafka.admin import Admin
 from testbed.kafka.node import Node, bootstrap_servers
 from testbed.network.addresses import AddressPlan
 from testbed.network.apply import make_fabric, shaping_differences
 from testbed.network.measure import LinkDirection, LinkRate, measure, measure_uplinks
+from testbed.network.namespaces import NamespaceShell
 from testbed.objectstore import ObjectStore
 from testbed.owner import Owner
 from testbed.provision import serving

@@ -160,6 +160,52 @@ class EngineSocket:
             with self._call("DELETE", f"/containers/{made.id}", {"force": "1", "v": "1"}):
                 pass
 
+    def start_attached(self, definition: Mapping[str, Any]) -> socket.socket:
+        """Start a container and return a connection to its standard input and its output, which has headers.
+
+        The container's standard input ends with the connection. Leave nothing behind when it cannot be started.
+        """
+        with self._call("POST", "/containers/create", json_body=definition) as response:
+            made = str(json.load(response)["Id"])
+        connection: socket.socket | None = None
+        try:
+            connection = self._attach(made)
+            with self._call("POST", f"/containers/{made}/start"):
+                pass
+        except BaseException:
+            if connection is not None:
+                connection.close()
+            with self._call("DELETE", f"/containers/{made}", {"force": "1", "v": "1"}):
+                pass
+            raise
+        return connection
+
+    def _attach(self, container: str) -> socket.socket:
+        """Return the connection after the engine has left HTTP on it, which `http.client` cannot express."""
+        connection = self._connection(None)
+        path = f"/containers/{container}/attach?stream=1&stdin=1&stdout=1&stderr=1"
+        head = b""
+        try:
+            connection.connect()
+            connection.sock.sendall(
+                f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
+                "Content-Length: 0\r\n\r\n".encode()
+            )
+            # One byte at a time: the first byte after the head belongs to the container.
+            while not head.endswith(b"\r\n\r\n"):
+                byte = connection.sock.recv(1)
+                if not byte:
+                    raise ConnectionResetError
+                head += byte
+        except OSError as error:
+            connection.close()
+            raise self._explained(error) from error
+        status = int(head.split(maxsplit=2)[1])
+        if status not in (http.HTTPStatus.SWITCHING_PROTOCOLS, http.HTTPStatus.OK):
+            connection.close()
+            raise EngineError(f"the engine answered {status} to an attachment", Trouble.FAILED, status)
+        return cast(socket.socket, connection.sock)
+
     @contextmanager
     def _call(
         self,
