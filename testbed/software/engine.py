@@ -5,6 +5,7 @@ Testbeds use docker-py (`testbed.provision.containers`).
 """
 
 import http.client
+import io
 import json
 import os
 import shutil
@@ -106,6 +107,26 @@ class EngineSocket:
             name, tag = reference, "latest"
         with self._call("POST", "/images/create", {"fromImage": name, "tag": tag}) as response:
             _read_progress(response)
+
+    def build_image(self, context: bytes, log: BinaryIO) -> str:
+        """Build an image from a context's tar, in the machine's network; write the output to `log`. Return its id.
+
+        The engine's cache of steps is not used: it would install the packages of an earlier day.
+        """
+        query = urlencode({"networkmode": "host", "nocache": "1", "rm": "1", "forcerm": "1", "q": "0"})
+        built = ""
+        with self._call("POST", f"/build?{query}", body=io.BytesIO(context)) as response:
+            for document in _progress(response):
+                log.write(str(document.get("stream", "")).encode())
+                built = str((document.get("aux") or {}).get("ID", built))
+        if not built:
+            raise EngineError("the engine built an image and did not name it", Trouble.FAILED)
+        return built
+
+    def remove_image(self, image_id: str) -> None:
+        """Remove an image without tags, with its layers."""
+        with self._call("DELETE", f"/images/{image_id}", {"force": "1"}):
+            pass
 
     def tag_image(self, image_id: str, tag: str) -> None:
         """Add a tag to a local image."""
@@ -307,8 +328,16 @@ def _reason(response: http.client.HTTPResponse) -> str:
         return f"the engine answered {response.status}: {text[:200]}"
 
 
-def _read_progress(response: http.client.HTTPResponse) -> None:
-    """Read the stream of progress documents. Raise an error when one of them has the engine's error."""
+def _progress(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    """Yield the progress documents of a stream. Raise an error when one of them has the engine's error."""
     for line in response:
-        if line.strip() and "error" in (document := json.loads(line)):
-            raise EngineError(str(document["error"]), Trouble.FAILED)
+        if line.strip():
+            document = json.loads(line)
+            if "error" in document:
+                raise EngineError(str(document["error"]), Trouble.FAILED)
+            yield document
+
+
+def _read_progress(response: http.client.HTTPResponse) -> None:
+    for _document in _progress(response):
+        pass
