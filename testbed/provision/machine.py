@@ -19,6 +19,7 @@ from testbed.network.kernel import lacking_capabilities, try_kind
 from testbed.network.namespaces import run_as_root
 from testbed.provision import state as states
 from testbed.provision.containers import Engine, Labels
+from testbed.software.distribution import this_distribution
 from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Disk, Link
 from testbed.topology.model import Topology
@@ -68,7 +69,7 @@ def no_disk() -> str:
         program for program in DISK_PROGRAMS if shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin") is None
     ]
     if lacking:
-        return f"{' and '.join(lacking)} not installed; `apt-get install e2fsprogs util-linux`"
+        return f"{' and '.join(lacking)} not installed; `{this_distribution().how_to_get(*lacking)}`"
     if not LOOP_CONTROL.exists():
         return f"the kernel has no loop devices ({LOOP_CONTROL} is not there); `modprobe loop` loads them"
     if "ext4" not in FILE_SYSTEMS.read_text(encoding="ascii").split():
@@ -231,15 +232,12 @@ def remove_disks(engine: Engine, testbed: str) -> list[str]:
     return removed
 
 
-MACHINE_PID = 1
-"""A process whose mount namespace is the machine's own. A new loop device appears in no other."""
-
-
 def _run_as_root(command: Sequence[str]) -> str:
-    """Run a command in the machine's mount namespace; a user without root does so in a root container."""
+    """Run a command that needs root; a root container does it for other users, in this process's mount namespace."""
     if not lacking_capabilities():
         return _run(command)
-    done = run_as_root(command, pid=MACHINE_PID, namespaces=("mount",))
+    # A new loop device appears in the machine's own /dev only.
+    done = run_as_root(command, pid=os.getpid(), namespaces=("mount",))
     if done.returncode != 0:
         raise _failed(command, done.returncode, done.stderr)
     return done.stdout.decode()

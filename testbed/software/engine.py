@@ -13,7 +13,7 @@ import socket
 import struct
 import tarfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -128,6 +128,16 @@ class EngineSocket:
         with self._call("DELETE", f"/images/{image_id}", {"force": "1"}):
             pass
 
+    def registry_gives(self, reference: str, timeout_s: float = 5.0) -> bool:
+        """Return whether the image's registry answers the engine and has the image; nothing is pulled."""
+        path = f"/distribution/{quote(reference, safe='/:')}/json"
+        try:
+            with self._call("GET", path, timeout_s=timeout_s) as response:
+                response.read()
+        except EngineError:
+            return False
+        return True
+
     def tag_image(self, image_id: str, tag: str) -> None:
         """Add a tag to a local image."""
         repository, _, name = tag.partition(":")
@@ -196,7 +206,8 @@ class EngineSocket:
         except BaseException:
             if connection is not None:
                 connection.close()
-            with self._call("DELETE", f"/containers/{made}", {"force": "1", "v": "1"}):
+            # The engine may have removed it already.
+            with suppress(EngineError), self._call("DELETE", f"/containers/{made}", {"force": "1", "v": "1"}):
                 pass
             raise
         return connection
