@@ -90,6 +90,10 @@ class EngineSocket:
         """Return the labels of a local image."""
         return dict(self._image(reference)["Config"]["Labels"] or {})
 
+    def image_architecture(self, reference: str) -> str:
+        """Return the architecture of a local image, by Go's name: amd64, arm64."""
+        return str(self._image(reference)["Architecture"])
+
     def _image(self, reference: str) -> Any:
         return self.get(f"/images/{quote(reference, safe='/:')}/json")
 

@@ -55,7 +55,6 @@ def facts(version: Mapping[str, Any], info: Mapping[str, Any]) -> EngineFacts:
     components = [str(each.get("Name", "")) for each in version.get("Components") or []]
     podman = any(name.startswith("Podman") for name in components)
     options: Sequence[str] = info.get("SecurityOptions") or []
-    architecture = str(info.get("Architecture", ""))
     return EngineFacts(
         kind="Podman" if podman else "Docker",
         version=str(version.get("Version", "")),
@@ -63,9 +62,14 @@ def facts(version: Mapping[str, Any], info: Mapping[str, Any]) -> EngineFacts:
         desktop="Docker Desktop" in str(info.get("OperatingSystem", "")),
         selinux=any("name=selinux" in each for each in options),
         cgroup_version=str(info.get("CgroupVersion", "")),
-        architecture=ARCHITECTURES.get(architecture, architecture),
+        architecture=kernel_name(str(info.get("Architecture", ""))),
         pools=tuple(f"{each['Base']} by /{each['Size']}" for each in info.get("DefaultAddressPools") or []),
     )
+
+
+def kernel_name(architecture: str) -> str:
+    """Return the kernel's name of an architecture, for Go's name or its own."""
+    return ARCHITECTURES.get(architecture, architecture)
 
 
 def _system_socket(kind: str) -> str:

@@ -21,6 +21,7 @@ from testbed.errors import SoftwareError
 from testbed.paths import cache_dir, state_dir
 from testbed.software.apt import host_sources
 from testbed.software.commands import CommandError, run_logged
+from testbed.software.distribution import as_root, this_distribution
 from testbed.software.dockerfile import build_context, dockerfile
 from testbed.software.engine import EngineError, EngineSocket, Trouble
 
@@ -99,6 +100,12 @@ def local_image(engine: EngineSocket) -> ImageRef | None:
         if image_id is not None:
             return ImageRef(tag, image_id, engine.image_labels(tag).get(CONTENTS, image_id))
     return None
+
+
+def image_origin(engine: EngineSocket, image: ImageRef) -> str:
+    """Return from what a node image was made: `BASE`, `packages`, or `a registry`."""
+    labels = engine.image_labels(image.tag)
+    return labels.get(ORIGIN, "packages" if CONTENTS in labels else "a registry")
 
 
 def node_image(engine: EngineSocket | None = None) -> ImageRef:
@@ -188,15 +195,20 @@ def _from_base(engine: EngineSocket, tar: Path, sources: tuple[str, ...]) -> boo
 
 def _from_packages(tar: Path, sources: tuple[str, ...]) -> None:
     if shutil.which("mmdebstrap") is None:
+        distribution = this_distribution()
+        how = distribution.how_to_get("mmdebstrap") if distribution.has("mmdebstrap") else "no package of it is here"
         raise CommandError(
-            f"no image registry gives {BASE}, and mmdebstrap, which makes the image of packages, is not installed: "
-            f"install it, load {BASE} into the engine, or name an image in {CONFIGURED}"
+            f"no image registry gives {BASE}, and mmdebstrap, which makes the image of packages, is not installed "
+            f"({how}): install it, load {BASE} into the engine, or name an image in {CONFIGURED}"
         )
+    env = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
+    command = as_root(build_command(tar, sources), env)
     run_logged(
-        build_command(tar, sources),
+        # Without root it works where the kernel allows user namespaces.
+        command or build_command(tar, sources),
         _log(),
         # The scratch folder is the folder of the tar, so that the next build finds the remains of a killed one.
-        env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8", "TMPDIR": str(tar.parent)},
+        env={**env, "TMPDIR": str(tar.parent)},
         stdin="".join(f"{line}\n" for line in sources) or None,
     )
 

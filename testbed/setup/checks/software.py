@@ -8,8 +8,9 @@ from testbed.setup.install import install
 from testbed.software.commands import OLDEST_JAVA, find_java
 from testbed.software.distribution import this_distribution, which
 from testbed.software.engine import EngineError, EngineSocket
+from testbed.software.engine_facts import facts, kernel_name
 from testbed.software.format import bootstrap_checkpoint, cached_checkpoint
-from testbed.software.image import local_image, node_image
+from testbed.software.image import image_origin, local_image, node_image
 from testbed.software.jvm import cached_archive, cds_archive
 from testbed.software.kafka import DEFAULT_KAFKA, cached_release, kafka_release
 from testbed.software.minio import BUILD_S, GO, cached_minio, go_version, minio
@@ -39,12 +40,22 @@ class NodeImage(Check):
     estimate_s = 80.0
 
     def probe(self) -> CheckFinding:
-        """Return whether the engine has the image."""
+        """Return whether the engine has the image, for its own architecture."""
+        engine = EngineSocket.from_environment()
         try:
-            image = local_image(EngineSocket.from_environment())
+            image = local_image(engine)
+            if image is None:
+                return self.bad("the engine does not have it yet")
+            own, origin = facts(engine.get("/version"), engine.get("/info")).architecture, image_origin(engine, image)
+            built_for = engine.image_architecture(image.tag)
         except EngineError as error:
             return self.bad(f"cannot be looked for: {error}")
-        return self.good(image.tag) if image else self.bad("the engine does not have it yet")
+        if kernel_name(built_for) != own:
+            return self.bad(
+                f"{image.tag} is for {built_for}, the engine runs on {own}",
+                f"docker rmi {image.tag}, and the command that needs it again",
+            )
+        return self.good(f"{image.tag}, made from {origin}")
 
     def fix(self) -> None:
         """Pull or build the image."""
