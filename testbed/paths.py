@@ -12,8 +12,12 @@ def _xdg(variable: str, fallback: str) -> Path:
 
 
 def cache_dir() -> Path:
-    """Return the folder of files that can be made again: jars, images' recipes, archives."""
-    return _xdg("XDG_CACHE_HOME", ".cache")
+    """Return the folder of files that can be made again: jars, images' recipes, archives.
+
+    Machines of different architectures may share a home. Binaries and archives of one do not run on the other.
+    """
+    folder, architecture = _xdg("XDG_CACHE_HOME", ".cache"), os.uname().machine
+    return folder if architecture == "x86_64" else folder / architecture
 
 
 def state_dir() -> Path:

@@ -1,8 +1,6 @@
-"""Hosts: commands, server processes, and the namespaces of this machine's containers."""
+"""Hosts: commands and server processes."""
 
 import shlex
-import subprocess
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -152,102 +150,6 @@ class Daemon:
     def log_tail(self, lines: int = 40) -> str:
         """Return the end of its log."""
         return self.host.tail(self.log, lines=lines)
-
-
-class LocalShell:
-    """A shell on the machine on which the testbed runs."""
-
-    @property
-    def name(self) -> str:
-        """Return the name for errors."""
-        return "this machine"
-
-    def run(
-        self,
-        command: str | Sequence[str],
-        *,
-        timeout_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes = b"",
-    ) -> CommandResult:
-        """See `Host.run`."""
-        words = ["sh", "-c", command] if isinstance(command, str) else list(command)
-        return _finished(self.name, words, command, timeout_s, check, stdin)
-
-
-class NamespaceShell:
-    """A shell that runs commands in the namespaces of a container, through the container's first process.
-
-    With `machine`, a shell on another machine as root, the container is there.
-    """
-
-    def __init__(self, name: str, pid: int, machine: Shell | None = None, *, network_only: bool = False) -> None:
-        self._name = name
-        self._pid = pid
-        self._machine = machine
-        self._network_only = network_only
-
-    @property
-    def pid(self) -> int:
-        """Return the number of the container's first process, as its machine counts."""
-        return self._pid
-
-    def network_only(self) -> "NamespaceShell":
-        """Return a shell with the machine's files and processes in the container's network."""
-        return NamespaceShell(self._name, self._pid, self._machine, network_only=True)
-
-    @property
-    def name(self) -> str:
-        """Return the name for errors."""
-        return self._name
-
-    def run(
-        self,
-        command: str | Sequence[str],
-        *,
-        timeout_s: float = 60.0,
-        check: bool = True,
-        stdin: bytes = b"",
-    ) -> CommandResult:
-        """See `Host.run`."""
-        words = ["sh", "-c", command] if isinstance(command, str) else list(command)
-        text = command if isinstance(command, str) else shlex.join(command)
-        spaces = ["--net"] if self._network_only else ["--mount", "--net", "--pid"]
-        enter = ["nsenter", f"--target={self._pid}", *spaces, "--", *words]
-        if self._machine is not None:
-            return self._on_machine(self._machine, text, enter, timeout_s, check, stdin)
-        return _finished(self._name, enter, command, timeout_s, check, stdin)
-
-    def _on_machine(
-        self, machine: Shell, text: str, enter: Sequence[str], timeout_s: float, check: bool, stdin: bytes
-    ) -> CommandResult:
-        done = machine.run(enter, timeout_s=timeout_s, check=False, stdin=stdin)
-        result = CommandResult(text, done.exit_status, done.stdout, done.stderr, done.seconds)
-        if check and result.exit_status != 0:
-            raise CommandFailed(self._name, result)
-        return result
-
-
-def _finished(
-    name: str, words: Sequence[str], command: str | Sequence[str], timeout_s: float, check: bool, stdin: bytes
-) -> CommandResult:
-    """Run `words` on this machine to their end; errors show `command`."""
-    text = command if isinstance(command, str) else shlex.join(command)
-    started = time.monotonic()
-    try:
-        done = subprocess.run(words, input=stdin, capture_output=True, timeout=timeout_s, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise TestbedError(f"{name}: `{text}` was not done after {timeout_s:g} s") from error
-    result = CommandResult(
-        text,
-        done.returncode,
-        done.stdout.decode(errors="replace"),
-        done.stderr.decode(errors="replace"),
-        time.monotonic() - started,
-    )
-    if check and result.exit_status != 0:
-        raise CommandFailed(name, result)
-    return result
 
 
 def in_parallel(items: Iterable[T], work: Callable[[T], object]) -> None:

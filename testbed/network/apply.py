@@ -1,20 +1,21 @@
 """A testbed's fabric in the kernel: create it, read it back, and compare it with the topology.
 
-Needs root on the engine's machine.
+Changes need root on the engine's machine, or a root container.
 """
 
 import json
-import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.hosts.host import CommandFailed, NamespaceShell, Shell
+from testbed.hosts.host import CommandFailed, Shell
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import CORE, DRIVER, Script, Shaped, driver_device, port, shaped_devices, switches, wire
 from testbed.network.machine_shaping import ingress_device, without_own
+from testbed.network.namespaces import NamespaceShell, machine_pid, run_as_root
 from testbed.network.overlay import DEVICE as VXLAN
 from testbed.network.overlay import Overlay, fabric_place, in_words, machines_of
 from testbed.network.shape import Shape, class_show_command, compare, parse_shape, qdisc_show_command
@@ -26,6 +27,7 @@ class NetworkError(TestbedError):
     """`ip`, `tc` or `ethtool` refused a line."""
 
 
+COMMAND_S = 30.0
 Place = int | Shell
 """A network namespace: that of a process on this machine, or that of a shell on another machine."""
 
@@ -44,38 +46,42 @@ def pid_of(place: Place) -> int:
     raise TypeError(f"{place.name} is no container")
 
 
-def in_network_of(pid: int | None, command: Sequence[str]) -> list[str]:
-    """Return the words that run a command of this machine in the network namespace of a process; None: this one's."""
-    if pid is None:
-        return list(command)
-    return ["nsenter", f"--net=/proc/{pid}/ns/net", "--", *command]
+def _run(place: Place | None, command: Sequence[str], *, lines: Sequence[str] = ()) -> str:
+    stdin = "".join(f"{line}\n" for line in lines).encode()
+    if place is not None and not isinstance(place, int):
+        return _run_in(place, command, lines, stdin)
+    with _explained(command):
+        return _output(run_as_root(command, pid=place, stdin=stdin, timeout_s=COMMAND_S), command, lines)
 
 
-def _run(pid: Place | None, command: Sequence[str], *, lines: Sequence[str] = ()) -> str:
-    if pid is not None and not isinstance(pid, int):
-        return _run_in(pid, command, lines)
+def _read(command: Sequence[str]) -> Any:
+    """Return the JSON that a command prints in the machine's own namespace, where every user may read."""
+    with _explained(command):
+        done = subprocess.run(command, capture_output=True, timeout=COMMAND_S, check=False)
+        return json.loads(_output(done, command) or "[]")
+
+
+@contextmanager
+def _explained(command: Sequence[str]) -> Iterator[None]:
     try:
-        done = subprocess.run(
-            in_network_of(pid, command),
-            input="\n".join(lines) + "\n" if lines else "",
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+        yield
     except FileNotFoundError as error:
         raise NetworkError(f"{error.filename} is not installed: run `testbed doctor --fix`") from error
+    except subprocess.TimeoutExpired as error:
+        raise NetworkError(f"`{' '.join(command)}` was not done after {error.timeout:g} s") from error
+
+
+def _output(done: subprocess.CompletedProcess[bytes], command: Sequence[str], lines: Sequence[str] = ()) -> str:
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip())[-1000:]
+        said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")[-1000:]
         told = "".join(f"\n    {line}" for line in lines)
         raise NetworkError(f"`{' '.join(command)}` ended with status {done.returncode}: {said}{told}")
-    return done.stdout
+    return done.stdout.decode()
 
 
-def _run_in(shell: Shell, command: Sequence[str], lines: Sequence[str]) -> str:
-    text = "\n".join(lines) + "\n" if lines else ""
+def _run_in(shell: Shell, command: Sequence[str], lines: Sequence[str], stdin: bytes) -> str:
     try:
-        return shell.run(command, timeout_s=30, stdin=text.encode()).stdout
+        return shell.run(command, timeout_s=COMMAND_S, stdin=stdin).stdout
     except CommandFailed as error:
         raise NetworkError(str(error) + "".join(f"\n    {line}" for line in lines)) from error
 
@@ -105,9 +111,8 @@ def read_shape(device: str, pid: Place | None = None) -> Shape | None:
 
 def machine_networks(machine: Shell | None = None) -> list[str]:
     """Return every IPv4 network a machine has a route to, in CIDR notation (without the default route)."""
-    routes: list[dict[str, Any]] = json.loads(
-        _run(machine, ["ip", "-j", "-4", "route", "show", "table", "all"]) or "[]"
-    )
+    command = ["ip", "-j", "-4", "route", "show", "table", "all"]
+    routes: list[dict[str, Any]] = _read(command) if machine is None else json.loads(_run(machine, command) or "[]")
     found = []
     for route in routes:
         destination = str(route.get("dst", "default"))
@@ -118,7 +123,7 @@ def machine_networks(machine: Shell | None = None) -> list[str]:
 
 def devices_with_alias(prefix: str) -> dict[str, str]:
     """Return the devices of the machine's own namespace whose alias begins with `prefix`: name → alias."""
-    links: list[dict[str, Any]] = json.loads(_run(None, ["ip", "-j", "link", "show"]) or "[]")
+    links: list[dict[str, Any]] = _read(["ip", "-j", "link", "show"])
     return {
         str(link["ifname"]): str(link["ifalias"]) for link in links if str(link.get("ifalias", "")).startswith(prefix)
     }
@@ -198,8 +203,8 @@ def broken_links(testbed: str, topology: Topology, pids: Mapping[str, Place]) ->
 
     `pids` has a process of each running host, and of the fabric (under its name here, ``FABRIC``).
     """
-    links = {}
-    for place, pid in {**pids, MACHINE: os.getpid()}.items():
+    links = {MACHINE: _read(["ip", "-j", "link", "show"])}
+    for place, pid in pids.items():
         links[place] = json.loads(shell_of(place, pid).run(["ip", "-j", "link", "show"]).stdout)
     return compare_links(testbed, topology, links)
 
@@ -218,7 +223,7 @@ def make_fabric(
     With `overlay` the fabrics of several machines are joined; `machines` has a shell as root on each other machine.
     """
     pids = {place: pid_of(pid) for place, pid in {**host_pids, FABRIC: fabric_pid}.items()}
-    wiring = wire(name, topology, plan, pids, os.getpid(), overlay)
+    wiring = wire(name, topology, plan, pids, machine_pid(), overlay)
     for machine, script in wiring.underlay.items():
         _make_underlay(script, (machines or {}).get(machine))
     for machine, script in wiring.fabrics.items():

@@ -4,6 +4,12 @@ Standard library only: set-up checks the kernel before the project's environment
 """
 
 import subprocess
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from testbed.software.engine import LABEL, EngineError, EngineSocket
+from testbed.software.image import local_image
 
 PAIR = "ip link add t0 type veth peer name t1"
 TRIALS = {
@@ -15,13 +21,24 @@ TRIALS = {
     "netem": f"{PAIR} && tc qdisc add dev t0 root netem delay 1ms",
 }
 TIMEOUT_S = 10.0
+UNTRIED = "cannot be tried by this user before the node image is there"
 
 
 def try_kind(kind: str) -> str:
-    """Return why the kernel refuses this kind; "" when it does not."""
+    """Return why the kernel refuses this kind; "" when it does not.
+
+    A user who is not root tries it in a user namespace; where these are not allowed, in a container of the engine.
+    """
+    if not lacking_capabilities():
+        return _try(["unshare", "--net"], kind)
+    refused = _try(["unshare", "--user", "--map-root-user", "--net"], kind)
+    return _try_in_container(kind) if refused else ""
+
+
+def _try(namespace: Sequence[str], kind: str) -> str:
     try:
         done = subprocess.run(
-            ["unshare", "--net", "sh", "-c", TRIALS[kind]],
+            [*namespace, "sh", "-c", TRIALS[kind]],
             capture_output=True,
             text=True,
             timeout=TIMEOUT_S,
@@ -30,7 +47,48 @@ def try_kind(kind: str) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"no answer in {TIMEOUT_S:.0f} s"
-    if done.returncode == 0:
-        return ""
-    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    return lines[0].removeprefix("Error: ").rstrip(".") if lines else f"exit code {done.returncode}"
+    except FileNotFoundError as error:
+        return f"{error.filename} is not installed"
+    return "" if done.returncode == 0 else _reason(done.stderr.splitlines(), done.returncode)
+
+
+def _try_in_container(kind: str) -> str:
+    engine = EngineSocket.from_environment()
+    try:
+        image = local_image(engine)
+        if image is None:
+            return UNTRIED
+        definition = {
+            "Image": image.id,
+            "Entrypoint": [],
+            "Cmd": ["sh", "-c", TRIALS[kind]],
+            "Labels": {LABEL: "kernel"},
+            "HostConfig": {"NetworkMode": "none", "CapAdd": ["NET_ADMIN"]},
+        }
+        with engine.container(definition) as container:
+            said = list(container.output())
+            status = container.wait(TIMEOUT_S)
+    except EngineError as error:
+        return f"cannot be tried by this user: {error}"
+    return "" if status == 0 else _reason(said, status)
+
+
+def _reason(said: Sequence[str], status: int) -> str:
+    lines = [line.strip() for line in said if line.strip()]
+    return lines[0].removeprefix("Error: ").rstrip(".") if lines else f"exit code {status}"
+
+
+NEEDED = {12: "CAP_NET_ADMIN", 21: "CAP_SYS_ADMIN"}
+STATUS = Path("/proc/self/status")
+
+
+@cache
+def lacking_capabilities() -> tuple[str, ...]:
+    """Return the capabilities that this process needs to enter and change network namespaces, and does not hold."""
+    held = effective_capabilities(STATUS.read_text(encoding="ascii") if STATUS.exists() else "")
+    return tuple(name for bit, name in NEEDED.items() if not held >> bit & 1)
+
+
+def effective_capabilities(status: str) -> int:
+    """Return the bits of CapEff in /proc/self/status; 0 without that line."""
+    return next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:")), 0)

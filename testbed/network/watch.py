@@ -4,10 +4,7 @@ The kernel announces each change to the sockets that subscribed in that namespac
 once. A look at the sockets takes a microsecond, and nothing is read while nothing changes.
 """
 
-import ctypes
 import errno
-import os
-import socket
 import struct
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -16,16 +13,13 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from testbed.network.apply import NetworkError
+from testbed.network.namespaces import Announcements, subscribe
 
-_CLONE_NEWNET = 0x40000000
-_GROUPS = 1 << 0 | 1 << 3
-"""RTMGRP_LINK and RTMGRP_TC."""
 _NEW_LINK = 16
 _TRAFFIC_CONTROL = frozenset({36, 37, 40, 41, 44, 45})
 """RTM_NEWQDISC, RTM_DELQDISC, and the same of classes and filters."""
 _IFF_UP = 1
 _HEADER = struct.Struct("=IHHII")
-_BUFFER_BYTES = 1 << 16
 What = Literal["shaping", "down"]
 
 
@@ -49,18 +43,18 @@ class ShapingWatch(Protocol):
 
 
 class TrafficControlWatch(AbstractContextManager["TrafficControlWatch"]):
-    """A watch of the namespaces of these processes: place → process number. Needs root.
+    """A watch of the namespaces of these processes: place → process number.
 
     From the construction on no change is missed. Raise `NetworkError` when a namespace cannot be entered.
     """
 
     def __init__(self, pids: Mapping[str, int]) -> None:
-        self._sockets: dict[str, tuple[socket.socket, dict[int, str]]] = {}
+        self._places: dict[str, Announcements] = {}
         try:
             for place, pid in pids.items():
                 # A thread of its own enters the namespace; the socket stays there, and the thread ends.
                 with ThreadPoolExecutor(max_workers=1) as pool:
-                    self._sockets[place] = pool.submit(_subscribed, pid).result()
+                    self._places[place] = pool.submit(subscribe, pid).result()
         except OSError as error:
             self.close()
             raise NetworkError(
@@ -72,18 +66,19 @@ class TrafficControlWatch(AbstractContextManager["TrafficControlWatch"]):
 
     def close(self) -> None:
         """Close all sockets."""
-        for subscribed, _devices in self._sockets.values():
-            subscribed.close()
+        for announcements in self._places.values():
+            announcements.close()
 
     def changes(self) -> set[DeviceChange]:
         """Return the changes since the last call. When the kernel lost some, every device of the place counts."""
         found: set[DeviceChange] = set()
-        for place, (subscribed, devices) in self._sockets.items():
+        for place, announcements in self._places.items():
+            devices = announcements.devices
             try:
                 while True:
                     found |= {
                         DeviceChange(place, devices[index], what)
-                        for index, what in announced(subscribed.recv(_BUFFER_BYTES))
+                        for index, what in announced(announcements.receive())
                         if index in devices
                     }
             except BlockingIOError:
@@ -108,19 +103,3 @@ def announced(message: bytes) -> Iterator[tuple[int, What]]:
             if not flags & _IFF_UP:
                 yield index, "down"
         at += max(_HEADER.size, (length + 3) & ~3)
-
-
-def _subscribed(pid: int) -> tuple[socket.socket, dict[int, str]]:
-    """Return a subscribed socket in the namespace of a process, and its devices by index. The thread stays there."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    namespace = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if libc.setns(namespace, _CLONE_NEWNET) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
-    finally:
-        os.close(namespace)
-    subscribed = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
-    subscribed.bind((0, _GROUPS))
-    subscribed.setblocking(False)
-    return subscribed, dict(socket.if_nameindex())

@@ -12,8 +12,8 @@ from docker.transport.sshconn import SSHHTTPAdapter
 
 from testbed.errors import TestbedError
 from testbed.hosts import SshHost
-from testbed.hosts.host import NamespaceShell
 from testbed.network.apply import Place
+from testbed.network.namespaces import NamespaceShell
 from testbed.network.overlay import HERE, in_words
 from testbed.provision.containers import (
     STATE,

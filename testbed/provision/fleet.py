@@ -15,8 +15,8 @@ from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.hosts import Shell, SshHost
-from testbed.hosts.host import LocalShell
 from testbed.hosts.host_keys import verified
+from testbed.network.namespaces import MachineShell
 from testbed.network.overlay import HERE, Overlay, machines_of, resolve_mtu
 from testbed.network.underlay import PathTooNarrow, interface_to
 from testbed.provision.containers import Engine
@@ -75,7 +75,7 @@ def require_machines(topology: Topology, group: EngineGroup) -> Overlay:
     """
     on_each(group.shells, lambda name: _require(name, group.shells[name], group.members[name]))
     declared = {machine.name if not machine.is_local else HERE: machine.address for machine in topology.machines}
-    shells: Mapping[str, Shell] = {HERE: LocalShell(), **group.shells}
+    shells: Mapping[str, Shell] = {HERE: MachineShell(), **group.shells}
     addresses = {name: declared.get(name) or _reached_at(group.shells[name]) for name in group.shells}
     first = next(iter(addresses.values()))
     here = declared.get(HERE) or interface_to(shells[HERE], first).address

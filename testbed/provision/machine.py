@@ -15,9 +15,11 @@ from enum import StrEnum
 from pathlib import Path
 
 from testbed.errors import TestbedError
-from testbed.network.kernel import try_kind
+from testbed.network.kernel import lacking_capabilities, try_kind
+from testbed.network.namespaces import run_as_root
 from testbed.provision import state as states
 from testbed.provision.containers import Engine, HostContainer, Labels
+from testbed.software.distribution import this_distribution
 from testbed.topology.host import DeclaredHost
 from testbed.topology.links import Disk, Link
 from testbed.topology.model import Topology
@@ -67,7 +69,7 @@ def no_disk() -> str:
         program for program in DISK_PROGRAMS if shutil.which(program, path="/usr/sbin:/sbin:/usr/bin:/bin") is None
     ]
     if lacking:
-        return f"{' and '.join(lacking)} not installed; `apt-get install e2fsprogs util-linux`"
+        return f"{' and '.join(lacking)} not installed; `{this_distribution().how_to_get(*lacking)}`"
     if not LOOP_CONTROL.exists():
         return f"the kernel has no loop devices ({LOOP_CONTROL} is not there); `modprobe loop` loads them"
     if "ext4" not in FILE_SYSTEMS.read_text(encoding="ascii").split():
@@ -197,7 +199,7 @@ def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMoun
     _run(["mkfs.ext4", "-q", "-F", "-m", "0", "-i", str(BYTES_PER_INODE), "-E", extended, str(file)])
     # Kafka takes every folder in its log directory for a partition's.
     _run(["debugfs", "-w", "-R", "rmdir lost+found", str(file)])
-    device = _run(["losetup", "--find", "--show", str(file)]).strip()
+    device = _run_as_root(["losetup", "--find", "--show", str(file)]).strip()
     volume = f"testbed-{labels.name}-{host}"
     engine.create_volume(volume, {"type": "ext4", "device": device, "o": "noatime"}, labels.of("disk", host))
     return DiskMount(volume, device, disk.bandwidth_bytes_per_s)
@@ -225,7 +227,7 @@ def remove_disks(engine: Engine, testbed: str) -> list[str]:
         removed.append(f"volume {volume}")
     devices = attached_devices(testbed)
     for device in devices:
-        _run(["losetup", "--detach", device])
+        _run_as_root(["losetup", "--detach", device])
         removed.append(device)
     if devices:
         # A device that is still mounted somewhere is detached when the mount ends.
@@ -239,14 +241,28 @@ def remove_disks(engine: Engine, testbed: str) -> list[str]:
     return removed
 
 
+def _run_as_root(command: Sequence[str]) -> str:
+    """Run a command that needs root; a root container does it for other users, in this process's mount namespace."""
+    if not lacking_capabilities():
+        return _run(command)
+    # A new loop device appears in the machine's own /dev only.
+    done = run_as_root(command, pid=os.getpid(), namespaces=("mount",))
+    if done.returncode != 0:
+        raise _failed(command, done.returncode, done.stderr)
+    return done.stdout.decode()
+
+
 def _run(command: Sequence[str]) -> str:
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=60, check=False, env={"PATH": path, "LC_ALL": "C"}
-        )
+        done = subprocess.run(command, capture_output=True, timeout=60, check=False, env={"PATH": path, "LC_ALL": "C"})
     except FileNotFoundError as error:
         raise TestbedError(f"{command[0]} is not installed: a disk needs e2fsprogs and util-linux") from error
     if done.returncode != 0:
-        raise TestbedError(f"`{' '.join(command)}` ended with status {done.returncode}: {done.stderr.strip()[-500:]}")
-    return done.stdout
+        raise _failed(command, done.returncode, done.stderr)
+    return done.stdout.decode()
+
+
+def _failed(command: Sequence[str], status: int, stderr: bytes) -> TestbedError:
+    said = stderr.decode(errors="replace").strip()[-500:]
+    return TestbedError(f"`{' '.join(command)}` ended with status {status}: {said}")

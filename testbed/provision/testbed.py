@@ -14,8 +14,10 @@ from testbed.hosts import Daemon, Shell, SshHost
 from testbed.kafka.admin import Admin
 from testbed.kafka.node import Node, bootstrap_servers, driver_servers
 from testbed.network.addresses import AddressPlan
-from testbed.network.apply import FABRIC, Place, in_network_of, shaping_differences, shell_of
+from testbed.network.apply import FABRIC, Place, shaping_differences, shell_of
+from testbed.network.kernel import lacking_capabilities
 from testbed.network.measure import LinkDirection, LinkRate, measure, measure_uplinks
+from testbed.network.namespaces import network_of
 from testbed.network.overlay import fabric_place, machines_of
 from testbed.network.watch import ShapingWatch
 from testbed.objectstore import ObjectStore
@@ -286,12 +288,12 @@ class Testbed:
     def client_networks(self) -> dict[str, tuple[str, ...]]:
         """Return client host → the words that run a command of this machine behind that host's NIC.
 
-        Machines that exist have none: clients run on this machine then.
+        Hosts on other machines have none, and without root no host has: clients use this machine's network then.
         """
-        if not self.topology.clients:
+        if not self.topology.clients or lacking_capabilities():
             return {}
-        places = ((host.name, self.places()[host.name]) for host in self.topology.clients)
-        return {name: tuple(in_network_of(place, ())) for name, place in places if isinstance(place, int)}
+        found = {host.name: self.places()[host.name] for host in self.topology.clients}
+        return {name: network_of(place) for name, place in found.items() if isinstance(place, int)}
 
     def nics(
         self, only: Collection[LinkDirection] | None = None, *, topology: Topology | None = None

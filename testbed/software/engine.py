@@ -5,6 +5,7 @@ Testbeds use docker-py (`testbed.provision.containers`).
 """
 
 import http.client
+import io
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ import socket
 import struct
 import tarfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -89,6 +90,10 @@ class EngineSocket:
         """Return the labels of a local image."""
         return dict(self._image(reference)["Config"]["Labels"] or {})
 
+    def image_architecture(self, reference: str) -> str:
+        """Return the architecture of a local image, by Go's name: amd64, arm64."""
+        return str(self._image(reference)["Architecture"])
+
     def _image(self, reference: str) -> Any:
         return self.get(f"/images/{quote(reference, safe='/:')}/json")
 
@@ -106,6 +111,36 @@ class EngineSocket:
             name, tag = reference, "latest"
         with self._call("POST", "/images/create", {"fromImage": name, "tag": tag}) as response:
             _read_progress(response)
+
+    def build_image(self, context: bytes, log: BinaryIO) -> str:
+        """Build an image from a context's tar, in the machine's network; write the output to `log`. Return its id.
+
+        The engine's cache of steps is not used: it would install the packages of an earlier day.
+        """
+        query = urlencode({"networkmode": "host", "nocache": "1", "rm": "1", "forcerm": "1", "q": "0"})
+        built = ""
+        with self._call("POST", f"/build?{query}", body=io.BytesIO(context)) as response:
+            for document in _progress(response):
+                log.write(str(document.get("stream", "")).encode())
+                built = str((document.get("aux") or {}).get("ID", built))
+        if not built:
+            raise EngineError("the engine built an image and did not name it", Trouble.FAILED)
+        return built
+
+    def remove_image(self, image_id: str) -> None:
+        """Remove an image without tags, with its layers."""
+        with self._call("DELETE", f"/images/{image_id}", {"force": "1"}):
+            pass
+
+    def registry_gives(self, reference: str, timeout_s: float = 5.0) -> bool:
+        """Return whether the image's registry answers the engine and has the image; nothing is pulled."""
+        path = f"/distribution/{quote(reference, safe='/:')}/json"
+        try:
+            with self._call("GET", path, timeout_s=timeout_s) as response:
+                response.read()
+        except EngineError:
+            return False
+        return True
 
     def tag_image(self, image_id: str, tag: str) -> None:
         """Add a tag to a local image."""
@@ -159,6 +194,53 @@ class EngineSocket:
         finally:
             with self._call("DELETE", f"/containers/{made.id}", {"force": "1", "v": "1"}):
                 pass
+
+    def start_attached(self, definition: Mapping[str, Any]) -> socket.socket:
+        """Start a container and return a connection to its standard input and its output, which has headers.
+
+        The container's standard input ends with the connection. Leave nothing behind when it cannot be started.
+        """
+        with self._call("POST", "/containers/create", json_body=definition) as response:
+            made = str(json.load(response)["Id"])
+        connection: socket.socket | None = None
+        try:
+            connection = self._attach(made)
+            with self._call("POST", f"/containers/{made}/start"):
+                pass
+        except BaseException:
+            if connection is not None:
+                connection.close()
+            # The engine may have removed it already.
+            with suppress(EngineError), self._call("DELETE", f"/containers/{made}", {"force": "1", "v": "1"}):
+                pass
+            raise
+        return connection
+
+    def _attach(self, container: str) -> socket.socket:
+        """Return the connection after the engine has left HTTP on it, which `http.client` cannot express."""
+        connection = self._connection(None)
+        path = f"/containers/{container}/attach?stream=1&stdin=1&stdout=1&stderr=1"
+        head = b""
+        try:
+            connection.connect()
+            connection.sock.sendall(
+                f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n"
+                "Content-Length: 0\r\n\r\n".encode()
+            )
+            # One byte at a time: the first byte after the head belongs to the container.
+            while not head.endswith(b"\r\n\r\n"):
+                byte = connection.sock.recv(1)
+                if not byte:
+                    raise ConnectionResetError
+                head += byte
+        except OSError as error:
+            connection.close()
+            raise self._explained(error) from error
+        status = int(head.split(maxsplit=2)[1])
+        if status not in (http.HTTPStatus.SWITCHING_PROTOCOLS, http.HTTPStatus.OK):
+            connection.close()
+            raise EngineError(f"the engine answered {status} to an attachment", Trouble.FAILED, status)
+        return cast(socket.socket, connection.sock)
 
     @contextmanager
     def _call(
@@ -261,8 +343,16 @@ def _reason(response: http.client.HTTPResponse) -> str:
         return f"the engine answered {response.status}: {text[:200]}"
 
 
-def _read_progress(response: http.client.HTTPResponse) -> None:
-    """Read the stream of progress documents. Raise an error when one of them has the engine's error."""
+def _progress(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    """Yield the progress documents of a stream. Raise an error when one of them has the engine's error."""
     for line in response:
-        if line.strip() and "error" in (document := json.loads(line)):
-            raise EngineError(str(document["error"]), Trouble.FAILED)
+        if line.strip():
+            document = json.loads(line)
+            if "error" in document:
+                raise EngineError(str(document["error"]), Trouble.FAILED)
+            yield document
+
+
+def _read_progress(response: http.client.HTTPResponse) -> None:
+    for _document in _progress(response):
+        pass

@@ -17,6 +17,7 @@ from testbed.errors import SoftwareError
 from testbed.paths import state_dir
 from testbed.software.cache import artefact, existing
 from testbed.software.commands import OLDEST_JAVA, CommandError, find_java, run_logged
+from testbed.software.distribution import this_distribution
 from testbed.software.release import KafkaRelease
 
 CHECKPOINT = "bootstrap.checkpoint"
@@ -63,7 +64,7 @@ def run_format(release: KafkaRelease, cluster_id: str, node_id: int) -> Formatte
     """Run the release's own tool for one combined node with a static quorum (about 1 s)."""
     java = find_java()
     if java is None:
-        raise CommandError(f"no Java {OLDEST_JAVA} or newer; on Debian: apt-get install openjdk-17-jre-headless")
+        raise CommandError(f"no Java {OLDEST_JAVA} or newer: {this_distribution().how_to_get('java')}")
     with tempfile.TemporaryDirectory(prefix="testbed-format-") as name:
         folder = Path(name)
         properties = folder / "server.properties"

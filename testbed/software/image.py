@@ -1,7 +1,9 @@
 """The image of every host's container: pulled when one is configured, else made of Debian packages.
 
-Packages come from this machine's sources, so from its owner's mirror. The digest of an image covers the recipe and
-the packages' versions. Images with the same recipe and versions have one digest, whenever they were made.
+Where the engine has Debian's official image, or a registry gives it, the packages are installed on that: a Dockerfile
+of the recipe does it. Elsewhere mmdebstrap makes everything of packages. Packages come from this machine's sources, so
+from its owner's mirror. The digest of an image covers the recipe and the packages' versions. Images with the same
+recipe and versions have one digest, whenever and in whichever way they were made.
 """
 
 import hashlib
@@ -11,14 +13,16 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from results.contract import durable
 from testbed.errors import SoftwareError
 from testbed.paths import cache_dir, state_dir
+from testbed.software.apt import host_sources
 from testbed.software.commands import CommandError, run_logged
+from testbed.software.distribution import as_root, this_distribution
+from testbed.software.dockerfile import build_context, dockerfile
 from testbed.software.engine import EngineError, EngineSocket, Trouble
 
 LOG = logging.getLogger(__name__)
@@ -57,6 +61,10 @@ CHANGES = (
     "ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     'ENTRYPOINT ["/usr/bin/tini", "--"]',
 )
+BASE = f"debian:{SUITE}-slim"
+"""The official image with the fewest packages: those of `--variant=minbase`."""
+ORIGIN = "testbed.origin"
+"""The label that says from what an image was made: `BASE`, or `packages`."""
 CONTENTS = "testbed.contents"
 """The label with the digest of an image's content. The id differs after each build, even with the same content. A
 new machine each night would have no history by id."""
@@ -94,6 +102,12 @@ def local_image(engine: EngineSocket) -> ImageRef | None:
     return None
 
 
+def image_origin(engine: EngineSocket, image: ImageRef) -> str:
+    """Return from what a node image was made: `BASE`, `packages`, or `a registry`."""
+    labels = engine.image_labels(image.tag)
+    return labels.get(ORIGIN, "packages" if CONTENTS in labels else "a registry")
+
+
 def node_image(engine: EngineSocket | None = None) -> ImageRef:
     """Return the node image; pull or build it when the engine has none. Raise SoftwareError when both fail."""
     engine = engine or EngineSocket.from_environment()
@@ -129,81 +143,74 @@ def build_command(target: Path, sources: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _build(engine: EngineSocket, tag: str) -> None:
-    if shutil.which("mmdebstrap") is None:
-        raise CommandError("mmdebstrap is not installed; on Debian: apt-get install mmdebstrap")
     sources = host_sources(SUITE)
     cache_dir().mkdir(parents=True, exist_ok=True)
     for leftover in cache_dir().glob("node-image-*"):
         shutil.rmtree(leftover)
     with tempfile.TemporaryDirectory(prefix="node-image-", dir=cache_dir()) as folder:
         tar = Path(folder) / "root.tar"
-        run_logged(
-            build_command(tar, sources),
-            state_dir() / "logs" / "node-image.log",
-            # The scratch folder is the folder of the tar, so that the next build finds the remains of a killed one.
-            env={"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8", "TMPDIR": folder},
-            stdin="".join(f"{line}\n" for line in sources) or None,
-        )
+        origin = BASE if _base_answers(engine) and _from_base(engine, tar, sources) else "packages"
+        if origin != BASE:
+            _from_packages(tar, sources)
         contents = contents_digest(tar, recipe_digest())
         with tar.open("rb") as stream:
-            engine.import_image(stream, tag, (*CHANGES, f"LABEL {CONTENTS}={contents}"))
+            engine.import_image(stream, tag, (*CHANGES, f"LABEL {CONTENTS}={contents}", f"LABEL {ORIGIN}={origin}"))
 
 
-APT_FOLDER = Path("/etc/apt")
+def _log() -> Path:
+    return state_dir() / "logs" / "node-image.log"
 
 
-def host_sources(suite: str, apt: Path = APT_FOLDER) -> tuple[str, ...]:
-    """Return the machine's sources of `suite` and its updates, as sources.list lines; omit others."""
-    lines: list[str] = []
-    for path in (apt / "sources.list", *sorted((apt / "sources.list.d").glob("*"))):
-        if path.is_file() and path.suffix in (".list", ".sources"):
-            text = path.read_text(encoding="utf-8", errors="replace")
-            lines += one_line_entries(text) if path.suffix == ".list" else deb822_entries(text)
-    return tuple(dict.fromkeys(line for line in lines if _belongs(line, suite)))
+def _base_answers(engine: EngineSocket) -> bool:
+    """Return whether the engine has the base, or a registry gives it."""
+    try:
+        if engine.find_image(BASE) is None:
+            engine.pull_image(BASE)
+    except EngineError as error:
+        LOG.info("%s cannot be pulled (%s): making the image of packages", BASE, error)
+        return False
+    return True
 
 
-def one_line_entries(text: str) -> list[str]:
-    """Return the `deb` lines of a sources.list."""
-    stripped = (line.split("#", 1)[0].strip() for line in text.splitlines())
-    return [line for line in stripped if line.startswith(("deb ", "deb\t"))]
+def _from_base(engine: EngineSocket, tar: Path, sources: tuple[str, ...]) -> bool:
+    """Write the root file system made by the Dockerfile to `tar`; return whether the build succeeded.
+
+    What is exported has one layer and no history: the machine's settings of apt are in neither.
+    """
+    context = build_context(dockerfile(BASE, PACKAGES, OPTIONS, CHANGES, own_apt=bool(sources)), sources)
+    _log().parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with _log().open("wb") as log:
+            built = engine.build_image(context, log)
+    except EngineError as error:
+        LOG.warning("the node image cannot be built on %s (%s; log: %s)", BASE, error, _log())
+        return False
+    try:
+        with engine.files_of_image(built) as stream, tar.open("wb") as target:
+            shutil.copyfileobj(stream, target)
+    finally:
+        engine.remove_image(built)
+    return True
 
 
-def deb822_entries(text: str) -> list[str]:
-    """Return the enabled entries of a .sources file, each as lines of a sources.list."""
-    lines = []
-    for fields in _stanzas(text.splitlines()):
-        if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes").lower() == "no":
-            continue
-        key = fields.get("signed-by", "")
-        # A key in the file has no form in a sources.list: the archive's own keyring is used.
-        option = f"[signed-by={key}] " if key.startswith("/") else ""
-        for uri in fields.get("uris", "").split():
-            for suite in fields.get("suites", "").split():
-                lines.append(f"deb {option}{uri} {suite} {fields.get('components', '')}".rstrip())
-    return lines
-
-
-def _stanzas(lines: Sequence[str]) -> Iterator[dict[str, str]]:
-    fields: dict[str, str] = {}
-    name = ""
-    for line in (*lines, ""):
-        if line.startswith("#"):
-            continue
-        if not line.strip():
-            if fields:
-                yield fields
-            fields, name = {}, ""
-        elif line[0].isspace():
-            fields[name] = f"{fields.get(name, '')} {line.strip()}".strip()
-        else:
-            name, _, value = line.partition(":")
-            name = name.strip().lower()
-            fields[name] = value.strip()
-
-
-def _belongs(line: str, suite: str) -> bool:
-    words = line.split("]", 1)[-1].split() if "[" in line else line.split()[1:]
-    return len(words) > 2 and words[1] in (suite, f"{suite}-updates", f"{suite}-security") and "main" in words[2:]
+def _from_packages(tar: Path, sources: tuple[str, ...]) -> None:
+    if shutil.which("mmdebstrap") is None:
+        distribution = this_distribution()
+        how = distribution.how_to_get("mmdebstrap") if distribution.has("mmdebstrap") else "no package of it is here"
+        raise CommandError(
+            f"no image registry gives {BASE}, and mmdebstrap, which makes the image of packages, is not installed "
+            f"({how}): install it, load {BASE} into the engine, or name an image in {CONFIGURED}"
+        )
+    env = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
+    command = as_root(build_command(tar, sources), env)
+    run_logged(
+        # Without root it works where the kernel allows user namespaces.
+        command or build_command(tar, sources),
+        _log(),
+        # The scratch folder is the folder of the tar, so that the next build finds the remains of a killed one.
+        env={**env, "TMPDIR": str(tar.parent)},
+        stdin="".join(f"{line}\n" for line in sources) or None,
+    )
 
 
 DPKG_STATUS = "./var/lib/dpkg/status"

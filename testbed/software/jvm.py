@@ -187,6 +187,7 @@ def _make_archive(release: KafkaRelease, image: ImageRef, engine: EngineSocket, 
         "Labels": {LABEL: "cds"},
         "HostConfig": {
             "NetworkMode": "none",
+            "SecurityOpt": ["label=disable"],
             "Binds": [*(mount.bind for mount in mounts(release, None)), f"{work}:{WORK_FOLDER}"],
         },
     }

@@ -14,6 +14,7 @@ from testbed.errors import SoftwareError
 from testbed.paths import cache_dir, state_dir
 from testbed.software.cache import artefact
 from testbed.software.commands import CommandError, run_logged
+from testbed.software.distribution import this_distribution
 
 # By its full name, so that the version is always the same, and Maven reports why it is unavailable.
 PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
@@ -58,7 +59,7 @@ def copy_jars(dependencies: Sequence[Coordinates], target: Path, *, transitive: 
     Raise NotInRegistry when Maven reports that one does not exist, CommandError for any other failure.
     """
     if shutil.which("mvn") is None:
-        raise CommandError("mvn is not installed; on Debian: apt-get install maven")
+        raise CommandError(f"mvn is not installed: {this_distribution().how_to_get('mvn')}")
     log = state_dir() / "logs" / "maven.log"
     # Maven's local repository does not support two writers at once.
     with durable.lock(cache_dir() / ".maven.lock"), tempfile.TemporaryDirectory(prefix="testbed-maven-") as folder:

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from testbed.faults import Faults, parse_fault
-from testbed.hosts.host import NamespaceShell
 from testbed.kafka.types import ConfigResource, PartitionMove, TopicPartition
 from testbed.network.measure import carried
+from testbed.network.namespaces import NamespaceShell
 from testbed.provision.machine import cpu_limit, without_cpu_limits
 from testbed.provision.resources import remove
 from testbed.provision.status import status

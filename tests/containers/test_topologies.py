@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from testbed.hosts.host import NamespaceShell
 from testbed.network.measure import HIGHEST, LOWEST, carried, highest_ratio
+from testbed.network.namespaces import NamespaceShell
 from testbed.network.shape import payload_bytes_per_s
 from testbed.provision.containers import Engine
 from testbed.provision.resources import remove

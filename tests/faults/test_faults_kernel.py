@@ -9,9 +9,9 @@ import pytest
 
 from testbed.faults import Faults, network, parse_fault
 from testbed.faults.devices import Devices
-from testbed.hosts.host import NamespaceShell
 from testbed.network.apply import make_fabric, shaping_differences
 from testbed.network.fabric import driver_device
+from testbed.network.namespaces import NamespaceShell
 from testbed.topology import loads
 from testbed.wait import wait_until
 from tests.faults.fakes import FakeTestbed

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from testbed.network.kernel import effective_capabilities
 from testbed.setup.check import CheckFinding
 from testbed.setup.checks import engine, machine, packages, software
-from testbed.setup.debian import os_release
 from testbed.software.commands import CommandError
+from testbed.software.distribution import Distribution, os_release
 from testbed.software.engine import EngineError, EngineSocket, Trouble
 from testbed.wait import wait_for
 
@@ -38,19 +39,82 @@ def test_another_system_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told(machine.Platform().probe()).startswith("this is darwin; the testbed shapes NICs with Linux's")
 
 
-def test_root_without_capabilities_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    status = tmp_path / "status"
-    status.write_text("Name:\tx\nCapEff:\t00000000a80425fb\n")
-    monkeypatch.setattr(machine, "STATUS", status)
+BOTH = ("CAP_NET_ADMIN", "CAP_SYS_ADMIN")
+
+
+def test_root_without_capabilities_and_without_an_engine_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    silence(monkeypatch, Trouble.DENIED, "/s: permission denied")
+    monkeypatch.setattr(machine, "lacking_capabilities", lambda: BOTH)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert told(machine.Permissions().probe()) == (
-        "root lacks CAP_NET_ADMIN and CAP_SYS_ADMIN, needed to lay and shape the containers' NICs"
-        " | start this container with --privileged"
+        "root lacks CAP_NET_ADMIN and CAP_SYS_ADMIN, needed to lay and shape the containers' NICs, "
+        "and may not use an engine that gives them: /s: permission denied | start this container with --privileged"
     )
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert told(machine.Permissions().probe()).endswith("run as root: sudo ./run …")
-    status.write_text("CapEff:\t000001ffffffffff\n")
+    assert told(machine.Permissions().probe()).endswith(
+        "sudo usermod -aG docker $USER, and log in again; or run as root"
+    )
+    monkeypatch.setattr(machine, "lacking_capabilities", lambda: ())
     assert machine.Permissions().probe().ok
+
+
+def test_a_user_of_the_engine_needs_no_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "lacking_capabilities", lambda: BOTH)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(EngineSocket, "ping", lambda *_: None)
+    assert machine.Permissions().probe().what.endswith("a container of the engine shapes and links NICs")
+
+
+@pytest.mark.parametrize(("sudo", "ok"), [(True, True), (False, False)])
+def test_an_engine_that_is_not_installed_yet_needs_sudo(sudo: bool, ok: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    silence(monkeypatch, Trouble.ABSENT)
+    monkeypatch.setattr(machine, "lacking_capabilities", lambda: BOTH)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(machine, "sudo_works", lambda: sudo)
+    assert machine.Permissions().probe().ok is ok
+
+
+def test_capabilities_are_read_from_the_kernel() -> None:
+    assert effective_capabilities("Name:\tx\nCapEff:\t00000000a80425fb\n") >> 12 & 1 == 0
+    assert effective_capabilities("CapEff:\t000001ffffffffff\n") >> 21 & 1 == 1
+    assert effective_capabilities("") == 0
+
+
+@pytest.mark.parametrize(
+    ("version", "told_as"),
+    [
+        ("Linux version 5.15.153.1-microsoft-standard-WSL2 (root@941d701f84f1) (gcc (GCC) 11.2.0) #1 SMP", "WSL2"),
+        ("Linux version 4.19.128-microsoft-standard (oe-user@oe-host) (gcc version 8.2.0 (GCC)) #1 SMP", "WSL2"),
+        ("Linux version 4.4.0-19041-Microsoft (Microsoft@Microsoft.com) (gcc version 5.4.0 (GCC)) #1237", "WSL1"),
+        ("Linux version 6.8.0-1017-azure (buildd@lcy02-amd64-051) (x86_64-linux-gnu-gcc-13) #20-Ubuntu SMP", ""),
+    ],
+)
+def test_windows_is_seen_by_the_kernels_version(version: str, told_as: str) -> None:
+    assert machine.windows_subsystem(version) == told_as
+
+
+def test_wsl1_is_refused_and_wsl2_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "version"
+    monkeypatch.setattr(machine, "KERNEL_VERSION", file)
+    file.write_text("Linux version 4.4.0-19041-Microsoft")
+    assert "WSL1: it has no Linux kernel, so no containers | wsl --set-version" in told(machine.Platform().probe())
+    file.write_text("Linux version 5.15.153.1-microsoft-standard-WSL2")
+    assert machine.Platform().probe().what.endswith(f"{os.uname().machine}, WSL2")
+
+
+def test_control_groups_by_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "cgroup.controllers"
+    monkeypatch.setattr(machine, "CONTROLLERS", file)
+    found = machine.ControlGroups().probe()
+    assert (found.ok, found.required) == (False, False)
+    assert "a disk's bandwidth cannot" in found.what
+    file.touch()
+    assert machine.ControlGroups().probe().what == "version 2"
+
+
+def test_a_route_that_covers_all_addresses_is_named() -> None:
+    assert machine.covering_routes(["default", "198.18.3.0/24", "10.0.0.0/8"]) == ()
+    assert machine.covering_routes(["198.0.0.0/8", "198.18.0.0/15"]) == ("198.0.0.0/8", "198.18.0.0/15")
 
 
 def test_too_little_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,11 +137,21 @@ def test_missing_programs_are_named_by_package(monkeypatch: pytest.MonkeyPatch) 
     silence(monkeypatch, Trouble.ABSENT)
     monkeypatch.setattr(packages, "which", lambda program: "/x" if program in ("ip", "tc") else None)
     monkeypatch.setattr(packages, "find_java", lambda: None)
-    monkeypatch.setattr(packages, "os_release", lambda: {"VERSION_CODENAME": "bookworm"})
-    monkeypatch.setattr(packages, "has_apt", lambda: True)
-    names = "ethtool mmdebstrap maven openjdk-17-jre-headless docker.io iptables"
+    monkeypatch.setattr(packages, "lacking_capabilities", lambda: ())
+    monkeypatch.setattr(packages, "_image_without_packages", lambda: False)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    debian = Distribution.of({"ID": "debian", "VERSION_CODENAME": "bookworm"})
+    monkeypatch.setattr(packages, "this_distribution", lambda: debian)
+    names = "ethtool maven mmdebstrap openjdk-17-jre-headless docker.io iptables"
     assert told(packages.Packages().probe()) == (
         f"not installed: {names.replace(' ', ', ')} | apt-get install --no-install-recommends {names}"
+    )
+    # An ordinary user calls less: a container of the engine has the rest.
+    monkeypatch.setattr(packages, "lacking_capabilities", lambda: BOTH)
+    monkeypatch.setattr(packages, "_image_without_packages", lambda: True)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert told(packages.Packages().probe()).endswith(
+        "| sudo apt-get install --no-install-recommends maven openjdk-17-jre-headless docker.io iptables"
     )
 
 
@@ -93,7 +167,11 @@ def test_what_python_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "find_spec", lambda name: None if name == "ensurepip" else object())
     monkeypatch.setattr(packages, "which", lambda _: None)
     monkeypatch.setattr(packages.sysconfig, "get_path", lambda _: "/none")
+    monkeypatch.setattr(packages, "this_distribution", lambda: Distribution.of({"ID": "debian"}))
+    monkeypatch.setattr(packages, "interpreter_name", lambda: "python3")
     assert "not installed: python3-venv, python3-dev, gcc, libc6-dev" in told(packages.PythonPackages().probe())
+    monkeypatch.setattr(packages, "interpreter_name", lambda: "python3.11")
+    assert "not installed: python3.11-venv, python3.11-dev, gcc" in told(packages.PythonPackages().probe())
 
 
 def test_an_engine_of_ours_gets_its_addresses_once(tmp_path: Path) -> None:
@@ -103,11 +181,6 @@ def test_an_engine_of_ours_gets_its_addresses_once(tmp_path: Path) -> None:
     path.write_text("{}")
     packages.write_daemon_settings(path)
     assert path.read_text() == "{}"
-
-
-def test_java_by_distribution() -> None:
-    assert packages.java_package("bookworm") == "openjdk-17-jre-headless"
-    assert packages.java_package("trixie") == "default-jre-headless"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +261,7 @@ def test_a_kernel_that_cannot_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "try_kind", lambda kind: "" if kind == "veth" else "Specified qdisc kind is unknown")
     finding = machine.KernelFeatures().probe()
     assert "htb (Specified qdisc kind is unknown), bfifo (" in told(finding)
-    assert finding.fix_command == "modprobe bridge && modprobe sch_htb && modprobe sch_fifo"
+    assert finding.fix_command.replace("sudo ", "") == "modprobe bridge && modprobe sch_htb && modprobe sch_fifo"
     assert finding.required
     optional = machine.KernelDelay().probe()
     assert not optional.required
@@ -197,6 +270,7 @@ def test_a_kernel_that_cannot_shape(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_kernel_is_not_judged_before_there_is_anything_to_try_it_with(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "which", lambda _: None)
+    monkeypatch.setattr(machine, "lacking_capabilities", lambda: ())
     assert "cannot be tried before ip, tc and unshare are installed" in told(machine.KernelFeatures().probe())
 
 
@@ -258,7 +332,7 @@ def test_go_is_needed_only_to_build_the_object_store(monkeypatch: pytest.MonkeyP
 def test_a_distribution_whose_go_is_too_old_is_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     installed: list[tuple[str, ...]] = []
     monkeypatch.setattr(software, "install", installed.append)
-    monkeypatch.setattr(software, "has_apt", lambda: True)
+    monkeypatch.setattr(software, "this_distribution", lambda: Distribution.of({"ID": "debian"}))
     monkeypatch.setattr(software, "_offered_go", lambda: software.parse_offered_go("  Candidate: 2:1.19~1\n"))
     with pytest.raises(software.CannotFix, match=r"the distribution has 1\.19: install Go 1\.24 or newer by hand"):
         software.Go().fix()

@@ -8,8 +8,27 @@ from pathlib import Path
 RUN = Path(__file__).resolve().parents[2] / "run"
 
 
-def run(*arguments: str, cwd: Path, path: str | None = None) -> "subprocess.CompletedProcess[str]":
+INSTALLED_BY = {
+    "ID=debian\nVERSION_ID=12\n": ": apt-get install --no-install-recommends python3",
+    "ID=ubuntu\nVERSION_ID=22.04\nID_LIKE=debian\n": (
+        ": apt-get install --no-install-recommends python3.11 python3.11-venv"
+    ),
+    "ID=ubuntu\nVERSION_ID=24.04\nID_LIKE=debian\n": ": apt-get install --no-install-recommends python3",
+    "ID=fedora\nVERSION_ID=41\n": ": dnf install python3",
+    'ID="rocky"\nVERSION_ID="9.5"\nID_LIKE="rhel centos fedora"\n': ": dnf install python3.11",
+    'ID="opensuse-leap"\nVERSION_ID="15.6"\nID_LIKE="suse opensuse"\n': ": zypper install python311",
+    "ID=arch\n": ": pacman -S python",
+    "ID=alpine\nVERSION_ID=3.20.3\n": ": apk add python3",
+    "ID=nixos\n": "",
+}
+
+
+def run(
+    *arguments: str, cwd: Path, path: str | None = None, os_release: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
     environment = dict(os.environ) if path is None else {"PATH": path}
+    if os_release is not None:
+        environment["TESTBED_OS_RELEASE"] = str(os_release)
     return subprocess.run(
         ["/bin/sh", str(RUN), *arguments],
         cwd=cwd,
@@ -49,6 +68,8 @@ def test_an_old_python_alone_is_refused(tmp_path: Path) -> None:
         (tmp_path / tool).symlink_to(str(shutil.which(tool)))
     (tmp_path / "python3").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "python3").chmod(0o755)
-    done = run(cwd=tmp_path, path=str(tmp_path))
-    assert done.returncode == 69
-    assert done.stderr == "run: no Python 3.11 or newer; on Debian: apt-get install python3\n"
+    for release, command in INSTALLED_BY.items():
+        (tmp_path / "os-release").write_text(release)
+        done = run(cwd=tmp_path, path=str(tmp_path), os_release=tmp_path / "os-release")
+        assert done.returncode == 69
+        assert done.stderr == f"run: no Python 3.11 or newer; install it{command}\n"

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from testbed.software.image import deb822_entries, host_sources, one_line_entries
+from testbed.software.apt import deb822_entries, host_sources, one_line_entries
 
 DEB822 = """\
 Types: deb deb-src

@@ -4,7 +4,16 @@ from collections.abc import Iterable, Mapping
 
 from testbed.setup.check import Check
 from testbed.setup.checks.engine import ContainerEngine
-from testbed.setup.checks.machine import DiskSpace, KernelDelay, KernelFeatures, MemorySize, Permissions, Platform
+from testbed.setup.checks.machine import (
+    Addresses,
+    ControlGroups,
+    DiskSpace,
+    KernelDelay,
+    KernelFeatures,
+    MemorySize,
+    Permissions,
+    Platform,
+)
 from testbed.setup.checks.packages import Packages, PythonEnvironment, PythonPackages
 from testbed.setup.checks.software import Go, JavaRuntime, KafkaJars, MinioServer, NodeImage, QuickStart
 
@@ -24,6 +33,8 @@ def all_checks(names: Iterable[str] = ()) -> tuple[Check, ...]:
         Packages(),
         KernelFeatures(),
         KernelDelay(),
+        ControlGroups(),
+        Addresses(),
         ContainerEngine(),
         JavaRuntime(),
         NodeImage(),

@@ -9,9 +9,11 @@ from pathlib import Path
 from results.contract import durable
 from testbed.paths import cache_dir, state_dir
 from testbed.setup.check import CannotFix, Check, CheckFinding
-from testbed.setup.debian import which
-from testbed.software.commands import CommandError, run_logged, tail
+from testbed.setup.install import run_as_root
+from testbed.software.commands import CommandError, tail
+from testbed.software.distribution import as_root, by_sudo, which
 from testbed.software.engine import EngineError, EngineSocket, Trouble
+from testbed.software.engine_facts import facts
 
 PID_FILE = Path("/run/docker.pid")
 SYSTEMD = Path("/run/systemd/system")
@@ -32,10 +34,14 @@ class ContainerEngine(Check):
         """Return whether the engine answers a request."""
         engine = EngineSocket.from_environment()
         try:
-            engine.ping()
+            found = facts(engine.get("/version"), engine.get("/info"))
         except EngineError as error:
             return self.bad(*explained(error))
-        return self.good(f"answers at {engine.address}")
+        what = f"{found.kind} {found.version}"
+        if found.lacks:
+            return self.bad(f"{what}: {'; '.join(found.lacks)}", "use another engine")
+        pools = f", networks from {', '.join(found.pools)}" if found.pools else ""
+        return self.good(f"{what} answers at {engine.address}{pools}")
 
     def fix(self) -> None:
         """Start the engine, and wait until it answers."""
@@ -62,24 +68,27 @@ def explained(error: EngineError) -> tuple[str, str]:
         return f"the engine does not work: {error}", "look at the engine's log; restart it"
     if host:
         return f"{error} (from DOCKER_HOST)", "start that engine, or unset DOCKER_HOST"
-    return f"{error}: it is not running", "systemctl start docker" if SYSTEMD.exists() else "dockerd &"
+    return f"{error}: it is not running", by_sudo("systemctl start docker" if SYSTEMD.exists() else "dockerd &")
 
 
 def _start() -> None:
     log = state_dir() / "logs" / "dockerd.log"
     if SYSTEMD.exists():
-        run_logged(["systemctl", "start", "docker"], log)
+        run_as_root(["systemctl", "start", "docker"], "systemctl start docker")
         _wait(None, log)
         return
     program = which("dockerd")
     if program is None:
         raise CommandError("dockerd is not installed")
+    command = as_root([program])
+    if command is None:
+        raise CommandError(f"only root can start the engine: sudo {program}")
     _remove_stale_pid()
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         # Its own session: the engine continues when set-up ends or is interrupted.
         daemon = subprocess.Popen(
-            [program], stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
     _wait(daemon, log)
 

@@ -1,18 +1,24 @@
-"""Checks of the machine: system, permissions, memory, disk, and kernel features.
+"""Checks of the machine: system, permissions, memory, disk, control groups, addresses and kernel features.
 
 Each kernel feature is tried in its own network namespace.
 """
 
+import json
 import os
 import shutil
+import subprocess
 import sys
+from collections.abc import Iterable
+from ipaddress import IPv4Network
 from pathlib import Path
 
-from testbed.network.kernel import try_kind
+from testbed.network.kernel import lacking_capabilities, try_kind
 from testbed.paths import cache_dir
 from testbed.setup.check import Check, CheckFinding
-from testbed.setup.debian import has_apt, os_release, which
-from testbed.software.engine import EngineError, EngineSocket
+from testbed.software.distribution import by_sudo, sudo_works, this_distribution, which
+from testbed.software.engine import EngineError, EngineSocket, Trouble
+
+KERNEL_VERSION = Path("/proc/version")
 
 
 class Platform(Check):
@@ -21,42 +27,104 @@ class Platform(Check):
     name = "platform"
 
     def probe(self) -> CheckFinding:
-        """Return the finding. Other Linux distributions work when the programs are there; Debian's are installed."""
+        """Return the distribution, the architecture, and whether it runs under Windows."""
         if sys.platform != "linux":
             return self.bad(
                 f"this is {sys.platform}; the testbed shapes NICs with Linux's traffic control",
-                "run it on Linux: Debian 12, in a virtual machine if need be",
+                "run it on Linux, in a virtual machine if need be",
             )
-        told = os_release().get("PRETTY_NAME", "Linux")
-        return self.good(told if has_apt() else f"{told}: no apt-get, so missing programs are yours to install")
+        distribution = this_distribution()
+        windows = windows_subsystem(KERNEL_VERSION.read_text() if KERNEL_VERSION.exists() else "")
+        what = f"{distribution.name}, {os.uname().machine}" + (f", {windows}" if windows else "")
+        if windows == "WSL1":
+            return self.bad(f"{what}: it has no Linux kernel, so no containers", "wsl --set-version DISTRIBUTION 2")
+        manager = distribution.manager
+        return self.good(what if manager else f"{what}: unknown, so missing programs are yours to install")
 
 
-NEEDED = {12: "CAP_NET_ADMIN", 21: "CAP_SYS_ADMIN"}
-STATUS = Path("/proc/self/status")
+def windows_subsystem(version: str) -> str:
+    """Return `WSL1` or `WSL2` for a /proc/version of a Linux under Windows, "" for any other. Pure."""
+    if "microsoft" not in version.lower():
+        return ""
+    # WSL1 says `4.4.0-19041-Microsoft`; the kernel of WSL2 `5.15.153.1-microsoft-standard-WSL2`.
+    return "WSL2" if "wsl2" in version.lower() or "microsoft-standard" in version else "WSL1"
 
 
 class Permissions(Check):
-    """Root, or its capabilities: links between network namespaces need them."""
+    """Root, or an engine that gives a container with root's permissions: links between namespaces need them."""
 
     name = "permissions"
     needs = ("platform",)
 
     def probe(self) -> CheckFinding:
-        """Compare the effective with the required capabilities; return the finding."""
-        held = effective_capabilities(STATUS.read_text(encoding="ascii") if STATUS.exists() else "")
-        lacking = [name for bit, name in NEEDED.items() if not held >> bit & 1]
+        """Return who links and shapes the NICs: this user, or a container of the engine."""
+        lacking = lacking_capabilities()
         if not lacking:
             return self.good("may shape and link NICs")
         who = "root" if os.geteuid() == 0 else "this user"
+        try:
+            EngineSocket.from_environment().ping()
+        except EngineError as error:
+            if error.trouble is not Trouble.DENIED and (os.geteuid() == 0 or sudo_works()):
+                return self.good(f"{who} lacks {' and '.join(lacking)}; a container of the engine will have them")
+            return self.bad(
+                f"{who} lacks {' and '.join(lacking)}, needed to lay and shape the containers' NICs, and may not use "
+                f"an engine that gives them: {error}",
+                "sudo usermod -aG docker $USER, and log in again; or run as root"
+                if os.geteuid()
+                else "start this container with --privileged",
+            )
+        return self.good(f"{who} is without {' and '.join(lacking)}: a container of the engine shapes and links NICs")
+
+
+CONTROLLERS = Path("/sys/fs/cgroup/cgroup.controllers")
+"""Exists only where the control groups are of version 2."""
+
+
+class ControlGroups(Check):
+    """The control groups, which limit CPUs and, in version 2, the bandwidth of disks."""
+
+    name = "control groups"
+    needs = ("platform",)
+
+    def probe(self) -> CheckFinding:
+        """Return their version."""
+        if CONTROLLERS.exists():
+            return self.good("version 2")
         return self.bad(
-            f"{who} lacks {' and '.join(lacking)}, needed to lay and shape the containers' NICs",
-            "run as root: sudo ./run …" if os.geteuid() else "start this container with --privileged",
+            "version 1: CPUs can be limited; a disk's bandwidth cannot",
+            "boot with systemd.unified_cgroup_hierarchy=1",
+            required=False,
         )
 
 
-def effective_capabilities(status: str) -> int:
-    """Return the bits of CapEff in /proc/self/status; 0 without that line."""
-    return next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith("CapEff:")), 0)
+RANGE = IPv4Network("198.18.0.0/15")
+
+
+class Addresses(Check):
+    """The range of addresses that testbeds take theirs from (RFC 2544 reserves it for benchmarks)."""
+
+    name = "addresses"
+    needs = ("packages",)
+
+    def probe(self) -> CheckFinding:
+        """Return how many of its networks other routes of this machine use."""
+        if which("ip") is None:
+            return self.bad("cannot be read before ip is installed", required=False)
+        said = subprocess.run(["ip", "-j", "-4", "route"], capture_output=True, text=True, check=False).stdout
+        covering = covering_routes(str(route.get("dst", "default")) for route in json.loads(said or "[]"))
+        if not covering:
+            return self.good(f"{RANGE} is free for testbeds, but for their own")
+        return self.bad(
+            f"this machine has a route to {', '.join(covering)}, which covers {RANGE}: testbeds have no addresses",
+            by_sudo(f"ip route del {covering[0]}"),
+        )
+
+
+def covering_routes(destinations: Iterable[str]) -> tuple[str, ...]:
+    """Return the destinations of routes, but for the default route, that cover the whole range. Pure."""
+    networks = (each for each in destinations if each[0].isdigit())
+    return tuple(each for each in networks if RANGE.subnet_of(IPv4Network(each, strict=False)))
 
 
 GIB = 1024**3
@@ -124,14 +192,14 @@ class _KernelCheck(Check):
 
     def probe(self) -> CheckFinding:
         """Try each kind and return the finding; the machine's own network is not changed."""
-        if which("tc") is None or which("unshare") is None:
+        if lacking_capabilities() == () and (which("tc") is None or which("unshare") is None):
             return self.bad("cannot be tried before ip, tc and unshare are installed", required=self.required)
         refused = {kind: said for kind in self.kinds if (said := try_kind(kind))}
         if not refused:
             return self.good(f"has {', '.join(self.kinds)}")
         return self.bad(
             ", ".join(f"{kind} ({said})" for kind, said in refused.items()) + f": {self.consequence}",
-            " && ".join(f"modprobe {_module(kind)}" for kind in refused),
+            " && ".join(by_sudo(f"modprobe {_module(kind)}") for kind in refused),
             required=self.required,
         )
 

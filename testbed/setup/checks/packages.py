@@ -1,28 +1,28 @@
-"""Checks of Debian's packages and of the Python environment made with them."""
+"""Checks of the distribution's packages and of the Python environment made with them."""
 
 import json
+import os
 import sys
 import sysconfig
-from collections.abc import Iterable
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from testbed.network.kernel import lacking_capabilities
 from testbed.setup.check import Check, CheckFinding
-from testbed.setup.debian import has_apt, install, os_release, which
 from testbed.setup.environment import IS_CHECKOUT, environment, make
+from testbed.setup.install import install, run_as_root
 from testbed.software.commands import find_java
+from testbed.software.distribution import interpreter_name, this_distribution, which
 from testbed.software.engine import EngineError, EngineSocket, Trouble
+from testbed.software.image import BASE, CONFIGURED, local_image
 
 DAEMON_JSON = Path("/etc/docker/daemon.json")
 # From the range reserved for benchmarks (RFC 2544), so that it hides no network of the machine.
 DAEMON_SETTINGS = {"bip": "198.18.255.1/24", "default-address-pools": [{"base": "198.18.0.0/16", "size": 24}]}
-PROGRAMS = {
-    "ip": "iproute2",
-    "tc": "iproute2",
-    "ethtool": "ethtool",
-    "mmdebstrap": "mmdebstrap",
-    "mvn": "maven",
-}
+DEBIAN_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+OF_ROOT = ("tc", "ethtool")
+"""Programs that root calls itself. For other users a root container has them."""
 
 
 class PythonPackages(Check):
@@ -52,22 +52,22 @@ class Packages(Check):
     """The programs that set-up and provisioning call."""
 
     name = "packages"
-    needs = ("python packages",)  # apt installs one thing at a time; the environment is waiting for that one
+    needs = ("python packages",)  # one installation at a time; the environment is waiting for that one
     fixable = True
-    doing = "installing Debian packages"
+    doing = "installing the distribution's packages"
     estimate_s = 20.0
 
     def probe(self) -> CheckFinding:
         """Search for each program (the engine's only when no engine answers); return the finding."""
         missing = missing_packages()
         if not missing:
-            return self.good("ip, tc, ethtool, mmdebstrap, mvn, java and a container engine are installed")
+            return self.good("every program that set-up and provisioning call is installed")
         return self.bad(f"not installed: {', '.join(missing)}", _command(missing))
 
     def fix(self) -> None:
         """Install the missing packages; write the engine's addresses before its first start."""
         missing = missing_packages()
-        if "docker.io" in missing:
+        if not engine_there():
             write_daemon_settings()
         install(missing)
 
@@ -76,27 +76,40 @@ def missing_for_python() -> tuple[str, ...]:
     """Return the packages that this interpreter lacks."""
     missing = []
     if find_spec("venv") is None or find_spec("ensurepip") is None:
-        missing.append("python3-venv")
+        missing.append("venv")
     if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
-        missing.append("python3-dev")
+        missing.append("Python.h")
     if which("cc") is None:
-        missing += ["gcc", "libc6-dev"]
-    return tuple(missing)
+        missing.append("cc")
+    return this_distribution().packages(missing, interpreter_name())
 
 
 def missing_packages() -> tuple[str, ...]:
     """Return the packages of missing programs."""
-    missing = [package for program, package in PROGRAMS.items() if which(program) is None]
+    distribution = this_distribution()
+    wanted = ["ip", *(() if lacking_capabilities() else OF_ROOT), "mvn"]
+    missing = [program for program in wanted if which(program) is None]
+    # Without a package of mmdebstrap, only a registry gives the image: the image's own check says so.
+    if which("mmdebstrap") is None and distribution.has("mmdebstrap") and not _image_without_packages():
+        missing.append("mmdebstrap")
+        if not distribution.is_debian and not DEBIAN_KEYRING.exists():
+            missing.append("debian keyring")
     if find_java() is None:
-        missing.append(java_package(os_release().get("VERSION_CODENAME", "")))
+        missing.append("java")
     if not engine_there():
-        missing += ["docker.io", "iptables"]
-    return _unique(missing)
+        missing.append("engine")
+    return distribution.packages(missing)
 
 
-def java_package(codename: str) -> str:
-    """Return the package of a Java that runs Spark and Kafka."""
-    return "openjdk-17-jre-headless" if codename in ("", "bookworm") else "default-jre-headless"
+def _image_without_packages() -> bool:
+    """Return whether the engine has the node image, or its base, or can have one of them from a registry."""
+    engine = EngineSocket.from_environment()
+    try:
+        if local_image(engine) is not None or engine.find_image(BASE) is not None:
+            return True
+        return engine.registry_gives(os.environ.get(CONFIGURED) or BASE)
+    except EngineError:
+        return False
 
 
 def engine_there() -> bool:
@@ -113,19 +126,21 @@ def engine_there() -> bool:
 
 def write_daemon_settings(path: Path = DAEMON_JSON) -> None:
     """Write the addresses of an engine that set-up installs; existing settings stay unchanged."""
-    if not path.exists():
+    if path.exists():
+        return
+    text = json.dumps(DAEMON_SETTINGS, indent=2) + "\n"
+    if os.access(path.parent if path.parent.exists() else path.parent.parent, os.W_OK):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(DAEMON_SETTINGS, indent=2) + "\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write(text)
+        file.flush()
+        run_as_root(["install", "-D", "-m", "644", file.name, path], f"tee {path} << EOF\n{text}EOF")
 
 
-def _command(missing: Iterable[str]) -> str:
-    if has_apt():
-        return f"apt-get install --no-install-recommends {' '.join(missing)}"
-    return f"install what provides: {' '.join(missing)} (names are Debian's)"
-
-
-def _unique(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
+def _command(missing: tuple[str, ...]) -> str:
+    return this_distribution().command(missing, root=os.geteuid() == 0)
 
 
 class PythonEnvironment(Check):

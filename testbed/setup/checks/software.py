@@ -4,11 +4,13 @@ import re
 import subprocess
 
 from testbed.setup.check import CannotFix, Check, CheckFinding
-from testbed.setup.debian import has_apt, install, which
+from testbed.setup.install import install
 from testbed.software.commands import OLDEST_JAVA, find_java
+from testbed.software.distribution import this_distribution, which
 from testbed.software.engine import EngineError, EngineSocket
+from testbed.software.engine_facts import facts, kernel_name
 from testbed.software.format import bootstrap_checkpoint, cached_checkpoint
-from testbed.software.image import local_image, node_image
+from testbed.software.image import image_origin, local_image, node_image
 from testbed.software.jvm import cached_archive, cds_archive
 from testbed.software.kafka import DEFAULT_KAFKA, cached_release, kafka_release
 from testbed.software.minio import BUILD_S, GO, cached_minio, go_version, minio
@@ -25,7 +27,7 @@ class JavaRuntime(Check):
         java = find_java()
         if java is not None:
             return self.good(f"Java {java.major} in {java.home}")
-        return self.bad(f"no Java {OLDEST_JAVA} or newer", "apt-get install openjdk-17-jre-headless")
+        return self.bad(f"no Java {OLDEST_JAVA} or newer", this_distribution().how_to_get("java"))
 
 
 class NodeImage(Check):
@@ -38,12 +40,22 @@ class NodeImage(Check):
     estimate_s = 80.0
 
     def probe(self) -> CheckFinding:
-        """Return whether the engine has the image."""
+        """Return whether the engine has the image, for its own architecture."""
+        engine = EngineSocket.from_environment()
         try:
-            image = local_image(EngineSocket.from_environment())
+            image = local_image(engine)
+            if image is None:
+                return self.bad("the engine does not have it yet")
+            own, origin = facts(engine.get("/version"), engine.get("/info")).architecture, image_origin(engine, image)
+            built_for = engine.image_architecture(image.tag)
         except EngineError as error:
             return self.bad(f"cannot be looked for: {error}")
-        return self.good(image.tag) if image else self.bad("the engine does not have it yet")
+        if kernel_name(built_for) != own:
+            return self.bad(
+                f"{image.tag} is for {built_for}, the engine runs on {own}",
+                f"docker rmi {image.tag}, and the command that needs it again",
+            )
+        return self.good(f"{image.tag}, made from {origin}")
 
     def fix(self) -> None:
         """Pull or build the image."""
@@ -128,13 +140,13 @@ class Go(Check):
 
     def fix(self) -> None:
         """Install the distribution's Go, if it is new enough."""
-        offered = _offered_go() if has_apt() else None
+        offered = _offered_go()
         if offered is None or offered < GO:
             there = "has none" if offered is None else f"has {'.'.join(map(str, offered))}"
             raise CannotFix(
                 f"the distribution {there}: install Go {_GO_NEEDED} or newer by hand, so that `go` is on PATH"
             )
-        install((GO_PACKAGE,))
+        install(this_distribution().packages(["go"]))
 
 
 class MinioServer(Check):
@@ -159,7 +171,12 @@ class MinioServer(Check):
 
 
 def _offered_go() -> tuple[int, ...] | None:
-    """Return the version of Go in the distribution's package."""
+    """Return the version of Go in the distribution's package; other distributions than Debian's kin have new ones."""
+    manager = this_distribution().manager
+    if manager is None:
+        return None
+    if manager.name != "apt":
+        return GO
     policy = which("apt-cache") or "apt-cache"
     said = subprocess.run([policy, "policy", GO_PACKAGE], capture_output=True, text=True, check=False).stdout
     return parse_offered_go(said)

@@ -1,0 +1,170 @@
+"""Commands in the namespaces of this machine's containers: run by root itself, or by a root container."""
+
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from testbed.errors import TestbedError
+from testbed.hosts.host import CommandFailed, CommandResult, Shell
+from testbed.network.kernel import lacking_capabilities
+from testbed.network.root_agent import Subscription
+from testbed.network.root_container import root_container
+
+
+def run_as_root(
+    words: Sequence[str],
+    *,
+    pid: int | None = None,
+    namespaces: Sequence[str] = ("net",),
+    stdin: bytes = b"",
+    timeout_s: float = 60.0,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command as root in the namespaces of process `pid`, or in the machine's own; capture its output.
+
+    Raise FileNotFoundError and `subprocess.TimeoutExpired` as `subprocess.run` does.
+    """
+    words = words if pid is None else _entering(pid, namespaces, words)
+    if lacking_capabilities():
+        return root_container().run(words, stdin=stdin, timeout_s=timeout_s)
+    return subprocess.run(words, input=stdin, capture_output=True, timeout=timeout_s, check=False)
+
+
+def _entering(pid: int, namespaces: Sequence[str], words: Sequence[str]) -> list[str]:
+    return ["nsenter", f"--target={pid}", *(f"--{each}" for each in namespaces), "--", *words]
+
+
+def machine_pid() -> int:
+    """Return a process of the machine's own network namespace, as `run_as_root` sees it."""
+    return root_container().machine_pid if lacking_capabilities() else os.getpid()
+
+
+class Announcements(Protocol):
+    """The kernel's announcements in one network namespace; see `Subscription`."""
+
+    @property
+    def devices(self) -> Mapping[int, str]:
+        """Return the namespace's devices by index."""
+
+    def receive(self) -> bytes:
+        """Return the next announcement; see `Subscription.receive`."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+def subscribe(pid: int) -> Announcements:
+    """Subscribe to the announcements in the network namespace of a process. Raise OSError.
+
+    As root, the calling thread stays in that namespace: it must end.
+    """
+    return root_container().subscribe(pid) if lacking_capabilities() else Subscription(pid)
+
+
+def network_of(pid: int) -> tuple[str, ...]:
+    """Return the words that run a command of this machine in the network namespace of a process; they need root."""
+    return ("nsenter", f"--net=/proc/{pid}/ns/net", "--")
+
+
+class MachineShell:
+    """A shell as root on the machine on which the testbed runs."""
+
+    @property
+    def name(self) -> str:
+        """Return the name for errors."""
+        return "this machine"
+
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        timeout_s: float = 60.0,
+        check: bool = True,
+        stdin: bytes = b"",
+    ) -> CommandResult:
+        """See `Host.run`."""
+        return _finished(self.name, None, (), command, timeout_s, check, stdin)
+
+
+class NamespaceShell:
+    """A shell that runs commands in the namespaces of a container, through the container's first process.
+
+    With `machine`, a shell on another machine as root, the container is there.
+    """
+
+    def __init__(self, name: str, pid: int, machine: Shell | None = None, *, network_only: bool = False) -> None:
+        self._name = name
+        self._pid = pid
+        self._machine = machine
+        self._namespaces = ("net",) if network_only else ("mount", "net", "pid")
+
+    @property
+    def pid(self) -> int:
+        """Return the number of the container's first process, as its machine counts."""
+        return self._pid
+
+    def network_only(self) -> "NamespaceShell":
+        """Return a shell with the machine's files and processes in the container's network."""
+        return NamespaceShell(self._name, self._pid, self._machine, network_only=True)
+
+    @property
+    def name(self) -> str:
+        """Return the name for errors."""
+        return self._name
+
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        timeout_s: float = 60.0,
+        check: bool = True,
+        stdin: bytes = b"",
+    ) -> CommandResult:
+        """See `Host.run`."""
+        if self._machine is None:
+            return _finished(self._name, self._pid, self._namespaces, command, timeout_s, check, stdin)
+        words = _entering(self._pid, self._namespaces, _words(command))
+        done = self._machine.run(words, timeout_s=timeout_s, check=False, stdin=stdin)
+        return _checked(self._name, replace(done, command=_text(command)), check)
+
+
+def _words(command: str | Sequence[str]) -> list[str]:
+    return ["sh", "-c", command] if isinstance(command, str) else list(command)
+
+
+def _text(command: str | Sequence[str]) -> str:
+    return command if isinstance(command, str) else shlex.join(command)
+
+
+def _checked(name: str, result: CommandResult, check: bool) -> CommandResult:
+    if check and result.exit_status != 0:
+        raise CommandFailed(name, result)
+    return result
+
+
+def _finished(
+    name: str,
+    pid: int | None,
+    namespaces: Sequence[str],
+    command: str | Sequence[str],
+    timeout_s: float,
+    check: bool,
+    stdin: bytes,
+) -> CommandResult:
+    """Run a command on this machine to its end."""
+    text, started = _text(command), time.monotonic()
+    try:
+        done = run_as_root(_words(command), pid=pid, namespaces=namespaces, stdin=stdin, timeout_s=timeout_s)
+    except subprocess.TimeoutExpired as error:
+        raise TestbedError(f"{name}: `{text}` was not done after {timeout_s:g} s") from error
+    result = CommandResult(
+        text,
+        done.returncode,
+        done.stdout.decode(errors="replace"),
+        done.stderr.decode(errors="replace"),
+        time.monotonic() - started,
+    )
+    return _checked(name, result, check)

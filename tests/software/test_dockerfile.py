@@ -1,0 +1,93 @@
+"""The Dockerfile and mmdebstrap's command follow from one recipe."""
+
+import io
+import subprocess
+import tarfile
+
+import pytest
+
+from testbed.software import apt, dockerfile
+from testbed.software.apt import parse_fetch_settings
+from testbed.software.dockerfile import build_context
+from testbed.software.image import BASE, CHANGES, OPTIONS, PACKAGES, recipe_digest
+
+
+def text(**named):
+    return dockerfile.dockerfile(BASE, PACKAGES, OPTIONS, CHANGES, **named)
+
+
+def test_the_recipe_of_existing_histories_is_kept():
+    """A change of this digest ends the environment class of every history: change it knowingly."""
+    assert recipe_digest() == "962175de44fa"
+
+
+def test_every_package_and_change_of_the_recipe_is_in_it():
+    lines = text().splitlines()
+    assert lines[0] == "FROM debian:bookworm-slim"
+    [install] = [line for line in lines if "install" in line]
+    assert install.rstrip("; \\").split()[-len(PACKAGES) :] == list(PACKAGES)
+    assert lines[-len(CHANGES) :] == list(CHANGES)
+    assert 'rm -f "$1"/etc/ssh/ssh_host_*' in text()
+    assert not any(line.startswith("COPY") for line in lines)
+
+
+def test_its_one_step_is_a_shell_script():
+    step = text(own_apt=True).partition("RUN ")[2].partition("\nLABEL")[0]
+    assert subprocess.run(["sh", "-n", "-c", step], capture_output=True, check=False).stderr == b""
+
+
+def test_the_machines_settings_of_apt_leave_again():
+    own = text(own_apt=True)
+    assert "COPY apt /tmp/apt\n" in own
+    *_, last = (line for line in own.splitlines() if "rm -rf" in line)
+    assert "/tmp/apt" in last
+
+
+def test_an_option_without_an_equivalent_is_refused():
+    with pytest.raises(ValueError, match="no equivalent of mmdebstrap's option --essential-hook"):
+        dockerfile.dockerfile(BASE, PACKAGES, (*OPTIONS, "--essential-hook=true"), CHANGES)
+
+
+def test_a_hook_of_another_recipe_gets_the_root_as_its_argument():
+    own = dockerfile.dockerfile(BASE, ("sudo",), ('--customize-hook=chroot "$1" useradd u',), ())
+    assert "set -e -- /" in own
+    assert 'chroot "$1" useradd u' in own
+
+
+def test_the_context_has_the_machines_apt_only_with_sources(monkeypatch):
+    monkeypatch.setattr(dockerfile, "fetch_settings", lambda: 'Acquire::Retries "3";\n')
+    monkeypatch.setattr(dockerfile, "credentials", lambda: "machine m login l password p\n")
+
+    def members(sources):
+        with tarfile.open(fileobj=io.BytesIO(build_context("FROM x\n", sources))) as tar:
+            return {each.name: tar.extractfile(each).read().decode() for each in tar}
+
+    assert members(()) == {"Dockerfile": "FROM x\n"}
+    assert members(("deb mirror://a bookworm main",)) == {
+        "Dockerfile": "FROM x\n",
+        "apt/sources.list": "deb mirror://a bookworm main\n",
+        "apt/apt.conf": 'Acquire::Retries "3";\n',
+        "apt/auth.conf": "machine m login l password p\n",
+    }
+
+
+def test_only_settings_of_fetching_that_hold_elsewhere_are_taken():
+    dump = (
+        'APT::Architecture "amd64";\n'
+        'Acquire::Check-Date "false";\n'
+        'Acquire::http::Proxy "proxy:3142";\n'
+        'Acquire::http::Proxy-Auto-Detect "/usr/bin/auto-apt-proxy";\n'
+        'Acquire::https::CaInfo "/etc/ssl/own.pem";\n'
+        'Acquire::IndexTargets::deb::Packages::MetaKey "x";\n'
+        'Acquire::Changelogs "";\n'
+    )
+    assert parse_fetch_settings(dump) == 'Acquire::Check-Date "false";\nAcquire::http::Proxy "proxy:3142";\n'
+
+
+def test_logins_are_read_from_all_files(tmp_path):
+    (tmp_path / "auth.conf.d").mkdir()
+    (tmp_path / "auth.conf").write_text("machine a login b password c")
+    (tmp_path / "auth.conf.d" / "d.conf").write_text("machine d login e password f")
+    (tmp_path / "auth.conf.d" / "d.conf~").write_text("old")
+    assert apt.credentials(tmp_path).splitlines() == ["machine a login b password c", "machine d login e password f"]
+    assert apt.credentials(tmp_path / "absent") == ""

@@ -1,0 +1,81 @@
+"""Engines by what they say of themselves: recorded answers, most of engines that are not here."""
+
+import pytest
+
+from testbed.software.engine_facts import facts, kernel_name
+
+DOCKER = {"Components": [{"Name": "Engine"}, {"Name": "containerd"}]}
+PODMAN = {"Components": [{"Name": "Podman Engine"}, {"Name": "Conmon"}]}
+DEBIAN = (
+    {**DOCKER, "Version": "20.10.24+dfsg1"},
+    {
+        "SecurityOptions": ["name=seccomp,profile=default"],
+        "CgroupVersion": "1",
+        "Architecture": "x86_64",
+        "OperatingSystem": "Debian GNU/Linux 12 (bookworm)",
+        "DefaultAddressPools": [{"Base": "198.18.0.0/16", "Size": 24}],
+    },
+)
+HOSTED_RUNNER = (
+    {**DOCKER, "Version": "28.0.4"},
+    {
+        "SecurityOptions": ["name=apparmor", "name=seccomp,profile=builtin", "name=cgroupns"],
+        "CgroupVersion": "2",
+        "Architecture": "x86_64",
+        "OperatingSystem": "Ubuntu 24.04.2 LTS",
+    },
+)
+ROOTLESS = (
+    {**DOCKER, "Version": "27.3.1"},
+    {"SecurityOptions": ["name=seccomp,profile=builtin", "name=rootless", "name=cgroupns"], "CgroupVersion": "2"},
+)
+DESKTOP = (
+    {**DOCKER, "Version": "27.4.0"},
+    {"OperatingSystem": "Docker Desktop", "Architecture": "aarch64", "SecurityOptions": None},
+)
+PODMAN_OF_DEBIAN = (
+    {**PODMAN, "Version": "4.3.1"},
+    {"SecurityOptions": ["name=seccomp,profile=default"], "CgroupVersion": "1", "Architecture": "amd64"},
+)
+PODMAN_OF_FEDORA = (
+    {**PODMAN, "Version": "5.2.5"},
+    {
+        "SecurityOptions": ["name=seccomp,profile=default", "name=rootless", "name=selinux"],
+        "CgroupVersion": "2",
+        "Architecture": "arm64",
+    },
+)
+PODMAN_OF_JAMMY = ({**PODMAN, "Version": "3.4.4"}, {"CgroupVersion": "2", "Architecture": "amd64"})
+
+
+@pytest.mark.parametrize("answers", [DEBIAN, HOSTED_RUNNER, PODMAN_OF_DEBIAN])
+def test_engines_that_work(answers):
+    assert facts(*answers).lacks == ()
+
+
+@pytest.mark.parametrize(
+    ("answers", "lacks"),
+    [
+        (ROOTLESS, "root is missing, so it cannot link hosts to this machine"),
+        (PODMAN_OF_FEDORA, "DOCKER_HOST=unix:///run/podman/podman.sock"),
+        (DESKTOP, "this machine's network is missing, since it runs in a virtual machine of its own"),
+        (PODMAN_OF_JAMMY, "a release from 4.3 on is missing: install a newer Podman"),
+        (({**DOCKER, "Version": "19.03.8"}, {}), "a release from 20.10 on is missing: install a newer Docker"),
+    ],
+)
+def test_engines_that_do_not_say_what_is_missing(answers, lacks):
+    assert lacks in "; ".join(facts(*answers).lacks)
+
+
+def test_kind_version_groups_and_addresses():
+    found = facts(*DEBIAN)
+    assert (found.kind, found.version, found.cgroup_version) == ("Docker", "20.10.24+dfsg1", "1")
+    assert found.pools == ("198.18.0.0/16 by /24",)
+    assert facts(*PODMAN_OF_FEDORA).kind == "Podman"
+    assert facts(*PODMAN_OF_FEDORA).selinux
+
+
+def test_architectures_have_the_kernels_names():
+    assert facts(*PODMAN_OF_FEDORA).architecture == facts(*DESKTOP).architecture == "aarch64"
+    assert facts(*PODMAN_OF_DEBIAN).architecture == facts(*DEBIAN).architecture == kernel_name("amd64") == "x86_64"
+    assert kernel_name("riscv64") == "riscv64"
