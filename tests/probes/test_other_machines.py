@@ -47,9 +47,8 @@ def test_another_machine_is_read_at_each_look():
     texts = iter([TEXT, *[later] * 1000])
     shell = SimpleNamespace(name="m2", run=lambda _command, timeout_s: SimpleNamespace(stdout=next(texts)))
     look = machines_probe({"m2": shell})
-    wait_for(
-        lambda: cpu_times()[2], lambda total, first=cpu_times()[2]: total > first, 5.0, 0.01, "a tick of the clock"
-    )
+    first = cpu_times()[2]
+    wait_for(lambda: cpu_times()[2], lambda total: total > first, 5.0, 0.01, "a tick of the clock")
     assert next(sample.value for sample in look() if sample.metric == "cpu.busy") >= 0.5
 
 
