@@ -17,6 +17,7 @@ from testbed.hosts.relocation import PathRelocation
 
 _TIMED_OUT = 124  # the exit status of timeout(1)
 _MOST_CONNECTIONS = 8
+_CHUNK_BYTES = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +203,8 @@ class SshHost:
         out, err = io.BytesIO(), io.BytesIO()
         timed_out = False
         try:
-            if stdin:
-                channel.sendall(stdin)
+            for at in range(0, len(stdin), _CHUNK_BYTES):  # the library copies what is left at every packet
+                channel.sendall(stdin[at : at + _CHUNK_BYTES])
             channel.shutdown_write()
             # Both streams are drained together: otherwise a command that fills one of them would block.
             drain = threading.Thread(target=_copy, args=(channel.recv_stderr, err), daemon=True)
