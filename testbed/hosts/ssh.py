@@ -17,7 +17,7 @@ from testbed.hosts.relocation import PathRelocation
 
 _TIMED_OUT = 124  # the exit status of timeout(1)
 _MOST_CONNECTIONS = 8
-_PIECE_BYTES = 1 << 16
+_CHUNK_BYTES = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,9 +203,8 @@ class SshHost:
         out, err = io.BytesIO(), io.BytesIO()
         timed_out = False
         try:
-            # `sendall` copies the rest after each packet: a large input in one call would take minutes.
-            for begin in range(0, len(stdin), _PIECE_BYTES):
-                channel.sendall(stdin[begin : begin + _PIECE_BYTES])
+            for at in range(0, len(stdin), _CHUNK_BYTES):  # the library copies what is left at every packet
+                channel.sendall(stdin[at : at + _CHUNK_BYTES])
             channel.shutdown_write()
             # Both streams are drained together: otherwise a command that fills one of them would block.
             drain = threading.Thread(target=_copy, args=(channel.recv_stderr, err), daemon=True)
