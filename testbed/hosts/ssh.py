@@ -141,8 +141,11 @@ class SshHost:
 
     def _through(self, jump: SshAddress, to: SshAddress) -> paramiko.Channel:
         """Return a channel from the jump host to the server; the connection to the jump host stays open."""
-        client = self._connect(jump)
-        self._jumps.append(client)
+        live = (each for each in self._jumps if (open_ := each.get_transport()) is not None and open_.is_active())
+        client = next(live, None)
+        if client is None:
+            client = self._connect(jump)
+            self._jumps.append(client)
         transport = client.get_transport()
         if transport is None:
             raise TestbedError(f"{self._name}: the SSH connection to {jump.host} closed as soon as it was made")

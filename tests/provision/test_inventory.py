@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +22,7 @@ from testbed.provision.inventory.shaping_watch import announced
 from testbed.provision.inventory.survey import MachineFacts, ports_of
 from testbed.provision.plan import describe
 from testbed.topology import TopologyError, load_document, loads
+from testbed.topology.inventory import InventoryForm, SshForm
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAOuC04PN2BspjK7hmDNRWMkraFx2Jyr2J8UfW8+rRbX"
 LAB = """
@@ -125,9 +127,10 @@ def test_a_nic_is_shaped_at_its_own_ends_only():
 
 def test_the_class_of_ssh_is_no_difference_and_its_lack_is_one():
     shape = Shape(10**8, 16384, foreign=("qdisc ingress ffff:", "class htb 1:20", "qdisc tbf 9:"))
-    assert without_own("eth0", shape).foreign == ("qdisc tbf 9:",)
-    assert without_own("eth0", replace(shape, foreign=())).foreign != ()
-    assert without_own("eth0", None) is None
+    redirected = f"action order 1: mirred (Egress Redirect to device {ingress_device('eth0')}) stolen"
+    assert without_own("eth0", shape, redirected).foreign == ("qdisc tbf 9:",)
+    assert len(without_own("eth0", replace(shape, foreign=()), redirected).foreign) == 2
+    assert "does not redirect" in without_own("eth0", shape, "").foreign[-1]
 
 
 def test_only_disciplines_that_somebody_set_are_foreign():
@@ -278,3 +281,18 @@ def test_state_with_machines_reads_back():
     state = MachineState(KEY, "", "/srv/x", "/srv/y", "m", "/j", 22, ("198.18.5.3",), "boot")
     document = {name: getattr(state, name) for name in state.__dataclass_fields__}
     assert decode(MachineState, json.loads(json.dumps(document)), "state.json") == state
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "inventory.md").read_text(encoding="utf-8")
+
+
+def test_the_pages_example_is_a_topology_that_can_be_planned():
+    example = PAGE.split("```yaml\n")[1].split("```")[0]
+    found = loads(example)
+    assert [host.ssh.address for host in found.hosts] == ["10.0.0.11", "10.0.0.12", "bastion-3.example"]
+    assert "by way of ops@bastion.example" in describe(found)
+
+
+def test_the_page_names_every_field_and_every_check():
+    for field in (*InventoryForm.model_fields, *SshForm.model_fields, "device", *CHECKS):
+        assert f"`{field}`" in PAGE, field
