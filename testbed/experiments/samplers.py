@@ -9,7 +9,7 @@ from testbed.experiments.layout import Layout
 from testbed.kafka.admin import Admin
 from testbed.kafka.types import AdminApi
 from testbed.probes.brokers import quota_samples, watch_brokers, watch_stores
-from testbed.probes.machine import machine_probe
+from testbed.probes.other_machines import machines_probe
 from testbed.probes.recorder import Recorder, now_us
 from testbed.provision.testbed import Testbed
 from testbed.throttle.throttle import Throttle
@@ -22,7 +22,7 @@ ISR_POLL_S = 0.5
 
 def start_samplers(recorder: Recorder, testbed: Testbed, admin: AdminApi, layout: Layout) -> None:
     """Start the probes of the machine, the brokers and the object stores, and the poll of in-sync replicas."""
-    recorder.poll("machine", 1.0, machine_probe())
+    recorder.poll("machine", 1.0, machines_probe(testbed.machine_shells))
     watch_brokers(recorder, testbed.topology, testbed.hosts, layout.topics)
     watch_stores(recorder, testbed.topology, testbed.hosts)
     # Without producers an ISR of one replica cannot shrink.

@@ -17,7 +17,7 @@ from testbed.hosts.relocation import PathRelocation
 
 _TIMED_OUT = 124  # the exit status of timeout(1)
 _MOST_CONNECTIONS = 8
-_PIECE_BYTES = 1 << 16
+_CHUNK_BYTES = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +141,11 @@ class SshHost:
 
     def _through(self, jump: SshAddress, to: SshAddress) -> paramiko.Channel:
         """Return a channel from the jump host to the server; the connection to the jump host stays open."""
-        client = self._connect(jump)
-        self._jumps.append(client)
+        live = (each for each in self._jumps if (open_ := each.get_transport()) is not None and open_.is_active())
+        client = next(live, None)
+        if client is None:
+            client = self._connect(jump)
+            self._jumps.append(client)
         transport = client.get_transport()
         if transport is None:
             raise TestbedError(f"{self._name}: the SSH connection to {jump.host} closed as soon as it was made")
@@ -203,9 +206,8 @@ class SshHost:
         out, err = io.BytesIO(), io.BytesIO()
         timed_out = False
         try:
-            # `sendall` copies the rest after each packet: a large input in one call would take minutes.
-            for begin in range(0, len(stdin), _PIECE_BYTES):
-                channel.sendall(stdin[begin : begin + _PIECE_BYTES])
+            for at in range(0, len(stdin), _CHUNK_BYTES):  # the library copies what is left at every packet
+                channel.sendall(stdin[at : at + _CHUNK_BYTES])
             channel.shutdown_write()
             # Both streams are drained together: otherwise a command that fills one of them would block.
             drain = threading.Thread(target=_copy, args=(channel.recv_stderr, err), daemon=True)

@@ -14,7 +14,7 @@ from testbed.errors import TestbedError
 from testbed.hosts.host import CommandFailed, Shell
 from testbed.network.addresses import AddressPlan
 from testbed.network.fabric import CORE, DRIVER, Script, Shaped, driver_device, port, shaped_devices, switches, wire
-from testbed.network.machine_shaping import ingress_device, without_own
+from testbed.network.machine_shaping import INGRESS, filter_show_command, ingress_device, without_own
 from testbed.network.namespaces import NamespaceShell, machine_pid, run_as_root
 from testbed.network.overlay import DEVICE as VXLAN
 from testbed.network.overlay import Overlay, fabric_place, in_words, machines_of
@@ -106,7 +106,10 @@ def read_shape(device: str, pid: Place | None = None) -> Shape | None:
     """
     qdiscs: list[Any] = json.loads(_run(pid, qdisc_show_command(device)) or "[]")
     found = parse_shape(qdiscs, _run(pid, class_show_command(device)))
-    return found if pid is None or isinstance(pid, int | NamespaceShell) else without_own(device, found)
+    if found is None or pid is None or isinstance(pid, int | NamespaceShell):
+        return found
+    filters = _run(pid, filter_show_command(device)) if INGRESS in found.foreign else ""
+    return without_own(device, found, filters)
 
 
 def machine_networks(machine: Shell | None = None) -> list[str]:

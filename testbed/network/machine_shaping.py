@@ -20,6 +20,7 @@ SSH_BPS = 20_000_000
 _SSH_BURST_BYTES = 64 * 1024
 _SSH_CLASS = "1:20"
 INGRESS_PREFIX = "tbi-"
+INGRESS = "qdisc ingress ffff:"
 
 
 def ingress_device(device: str) -> str:
@@ -55,14 +56,21 @@ def ssh_lines(device: str, ssh_port: int) -> tuple[str, ...]:
     )
 
 
-def without_own(device: str, shape: Shape | None) -> Shape | None:
-    """Return the shape without the testbed's own additions; a missing addition is added as a foreign text."""
-    if shape is None:
-        return None
-    expected = [f"class htb {_SSH_CLASS}"]
+def filter_show_command(device: str) -> tuple[str, ...]:
+    """Return the command that lists the filters of what a device receives."""
+    return ("tc", "filter", "show", "dev", device, "parent", "ffff:")
+
+
+def without_own(device: str, shape: Shape, filters: str) -> Shape:
+    """Return the shape without the testbed's own additions; a missing addition is added as a foreign text.
+
+    `filters` is the output of `filter_show_command`: without the redirection nothing that the NIC receives is shaped.
+    """
+    expected, foreign = [f"class htb {_SSH_CLASS}"], list(shape.foreign)
     if not device.startswith(INGRESS_PREFIX):
-        expected.append("qdisc ingress ffff:")
-    foreign = list(shape.foreign)
+        expected.append(INGRESS)
+        if f"Redirect to device {ingress_device(device)}" not in filters:
+            foreign.append(f"a device that does not redirect what it receives to {ingress_device(device)}")
     for each in expected:
         if each in foreign:
             foreign.remove(each)

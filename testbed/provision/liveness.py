@@ -44,7 +44,7 @@ def why_not_whole(engine: Engine, state: TestbedState) -> str:
     """
     if state.machines:
         return machines_not_whole(state)
-    if set(state.machine_keys) - set(engine.members):
+    if state.machine_keys and set(state.machine_keys) - set(engine.members):
         with closing(engine_of_state(state)) as every:
             return why_not_whole(every, state)
     try:
@@ -160,6 +160,8 @@ class _Watcher(threading.Thread):
         self._state, self._look_s = state, look_s
         self._whom = threading.get_ident()
         self._stopped = threading.Event()
+        self._engine: Engine | None = None
+        """The engines of several machines."""
         self._either = threading.Lock()
         """Guards stopping against interrupting: a late signal would interrupt the code after the block."""
 
@@ -170,18 +172,30 @@ class _Watcher(threading.Thread):
 
     def run(self) -> None:
         """Check until something has ended."""
-        while not self._stopped.wait(self._look_s):
-            self.found = self._look()
-            if self.found:
-                with self._either:
-                    if not self._stopped.is_set():
-                        signal.pthread_kill(self._whom, _SIGNAL)
-                return
+        try:
+            while not self._stopped.wait(self._look_s):
+                self.found = self._look()
+                if self.found:
+                    with self._either:
+                        if not self._stopped.is_set():
+                            signal.pthread_kill(self._whom, _SIGNAL)
+                    return
+        finally:
+            self._disconnect()
 
     def _look(self) -> str:
         try:
-            # Its own connection: two threads cannot share one.
-            with closing(engine_of_state(self._state)) as engine:
-                return why_not_whole(engine, self._state)
+            # Its own connection: two threads cannot share one. That to other machines is kept until the next look.
+            if not self._state.machine_keys:
+                with closing(Engine()) as engine:
+                    return why_not_whole(engine, self._state)
+            self._engine = self._engine or engine_of_state(self._state)
+            return why_not_whole(self._engine, self._state)
         except TestbedError:
+            self._disconnect()
             return ""  # the engine is being restarted: it reports the ended containers when it is back
+
+    def _disconnect(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None

@@ -233,7 +233,7 @@ def remove(engine: Engine, name: str) -> list[str]:
     state = _state_of(name)
     if state is not None and state.machines:
         return [*remove_from_machines(state), *_forget(name)]
-    if state is not None and set(state.machine_keys) - set(engine.members):
+    if state is not None and state.machine_keys and set(state.machine_keys) - set(engine.members):
         # The caller knows this machine's engine only.
         with closing(engine_of_state(state)) as every:
             return remove(every, name)

@@ -18,7 +18,7 @@ from testbed.network.apply import FABRIC, Place, shaping_differences, shell_of
 from testbed.network.kernel import lacking_capabilities
 from testbed.network.measure import LinkDirection, LinkRate, measure, measure_uplinks
 from testbed.network.namespaces import network_of
-from testbed.network.overlay import fabric_place, machines_of
+from testbed.network.overlay import HERE, fabric_place, machines_of
 from testbed.network.watch import ShapingWatch
 from testbed.objectstore import ObjectStore
 from testbed.owner import Owner
@@ -266,9 +266,9 @@ class Testbed:
         return {name: shell_of(FABRIC, places[fabric_place(name)]) for name in machines_of(self.topology)}
 
     def pids(self) -> tuple[int, dict[str, int]]:
-        """Return the machine's process numbers of the fabric and of each host."""
-        found = self.engine.containers(self.state.name)
-        pids = {each.host: self.engine.pid(each.id) for each in found if each.role in ("host", "fabric")}
+        """Return the machine's process numbers of the fabric and of each host; without hosts on other machines."""
+        found = self.engine.members[HERE].containers(self.state.name)
+        pids = {each.host: self.engine.members[HERE].pid(each.id) for each in found if each.role in ("host", "fabric")}
         return pids.pop(""), pids
 
     def places(self) -> Mapping[str, Place]:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from testbed.errors import TestbedError
 from testbed.provision import state as states
 from testbed.provision.testbed import Testbed
 
@@ -10,8 +11,15 @@ def cluster_file(testbed: Testbed) -> dict[str, Any]:
     """Return the document of ducktape's `--cluster-file`, with a node for each host.
 
     A node's type is the topology's name, so that tests with and without a node type find their nodes. Clients outside
-    the host use the address of its shaped NIC; ducktape's SSH uses the management network.
+    the host use the address of its shaped NIC; ducktape's SSH uses the management network. Raise `TestbedError` for
+    hosts on other machines.
     """
+    elsewhere = [host.name for host in testbed.topology.hosts if testbed.topology.remote_machine_of(host)]
+    if elsewhere:
+        raise TestbedError(
+            f"{', '.join(elsewhere)} of testbed {testbed.name} are on other machines, whose management network "
+            "ducktape does not reach; place all hosts on this machine (machine: at the host)"
+        )
     key = str(states.private_key_path(testbed.name).resolve())
     return {
         "nodes": [

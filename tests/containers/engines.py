@@ -123,9 +123,19 @@ def _wait_for(container):
         time.sleep(0.1)
 
 
+def _load(image, container):
+    """Give the machine's engine the image, faster than over SSH."""
+    with subprocess.Popen(["docker", "save", image], stdout=subprocess.PIPE) as save:
+        load = ["docker", "exec", "--interactive", container, "docker", "load", "--quiet"]
+        subprocess.run(load, stdin=save.stdout, check=True, capture_output=True, timeout=120)
+
+
 @contextmanager
-def machines(folder, *names, network=NETWORK, mtu=1500):
-    """Machines of these names, on a network of their own with this MTU; removed at the end."""
+def machines(folder, *names, network=NETWORK, mtu=1500, with_image=True):
+    """Machines of these names, on a network of their own with this MTU; removed at the end.
+
+    Their engines have the node image, unless `with_image` is false.
+    """
     image, login = node_image().tag, KeyPair.generate()
     folder.mkdir(parents=True, exist_ok=True)
     key, known_hosts = folder / "id_ed25519", folder / "known_hosts"
@@ -140,6 +150,8 @@ def machines(folder, *names, network=NETWORK, mtu=1500):
         found = []
         for name, container in zip(names, containers, strict=True):
             _wait_for(container)
+            if with_image:
+                _load(image, container)
             form = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
             address = run("docker", "inspect", "--format", form, container).stdout.strip()
             found.append(Machine(name, container, address, key, known_hosts))

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from results.contract.clocks import ClockReading
 from results.contract.store import Store
 from testbed.errors import TestbedError
-from testbed.experiments import batched_move, kip455_trace
+from testbed.experiments import batched_move, kip455_trace, runner
 from testbed.experiments.catalogue import cold_read
 from testbed.experiments.runner import RunRequest, run
 from testbed.faults import Faults, parse_fault
@@ -359,6 +360,10 @@ def epochs_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kip455_trace, "_described", other)
 
 
+def clock_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "clock_readings", lambda _testbed, when: (ClockReading("other", when, 0.2, 0.001),))
+
+
 def epochs_lowered(monkeypatch: pytest.MonkeyPatch) -> None:
     logged = kip455_trace._logged
     seen = iter(range(1_000_000))
@@ -467,6 +472,7 @@ CASES = (
         verdict="inconclusive",
     ),
     Case(("clock-steady",), "the machine's clock is set, and set back", SHORT, clock_set, verdict="inconclusive"),
+    Case(("clocks-agree",), "another machine's clock is 0.2 s ahead", SHORT, patch=clock_ahead, verdict="inconclusive"),
     Case(
         ("in-sync-unbounded",),
         "defect `throttle-holds-in-sync`",

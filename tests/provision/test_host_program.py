@@ -33,7 +33,7 @@ def namespace():
     wait_for(
         lambda: Path(f"/proc/{sleeper.pid}/ns/net").readlink(), lambda found: found != own, 5.0, 0.01, "the namespace"
     )
-    make = f"ip link add {DEVICE} type veth peer name d1 && ip link set {DEVICE} up && ip link set d1 up"
+    make = f"ip link add {DEVICE} type veth peer name d1 && ip link set {DEVICE} txqueuelen 0 up && ip link set d1 up"
     subprocess.run([*enter, "sh", "-c", make], check=True)
     yield enter
     sleeper.kill()

@@ -60,7 +60,7 @@ def test_the_unchanged_text_is_good() -> None:
     ("there", "instead", "line"),
     [
         # names and fields
-        ("hosts:\n", "hots:\n", "t.yaml:5:1: hots: unknown field hots; allowed: name, description, provision, inventory, racks, kafka, software, remote_storage, defaults, roles or hosts; did you mean hosts?"),
+        ("hosts:\n", "hots:\n", "t.yaml:5:1: hots: unknown field hots; allowed: name, description, provision, inventory, racks, machines, mtu, kafka, software, remote_storage, defaults, roles or hosts; did you mean hosts?"),
         ("name: t", "name: Big Test", "t.yaml:1:7: name: Big Test cannot name a topology; allowed: a small letter, then small letters, digits and -, 31 at most"),
         ("b2:", "b_2:", "t.yaml:7:3: hosts.b_2: b_2 cannot name a host; allowed: a small letter, then small letters, digits and -, 15 at most"),
         ("b2:", "b1:", "t.yaml:7:3: hosts.b1: given twice, first in line 6; allowed: once"),
@@ -69,11 +69,11 @@ def test_the_unchanged_text_is_good() -> None:
         ("{role: broker, rack: r2}", "{rack: r2}", "t.yaml:7:3: hosts.b2.role: missing; allowed: broker, controller, both, client or objectstore"),
         ("role: broker", "role: brokr", "t.yaml:7:14: hosts.b2.role: brokr is not a role; allowed: broker, controller, both, client or objectstore; did you mean broker?"),
         ("role: broker", "role: [broker]", "t.yaml:7:14: hosts.b2.role: a list is not a role; allowed: broker, controller, both, client or objectstore"),
-        ("role: broker", "rol: broker", "t.yaml:7:8: hosts.b2.rol: unknown field rol; allowed: role, rack, nic, nics, disk, cpus, kafka, node_id or ssh; did you mean role?"),
-        ("role: broker", "role: broker, rate: 1mbit", "t.yaml:7:22: hosts.b2.rate: unknown field rate; allowed: role, rack, nic, nics, disk, cpus, kafka, node_id or ssh; did you mean nic: {rate: …}?"),
-        ("{role: broker, rack: r2}", "7", "t.yaml:7:7: hosts.b2: 7 instead of a mapping; allowed: role, rack, nic, nics, disk, cpus, kafka, node_id or ssh"),
+        ("role: broker", "rol: broker", "t.yaml:7:8: hosts.b2.rol: unknown field rol; allowed: role, rack, nic, nics, disk, cpus, kafka, node_id, ssh or machine; did you mean role?"),
+        ("role: broker", "role: broker, rate: 1mbit", "t.yaml:7:22: hosts.b2.rate: unknown field rate; allowed: role, rack, nic, nics, disk, cpus, kafka, node_id, ssh or machine; did you mean nic: {rate: …}?"),
+        ("{role: broker, rack: r2}", "7", "t.yaml:7:7: hosts.b2: 7 instead of a mapping; allowed: role, rack, nic, nics, disk, cpus, kafka, node_id, ssh or machine"),
         ("{role: broker, rack: r2}", "", "t.yaml:7:6: hosts.b2: nothing is given; allowed: a value, or leave the field out"),
-        ("defaults: {nic: {rate: 400mbit}}", "nic: {rate: 400mbit}\ndefaults: {nic: {rate: 400mbit}}", "t.yaml:4:1: nic: unknown field nic; allowed: name, description, provision, inventory, racks, kafka, software, remote_storage, defaults, roles or hosts; did you mean defaults: {nic: …}?"),
+        ("defaults: {nic: {rate: 400mbit}}", "nic: {rate: 400mbit}\ndefaults: {nic: {rate: 400mbit}}", "t.yaml:4:1: nic: unknown field nic; allowed: name, description, provision, inventory, racks, machines, mtu, kafka, software, remote_storage, defaults, roles or hosts; did you mean defaults: {nic: …}?"),
         ("defaults: {", "defaults: {kafka: {version: 4.3.1}, ", "t.yaml:4:12: defaults.kafka: unknown field kafka; allowed: nic, nics, disk or cpus; did you mean kafka at the top of the file? It holds for every host"),
         # racks
         ("rack: r2", "rack: r3", "t.yaml:7:28: hosts.b2.rack: there is no rack r3; allowed: r1 or r2"),

@@ -176,6 +176,7 @@ def device(name: str) -> dict[str, Any] | None:
     return {
         "up": "UP" in links[0].get("flags", []),
         "mtu": links[0].get("mtu", 0),
+        "queue": links[0].get("txqlen", 0),
         "addresses": addresses,
         "qdiscs": [each for each in qdiscs if each.get("dev", name) == name],
     }
@@ -275,7 +276,7 @@ def shape(config: dict[str, Any]) -> dict[str, Any]:
         ]
         if foreign:
             raise RuntimeError("%s was shaped in the meantime: %s" % (name, ", ".join(foreign)))
-        before = {"offloads": offloads(name), "segments": segments(name), "mtu": there["mtu"]}
+        before = {"offloads": offloads(name), "segments": segments(name), "mtu": there["mtu"], "queue": there["queue"]}
         journal["devices"].append({"device": name, "entry": each["entry"], **before})
     save(os.path.join(home, PENDING), journal)
     timer = subprocess.Popen(
@@ -354,6 +355,9 @@ def restore(path: str) -> list[str]:
         changed = [word for short, value in each["offloads"].items() for word in (short, value)]
         if there and changed:
             must(["ethtool", "-K", name, *changed])
+        if there and there["queue"] != each["queue"]:
+            # The kernel gives a device without a queue one with its first discipline, and leaves it.
+            must(["ip", "link", "set", "dev", name, "txqueuelen", str(each["queue"])])
         if there and each["segments"] and segments(name) != each["segments"]:
             must(["ip", "link", "set", "dev", name, "gso_max_segs", str(each["segments"])])
     return done

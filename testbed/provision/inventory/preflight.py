@@ -10,7 +10,6 @@ from testbed.network.machine_shaping import foreign_shaping
 from testbed.provision.inventory.survey import MachineFacts, data_addresses
 from testbed.topology.host import DeclaredHost
 from testbed.topology.model import Topology
-from testbed.units import format_size
 
 OLDEST_JAVA = 17
 LEAST_FREE_BYTES = 2 * 10**9
@@ -130,7 +129,7 @@ def _disk(host: DeclaredHost, facts: MachineFacts) -> PreflightCheck:
     free = int(disk["free"])
     shown = f"{free / 1e9:.1f}GB"
     if free < LEAST_FREE_BYTES:
-        return PreflightCheck(shown, (f"{format_size(LEAST_FREE_BYTES)} of free space in {folder} (it has {shown})",))
+        return PreflightCheck(shown, (f"{LEAST_FREE_BYTES / 1e9:g}GB of free space in {folder} (it has {shown})",))
     return PreflightCheck(shown)
 
 
@@ -214,9 +213,13 @@ class PreflightReport:
 def preflight(topology: Topology, facts: Mapping[str, MachineFacts]) -> PreflightReport:
     """Return what each machine has and lacks for the topology."""
     found = {host.name: _checks(host, facts[host.name]) for host in topology.hosts}
-    mtus = {name: of["MTU"].shown for name, of in found.items() if "MTU" in of and not of["MTU"].lacks}
+    mtus = {
+        name: of["MTU"].shown
+        for name, of in found.items()
+        if "MTU" in of and of["MTU"].shown[0].isdigit() and not of["MTU"].lacks
+    }
     if len(set(mtus.values())) > 1:
-        usual = max(set(mtus.values()), key=list(mtus.values()).count)
+        usual = max(mtus.values(), key=lambda mtu: (list(mtus.values()).count(mtu), mtu))
         for name, mtu in mtus.items():
             if mtu != usual:
                 lack = f"the MTU of the other hosts, {usual} (it has {mtu}): large frames to it would be lost"

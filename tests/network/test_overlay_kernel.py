@@ -1,0 +1,121 @@
+"""The fabrics of two machines on a real kernel, in private network namespaces: one for each machine's own network, one
+for each fabric and host. Needs root, no engine."""
+
+import subprocess
+
+import pytest
+
+from testbed.network.addresses import AddressPlan
+from testbed.network.apply import apply, shaping_differences
+from testbed.network.fabric import Script, wire
+from testbed.network.overlay import Overlay
+from testbed.network.shape import payload_bytes_per_s
+from testbed.network.underlay import interface_to
+from testbed.provision.containers import SYSCTLS
+from testbed.topology import loads
+from testbed.wait import wait_for
+from tests.network.test_fabric_kernel import Fabric
+
+pytestmark = pytest.mark.containers
+
+TOPOLOGY = loads("""
+name: t
+machines: {here: {engine: local}, there: {engine: "ssh://there"}}
+kafka: {version: 4.3.1}
+defaults: {nic: {rate: 50mbit}}
+hosts:
+  b1: {role: both, machine: here}
+  b2: {role: broker, machine: there}
+  b3: {role: broker, machine: there, nic: {rate: 20mbit}}
+""")
+OVERLAY = Overlay({"": "198.18.248.1", "there": "198.18.248.2"}, 1450)
+PLACES = ("own", "own@there", "", "@there", "b1", "b2", "b3")
+
+
+@pytest.fixture(scope="module")
+def fabric():
+    holders = {
+        place: subprocess.Popen(
+            ["unshare", "--net", "sh", "-c", "echo ready; exec cat"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for place in PLACES
+    }
+    try:
+        for holder in holders.values():
+            assert holder.stdout.readline() == "ready\n", "no network namespace to be had"
+        plan = AddressPlan(248, tuple(host.name for host in TOPOLOGY.hosts))
+        made = Fabric(TOPOLOGY, plan, {place: holder.pid for place, holder in holders.items()})
+        for place in PLACES:
+            made.run(place, "sysctl", "-q", "-w", *(f"{name}={value}" for name, value in SYSCTLS.items()))
+        link = f"link add name eth1 type veth peer name eth1 netns {made.pids['own@there']}"
+        for place, address, ip in (
+            ("own", OVERLAY.addresses[""], (link,)),
+            ("own@there", OVERLAY.addresses["there"], ()),
+        ):
+            up = ("link set dev lo up", f"addr add {address}/24 dev eth1", "link set dev eth1 up")
+            apply(Script(ip=(*ip, *up)), made.pids[place])
+        wiring = wire("overlay-test", TOPOLOGY, plan, made.pids, made.pids["own"], OVERLAY)
+        for machine, script in wiring.underlay.items():
+            apply(script, made.pids[f"own@{machine}" if machine else "own"])
+        for machine, script in wiring.fabrics.items():
+            apply(script, made.pids[f"@{machine}" if machine else ""])
+        for host, script in wiring.hosts.items():
+            apply(script, made.pids[host])
+        apply(wiring.machine, made.pids["own"])
+        yield made
+    finally:
+        for holder in holders.values():
+            holder.stdin.close()
+            holder.wait(timeout=10)
+
+
+def ping(fabric, source, target, size):
+    words = ["ping", "-n", "-q", "-M", "do", "-c", "1", "-W", "2", "-s", str(size), str(fabric.plan.data_ip(target))]
+    return subprocess.run(fabric.command(source, *words), capture_output=True, timeout=20, check=False).returncode == 0
+
+
+def test_shaping_is_read_back_on_both_machines(fabric):
+    assert shaping_differences(TOPOLOGY, fabric.pids[""], fabric.pids) == []
+
+
+def test_a_packet_of_full_size_passes_whole_and_a_larger_one_does_not_leave(fabric):
+    assert ping(fabric, "b1", "b2", OVERLAY.mtu - 28)
+    assert ping(fabric, "b2", "b1", OVERLAY.mtu - 28)
+    assert not ping(fabric, "b1", "b2", OVERLAY.mtu - 27)
+
+
+def test_the_driver_reaches_hosts_on_both_machines(fabric):
+    for host in fabric.plan.hosts:
+        fabric.reach("own", str(fabric.plan.data_ip(host)))
+
+
+def test_the_devices_between_the_machines_are_in_the_fabrics_alone(fabric):
+    for place in ("own", "own@there"):
+        assert "vxlan0" not in fabric.run(place, "ip", "-br", "link")
+    for place in ("", "@there"):
+        assert "mtu 1450" in fabric.run(place, "ip", "link", "show", "dev", "vxlan0")
+
+
+def test_the_mtu_of_the_network_between_the_machines_is_read(fabric):
+    class Own:
+        def run(self, words):
+            done = subprocess.run(fabric.command("own", *words), capture_output=True, text=True, check=True)
+            return done
+
+    found = interface_to(Own(), OVERLAY.addresses["there"])
+    assert (found.address, found.device, found.mtu) == (OVERLAY.addresses[""], "eth1", 1500)
+
+
+@pytest.mark.parametrize(("source", "target", "rate_bps"), [("b1", "b2", 50e6), ("b2", "b1", 50e6), ("b1", "b3", 20e6)])
+def test_the_slower_nic_binds_across_machines(fabric, source, target, rate_bps):
+    share = wait_for(
+        lambda: fabric.carried(source, target) / payload_bytes_per_s(rate_bps, OVERLAY.mtu),
+        lambda share: share >= 0.93,
+        15,
+        0.05,
+        "0.93 of the slowest rate to pass",
+    )
+    assert share <= 1.05

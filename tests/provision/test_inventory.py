@@ -1,0 +1,298 @@
+"""Machines that exist, without any: topologies, keys, paths, shaping and the preflight, as functions of values."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import TestbedError, UsageError
+from testbed.faults.network import require_on_machines
+from testbed.faults.parse import parse_fault
+from testbed.hosts.host_keys import fingerprint, known, refusal_text
+from testbed.hosts.relocation import PathRelocation
+from testbed.network.apply import link_ends
+from testbed.network.fabric import shaped_devices
+from testbed.network.machine_shaping import foreign_shaping, ingress_device, shaping_lines, without_own
+from testbed.network.shape import Shape
+from testbed.network.transfers import FABRIC, transfers
+from testbed.provision.inventory.access import VerifiedKeys, jump_of, ssh_address
+from testbed.provision.inventory.preflight import CHECKS, preflight, require_ready
+from testbed.provision.inventory.shaping_watch import announced
+from testbed.provision.inventory.survey import MachineFacts, ports_of
+from testbed.provision.plan import describe
+from testbed.topology import TopologyError, load_document, loads
+from testbed.topology.inventory import InventoryForm, SshForm
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAOuC04PN2BspjK7hmDNRWMkraFx2Jyr2J8UfW8+rRbX"
+LAB = """
+name: lab
+provision: inventory
+inventory: {user: ops, key: id, jump: "root@198.18.5.5:2222"}
+kafka: {version: 4.3.1}
+defaults: {nic: {device: eth0, rate: 100mbit}}
+hosts:
+  b1: {role: both, ssh: {address: 198.18.5.2, user: root, folder: /srv/kafka/}}
+  b2: {role: broker, nic: {address: 198.18.5.3, rate: 400mbit}, ssh: {port: 2022}}
+"""
+TOPOLOGY = loads(LAB)
+
+
+def test_a_host_inherits_how_it_is_reached():
+    b1, b2 = (host.ssh for host in TOPOLOGY.hosts)
+    assert (b1.user, b1.sudo, b1.folder, b1.port) == ("root", False, "/srv/kafka", 22)
+    assert (b2.address, b2.user, b2.sudo, b2.port) == ("198.18.5.3", "ops", True, 2022)
+    assert jump_of(b2) == ("root", "198.18.5.5", 2222) and b2.key.startswith("/")
+    address = ssh_address(b2, VerifiedKeys("host key", "jump key"))
+    assert address.jump.host_key == "jump key" and address.jump.port == 2222 and address.jump.private_key.name == "id"
+
+
+def test_the_document_of_a_topology_is_the_same_topology():
+    again = load_document(TOPOLOGY.to_document())
+    assert again == TOPOLOGY and again.digest() == TOPOLOGY.digest()
+    nics = "nics: {data: {device: eth0, rate: 1gbit}, repl: {device: eth1, rate: 1gbit, use: replication}}"
+    two = LAB.replace("nic: {device: eth0, rate: 100mbit}", nics)
+    two = two.replace("nic: {address: 198.18.5.3, rate: 400mbit}, ", "")
+    both = loads(two.replace("port: 2022", "address: h2"))
+    assert [nic.name for nic in both.host("b2").nics] == ["eth0", "eth1"]
+    assert load_document(both.to_document()) == both
+
+
+@pytest.mark.parametrize(
+    ("there", "instead", "told"),
+    [
+        ("defaults: {nic: {device: eth0, rate", "defaults: {nic: {rate", "b1.nic.device: nothing says which device"),
+        ("ssh: {address: 198.18.5.2, user", "ssh: {user", "hosts.b1.ssh.address: nothing says where this machine is"),
+        ("address: 198.18.5.3", "address: 198.18.5.300", "198.18.5.300 is no IPv4 address"),
+        ("ssh: {port: 2022}", "ssh: {address: 198.18.5.2}", "198.18.5.2:22 is b1 already"),
+        ("role: broker,", "role: broker, disk: {size: 2GB},", "hosts.b2.disk: a file system of a size cannot be made"),
+        ("role: broker,", "role: broker, cpus: 1,", "hosts.b2.cpus: processes of a machine that exists"),
+        ("provision: inventory\n", "provision: inventory\nracks: {r1: {uplink: {rate: 1gbit}}}\n", "is no switch"),
+        ("provision: inventory\n", "", "inventory: the testbed makes the hosts"),
+        ("provision: inventory\n", "", "hosts.b1.ssh: the testbed makes this host"),
+        ("provision: inventory\n", "", "defaults.nic.device: the testbed makes this NIC"),
+        ("provision: inventory", "provision: inventori", "did you mean inventory?"),
+        ("port: 2022", "host_key: SHA256:short", "SHA256:short is no host key"),
+        ("key: id", "kex: id", "did you mean key?"),
+        ("device: eth0", "device: lo", "lo is loopback"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_held_is_refused_before_any_machine_is_asked(there, instead, told):
+    assert there in LAB
+    with pytest.raises(TopologyError) as refused:
+        loads(LAB.replace(there, instead))
+    assert told in str(refused.value)
+
+
+def test_the_plan_says_what_is_set_and_leaves_no_invented_address():
+    text = describe(TOPOLOGY)
+    assert "ssh: ops@198.18.5.3:2022 by way of root@198.18.5.5:2222, as root by sudo" in text
+    assert "controller.quorum.voters=1@<address of b1 eth0>:9094" in text
+    assert "action mirred egress redirect" in text and "dport 2022" in text
+    assert "192.0.2." not in text
+
+
+def test_own_paths_are_under_the_testbeds_folder_and_no_other_path_is():
+    home = "/srv/testbed-lab-1"
+    moved = PathRelocation(home, "m", sudo=True, java="/j")
+    assert moved.text("cat /run/kafka.pid /etc/kafka /var/lib/kafka/t-0 /var/lib/kafka-2 x=/opt/testbed/agent.py") == (
+        f"cat {home}/run/kafka.pid /etc/kafka {home}/var/lib/kafka/t-0 /var/lib/kafka-2 x={home}/opt/testbed/agent.py"
+    )
+    assert moved.text(moved.text("/var/lib/kafka")) == moved.text("/var/lib/kafka")
+    assert moved.content(b"\xff/var/lib/kafka") == b"\xff/var/lib/kafka"
+    command = moved.command("a 'b'; c")
+    assert command.startswith("sudo -n -- env TESTBED_ID=m PATH=/j/bin:") and command.endswith(
+        """sh -c 'a '"'"'b'"'"'; c'"""
+    )
+
+
+def test_the_parent_folder_may_be_a_path_that_the_testbed_uses_itself():
+    moved = PathRelocation("/var/lib/kafka/testbed-lab-1", "m", sudo=False)
+    text = "ln -s /var/lib/kafka/testbed-software/ab /opt/kafka; ls /var/lib/kafka/testbed-lab-1/x /var/lib/kafka/t-0"
+    home = moved.home
+    assert moved.text(text) == (
+        f"ln -s /var/lib/kafka/testbed-software/ab {home}/opt/kafka; ls {home}/x {home}/var/lib/kafka/t-0"
+    )
+
+
+def test_a_nic_is_shaped_at_its_own_ends_only():
+    places = {(each.what, each.host, each.device) for each in shaped_devices(TOPOLOGY)}
+    assert ("b2 eth0 receive", "b2", ingress_device("eth0")) in places and len(places) == 4
+    assert all(end.host in ("b1", "b2") for end in link_ends("lab", TOPOLOGY))
+    lines = shaping_lines("eth0", Shape(10**8, 16384), Shape(10**8, 16384), 2022)
+    # What the NIC receives is redirected only when the place it is redirected to is ready.
+    assert "redirect" in lines[-1]
+    assert sum("sport 2022" in line for line in lines) == sum("dport 2022" in line for line in lines) == 1
+
+
+def test_the_class_of_ssh_is_no_difference_and_its_lack_is_one():
+    shape = Shape(10**8, 16384, foreign=("qdisc ingress ffff:", "class htb 1:20", "qdisc tbf 9:"))
+    redirected = f"action order 1: mirred (Egress Redirect to device {ingress_device('eth0')}) stolen"
+    assert without_own("eth0", shape, redirected).foreign == ("qdisc tbf 9:",)
+    assert len(without_own("eth0", replace(shape, foreign=()), redirected).foreign) == 2
+    assert "does not redirect" in without_own("eth0", shape, "").foreign[-1]
+
+
+def test_only_disciplines_that_somebody_set_are_foreign():
+    default = [{"kind": "mq", "handle": "0:", "root": True}, {"kind": "fq_codel", "handle": "0:", "parent": ":1"}]
+    assert foreign_shaping(default) == []
+    assert foreign_shaping([*default, {"kind": "clsact", "handle": "ffff:"}]) == ["qdisc clsact ffff:"]
+
+
+def test_machines_are_measured_against_each_other():
+    found = transfers(TOPOLOGY)
+    assert FABRIC not in {end for each in found for end in (each.source, each.target)}
+    measured = {end: each.reach_bps for each in found for end in each.measures}
+    # b2 is faster than its only partner: that is all that can be shown of it.
+    assert measured == {(host, way): 100_000_000 for host in ("b1", "b2") for way in ("transmit", "receive")}
+
+
+def facts(**more):
+    survey = {
+        "python": "3.11",
+        "programs": dict.fromkeys(("ip", "tc", "setsid", "tar", "ethtool", "iperf3"), "/usr/bin/x"),
+        "java": [{"home": "/j17", "major": 17}, {"home": "/j11", "major": 11}],
+        "kernel": {"htb": "", "ifb": ""},
+        "disk": {"exists": True, "writable": True, "free": 10**11},
+        "ports": {},
+        "devices": {"eth0": {"up": True, "mtu": 1500, "addresses": ["198.18.5.3"], "qdiscs": []}},
+    }
+    return MachineFacts(keys=VerifiedKeys(KEY), ssh_port=22, python=True, survey={**survey, **more})
+
+
+def lacks(**of_b2):
+    return preflight(TOPOLOGY, {"b1": facts(), "b2": facts(**of_b2)}).lacks
+
+
+def test_machines_that_have_everything_lack_nothing():
+    report = preflight(TOPOLOGY, {"b1": facts(), "b2": facts()})
+    assert report.lacks == [] == report.remarks
+    require_ready(TOPOLOGY, report)
+    assert report.text().splitlines()[0].split() == ["HOST", *CHECKS]
+
+
+TBF = {"kind": "tbf", "handle": "7:", "root": True}
+DEVICE = {"up": True, "mtu": 1500, "addresses": ["198.18.5.3"], "qdiscs": []}
+
+
+@pytest.mark.parametrize(
+    ("of_b2", "told"),
+    [
+        ({"java": [{"home": "/j11", "major": 11}]}, "Java 17 or newer (it has 11 in /j11)"),
+        ({"programs": {"ip": "/x", "tc": "", "setsid": "/x", "tar": "/x"}}, "iproute2; on Debian"),
+        ({"kernel": {"htb": "Error: Specified qdisc kind is unknown"}}, "kinds of traffic control in the kernel (htb"),
+        ({"disk": {"exists": False}}, "the folder /var/tmp; make it"),
+        ({"disk": {"exists": True, "writable": True, "free": 10**9}}, "2GB of free space in /var/tmp (it has 1.0GB)"),
+        ({"ports": {"9092": "java (process 7)"}}, "the port 9092, which java (process 7) uses"),
+        ({"devices": {"eth0": None}}, "a network device eth0"),
+        ({"devices": {"eth0": {**DEVICE, "addresses": ["10.0.0.1"]}}}, "198.18.5.3 on eth0, which has 10.0.0.1"),
+        ({"devices": {"eth0": {**DEVICE, "mtu": 9000}}}, "an MTU of 1280 to 1500 on eth0 (it has 9000)"),
+        ({"devices": {"eth0": {**DEVICE, "mtu": 1400}}}, "the MTU of the other hosts, 1500 (it has 1400)"),
+        ({"devices": {"eth0": {**DEVICE, "qdiscs": [TBF]}}}, "qdisc tbf 7: root, which would be lost"),
+    ],
+)  # fmt: skip
+def test_each_thing_that_a_machine_lacks_is_named(of_b2, told):
+    found = lacks(**of_b2)
+    assert len(found) == 1 and found[0].startswith("b2 lacks ") and told in found[0], found
+
+
+def test_all_machines_and_all_that_they_lack_are_told_at_once():
+    b1 = replace(facts(), sudo="sudo: a password is required", clock_offset_s=3.0, clock_unsure_s=0.01)
+    b2 = replace(facts(), python=False, survey={}, silent={})
+    report = preflight(TOPOLOGY, {"b1": b1, "b2": b2})
+    with pytest.raises(TestbedError) as refused:
+        require_ready(TOPOLOGY, report)
+    for told in ("nothing was changed", "sudo without a password", "+3000 ± 10 ms", "b2 lacks python3"):
+        assert told in str(refused.value)
+    unreachable = preflight(TOPOLOGY, {"b1": facts(), "b2": MachineFacts(unreachable="no route")})
+    assert unreachable.lacks == ["b2 lacks a login over SSH: no route"]
+
+
+def test_missing_measuring_programs_are_remarks():
+    report = preflight(
+        TOPOLOGY, {"b1": facts(), "b2": facts(programs=dict.fromkeys(("ip", "tc", "setsid", "tar"), "/x"))}
+    )
+    assert report.lacks == [] and "no iperf3" in report.remarks[0]
+
+
+def test_a_data_address_that_does_not_answer_is_named():
+    report = preflight(TOPOLOGY, {"b1": replace(facts(), silent={"198.18.5.3": "timed out"}), "b2": facts()})
+    assert report.lacks == ["b1 lacks a way to 198.18.5.3 (timed out)"]
+
+
+def test_ports_follow_from_the_role():
+    assert 9094 in ports_of(TOPOLOGY.host("b1")) and 9094 not in ports_of(TOPOLOGY.host("b2"))
+
+
+def test_known_keys_are_found_by_address_and_port(tmp_path):
+    file = tmp_path / "known_hosts"
+    file.write_text(f"198.18.5.2 {KEY}\n[198.18.5.2]:2222 {KEY}x\n".replace("x\n", "\n"))
+    assert known(str(file), "198.18.5.2", 22) == (KEY,) == known(str(file), "198.18.5.2", 2222)
+    assert known(str(file), "198.18.5.9", 22) == () == known(str(tmp_path / "none"), "198.18.5.2", 22)
+
+
+def test_a_refused_key_is_shown_with_what_to_do():
+    shown = fingerprint(KEY)
+    assert shown.startswith("SHA256:") and len(shown) == 50
+    unknown = refusal_text("h:22", [KEY], None, [], "~/known", "host_key")
+    assert f"unknown key, {shown}" in unknown and f"host_key: {shown}" in unknown
+    assert "another key for it" in refusal_text("h:22", [KEY], None, [KEY], "~/known", "host_key")
+    assert "declared is host_key: SHA256:other" in refusal_text("h", [KEY], "SHA256:other", ["x"], "f", "host_key")
+
+
+@pytest.mark.parametrize(
+    ("line", "device", "what"),
+    [
+        ("deleted qdisc htb 1: dev eth0 root refcnt 2 r2q 10", "eth0", "shaping"),
+        ("class htb 1:10 dev tbi-0123456789 root prio 0 rate 1Mbit", "tbi-0123456789", "shaping"),
+        ("filter dev eth0 parent 1: protocol ip pref 1 u32", "eth0", "shaping"),
+        ("7: eth0@if8: <BROADCAST,MULTICAST> mtu 1500 qdisc htb state DOWN", "eth0", "down"),
+    ],
+)
+def test_the_monitors_lines_are_understood(line, device, what):
+    change = announced("b1", line)
+    assert (change.place, change.device, change.what) == ("b1", device, what)
+
+
+def test_other_lines_of_the_monitors_are_no_change():
+    assert announced("b1", "ready") is None
+    assert announced("b1", "7: eth0@if8: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500") is None
+
+
+class OnMachines:
+    """As much of a testbed as a fault's refusal needs."""
+
+    topology = TOPOLOGY
+    plan = None
+
+
+def test_faults_of_a_switch_are_refused():
+    with pytest.raises(UsageError, match="there is none"):
+        require_on_machines(parse_fault("nic-down host=b2"), OnMachines())
+    require_on_machines(parse_fault("nic-rate host=b2 rate=50mbit"), OnMachines())
+    with pytest.raises(UsageError, match="does not limit its CPUs"):
+        parse_fault("cpu-limit host=b2 cpus=0.5").check(TOPOLOGY)
+
+
+def test_state_with_machines_reads_back():
+    from results.contract.document import decode
+    from testbed.provision.state import MachineState
+
+    state = MachineState(KEY, "", "/srv/x", "/srv/y", "m", "/j", 22, ("198.18.5.3",), "boot")
+    document = {name: getattr(state, name) for name in state.__dataclass_fields__}
+    assert decode(MachineState, json.loads(json.dumps(document)), "state.json") == state
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "inventory.md").read_text(encoding="utf-8")
+
+
+def test_the_pages_example_is_a_topology_that_can_be_planned():
+    example = PAGE.split("```yaml\n")[1].split("```")[0]
+    found = loads(example)
+    assert [host.ssh.address for host in found.hosts] == ["10.0.0.11", "10.0.0.12", "bastion-3.example"]
+    assert "by way of ops@bastion.example" in describe(found)
+
+
+def test_the_page_names_every_field_and_every_check():
+    for field in (*InventoryForm.model_fields, *SshForm.model_fields, "device", *CHECKS):
+        assert f"`{field}`" in PAGE, field
