@@ -11,11 +11,13 @@ import errno
 import itertools
 import json
 import os
+import socket
 import struct
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -135,6 +137,9 @@ class RootContainer:
 
     def close(self) -> None:
         """End the container."""
+        with suppress(OSError):  # the other side has closed it
+            # Not only `close`: the reading thread holds the connection, too.
+            self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
     def _read(self) -> None:

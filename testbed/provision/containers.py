@@ -358,6 +358,11 @@ class Engine:
         found = self._api.containers(all=True, filters={"label": _filter(name)})
         return [HostContainer(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found]
 
+    def root_containers(self) -> list[HostContainer]:
+        """Return the containers that work as root for a user's commands. They belong to no testbed."""
+        found = self._api.containers(all=True, filters={"label": f"{ROLE}=root"})
+        return [HostContainer(str(each["Id"]), each["Labels"], each["State"] == "running") for each in found]
+
     def networks(self, name: str | None = None) -> list[tuple[str, Mapping[str, str]]]:
         """Return id and labels of all networks of testbed `name`, or of every testbed."""
         found = self._api.networks(filters={"label": _filter(name)})

@@ -173,6 +173,14 @@ def _collected(engine: Engine, found: Mapping[str, str], *, dry_run: bool) -> It
         with states.lock(name, wait=True):
             removed = remove(engine, name)
         yield f"{name}: {why}; removed {', '.join(removed)}"
+    # Only a command that was killed between two requests to the engine leaves one.
+    for container in engine.root_containers():
+        owner = Owner.parse(container.labels.get(OWNER, ""))
+        if container.labels.get(STATE) != str(state_dir()) or owner is None or owner.alive():
+            continue
+        if not dry_run:
+            engine.remove_container(container.id)
+        yield f"a root container of a dead command: {'would be ' if dry_run else ''}removed"
 
 
 def finish_restarts(attach: Callable[[str], "Testbed"], *, dry_run: bool) -> Iterator[str]:

@@ -99,8 +99,8 @@ class EngineSocket:
 
     def import_image(self, tar: BinaryIO, tag: str, changes: tuple[str, ...]) -> None:
         """Make an image from a root file system's tar; `changes` are Dockerfile lines such as `LABEL a=b`."""
-        repository, _, name = tag.partition(":")
-        query = urlencode([("fromSrc", "-"), ("repo", repository), ("tag", name), *(("changes", c) for c in changes)])
+        # The name with its tag in `repo`: Podman ignores a parameter `tag` here.
+        query = urlencode([("fromSrc", "-"), ("repo", tag), *(("changes", change) for change in changes)])
         with self._call("POST", f"/images/create?{query}", body=tar) as response:
             _read_progress(response)
 

@@ -7,6 +7,7 @@ from testbed.provision import machine
 from testbed.provision.machine import MachineLacks, Need, asked_for, require_machine
 from testbed.provision.plan import describe
 from testbed.provision.testbed import Testbed
+from testbed.software.distribution import Distribution
 from testbed.topology import loads
 from testbed.topology.find import READY, load
 
@@ -74,7 +75,9 @@ def test_control_groups_of_version_1_do_not_hold_what_kafka_writes(monkeypatch, 
 
 def test_a_kernel_without_loop_devices_or_ext4(monkeypatch, tmp_path):
     monkeypatch.setattr(machine.shutil, "which", lambda program, path: None if program == "debugfs" else "/x")
-    assert machine.no_disk() == "debugfs not installed; `apt-get install e2fsprogs util-linux`"
+    monkeypatch.setattr(machine, "this_distribution", lambda: Distribution.of({"ID": "fedora"}))
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    assert machine.no_disk() == ("debugfs not installed; `sudo dnf install --setopt=install_weak_deps=False e2fsprogs`")
     monkeypatch.setattr(machine.shutil, "which", lambda program, path: "/x")
     monkeypatch.setattr(machine, "LOOP_CONTROL", tmp_path / "loop-control")
     assert "`modprobe loop`" in machine.no_disk()

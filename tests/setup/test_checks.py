@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from testbed.network import kernel
 from testbed.network.kernel import effective_capabilities
 from testbed.setup.check import CheckFinding
 from testbed.setup.checks import engine, machine, packages, software
@@ -280,6 +281,25 @@ def test_a_trial_that_fails_gives_the_kernels_words(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(subprocess, "run", refuse)
     assert machine.try_kind("netem") == "Specified qdisc kind is unknown"
+
+
+def test_a_user_without_root_tries_the_kernel_in_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[list[str]] = []
+
+    def refuse(words: list[str], **_: object) -> "subprocess.CompletedProcess[str]":
+        tried.append(words)
+        return subprocess.CompletedProcess([], 1, "", "unshare: unshare failed: Operation not permitted\n")
+
+    monkeypatch.setattr(kernel, "lacking_capabilities", lambda: BOTH)
+    monkeypatch.setattr(machine, "lacking_capabilities", lambda: BOTH)
+    monkeypatch.setattr(subprocess, "run", refuse)
+    monkeypatch.setattr(kernel, "local_image", lambda _: None)
+    finding = machine.KernelFeatures().probe()
+    assert (finding.ok, finding.required, finding.what) == (False, False, kernel.UNTRIED)
+    assert tried[0][:3] == ["unshare", "--user", "--map-root-user"]
+    silence(monkeypatch, Trouble.ABSENT)
+    monkeypatch.setattr(kernel, "local_image", lambda engine: engine.get("/images"))
+    assert kernel.try_kind("htb") == "cannot be tried by this user: no container engine at unix:///s"
 
 
 @pytest.mark.containers

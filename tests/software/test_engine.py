@@ -102,7 +102,7 @@ def test_an_import_sends_the_tar_and_reads_the_answer_to_its_end(
     handler, engine = fake
     engine.import_image(io.BytesIO(b"tar" * 100_000), "node:1", ("LABEL a=b",))
     assert handler.bodies == [b"tar" * 100_000]
-    assert handler.asked == ["POST /images/create?fromSrc=-&repo=node&tag=1&changes=LABEL+a%3Db"]
+    assert handler.asked == ["POST /images/create?fromSrc=-&repo=node%3A1&changes=LABEL+a%3Db"]
     handler.answers["POST /images/create"] = (200, b'{"status": "..."}\n{"error": "unexpected EOF"}\n')
     with pytest.raises(EngineError, match="unexpected EOF"):
         engine.import_image(io.BytesIO(b""), "node:1", ())

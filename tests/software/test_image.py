@@ -1,8 +1,14 @@
+import io
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from testbed.software import image
+from testbed.software.commands import CommandError
+from testbed.software.distribution import Distribution
 from testbed.software.engine import EngineError, Trouble
 from testbed.software.image import build_command, node_image, recipe_digest
 
@@ -78,3 +84,82 @@ def test_a_changed_recipe_is_another_image(monkeypatch: pytest.MonkeyPatch) -> N
 def test_sources_are_read_from_standard_input_only_where_there_are_any() -> None:
     assert build_command(Path("/x/root.tar"), ("deb …",))[-3:] == ("bookworm", "/x/root.tar", "-")
     assert build_command(Path("/x/root.tar"), ())[-2:] == ("bookworm", "/x/root.tar")
+
+
+class BuildingEngine(FakeEngine):
+    """Builds every image from one root file system, and keeps what it imports."""
+
+    def __init__(self, local: dict[str, str], root: bytes, failure: str = "") -> None:
+        super().__init__(local, {})
+        self.root, self.failure = root, failure
+        self.contexts: list[bytes] = []
+        self.removed: list[str] = []
+        self.changes: tuple[str, ...] = ()
+
+    def build_image(self, context: bytes, _log: object) -> str:
+        if self.failure:
+            raise EngineError(self.failure, Trouble.FAILED)
+        self.contexts.append(context)
+        return "sha256:intermediate"
+
+    @contextmanager
+    def files_of_image(self, image_id: str) -> Iterator[io.BytesIO]:
+        assert image_id == "sha256:intermediate"
+        yield io.BytesIO(self.root)
+
+    def remove_image(self, image_id: str) -> None:
+        self.removed.append(image_id)
+
+    def import_image(self, _tar: object, tag: str, changes: tuple[str, ...]) -> None:
+        self.local[tag], self.changes = "sha256:imported", changes
+
+
+def root_file_system() -> bytes:
+    status = b"Package: tini\nStatus: install ok installed\nVersion: 0.19\nArchitecture: amd64\n"
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        entry = tarfile.TarInfo("var/lib/dpkg/status")
+        entry.size = len(status)
+        tar.addfile(entry, io.BytesIO(status))
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def packages_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(image, "_from_packages", lambda tar, _sources: tar.write_bytes(root_file_system()))
+
+
+@pytest.mark.usefixtures("packages_only")
+def test_both_ways_give_one_digest_and_say_from_what() -> None:
+    on_base = BuildingEngine({image.BASE: "sha256:base"}, root_file_system())
+    image._build(on_base, "node:1")
+    of_packages = BuildingEngine({}, b"")
+    image._build(of_packages, "node:1")
+    labels = [
+        dict(change.removeprefix("LABEL ").split("=") for change in engine.changes[-2:])
+        for engine in (on_base, of_packages)
+    ]
+    assert labels[0][image.CONTENTS] == labels[1][image.CONTENTS]
+    assert [each[image.ORIGIN] for each in labels] == ["debian:bookworm-slim", "packages"]
+    assert on_base.removed == ["sha256:intermediate"]
+    assert (len(on_base.contexts), of_packages.contexts) == (1, [])
+
+
+@pytest.mark.usefixtures("packages_only")
+def test_a_build_on_the_base_that_fails_is_told_and_packages_are_used(caplog: pytest.LogCaptureFixture) -> None:
+    engine = BuildingEngine({image.BASE: "sha256:base"}, b"", failure="apt-get: exit code 100")
+    image._build(engine, "node:1")
+    assert "cannot be built on debian:bookworm-slim (apt-get: exit code 100; log: " in caplog.text
+    assert f"LABEL {image.ORIGIN}=packages" in engine.changes
+
+
+def test_without_a_registry_and_mmdebstrap_every_way_on_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image.shutil, "which", lambda _: None)
+    monkeypatch.setattr(image, "this_distribution", lambda: Distribution.of({"ID": "arch"}))
+    with pytest.raises(CommandError, match=r"\(no package of it is here\): install it, load debian:bookworm-slim into"):
+        image._from_packages(Path("/x"), ())
+    monkeypatch.setattr(image, "this_distribution", lambda: Distribution.of({"ID": "fedora"}))
+    with pytest.raises(CommandError, match=r"dnf install .*mmdebstrap"):
+        image._from_packages(Path("/x"), ())

@@ -16,6 +16,8 @@ from testbed.software.engine import EngineError, EngineSocket, Trouble
 from testbed.software.engine_facts import facts
 
 PID_FILE = Path("/run/docker.pid")
+PODMAN_SOCKET = Path("/run/podman/podman.sock")
+"""Root's. The engine of a user without root cannot link hosts to the machine."""
 SYSTEMD = Path("/run/systemd/system")
 START_TIMEOUT_S = 60.0
 POLL_S = 0.1
@@ -66,6 +68,8 @@ def explained(error: EngineError) -> tuple[str, str]:
         return str(error), "unset DOCKER_HOST"
     if error.trouble is Trouble.FAILED:
         return f"the engine does not work: {error}", "look at the engine's log; restart it"
+    if not host and PODMAN_SOCKET.exists():
+        return f"{error}; Podman's socket is there", f"export DOCKER_HOST=unix://{PODMAN_SOCKET}"
     if host:
         return f"{error} (from DOCKER_HOST)", "start that engine, or unset DOCKER_HOST"
     return f"{error}: it is not running", by_sudo("systemctl start docker" if SYSTEMD.exists() else "dockerd &")

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from ipaddress import IPv4Network
 from pathlib import Path
 
-from testbed.network.kernel import lacking_capabilities, try_kind
+from testbed.network.kernel import UNTRIED, lacking_capabilities, try_kind
 from testbed.paths import cache_dir
 from testbed.setup.check import Check, CheckFinding
 from testbed.software.distribution import by_sudo, sudo_works, this_distribution, which
@@ -197,6 +197,8 @@ class _KernelCheck(Check):
         refused = {kind: said for kind in self.kinds if (said := try_kind(kind))}
         if not refused:
             return self.good(f"has {', '.join(self.kinds)}")
+        if UNTRIED in refused.values():
+            return self.bad(UNTRIED, required=False)
         return self.bad(
             ", ".join(f"{kind} ({said})" for kind, said in refused.items()) + f": {self.consequence}",
             " && ".join(by_sudo(f"modprobe {_module(kind)}") for kind in refused),
