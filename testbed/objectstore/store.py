@@ -119,6 +119,28 @@ class ObjectStore:
             client.close()
         return 200
 
+    def attempt(self, operation: str) -> int:
+        """Send one put, get, delete or list. Return the status of the answer (200 on success), 0 without an answer."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        client = self.client(attempts=1, timeout_s=ASK_S)
+        key = {"Bucket": TIERED, "Key": "a-test-of-an-operation"}
+        send: Mapping[str, Callable[[], Any]] = {
+            "put": lambda: client.put_object(**key, Body=b""),
+            "get": lambda: client.get_object(**key),
+            "delete": lambda: client.delete_object(**key),
+            "list": lambda: client.list_objects_v2(Bucket=TIERED, MaxKeys=1),
+        }
+        try:
+            send[operation]()
+        except ClientError as error:
+            return int(error.response["ResponseMetadata"]["HTTPStatusCode"])
+        except BotoCoreError:
+            return 0
+        finally:
+            client.close()
+        return 200
+
     def refusal(self) -> str:
         """Write and remove an object. Return why the store refuses it; empty when it accepts it."""
         from botocore.exceptions import BotoCoreError, ClientError

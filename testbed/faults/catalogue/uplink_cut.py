@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from testbed.faults.fault import parameter
 from testbed.faults.network import NetworkFault, arrives, uplink
-from testbed.faults.parameters import known_rack, name
+from testbed.faults.parameters import known_rack, name, no_uplink
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 
@@ -18,6 +18,11 @@ class UplinkCut(NetworkFault):
     summary: ClassVar[str] = "a rack's uplink has no link: the rack is on its own"
 
     rack: str = parameter("the rack", name)
+
+    @classmethod
+    def absent_from(cls, topology: Topology) -> str:
+        """See `Fault.absent_from`."""
+        return no_uplink(topology)
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
