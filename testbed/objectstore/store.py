@@ -2,7 +2,7 @@
 
 import http.client
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from testbed.errors import TestbedError
@@ -119,8 +119,8 @@ class ObjectStore:
             client.close()
         return 200
 
-    def attempt(self, operation: str) -> int:
-        """Send one put, get, delete or list. Return the status of the answer (200 on success), 0 without an answer."""
+    def answers(self, operation: str, count: int) -> Iterator[int]:
+        """Send `count` puts, gets, deletes or lists. Yield the status of each answer: 200 on success, 0 without one."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         client = self.client(attempts=1, timeout_s=ASK_S)
@@ -132,14 +132,16 @@ class ObjectStore:
             "list": lambda: client.list_objects_v2(Bucket=TIERED, MaxKeys=1),
         }
         try:
-            send[operation]()
-        except ClientError as error:
-            return int(error.response["ResponseMetadata"]["HTTPStatusCode"])
-        except BotoCoreError:
-            return 0
+            for _ in range(count):
+                try:
+                    send[operation]()
+                    yield 200
+                except ClientError as error:
+                    yield int(error.response["ResponseMetadata"]["HTTPStatusCode"])
+                except BotoCoreError:
+                    yield 0
         finally:
             client.close()
-        return 200
 
     def refusal(self) -> str:
         """Write and remove an object. Return why the store refuses it; empty when it accepts it."""
