@@ -8,6 +8,15 @@ from testbed.faults.parameters import Direction
 from testbed.faults.parse import split_faults, usage
 
 EXAMPLES = {
+    "broker-stall": "broker-stall host=b2 pause=1500ms every=20s",
+    "client-stampede": "client-stampede host=load brokers=b1,b2 connections=50 requests=10 lasts=90s",
+    "disk-full": "disk-full host=b2",
+    "disk-read-only": "disk-read-only host=b2",
+    "disk-slow": "disk-slow host=b2 rate=5MB/s",
+    "memory-limit": "memory-limit host=b2 memory=900MiB",
+    "nic-impair": "nic-impair host=b2 corrupt=1% duplicate=0.5% reorder=10% direction=transmit nic=data0",
+    "objectstore-errors": "objectstore-errors host=s3 operations=put,list status=timeout share=20%",
+    "reassignment-alter": "reassignment-alter partitions=3 to=b1,b2",
     "broker-kill": "broker-kill host=b2",
     "broker-pause": "broker-pause host=b2",
     "broker-restart": "broker-restart host=b2",

@@ -1,0 +1,222 @@
+"""Faults of disks, memory, processes, clients, the object store and a running move, on real brokers."""
+
+import itertools
+import json
+import time
+
+import pytest
+
+from testbed.faults import Faults, cpu, disks, memory, parse_fault, stampedes
+from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.provision.cgroups import no_disk_rate
+from testbed.provision.machine import MachineLacks, no_netem
+from testbed.provision.resources import remove
+from testbed.provision.status import status
+from testbed.provision.testbed import Testbed
+from testbed.reassignment.plan import Plan
+from testbed.throttle.configs import RATES
+from testbed.topology import loads
+from testbed.wait import wait_for, wait_until
+from testbed.workload.preload import preload
+from testbed.workload.records import Fill, Recipe
+from tests.containers.conftest import cli
+
+pytestmark = pytest.mark.containers
+NAME = "ci-hosts"
+TOPOLOGY = """
+name: host-faults
+kafka:
+  version: 4.3.1
+  properties: {broker.session.timeout.ms: 5000, broker.heartbeat.interval.ms: 1000}
+defaults: {nic: {rate: 400mbit}}
+hosts:
+  b1: {role: both}
+  b2: {role: broker, disk: {size: 500MB}}
+  b3: {role: broker, disk: {size: 500MB}}
+  s3: {role: objectstore}
+"""
+
+
+@pytest.fixture(scope="module")
+def up(own_state, engine):
+    testbed = Testbed.up(loads(TOPOLOGY), name=NAME)
+    yield testbed
+    testbed.close()
+    remove(engine, NAME)
+
+
+@pytest.fixture
+def put(up):
+    """Put a fault in; when the test ends it is healed, and the testbed is as declared again."""
+
+    def add(text):
+        begun = time.monotonic()
+        fault_id = Faults(up).add(parse_fault(text))
+        print(f"{text}: in effect after {time.monotonic() - begun:.1f} s")
+        return fault_id
+
+    yield add
+    begun = time.monotonic()
+    Faults(up).clear()
+    print(f"healed in {time.monotonic() - begun:.1f} s")
+    found = status(up, [fault.document() for fault in Faults(up).list()])
+    assert found["ok"], found
+    for host in ("b2", "b3"):
+        assert disks.refusal(up, host) == ""
+        assert (disks.rate_in_force(up, host), memory.in_force(up, host)) == (None, None)
+        assert ".filler" not in up.hosts[host].run("ls -a /var/lib/kafka").stdout
+    assert stampedes.clients(up, "b3").pid() is None
+
+
+def running(testbed, host):
+    return testbed.node(host).pid() is not None
+
+
+def written(testbed, topic):
+    """Create a topic and delete it: each broker writes that to its disk."""
+    with testbed.admin() as admin:
+        admin.create_topic(topic, {0: [1]}, {})
+        admin.delete_topic(topic)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"), [("disk-full", "No space left on device"), ("disk-read-only", "Operation not permitted")]
+)
+def test_a_broker_that_cannot_write_shuts_down_and_is_started_when_it_can(up, put, fault, said):
+    put(f"{fault} host=b2")
+    written(up, f"a-{fault}")
+    wait_until(lambda: not running(up, "b2"), 30, 0.2, "Kafka on b2 to shut down")
+    assert said in up.node("b2").log_tail(400)
+    assert running(up, "b1") and running(up, "b3")
+    assert disks.refusal(up, "b3") == ""
+
+
+def test_a_slow_disk_holds_what_is_written_through_the_page_cache(up, put):
+    if no_disk_rate():
+        with pytest.raises(MachineLacks):
+            put("disk-slow host=b2 rate=4MB/s")
+        return
+    slow = put("disk-slow host=b2 rate=8MB/s")
+    slower = put("disk-slow host=b2 rate=4MB/s")
+
+    def seconds(host, size=20_000_000):
+        # No fsync: it is the page cache that takes these bytes.
+        command = f"dd if=/dev/zero of=/var/lib/kafka/.probe bs=100000 count={size // 100000}; rm /var/lib/kafka/.probe"
+        return up.hosts[host].run(command).seconds
+
+    at_4 = seconds("b2")
+    assert seconds("b3") < 1 < 2.5 < at_4 < 9, "20 MB, of which 4 MiB may wait in the page cache"
+    Faults(up).clear(slower)
+    assert disks.rate_in_force(up, "b2") == 8_000_000
+    assert seconds("b2") < 0.8 * at_4
+    Faults(up).clear(slow)
+    assert seconds("b2") < 1
+
+
+def test_a_stalled_broker_stands_still_in_turn(up, put):
+    put("broker-stall host=b3 pause=300ms every=600ms")
+    letters = set()
+    deadline = time.monotonic() + 5
+    while letters < {"S", "T"} and time.monotonic() < deadline:
+        letters.add(up.hosts["b3"].run("sed 's/.*) //' /proc/$(cat /run/kafka.pid)/stat | cut -c1").stdout.strip())
+    assert letters >= {"S", "T"}
+
+
+def test_the_kernel_holds_a_host_to_its_memory(up, put):
+    put("memory-limit host=b3 memory=900MiB")
+    assert memory.in_force(up, "b3") == 900 * 2**20
+    eat = "b = bytearray(1200 * 2**20); print(len(b))"
+    killed = up.hosts["b3"].run(["python3", "-c", eat], check=False)
+    assert (killed.stdout, killed.exit_status != 0) == ("", True)
+    assert up.hosts["b2"].run(["python3", "-c", eat]).stdout.strip() == str(1200 * 2**20)
+
+
+def test_a_stampede_connects_and_ends(up, put):
+    put("client-stampede host=b3 brokers=b1,b2 connections=120 requests=60 lasts=10min")
+    source = up.plan.data_ip("b3")
+    assert [stampedes.established(up, host, source) >= 60 for host in ("b1", "b2")] == [True, True]
+    Faults(up).clear()
+    wait_until(lambda: stampedes.established(up, "b1", source) == 0, 10, 0.1, "the connections to be gone")
+
+
+def test_the_store_fails_one_operation_and_serves_the_others(up, put):
+    def seen(operation, count=1):
+        return list(up.objectstore.answers(operation, count))
+
+    assert (seen("put"), seen("list"), seen("delete")) == ([200], [200], [200])
+    puts = put("objectstore-errors host=s3 operations=put status=503")
+    lists = put("objectstore-errors host=s3 operations=list status=500 share=50%")
+    assert seen("put") == [503]
+    assert set(seen("list", 40)) == {200, 500}
+    assert (seen("get"), seen("delete")) == ([404], [200])
+    Faults(up).clear(puts)
+    assert seen("put") == [200]
+    assert 500 in seen("list", 40)
+    Faults(up).clear(lists)
+    put("objectstore-errors host=s3 operations=get status=timeout")
+    assert (seen("get"), seen("put")) == ([0], [200])
+
+
+def test_what_the_kernel_lacks_is_refused_and_named(up):
+    if no_netem():
+        with pytest.raises(MachineLacks, match="this machine cannot have it: the kernel has no netem"):
+            Faults(up).add(parse_fault("nic-impair host=b1 corrupt=1%"))
+    told = json.loads(cli("fault", "kinds", NAME, "--json").stdout)
+    assert told["nic-impair"]["available"] == (not no_netem())
+    assert told["disk-full"]["available"]
+    assert "one rack" in told["uplink-cut"]["why_not"]
+
+
+def test_a_second_operator_cancels_one_move_and_redirects_another(up, put):
+    tps = [TopicPartition("shared", n) for n in range(3)]
+    with up.admin() as admin:
+        admin.create_topic("shared", {n: [1] for n in range(3)}, {})
+        preload(up.bootstrap, [Fill("shared", range(3), 400, Recipe(4096, 5))])
+        for broker in (1, 2, 3):
+            admin.alter_configs(ConfigResource.broker(broker), dict.fromkeys(RATES, "20000"))
+        lists = dict.fromkeys(("leader.replication.throttled.replicas", "follower.replication.throttled.replicas"), "*")
+        admin.alter_configs(ConfigResource.topic("shared"), lists)
+        try:
+            admin.alter_reassignments(Plan(dict.fromkeys(tps, (2,))).targets)
+            assert set(admin.reassignments()) == set(tps)
+            put("reassignment-alter")
+            assert set(admin.reassignments()) == {*tps[1:]}
+            redirected = put("reassignment-alter to=b3")
+            running = admin.reassignments()
+            assert (running[tps[1]].adding, running[tps[2]].adding) == ((3,), (2,))
+            Faults(up).clear(redirected)
+            assert set(admin.reassignments()) == {tps[2]}, "its own reassignment is cancelled, the operator's goes on"
+        finally:
+            admin.alter_reassignments(dict.fromkeys(admin.reassignments()))
+            for broker in (1, 2, 3):
+                admin.alter_configs(ConfigResource.broker(broker), {}, list(RATES))
+            admin.delete_topic("shared")
+
+
+THREE = {
+    "nic": "nic-rate host=b2 rate=50mbit",
+    "cpu": "cpu-limit host=b2 cpus=0.5",
+    "process": "broker-pause host=b2",
+}
+
+
+@pytest.mark.parametrize("order", [*itertools.permutations(THREE)], ids="-".join)
+def test_three_faults_of_one_host_are_healed_in_each_order(up, put, order):
+    ids = {name: put(text) for name, text in THREE.items()}
+    for name in order:
+        Faults(up).clear(ids.pop(name))
+        found = status(up, [])
+        assert any("50mbit" in line for line in found["shaping"]) == ("nic" in ids)
+        assert cpu.in_force(up, "b2") == (0.5 if "cpu" in ids else None)
+        assert state(up) == ("T" if "process" in ids else "S")
+
+
+def state(testbed):
+    command = "sed 's/.*) //' /proc/$(cat /run/kafka.pid)/stat | cut -c1"
+    return wait_for(
+        lambda: testbed.hosts["b2"].run(command).stdout.strip(),
+        lambda letter: letter in ("S", "T"),
+        timeout_s=5,
+        interval_s=0.05,
+        what="Kafka's state",
+    )
