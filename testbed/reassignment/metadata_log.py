@@ -4,12 +4,12 @@
 Source of the rules: `org.apache.kafka.metadata.PartitionRegistration.merge`.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from results.contract.untrusted import parse_json
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.kafka.node import DATA_DIR, PID_FILE
@@ -93,7 +93,7 @@ def parse(lines: Iterable[str]) -> Iterator[MetadataRecord]:
         if not in_snapshot and int(offset) < held:
             continue
         try:
-            document = json.loads(payload)
+            document = parse_json(payload)
             yield MetadataRecord(int(offset), int(millis) * 1000, document["type"], document.get("data", {}))
         except (ValueError, KeyError) as error:
             raise MetadataLogError(f"record {offset} of the metadata log: {error!r} in {payload[:200]!r}") from error

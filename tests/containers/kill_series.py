@@ -1,23 +1,16 @@
 """Kills of any command at any moment, drawn by a seed; and the table of what came of them.
 
-    python -m tests.containers.kill_series kill --seed 1 --count 100 --begin 0 --end 5 --log kills.jsonl
-    python -m tests.containers.kill_series table kills.jsonl
-
-It uses the state folder and the data folder that XDG_STATE_HOME and XDG_DATA_HOME name. Only what carries these counts
-as left, so that a machine may have other work.
+Only what carries the state folder of these tests counts as left, so that the machine may have other work.
 """
 
-import argparse
 import contextlib
 import json
 import random
 import shutil
 import statistics
-import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from testbed.paths import data_dir
@@ -158,36 +151,3 @@ def table(lines: Sequence[str]) -> str:
             f"{statistics.median(clean):.1f} ({max(clean):.1f}) | {', '.join(left) or 'nothing'} |"
         )
     return "\n".join(rows)
-
-
-def main() -> int:
-    """Do what the arguments say; the status is 1 when something was left."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    actions = parser.add_subparsers(dest="action", required=True)
-    killing = actions.add_parser("kill")
-    killing.add_argument("--seed", type=int, default=1)
-    killing.add_argument("--count", type=int, default=100)
-    killing.add_argument("--begin", type=int, default=0)
-    killing.add_argument("--end", type=int, default=None)
-    killing.add_argument("--name", default="killed")
-    killing.add_argument("--log", type=Path, required=True)
-    shown = actions.add_parser("table")
-    shown.add_argument("log", type=Path, nargs="+")
-    args = parser.parse_args()
-    if args.action == "table":
-        print(table([line for path in args.log for line in path.read_text().splitlines()]))
-        return 0
-    left = 0
-    with tempfile.TemporaryDirectory(prefix="kills-") as folder:
-        series = Series(Path(folder), args.name)
-        for number, draw in list(enumerate(drawn(args.seed, args.count)))[args.begin : args.end]:
-            killed = series.kill(draw)
-            left += bool(killed.left)
-            with args.log.open("a") as log:
-                log.write(json.dumps({"number": number, "draw": asdict(draw), "killed": asdict(killed)}) + "\n")
-            print(f"{number}: {draw.command}, {killed.at_s} s, at `{killed.stage}`; left: {killed.left}", flush=True)
-    return 1 if left else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
