@@ -31,7 +31,7 @@ def test_a_seed_draws_the_same_kills_and_a_hundred_reach_every_command():
 
 @pytest.fixture(scope="module")
 def series(own_state, tmp_path_factory):
-    return Series(tmp_path_factory.mktemp("kills"), "ci-drawn")
+    return Series(tmp_path_factory.mktemp("kills"), f"ci-drawn-{os.environ.get('PYTEST_XDIST_WORKER', BEGIN)}")
 
 
 @pytest.mark.containers
