@@ -4,13 +4,15 @@
 """
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 MOST_BYTES = 256 * 2**20
 """A plan of a million partitions has some 100 MB."""
-MOST_TEXT = 2**16
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE_BYTES = re.compile(_SURROGATE.pattern.encode())
 
 
 def parse_json(
@@ -27,9 +29,16 @@ def parse_json(
     if len(text) > most_bytes:
         raise ValueError(f"larger than {most_bytes} bytes")
     try:
-        return json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+        found = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    escapes = _SURROGATE.search(text) if isinstance(text, str) else _SURROGATE_BYTES.search(text)
+    if escapes is not None:
+        try:
+            json.dumps(found, ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError:
+            raise ValueError("it has half of a surrogate pair, which is no character") from None
+    return found
 
 
 def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:

@@ -2,11 +2,13 @@
 
 import itertools
 import json
+import re
 import time
 
 import pytest
 
 from testbed.faults import Faults, cpu, disks, memory, parse_fault, stampedes
+from testbed.kafka.admin import Admin
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.provision.cgroups import no_disk_rate
 from testbed.provision.machine import MachineLacks, no_netem
@@ -74,21 +76,23 @@ def running(testbed, host):
 
 def written(testbed, topic):
     """Create a topic and delete it: each broker writes that to its disk."""
-    with testbed.admin() as admin:
+    # Asked of the first broker alone: another may shut down meanwhile.
+    with Admin(testbed.bootstrap[:1], timeout_s=20) as admin:
         admin.create_topic(topic, {0: [1]}, {})
         admin.delete_topic(topic)
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"), [("disk-full", "No space left on device"), ("disk-read-only", "Operation not permitted")]
+    ("fault", "said"),
+    # Kafka's index files are sparse and mapped: on a full disk their next page may be the first to fail.
+    [("disk-full", "No space left on device|unsafe memory access"), ("disk-read-only", "Operation not permitted")],
+    ids=["full", "read-only"],
 )
 def test_a_broker_that_cannot_write_shuts_down_and_is_started_when_it_can(up, put, fault, said):
     put(f"{fault} host=b2")
     written(up, f"a-{fault}")
     wait_until(lambda: not running(up, "b2"), 30, 0.2, "Kafka on b2 to shut down")
-    log = up.node("b2").log_tail(400)
-    print([line for line in log.splitlines() if "Exception" in line or "Error" in line or "FATAL" in line][-12:])
-    assert said in log
+    assert re.search(said, up.node("b2").log_tail(400))
     assert running(up, "b1") and running(up, "b3")
     assert disks.refusal(up, "b3") == ""
 

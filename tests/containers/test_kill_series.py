@@ -1,7 +1,7 @@
 """A hundred kills in one go, over every command that changes something: nothing is left, and no half run.
 
-TESTBED_KILL_SEED draws others. TESTBED_KILLS=100 TESTBED_KILLS_OF=0:25 does the first 25 of them; TESTBED_KILLS_LOG names
-a file to which each is appended, and whose table is printed at the end.
+TESTBED_KILL_SEED draws others. TESTBED_KILLS=100 TESTBED_KILLS_OF=0:25 does the first 25 of them; TESTBED_KILLS_LOG
+names a file to which each is appended, and whose table is printed at the end.
 """
 
 import json

@@ -13,7 +13,7 @@ from tests.hostile.readers import ROOT, Reader
 
 SLOW_S = 5.0
 TOKENS = (
-    b"\x00", b"\xff\xfe", b"\x1b[2J\x1b]0;x\x07", b"../../../../tmp/x", b"/etc/passwd", b"\r\n", b"\n", b"\t", b"'", b'"',
+    b"\x00", b"\xff\xfe", b"\x1b[2J\x1b]0;x\x07", b"../../../../tmp/x", b"/etc/passwd", b"\r\n", b"\n", b"\t", b"'",
     b"\\", b"\\u0000", b"\\ud800", b"{", b"}", b"[" * 50, b"[" * 3000, b'{"a":' * 3000, b"- " * 400, b"&a [*a]", b"*a",
     b"<<: *a", b"!!python/object/apply:os.system ['x']", b"!!binary x", b"---\n", b"%TAG ! x", b"-1", b"0", b"1e999",
     b"-1e999", b"NaN", b"Infinity", b"9" * 30, b"9" * 5000, b"0x1f", b"1_000", b"\xd9\xa3", b"null", b"true",

@@ -92,7 +92,7 @@ def _fault(data: bytes, _folder: Path) -> object:
 def _visible(data: bytes, _folder: Path) -> None:
     shown = visible(_text(data))
     assert all(each.isprintable() or each in "\n\t\xa0" for each in shown)
-    assert shown.encode("utf-8")
+    shown.encode()
 
 
 def _request(data: bytes, _folder: Path) -> None:
@@ -116,9 +116,9 @@ def readers() -> Iterator[Reader]:
         archive = (Path(folder) / "runs.tar").read_bytes()
         run_id = store.runs()[0]
         files = store.files
-        samples = files.get(f"runs/{run_id}/samples.parquet")
-        events = files.get(f"runs/{run_id}/events.parquet")
-        manifest = files.get(f"manifests/{run_id}.json")
+        samples = files.read(f"runs/{run_id}/samples.parquet")
+        events = files.read(f"runs/{run_id}/events.parquet")
+        manifest = files.read(f"manifests/{run_id}.json")
     plan = Plan.from_json(
         json.dumps({"version": 1, "partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2]}]})
     )
