@@ -23,6 +23,8 @@ class StampedeFault(Fault):
     host: str
     connections: int
     requests: int
+    lasts: int
+    """Microseconds."""
     until: float
 
     def targets(self, testbed: Testbed) -> list[IPv4Address]:
@@ -39,6 +41,7 @@ def settle(testbed: Testbed, host: str) -> None:
             "connections": fault.connections,
             "requests_per_s": fault.requests,
             "until": fault.until,
+            "lasts_s": fault.lasts / 1e6,
         }
         for fault in found
         if fault.host == host

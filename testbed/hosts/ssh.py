@@ -15,6 +15,8 @@ from testbed.errors import TestbedError
 from testbed.hosts.host import CommandFailed, CommandResult
 
 _TIMED_OUT = 124  # the exit status of timeout(1)
+_NO_STATUS, _CUT_S = -1, 0.2
+"""The exit status of a command that gave none; the time in which a lost connection is noticed as such, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,8 @@ class SshHost:
             if not timed_out:
                 drain.join(5.0)
             status = _TIMED_OUT if timed_out else channel.recv_exit_status()
+            if status == _NO_STATUS and self._cut(channel):
+                raise EOFError("it was cut before the command had ended")
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise TestbedError(f"{self._name}: the SSH connection was lost during `{text}`: {error}") from error
         finally:
@@ -168,6 +172,12 @@ class SshHost:
         if timed_out or (check and status != 0):
             raise CommandFailed(self._name, result)
         return result
+
+    def _cut(self, channel: paramiko.Channel) -> bool:
+        """Return whether the connection of a channel without an exit status is gone; a killed command has none, too."""
+        transport = channel.get_transport()
+        transport.join(_CUT_S)
+        return not transport.is_active()
 
     def spawn(self, command: str | Sequence[str]) -> SshProcess:
         """See `Host.spawn`."""

@@ -141,7 +141,13 @@ def test_a_stampede_keeps_its_connections_sends_requests_and_ends_by_itself():
 
     threading.Thread(target=accept, daemon=True).start()
     port = listener.getsockname()[1]
-    job = {"targets": [["127.0.0.1", port]], "connections": 20, "requests_per_s": 20, "until": time.time() + 1.5}
+    job = {
+        "targets": [["127.0.0.1", port]],
+        "connections": 20,
+        "requests_per_s": 20,
+        "until": time.time() + 1.5,
+        "lasts_s": 60,
+    }
     begun = time.monotonic()
     process = subprocess.Popen([sys.executable, str(PROGRAMS / "stampede.py"), json.dumps([job])])
     wait_until(lambda: len(received) >= 20, 10, 0.02, "a request on each connection")

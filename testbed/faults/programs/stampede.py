@@ -1,7 +1,8 @@
 """Many clients at once: connections to brokers, and metadata requests on them, until a deadline. Runs on a host.
 
 Standard library only. The one argument is a JSON list of jobs, each with `targets` (address and port), `connections`,
-`requests_per_s` (on all connections together) and `until` (seconds since the epoch).
+`requests_per_s` (on all connections together), `until` (seconds since the epoch) and `lasts_s`: the clients end at the
+earlier of both, so that a clock that is set back does not prolong them.
 """
 
 import asyncio
@@ -30,10 +31,10 @@ async def _discard(reader: asyncio.StreamReader) -> None:
         pass
 
 
-async def _one(host: str, port: int, interval_s: float, until: float) -> None:
+async def _one(host: str, port: int, interval_s: float, end: float) -> None:
     """Keep one connection and send requests on it; connect again when the broker closes it."""
     correlation_id = 0
-    while time.time() < until:
+    while time.monotonic() < end:
         try:
             reader, writer = await asyncio.wait_for(asyncio.open_connection(host, port), CONNECT_S)
         except (TimeoutError, OSError):
@@ -41,11 +42,11 @@ async def _one(host: str, port: int, interval_s: float, until: float) -> None:
             continue
         reading = asyncio.ensure_future(_discard(reader))
         try:
-            while time.time() < until and not reading.done():
+            while time.monotonic() < end and not reading.done():
                 writer.write(request(correlation_id))
                 await writer.drain()
                 correlation_id += 1
-                await asyncio.wait([reading], timeout=min(interval_s, max(0.0, until - time.time())))
+                await asyncio.wait([reading], timeout=min(interval_s, max(0.0, end - time.monotonic())))
         except OSError:
             pass  # the broker closed it: connect again
         finally:
@@ -58,12 +59,14 @@ async def _all(jobs: "list[dict[str, object]]") -> None:
     clients = []
     for job in jobs:
         targets, connections = job["targets"], job["connections"]
-        rate, until = job["requests_per_s"], job["until"]
+        rate, until, lasts_s = job["requests_per_s"], job["until"], job["lasts_s"]
         assert isinstance(targets, list) and isinstance(connections, int)
         assert isinstance(rate, (int, float)) and isinstance(until, (int, float))
+        assert isinstance(lasts_s, (int, float))
+        end = time.monotonic() + max(0.0, min(lasts_s, until - time.time()))
         for number in range(connections):
             host, port = targets[number % len(targets)]
-            clients.append(_one(host, port, connections / rate, until))
+            clients.append(_one(host, port, connections / rate, end))
     await asyncio.gather(*clients)
 
 
