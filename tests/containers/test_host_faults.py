@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import subprocess
 import time
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from testbed.faults import Faults, cpu, disks, memory, parse_fault, stampedes
 from testbed.kafka.admin import Admin
 from testbed.kafka.types import ConfigResource, TopicPartition
+from testbed.paths import data_dir, state_dir
+from testbed.provision import state as states
 from testbed.provision.cgroups import no_disk_rate
 from testbed.provision.machine import MachineLacks, no_netem
 from testbed.provision.resources import remove
@@ -172,6 +175,28 @@ def test_what_the_kernel_lacks_is_refused_and_named(up):
     assert told["nic-impair"]["available"] == (not no_netem())
     assert told["disk-full"]["available"]
     assert "one rack" in told["uplink-cut"]["why_not"]
+
+
+def test_the_object_stores_keys_are_in_their_own_files_only(up):
+    credentials = up.objectstore.credentials
+    keys = (credentials.access_key, credentials.secret_key)
+    for name, host in up.hosts.items():
+        own = {"/etc/testbed/s3/credentials", "/etc/testbed/s3/server.env"}
+        for key in keys:
+            # Read by grep from its input: an argument would itself be in the process list.
+            folders = "/etc /opt/testbed /run /var/log /var/lib/kafka /tmp /root /proc/[0-9]*/cmdline"
+            told = host.run(f"grep -rslaF -f /dev/stdin {folders}", check=False, stdin=key.encode())
+            assert set(told.stdout.split()) <= own, name
+            assert host.run("stat -c %a /etc/testbed/s3/*", check=False).stdout.split() in ([], ["600"], ["600", "600"])
+    engine = subprocess.run(
+        ["docker", "inspect", *(found.id for found in up.engine.containers(NAME))], capture_output=True, check=True
+    ).stdout.decode()
+    written = [path for root in (state_dir(), data_dir()) for path in root.rglob("*") if path.is_file()]
+    own_file = states.credentials_path(NAME)
+    for key in keys:
+        assert key not in engine
+        assert [path for path in written if key.encode() in path.read_bytes()] == [own_file]
+    assert own_file.stat().st_mode & 0o077 == 0
 
 
 def test_a_second_operator_cancels_one_move_and_redirects_another(up, put):
