@@ -1,5 +1,6 @@
 """Faults of disks, memory, processes, clients, the object store and a running move, on real brokers."""
 
+import contextlib
 import itertools
 import json
 import re
@@ -10,11 +11,12 @@ import pytest
 
 from testbed.faults import Faults, cpu, disks, memory, parse_fault, stampedes
 from testbed.kafka.admin import Admin
+from testbed.kafka.errors import UnreachableError
 from testbed.kafka.types import ConfigResource, TopicPartition
 from testbed.paths import data_dir, state_dir
 from testbed.provision import state as states
-from testbed.provision.cgroups import no_disk_rate
-from testbed.provision.machine import MachineLacks, no_netem
+from testbed.provision.cgroups import CGROUPS, device_numbers, no_disk_rate
+from testbed.provision.machine import MachineLacks, attached_devices, no_netem
 from testbed.provision.resources import remove
 from testbed.provision.status import status
 from testbed.provision.testbed import Testbed
@@ -24,7 +26,7 @@ from testbed.topology import loads
 from testbed.wait import wait_for, wait_until
 from testbed.workload.preload import preload
 from testbed.workload.records import Fill, Recipe
-from tests.containers.conftest import cli
+from tests.containers.conftest import cli, left_of
 
 pytestmark = pytest.mark.containers
 NAME = "ci-hosts"
@@ -78,11 +80,10 @@ def running(testbed, host):
 
 
 def written(testbed, topic):
-    """Create a topic and delete it: each broker writes that to its disk."""
-    # Asked of the first broker alone: another may shut down meanwhile.
-    with Admin(testbed.bootstrap[:1], timeout_s=20) as admin:
+    """Create a topic: each broker writes that to its disk."""
+    # The broker that shuts down for it may break the connection that waits for the topic's leader.
+    with contextlib.suppress(UnreachableError), Admin(testbed.bootstrap[:1], timeout_s=20) as admin:
         admin.create_topic(topic, {0: [1]}, {})
-        admin.delete_topic(topic)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +224,23 @@ def test_a_second_operator_cancels_one_move_and_redirects_another(up, put):
             for broker in (1, 2, 3):
                 admin.alter_configs(ConfigResource.broker(broker), {}, list(RATES))
             admin.delete_topic("shared")
+
+
+def test_a_testbed_that_is_removed_with_its_faults_leaves_no_limit_behind(own_state, engine):
+    name = "ci-hosts-gone"
+    text = "{name: one, kafka: {version: 4.3.1}, hosts: {b1: {role: both, nic: {rate: 1gbit}, disk: {size: 300MB}}}}"
+    testbed = Testbed.up(loads(text), name=name)
+    for fault in ("disk-slow host=b1 rate=5MB/s", "memory-limit host=b1 memory=1GiB", "disk-read-only host=b1"):
+        if not no_disk_rate() or "slow" not in fault:
+            Faults(testbed).add(parse_fault(fault))
+    (device,) = attached_devices(name)
+    numbers = device_numbers(device)
+    testbed.close()
+    remove(engine, name)
+    assert left_of(name) == []
+    assert attached_devices(name) == {}
+    throttled = CGROUPS / "blkio" / "blkio.throttle.write_bps_device"
+    assert not throttled.exists() or numbers not in throttled.read_text().split()
 
 
 THREE = {

@@ -6,6 +6,7 @@ from testbed.faults.catalogue.nic_cut import NicCut
 from testbed.faults.catalogue.nic_rate import NicRate
 from testbed.faults.parameters import Direction
 from testbed.faults.parse import split_faults, usage
+from testbed.incidents.actions import ACTIONS
 
 EXAMPLES = {
     "broker-stall": "broker-stall host=b2 pause=1500ms every=20s",
@@ -40,6 +41,14 @@ EXAMPLES = {
 def test_every_kind_is_found_under_its_name():
     assert sorted(kinds()) == sorted(EXAMPLES)
     assert all(kind.kind == name and kind.summary for name, kind in kinds().items())
+
+
+@pytest.mark.parametrize("text", EXAMPLES.values())
+def test_every_fault_is_an_action_of_an_incident(text):
+    kind, *words = text.split()
+    action = ACTIONS[kind.replace("-", "_")].model_validate(dict(word.split("=", 1) for word in words))
+    assert action.fault() == parse_fault(text)
+    assert str(action) == text
 
 
 @pytest.mark.parametrize("text", EXAMPLES.values())
