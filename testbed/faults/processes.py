@@ -5,6 +5,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 from testbed.errors import TestbedError
+from testbed.faults import clocks
 from testbed.faults.fault import Fault
 from testbed.faults.journal import active
 from testbed.faults.parameters import kafka_host
@@ -14,7 +15,7 @@ from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
 
-START_S = 5.0
+START_S, STOP_S = 5.0, 60.0
 CONTINUED_S = 60.0
 _PULSES_PID, _PULSES_LOG = "/run/kafka-pulses.pid", "/var/log/kafka/pulses.log"
 
@@ -33,6 +34,11 @@ class ProcessFault(Fault):
     hinders: ClassVar[bool] = True
     holds: ClassVar[Hold] = Hold.RUNNING
     host: str
+
+    @property
+    def offset_us(self) -> int:
+        """Return by how much Kafka's wall clock is off, in µs; negative: behind."""
+        return 0
 
     @property
     def pulse_us(self) -> tuple[int, int] | None:
@@ -107,11 +113,33 @@ def settle(testbed: Testbed, host: str) -> None:
         return
     seen = look(node)
     if seen is None:
-        start(node)
+        start(kafka(testbed, host))
     if held is Hold.PAUSED and not (seen and seen.paused):
         node.signal("STOP")
     elif held is Hold.RUNNING:
         settle_pulses(node, kafka_pulses(node, longest), longest)
+
+
+def offset_us(testbed: Testbed, host: str) -> int:
+    """Return by how much the wall clock of Kafka on a host must be off, in µs: the sum of the active faults."""
+    return sum(fault.offset_us for fault in _faults(testbed, host))
+
+
+def kafka(testbed: Testbed, host: str) -> Daemon:
+    """Return Kafka on a host, to be started with the clock that the active faults require."""
+    offset = offset_us(testbed, host)
+    return testbed.node(host).prefixed(clocks.variables(offset)) if offset else testbed.node(host)
+
+
+def restart(testbed: Testbed, host: str) -> None:
+    """Stop Kafka, and start it as the active faults require, unless one holds it down."""
+    node = testbed.node(host)
+    seen = look(node)
+    if seen is not None and seen.paused:
+        node.kill()  # a frozen process does not handle a request to end
+    elif seen is not None:
+        node.stop(timeout_s=STOP_S)
+    settle(testbed, host)
 
 
 def kafka_pulses(node: Daemon, pulse_us: tuple[int, int] | None) -> Daemon:

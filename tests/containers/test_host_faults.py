@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -131,6 +132,22 @@ def test_a_stalled_broker_stands_still_in_turn(up, put):
     while letters < {"S", "T"} and time.monotonic() < deadline:
         letters.add(up.hosts["b3"].run("sed 's/.*) //' /proc/$(cat /run/kafka.pid)/stat | cut -c1").stdout.strip())
     assert letters >= {"S", "T"}
+
+
+def test_a_skewed_clock_is_that_of_kafka_alone(up, put):
+    def written_at():
+        """The time of the newest line of Kafka's log, less the machine's."""
+        lines = re.findall(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)", up.node("b3").log_tail(50), re.MULTILINE)
+        return datetime.strptime(lines[-1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp() - time.time()
+
+    assert -600 < written_at() < 5
+    skew = put("clock-skew host=b3 by=2h")
+    assert 7200 - 120 < written_at() < 7200 + 5
+    put("clock-skew host=b3 by=-30min")
+    assert 5400 - 120 < written_at() < 5400 + 5
+    assert abs(float(up.hosts["b3"].run("date +%s").stdout) - time.time()) < 5
+    Faults(up).clear(skew)
+    assert -1800 - 120 < written_at() < -1800 + 5
 
 
 def test_the_kernel_holds_a_host_to_its_memory(up, put):

@@ -6,7 +6,7 @@ import pytest
 
 from testbed.cli.main import main
 from testbed.errors import TestbedError
-from testbed.faults import Faults, disks, kinds, parse_fault
+from testbed.faults import Faults, clocks, disks, kinds, parse_fault
 from testbed.faults.catalogue import disk_slow, memory_limit, nic_impair, objectstore_errors
 from testbed.provision import machine
 from testbed.provision.cgroups import no_disk_rate, no_memory_limit
@@ -48,6 +48,7 @@ def lacks_everything(monkeypatch):
     monkeypatch.setattr(disk_slow, "no_disk_rate", lambda: "no throttle")
     monkeypatch.setattr(memory_limit, "no_memory_limit", lambda: "no memory controller")
     monkeypatch.setattr(objectstore_errors, "no_redirect", lambda: "no iptables")
+    monkeypatch.setattr(clocks, "no_library", lambda: "no apt")
 
 
 def test_the_command_says_why(lacks_everything, capsys, monkeypatch, tmp_path):
@@ -62,6 +63,7 @@ def test_the_command_says_why(lacks_everything, capsys, monkeypatch, tmp_path):
         "disk-slow": "no loop devices",
         "memory-limit": "no memory controller",
         "objectstore-errors": "no iptables",
+        "clock-skew": "no apt",
     }
     assert main(["fault", "kinds", "three-brokers"]) == 0
     assert "    not here: three-brokers has one rack: no host's traffic" in capsys.readouterr().out

@@ -10,6 +10,7 @@ from testbed.incidents.actions import ACTIONS
 
 EXAMPLES = {
     "broker-stall": "broker-stall host=b2 pause=1500ms every=20s",
+    "clock-skew": "clock-skew host=b2 by=-90s",
     "client-stampede": "client-stampede host=load brokers=b1,b2 connections=50 requests=10 lasts=90s",
     "disk-full": "disk-full host=b2",
     "disk-read-only": "disk-read-only host=b2",

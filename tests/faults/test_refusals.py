@@ -39,6 +39,7 @@ KAFKA = "Kafka runs on b1, b2 or b3"
         (THREE, "disk-read-only host=b2", "b2 has no disk of its own"),
         (THREE, "broker-stall host=b1 pause=5s every=5s", "allowed is a pause of 20ms or more, 20ms or more between"),
         (THREE, "broker-stall host=b1 pause=1s every=700s", "not pause=1s every=700s"),
+        (THREE, "clock-skew host=load by=5min", f"load runs no Kafka, its role is client; {KAFKA}"),
         (THREE, "nic-impair host=b1", "no share is given: corrupt, duplicate or reorder, such as corrupt=1%"),
         (THREE, "nic-impair host=b1 corrupt=1% nic=x", "b1 has no NIC 'x'"),
         (THREE, "client-stampede host=load brokers=load", "load is no broker"),
