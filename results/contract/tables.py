@@ -43,7 +43,10 @@ def from_parquet(
             if rows > MOST_ROWS or size > MOST_BYTES:
                 raise TableError(f"{what}: {rows} rows of {size} bytes; a run's table has {MOST_ROWS} rows at most")
             table = file.read(columns=None if columns is None else [RUN_ID.name, *columns])
-    except (pa.ArrowInvalid, OSError) as error:
+            table.validate(full=True)
+    except TableError:
+        raise
+    except (pa.ArrowException, ValueError, OSError) as error:
         raise TableError(f"{what}: not readable as Parquet: {error}") from error
     return api_form(table, run_id, some(schema, columns), what)
 

@@ -15,7 +15,7 @@ from results.contract.schema import EVENTS, SAMPLES, TableError
 from results.contract.store import Store, StoreError
 from results.contract.tables import from_parquet
 from results.contract.untrusted import visible
-from results.criteria.judgement import judge
+from results.criteria.judgement import UnknownExperimentError, judge
 from results.series import columns
 from testbed.errors import TestbedError
 from testbed.faults.parse import parse_fault
@@ -169,7 +169,7 @@ def readers() -> Iterator[Reader]:
             b"\xfe\xed\xfe\xed",
         ),
     )
-    yield Reader("manifest", _manifest, (ManifestError,), (manifest,))
+    yield Reader("manifest", _manifest, (ManifestError, UnknownExperimentError), (manifest,))
     yield Reader(
         "metadata-log",
         lambda d, _f: replay(parse(_text(d).splitlines())),
