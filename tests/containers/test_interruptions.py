@@ -51,7 +51,7 @@ def test_a_command_whose_connection_is_cut_is_an_error_and_the_next_connects_aga
     other.close()
 
 
-@pytest.mark.parametrize("after_s", [1.5, 4.0])
+@pytest.mark.parametrize("after_s", [1.5, pytest.param(4.0, marks=pytest.mark.nightly)])
 def test_an_up_that_is_interrupted_twice_leaves_nothing(after_s):
     process = subprocess.Popen(
         [sys.executable, "-m", "testbed.cli.main", "up", "two-brokers", "--name", "ci-twice"],
