@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from results.contract.untrusted import visible
+
 NOTHING = "\N{EN DASH}"
 """Stands where there is no value."""
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -35,7 +37,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     for name in header:
         made.add_column(Text(name), no_wrap=not terminal, overflow="fold")
     for row in rows:
-        made.add_row(*(Text(str(each)) for each in row))
+        made.add_row(*(Text(visible(str(each))) for each in row))
     text = io.StringIO()
     width = shutil.get_terminal_size().columns if terminal else _UNLIMITED
     Console(file=text, width=width, color_system=None, legacy_windows=False).print(made)

@@ -186,6 +186,14 @@ def read(path: str | FilePath, kind: FileKind) -> Document:
     return parse(text, shown, kind)
 
 
+def is_file(path: str | FilePath) -> bool:
+    """Return whether there is a file of this name, which may be any text: also one that no file can have."""
+    try:
+        return FilePath(path).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def _neighbour(file: FilePath) -> str:
     try:
         names = sorted(path.name for path in file.parent.glob("*.y*ml"))

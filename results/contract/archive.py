@@ -28,9 +28,12 @@ from results.contract.packs import located
 from results.contract.schema import TableError
 from results.contract.store import SCHEMAS, Store, StoreError, difference
 from results.contract.tables import from_parquet, same, to_parquet
+from results.contract.untrusted import parse_json
 
 HEAD = "archive.json"
 ARCHIVE_SCHEMA = 1
+MOST_BYTES = 2**30
+"""Of one file of a run. The samples of an hour on six brokers have some 10 MB."""
 FILES: Mapping[str, FileKind] = {
     "samples.parquet": "samples",
     "events.parquet": "events",
@@ -169,6 +172,8 @@ def _members(source: Path, stream: IO[bytes]) -> Iterator[tuple[PurePosixPath, b
             content = tar.extractfile(member) if member.isfile() else None
             if content is None or not (str(path) == HEAD or _is_of_a_run(path)):
                 continue
+            if member.size > MOST_BYTES:
+                raise tarfile.ReadError(f"{member.name} has {member.size} bytes; allowed are {MOST_BYTES}")
             data = content.read()
             if len(data) != member.size:
                 raise tarfile.ReadError(f"{member.name} ends early")
@@ -189,7 +194,7 @@ def _is_of_a_run(path: PurePosixPath) -> bool:
 def _head(data: bytes, source: Path, problems: list[str]) -> dict[str, dict[str, str]]:
     """Return the digests in an archive's head; none when it is damaged, which is a problem."""
     try:
-        head = json.loads(data)
+        head = parse_json(data)
         if head["schema"] != ARCHIVE_SCHEMA:
             raise ArchiveError(f"{source}: archive of schema {head['schema']!r}; this version reads {ARCHIVE_SCHEMA}")
         digests = {"runs": head["runs"], FOLDER: head.get(FOLDER, {})}  # early archives have no canaries

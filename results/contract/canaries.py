@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 
 from results.contract.store import Store, StoreError
+from results.contract.untrusted import parse_json
 
 FOLDER = "canaries"
 
@@ -20,7 +21,7 @@ def path_of(run_id: str) -> str:
 def parse(data: bytes, source: str) -> Mapping[str, float]:
     """Return canary → reading. Raise StoreError, naming `source`, when the content is no readings."""
     try:
-        read = {str(name): float(value) for name, value in json.loads(data).items()}
+        read = {str(name): float(value) for name, value in parse_json(data).items()}
     except (ValueError, AttributeError, TypeError) as error:
         raise StoreError(f"{source}: not a canary's readings: {error}") from error
     if wild := [name for name, value in read.items() if not math.isfinite(value)]:

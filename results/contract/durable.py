@@ -15,7 +15,7 @@ TEMPORARY = ".tmp"
 """The suffix of a file that is being written; after a kill it may be removed."""
 
 
-def write(path: Path, data: str | bytes) -> None:
+def write(path: Path, data: str | bytes, mode: int | None = None) -> None:
     """Write a file so that it is complete under its name or absent, and on disk on return.
 
     The folder must exist. After an error (OSError) no temporary file is left.
@@ -23,6 +23,8 @@ def write(path: Path, data: str | bytes) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     try:
         with temporary.open("xb") as stream:
+            if mode is not None:
+                os.fchmod(stream.fileno(), mode)
             stream.write(data.encode() if isinstance(data, str) else data)
             stream.flush()
             os.fsync(stream.fileno())

@@ -38,6 +38,13 @@ class Files:
         self.filesystem = filesystem
         self.root = root
 
+    def _key(self, path: str) -> PurePath:
+        """Return where a path of the store is. Raise FileNotFoundError for one outside: a manifest may name any."""
+        inside = PurePath(path)
+        if inside.is_absolute() or ".." in inside.parts:
+            raise FileNotFoundError(errno.ENOENT, "outside of the store", path)
+        return self.root / inside
+
     def claim(self, folder: str) -> None:
         """Make an empty folder for one writer. Raises FileExistsError when anything is there already.
 
@@ -48,7 +55,7 @@ class Files:
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file durably, so that it is visible either whole or not at all."""
-        key = self.root / path
+        key = self._key(path)
         if self.filesystem.type_name != "s3":  # S3 has no folders; the others need them first
             self.filesystem.create_dir(str(key.parent), recursive=True)
         # One write of all bytes: leaving this block on an error could otherwise complete a partial upload.
@@ -57,12 +64,12 @@ class Files:
 
     def read(self, path: str) -> bytes:
         """Return the file's bytes. Raises FileNotFoundError."""
-        with self.filesystem.open_input_stream(str(self.root / path)) as stream:
+        with self.filesystem.open_input_stream(str(self._key(path))) as stream:
             return bytes(stream.read())
 
     def open(self, path: str) -> pa.NativeFile:
         """Open a file of which only parts are read. Raises FileNotFoundError."""
-        return self.filesystem.open_input_file(str(self.root / path))
+        return self.filesystem.open_input_file(str(self._key(path)))
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
@@ -83,20 +90,20 @@ class Files:
 
     def exists(self, path: str) -> bool:
         """Return whether the file is there."""
-        info = self.filesystem.get_file_info(str(self.root / path))
+        info = self.filesystem.get_file_info(str(self._key(path)))
         return bool(info.type == fs.FileType.File)
 
     def discard(self, folder: str) -> None:
         """Remove a folder and everything in it, or a file; one that is absent is no error."""
         if self.exists(folder):
-            self.filesystem.delete_file(str(self.root / folder))
+            self.filesystem.delete_file(str(self._key(folder)))
             return
         for found in self.list(folder):
             self.filesystem.delete_file(str(self.root / found.path))
 
     def list(self, folder: str) -> list[FileStatus]:
         """Return every file below a folder, temporary ones included; an absent folder has none."""
-        selector = fs.FileSelector(str(self.root / folder), allow_not_found=True, recursive=True)
+        selector = fs.FileSelector(str(self._key(folder)), allow_not_found=True, recursive=True)
         return [
             FileStatus(str(PurePath(i.path).relative_to(self.root)), i.mtime or datetime.now(UTC))
             for i in self.filesystem.get_file_info(selector)
@@ -114,15 +121,16 @@ class LocalFiles(Files):
 
     def claim(self, folder: str) -> None:
         """See Files; `mkdir` makes the claim exclusive."""
-        path = self.root / folder
+        path = Path(self._key(folder))
         durable.make_folder(path.parent)
         path.mkdir()
         durable.sync(path.parent)
 
     def put(self, path: str, data: bytes) -> None:
         """See Files."""
-        durable.make_folder((self.root / path).parent)
-        durable.write(self.root / path, data)
+        target = Path(self._key(path))
+        durable.make_folder(target.parent)
+        durable.write(target, data)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
@@ -132,7 +140,7 @@ class LocalFiles(Files):
 
     def discard(self, folder: str) -> None:
         """See Files."""
-        path = self.root / folder
+        path = Path(self._key(folder))
         with contextlib.suppress(FileNotFoundError):
             if path.is_dir():
                 shutil.rmtree(path)
@@ -141,7 +149,7 @@ class LocalFiles(Files):
 
     def list(self, folder: str) -> list[FileStatus]:
         """See Files; count an empty folder as a file, since a killed writer may leave only that."""
-        top = str(self.root / folder)
+        top = str(self._key(folder))
         found = []
         for where, folders, names in os.walk(top, onerror=_raise_unless_absent):
             empty = where != top and not folders and not names

@@ -23,6 +23,7 @@ from results.contract.move import Expected, Fetch, Fetchers, Flow, FlowKind, Mov
 from results.contract.network import NetworkRecord, NicMeasurement
 from results.contract.relocation import Relocation
 from results.contract.steps import StepsRecord
+from results.contract.untrusted import parse_json
 from results.contract.upgrade import UnknownSchemaError, upgraded
 from results.contract.verdict import Verdict
 
@@ -244,7 +245,7 @@ class Manifest:
     def from_json(text: str | bytes, source: str = "manifest") -> "Manifest":
         """Parse and validate; raises ManifestError that starts with `source`."""
         try:
-            document = json.loads(text, parse_constant=_refuse_constant)
+            document = parse_json(text, constant=_refuse_constant)
         except ValueError as error:
             raise ManifestError(f"{source}: not a JSON document: {error}") from error
         if not isinstance(document, dict):

@@ -21,6 +21,7 @@ from results.contract.document import DocumentError, decode, encode
 from results.contract.files import Files
 from results.contract.manifest import FileKind, Manifest
 from results.contract.tables import RUN_ID
+from results.contract.untrusted import parse_json
 
 INDEX = "index/index.json"
 MANIFESTS = "manifests.parquet"
@@ -93,7 +94,7 @@ class Index:
     def from_json(text: bytes, source: str) -> "Index":
         """Parse and validate. Raises IndexDamagedError that starts with `source`, StoreError for another version."""
         try:
-            document = json.loads(text)
+            document = parse_json(text)
         except ValueError as error:
             raise IndexDamagedError(f"{source}: not a JSON document: {error}") from error
         if isinstance(document, dict) and document.get("schema") == 1:
@@ -218,7 +219,7 @@ class Catalogue:
         for path in (f.path for f in self.files.list("packs") if f.path.endswith(f"/{MANIFESTS}")):
             try:
                 metadata = self._read_texts(path).schema.metadata
-                found.append(decode(Pack, json.loads(metadata[_PACK]), path))
+                found.append(decode(Pack, parse_json(metadata[_PACK]), path))
             except (OSError, ValueError, TypeError, KeyError):
                 continue  # damaged: its runs cannot be read without their manifests
         loose = {PurePosixPath(f.path).stem for f in self.files.list("manifests")}

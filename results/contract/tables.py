@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 
 from results.contract.schema import TableError, conform
 
+MOST_ROWS, MOST_BYTES = 50_000_000, 4 * 2**30
+"""Of one table, uncompressed: a small file may decompress to any size."""
 RUN_ID = pa.field("run_id", pa.string(), nullable=False)
 
 
@@ -37,10 +39,20 @@ def from_parquet(
     """
     try:
         with pq.ParquetFile(io.BytesIO(data)) as file:
+            rows, size = file.metadata.num_rows, _uncompressed_bytes(file.metadata)
+            if rows > MOST_ROWS or size > MOST_BYTES:
+                raise TableError(f"{what}: {rows} rows of {size} bytes; a run's table has {MOST_ROWS} rows at most")
             table = file.read(columns=None if columns is None else [RUN_ID.name, *columns])
-    except (pa.ArrowInvalid, OSError) as error:
+            table.validate(full=True)
+    except TableError:
+        raise
+    except (pa.ArrowException, ValueError, OSError) as error:
         raise TableError(f"{what}: not readable as Parquet: {error}") from error
     return api_form(table, run_id, some(schema, columns), what)
+
+
+def _uncompressed_bytes(metadata: pq.FileMetaData) -> int:
+    return sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
 
 
 def some(schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:

@@ -3,7 +3,6 @@
 Instants are int64 microseconds since the epoch. Sums carry each partition's last reading forward.
 """
 
-import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from results.contract.move import Flow
 from results.contract.schema import EVENTS, SAMPLES, conform
+from results.contract.untrusted import parse_json
 
 Micros = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -210,7 +210,7 @@ class RunSeries:
 
 def _object(text: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(text)
+        found = parse_json(text)
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from results.contract.store import Store, StoreError
+from results.contract.untrusted import parse_json
 
 POLICIES = "series/policies.json"
 
@@ -120,7 +121,7 @@ class Policies:
     @classmethod
     def from_json(cls, text: str) -> "Policies":
         """Read the policies back. Raise ValueError, KeyError or TypeError when the text is none."""
-        found = json.loads(text)
+        found = parse_json(text)
         if found["version"] != 1:
             raise ValueError(f"policies of version {found['version']}: expected 1")
         return cls(tuple(Mute(**each) for each in found["mutes"]), tuple(Floor(**each) for each in found["floors"]))

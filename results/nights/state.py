@@ -13,6 +13,7 @@ from typing import Any
 
 from results.contract.aliases import measure_name
 from results.contract.store import Store, StoreError
+from results.contract.untrusted import parse_json
 from results.nights.retention import HISTORIES
 from results.series.decision import LevelChange
 from results.series.history import Acknowledgement, History, ReportedChange, sealed, unsealed
@@ -71,7 +72,7 @@ class SeriesState:
     @classmethod
     def from_json(cls, text: str) -> "SeriesState":
         """Read the state back. Raise ValueError, KeyError or TypeError when the line is none."""
-        found: dict[str, Any] = json.loads(text)
+        found: dict[str, Any] = parse_json(text)
         said = dict(found["said"])
         reported = said.pop("reported")
         return cls(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from results.contract.untrusted import parse_json
 from results.series.changes import LARGEST
 
 MISSING = frozenset({"", "nan", "null", "na", "none"})
@@ -117,10 +118,10 @@ def _delimiter(text: str, file: Path) -> str:
 
 def _from_json(text: str, file: Path) -> _Cells:
     try:
-        found = json.loads(text, object_pairs_hook=_once)
+        found = parse_json(text, pairs=_once)
     except json.JSONDecodeError as error:
         raise ColumnsError(f"{file}, line {error.lineno}, character {error.colno}: not JSON: {error.msg}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ColumnsError(f"{file}: {error}") from error
     if isinstance(found, dict):
         columns = {name: cells for name, cells in found.items() if isinstance(cells, list)}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
+from results.contract.untrusted import visible
 from testbed import __version__
 from testbed.cli.command import USAGE, Command, Parser, commands
 from testbed.cli.completion import VARIABLE, answer
@@ -69,10 +70,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         command.configure(parser)
         return command.run(parser.parse_args(words[1:]))
     except UsageError as error:
-        print(f"testbed {command.name}: {error}", file=sys.stderr)
+        _tell(command.name, error)
         return USAGE
     except TestbedError as error:
-        print(f"testbed {command.name}: {error}", file=sys.stderr)
+        _tell(command.name, error)
         return getattr(error, "exit_code", FAILED)
     except KeyboardInterrupt:
         print(f"testbed {command.name}: interrupted", file=sys.stderr)
@@ -97,6 +98,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             traceback.print_exc()
         return FAILED
+
+
+def _tell(command: str, error: TestbedError) -> None:
+    """Print an error. It may quote a file, a log line or a name of a cluster, with anything in it."""
+    print(visible(f"testbed {command}: {error}"), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ import argparse
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 from results.render import document
 from testbed.cli import reassign_report as report
@@ -54,7 +53,7 @@ def plan(args: argparse.Namespace) -> int:
 
 def execute(args: argparse.Namespace) -> int:
     """Execute a plan to its end; return the exit code. An interrupted execution can be resumed."""
-    wanted, control = _read_plan(args.plan), JobControl(_limits(args, BatchLimits()), _rate(args.throttle))
+    wanted, control = Plan.load(args.plan), JobControl(_limits(args, BatchLimits()), _rate(args.throttle))
     with admin_of(args) as admin:
         _require_throttles(admin, control.throttle_bytes_per_s)
         assignment, _racks = _assignment(admin, wanted.topics())
@@ -211,7 +210,7 @@ def _cancel_listed(admin: Admin, partitions: list[TopicPartition] | None) -> int
 
 def verify(args: argparse.Namespace) -> int:
     """Print whether a plan is complete; return 1 when it is not. Change nothing, not even a throttle."""
-    wanted = _read_plan(args.plan)
+    wanted = Plan.load(args.plan)
     with admin_of(args) as admin:
         topics = wanted.topics()
         states = admin.partitions(topics)
@@ -243,13 +242,6 @@ def _cost(admin: Admin, made: Plan, assignment: dict[TopicPartition, Replicas]) 
         for tp, size in found.items():
             sizes[tp] = max(size, sizes.get(tp, 0))
     return planners.cost(made, assignment, sizes)
-
-
-def _read_plan(path: Path) -> Plan:
-    try:
-        return Plan.from_json(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--plan: {error}") from error
 
 
 def _mode(args: argparse.Namespace) -> Mode:

@@ -16,8 +16,8 @@ class FaultDidNotFire(TestbedError):
 class Fault(Protocol):
     """One fault: a frozen dataclass whose fields are its parameters (`parameter`).
 
-    `testbed.faults.Faults` calls the methods in this order: `check`, `prepare`; then, with the fault on disk,
-    `apply` and `verify`; finally `heal`.
+    `testbed.faults.Faults` calls the methods in this order: `check`, `lacking`, `prepare`; then, with the fault on
+    disk, `apply` and `verify`; finally `heal`.
     """
 
     kind: ClassVar[str]
@@ -33,6 +33,17 @@ class Fault(Protocol):
 
     def check(self, topology: Topology) -> None:
         """Raise `UsageError` when this topology cannot have the fault. Pure."""
+
+    @classmethod
+    def lacking(cls) -> str:
+        """Return what this machine lacks for every fault of this kind; empty when it has everything."""
+        return ""
+
+    @classmethod
+    def absent_from(cls, topology: Topology) -> str:
+        """Return why no host of this topology can have a fault of this kind; empty when one can. Pure."""
+        del topology
+        return ""
 
     def prepare(self, testbed: Testbed) -> Self:
         """Return the fault with the state before it (`remembered_field` fields); change nothing.

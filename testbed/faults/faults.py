@@ -5,15 +5,19 @@ from contextlib import AbstractContextManager, contextmanager
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.cpu import settle as settle_cpu
+from testbed.faults.disks import settle as settle_disk
 from testbed.faults.fault import Fault, FaultDidNotFire
 from testbed.faults.journal import FaultEntry, FaultJournal
+from testbed.faults.memory import settle as settle_memory
 from testbed.faults.network import require_on_machines
 from testbed.faults.network import settle as settle_network
 from testbed.faults.parse import as_text
 from testbed.faults.processes import settle as settle_process
+from testbed.faults.stampedes import settle as settle_stampede
 from testbed.faults.stores import settle as settle_store
 from testbed.owner import Owner
 from testbed.provision import state as states
+from testbed.provision.machine import MachineLacks
 from testbed.provision.testbed import Testbed
 from testbed.topology.host import Role
 from testbed.wait import WaitTimeout, wait_for
@@ -38,11 +42,14 @@ class Faults:
     def add(self, fault: Fault) -> int:
         """Apply a fault, verify its effect, and return its id.
 
-        Raise `UsageError` when this testbed cannot have it, `FaultDidNotFire` if its effect cannot be verified in
-        time, and `TestbedError` for anything else; after any of these the fault is healed.
+        Raise `UsageError` when this testbed cannot have it, `MachineLacks` when this machine cannot, `FaultDidNotFire`
+        if its effect cannot be verified in time, and `TestbedError` for anything else; after any of these the fault is
+        healed.
         """
         fault.check(self._testbed.topology)
         require_on_machines(fault, self._testbed)
+        if missing := fault.lacking():
+            raise MachineLacks(f"{as_text(fault)}: this machine cannot have it: {missing}")
         with self._lock():
             entry = self._journal.add(fault.prepare(self._testbed), self._owner)
             try:
@@ -157,7 +164,10 @@ def _put_back_everything(testbed: Testbed) -> None:
     settle_network(testbed)
     for host in testbed.topology.hosts:
         settle_cpu(testbed, host.name)
+        settle_memory(testbed, host.name)
+        settle_stampede(testbed, host.name)
         if host.node_id is not None:
+            settle_disk(testbed, host.name)
             settle_process(testbed, host.name)
         elif host.role is Role.OBJECTSTORE:
             settle_store(testbed, host.name)

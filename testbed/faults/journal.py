@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from results.contract import durable
+from results.contract.untrusted import parse_json
 from testbed.errors import TestbedError
 from testbed.faults.fault import Fault
 from testbed.faults.parse import as_text, notes, parse_fault, with_notes
@@ -133,7 +134,7 @@ class FaultJournal:
 
     def _read(self, path: Path) -> FaultEntry:
         try:
-            document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            document: dict[str, Any] = parse_json(path.read_text(encoding="utf-8"))
             if document["schema"] != _SCHEMA:
                 raise ValueError(f"schema {document['schema']}, not {_SCHEMA}: written by another version")
             fault = with_notes(parse_fault(document["fault"]), document["notes"])

@@ -10,7 +10,7 @@ from testbed.errors import UsageError
 from testbed.suggestions import choices, did_you_mean
 from testbed.topology.links import MAX_RATE_BPS, MIN_RATE_BPS, Link, default_burst_bytes
 from testbed.topology.model import Topology
-from testbed.units import format_bit_rate, parse_bit_rate, parse_duration_us
+from testbed.units import format_bit_rate, parse_bit_rate, parse_duration_us, parse_share
 
 L = TypeVar("L", bound=Link)
 
@@ -109,6 +109,37 @@ def whole_ms(text: str) -> int:
     return duration_us
 
 
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """Return a parser for a whole number within these bounds."""
+
+    def parse(text: str) -> int:
+        # Digits alone, and few of them: int() reads more, at a cost that grows with their number.
+        if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and least <= int(text) <= most):
+            raise ValueError(f"expected a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def share(text: str) -> int:
+    """Return a share in millionths, more than none."""
+    share_ppm = parse_share(text)
+    if not 0 < share_ppm <= 1_000_000:
+        raise ValueError("allowed is more than 0% and at most 100%")
+    return share_ppm
+
+
+def share_or_none(text: str) -> int:
+    """Return a share in millionths, also none at all."""
+    return parse_share(text) and share(text)
+
+
+def show_ms(duration_us: int) -> str:
+    """Return the inverse of `whole_ms`: `60s`, `400ms`."""
+    whole, rest = divmod(duration_us, 1_000_000)
+    return f"{duration_us // 1000}ms" if rest else f"{whole}s"
+
+
 def known_hosts(topology: Topology, found: Sequence[str]) -> None:
     """Raise `UsageError` when the topology lacks a host."""
     known = [host.name for host in topology.hosts]
@@ -150,5 +181,10 @@ def known_rack(topology: Topology, found: str) -> None:
     if found not in topology.racks:
         near = did_you_mean(found, topology.racks)
         raise UsageError(f"{topology.name} has no rack {found!r}; it has {choices(topology.racks)}{near}")
-    if len(topology.racks) < 2:
-        raise UsageError(f"{topology.name} has one rack: no host's traffic passes its uplink")
+    if why := no_uplink(topology):
+        raise UsageError(why)
+
+
+def no_uplink(topology: Topology) -> str:
+    """Return why no uplink of this topology carries traffic; empty when one does."""
+    return f"{topology.name} has one rack: no host's traffic passes its uplink" if len(topology.racks) < 2 else ""

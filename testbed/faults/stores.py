@@ -4,10 +4,11 @@ import shlex
 from typing import ClassVar
 
 from testbed.errors import TestbedError, UsageError
+from testbed.faults import store_errors
 from testbed.faults.fault import Fault
 from testbed.faults.journal import active
 from testbed.faults.parameters import known_hosts
-from testbed.faults.processes import Hold, ProcessState, look, start
+from testbed.faults.processes import Hold, ProcessState, look, pulses, settle_pulses, start
 from testbed.hosts import Daemon
 from testbed.objectstore.server import DATA_DIR, PID_FILE
 from testbed.provision.testbed import Testbed
@@ -38,6 +39,16 @@ class StoreFault(Fault):
     def pulse_us(self) -> tuple[int, int] | None:
         """Return how long the server stops in each period, and the period, in µs; None without stops."""
         return None
+
+    @property
+    def rule(self) -> store_errors.Rule | None:
+        """Return the requests that fail, and how; None when all pass."""
+        return None
+
+    @classmethod
+    def absent_from(cls, topology: Topology) -> str:
+        """See `Fault.absent_from`."""
+        return "" if topology.objectstores else f"{topology.name} has no object store (role objectstore)"
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
@@ -94,12 +105,14 @@ def settle(testbed: Testbed, host: str) -> None:
     server = testbed.objectstore.server(host)
     _settle_filler(server, any(fault.fills for fault in faults))
     _settle_drives(server, offline=any(fault.offline for fault in faults))
+    store_errors.settle(testbed, host, [fault.rule for fault in faults if fault.rule])
     if max((fault.holds for fault in faults), default=Hold.RUNNING) is Hold.DOWN:
         _pulses(server, None).stop()
         return
     if look(server) is None:
         start(server)
-    _settle_pulses(server, max((fault.pulse_us for fault in faults if fault.pulse_us), default=None))
+    longest = max((fault.pulse_us for fault in faults if fault.pulse_us), default=None)
+    settle_pulses(server, _pulses(server, longest), longest)
 
 
 def available(server: Daemon) -> tuple[int, int]:
@@ -133,31 +146,7 @@ def _settle_drives(server: Daemon, *, offline: bool) -> None:
 
 
 def _pulses(server: Daemon, pulse_us: tuple[int, int] | None) -> Daemon:
-    """Return the daemon that stops and continues the server's process for as long as the process exists."""
-    pause_us, every_us = pulse_us or (0, 0)
-    script = (
-        f"p=$(cat {PID_FILE}); while kill -STOP $p; do sleep {pause_us / 1e6}; kill -CONT $p || exit 0; "
-        f"sleep {(every_us - pause_us) / 1e6}; done"
-    )
-    return Daemon(server.host, "pulses", ["sh", "-c", script], pid_file=_PULSES_PID, log=_PULSES_LOG)
-
-
-def _settle_pulses(server: Daemon, pulse_us: tuple[int, int] | None) -> None:
-    pulses = _pulses(server, pulse_us)
-    pulses.stop()
-    if pulse_us is not None:
-        start(pulses)
-        return
-    seen = look(server)
-    if seen is not None and seen.paused:
-        server.signal("CONT")
-        wait_for(
-            lambda: look(server),
-            lambda found: found is not None and not found.paused,
-            timeout_s=READY_S,
-            interval_s=0.05,
-            what=f"MinIO on {server.host.name} to go on",
-        )
+    return pulses(server, PID_FILE, _PULSES_PID, _PULSES_LOG, pulse_us)
 
 
 def states(server: Daemon, over_us: int, looks: int = 20) -> str:

@@ -98,6 +98,11 @@ class Daemon:
         self._command = tuple(command)
         self._pid_file, self.log = pid_file, log
 
+    def prefixed(self, words: Sequence[str]) -> "Daemon":
+        """Return the same server with words before its command, for instance `env NAME=VALUE`; it starts with those."""
+        command = (*words, *self._command)
+        return Daemon(self.host, self.what, command, pid_file=self._pid_file, log=self.log)
+
     def start(self) -> None:
         """Start the process and return as soon as it exists. Do nothing when it runs already."""
         folder = self.log.rpartition("/")[0]

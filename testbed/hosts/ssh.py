@@ -18,6 +18,8 @@ from testbed.hosts.relocation import PathRelocation
 _TIMED_OUT = 124  # the exit status of timeout(1)
 _MOST_CONNECTIONS = 8
 _CHUNK_BYTES = 32 * 1024
+_NO_STATUS, _CUT_S = -1, 0.2
+"""The exit status of a command that gave none; the time in which a lost connection is noticed as such, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +227,8 @@ class SshHost:
             if not timed_out:
                 drain.join(5.0)
             status = _TIMED_OUT if timed_out else channel.recv_exit_status()
+            if status == _NO_STATUS and self._cut(channel):
+                raise EOFError("it was cut before the command had ended")
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise TestbedError(f"{self._name}: the SSH connection was lost during `{text}`: {error}") from error
         finally:
@@ -235,6 +239,12 @@ class SshHost:
             output = out.getvalue().decode(errors="replace")
             raise CommandFailed(self._name, CommandResult(text, status, output, stderr, time.monotonic() - started))
         return out.getvalue(), status, stderr
+
+    def _cut(self, channel: paramiko.Channel) -> bool:
+        """Return whether the connection of a channel without an exit status is gone; a killed command has none, too."""
+        transport = channel.get_transport()
+        transport.join(_CUT_S)
+        return not transport.is_active()
 
     def spawn(self, command: str | Sequence[str]) -> SshProcess:
         """See `Host.spawn`."""

@@ -154,6 +154,6 @@ def anonymising_key(made: Callable[[int], bytes] = secrets.token_bytes) -> bytes
     with durable.lock(path.with_suffix(".lock")):
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            path.touch(mode=0o600)
-            path.write_bytes(made(32))
+            # Whole or absent: with half a key the names could be guessed.
+            durable.write(path, made(32), 0o600)
         return path.read_bytes()

@@ -11,7 +11,7 @@ from typing import Any
 from results.contract.incident import Variant
 from results.criteria.expectations import EXPECTATIONS, MoveDone, Reference
 from results.criteria.incident import ALWAYS
-from testbed.document import Document, FileKind, FormError, Path, Violation, parse, read
+from testbed.document import Document, FileKind, FormError, Path, Violation, is_file, parse, read
 from testbed.errors import TestbedError, UsageError
 from testbed.form import validation_problems
 from testbed.incidents.actions import MoveTopics
@@ -67,7 +67,7 @@ def ready_incidents() -> list[str]:
 
 def find(text: str, vary: Mapping[str, str] | None = None) -> IncidentFile:
     """Return the incident of `text`: a path when it looks like one or exists, otherwise a ready incident's name."""
-    if "/" in text or text.endswith((".yaml", ".yml")) or FilePath(text).is_file():
+    if "/" in text or text.endswith((".yaml", ".yml")) or is_file(text):
         return load(text, vary)
     known = ready_incidents()
     if text in known:
@@ -109,7 +109,9 @@ def _variant(document: Document, variant: Variant, vary: Mapping[str, str], fold
     document.refused.update(unknown)
     form, wrong = validation_problems(document, IncidentForm, values, CONTEXT)
     document.raise_problems([*problems, *wrong])
-    assert form is not None
+    if form is None:
+        # Its text has mistakes, and nothing is left that could be checked.
+        raise FormError(document.problems or [document.problem((), "it cannot be read")])
     entries = entries_of(form, variant)
     try:
         topology = _topology(form.topology, folder)
@@ -136,7 +138,7 @@ def _in_text(path: Path, values: Any) -> Path:
 
 def _topology(text: str, folder: FilePath) -> Topology:
     near = folder / text
-    return find_topology(str(near) if text not in ready() and near.is_file() else text)
+    return find_topology(str(near) if text not in ready() and is_file(near) else text)
 
 
 # ---- parameters

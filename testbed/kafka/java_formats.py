@@ -221,8 +221,9 @@ def _content(path: Path, kind: str | None) -> str | bytes:
     """Return text of PEM, bytes of PKCS #12. The file's content decides, as `ssl.*store.type` is often missing."""
     try:
         content = path.read_bytes()
-    except OSError as error:
-        raise KeyStoreError(f"{path}: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise KeyStoreError(f"{path}: {why}") from error
     if content.startswith((_JKS, _JCEKS)):
         raise KeyStoreError(
             f"{path}: is a JKS store, which only Java reads; convert it with `keytool -importkeystore "

@@ -281,6 +281,8 @@ def _bytes(text: str) -> int:
 
 
 SMALLEST_FRAME_BYTES = 64
+SHARES = ("corrupt", "duplicate", "reorder")
+"""netem's words for the shares that only faults set; netem reports each under the same name."""
 _QUIET: Mapping[str, Any] = {"ecn": False, "gap": 0}
 """netem's further output when no other impairment is set."""
 
@@ -304,22 +306,31 @@ def netem_words(impairment: Impairment, limit_packets: int) -> str:
             words.append(f"{impairment.jitter_us}us")
     if impairment.loss_ppm:
         words.append(f"loss {format_share(impairment.loss_ppm)}")
+    for name in SHARES:
+        if share_ppm := getattr(impairment, f"{name}_ppm"):
+            words.append(f"{name} {format_share(share_ppm)}")
     return " ".join(words)
 
 
 def parse_netem(options: Mapping[str, Any]) -> tuple[int, Impairment, tuple[str, ...]]:
     """Return netem's limit in frames, its impairment, and its other effects, from `options` of `tc -j qdisc show`."""
     delay, loss = options.get("delay", {}), options.get("loss-random", {})
-    known = {"limit", "delay", "loss-random", "seed", *_QUIET}
+    shares = {name: options.get(name, {}) for name in SHARES}
+    known = {"limit", "delay", "loss-random", "seed", *SHARES, *_QUIET}
+    # tc sets a gap of 1 with a share of reordering: each frame is drawn for itself.
+    quiet = {**_QUIET, "gap": 1} if shares["reorder"] else _QUIET
     beyond = [f"netem's {name}" for name in options if name not in known]
-    beyond += [f"netem's {name} {options[name]}" for name, quiet in _QUIET.items() if options.get(name, quiet) != quiet]
+    beyond += [f"netem's {name} {options[name]}" for name, value in quiet.items() if options.get(name, value) != value]
     beyond += [
-        f"netem's correlation of {what}" for what, of in (("delay", delay), ("loss", loss)) if of.get("correlation")
+        f"netem's correlation of {what}"
+        for what, of in {"delay": delay, "loss": loss, **shares}.items()
+        if of.get("correlation")
     ]
     impairment = Impairment(
         delay_us=round(float(delay.get("delay", 0)) * 1e6),
         jitter_us=round(float(delay.get("jitter", 0)) * 1e6),
         loss_ppm=round(float(loss.get("loss", 0)) * 1e6),
+        **{f"{name}_ppm": round(float(found.get(name, 0)) * 1e6) for name, found in shares.items()},
     )
     return int(options.get("limit", 0)), impairment, tuple(beyond)
 
@@ -333,6 +344,8 @@ def compare_impairment(expected: Impairment, actual: Impairment) -> list[str]:
     ):
         if abs(want - have) > 1 or (have == 0) != (want == 0):
             found.append(f"{name} is {format_duration(have / 1e6)}; declared is {format_duration(want / 1e6)}")
-    if expected.loss_ppm != actual.loss_ppm:
-        found.append(f"loss is {format_share(actual.loss_ppm)}; declared is {format_share(expected.loss_ppm)}")
+    for name in ("loss", *SHARES):
+        want, have = (getattr(each, f"{name}_ppm") for each in (expected, actual))
+        if want != have:
+            found.append(f"{name} is {format_share(have)}; declared is {format_share(want)}")
     return found

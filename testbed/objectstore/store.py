@@ -2,7 +2,7 @@
 
 import http.client
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from testbed.errors import TestbedError
@@ -118,6 +118,30 @@ class ObjectStore:
         finally:
             client.close()
         return 200
+
+    def answers(self, operation: str, count: int) -> Iterator[int]:
+        """Send `count` puts, gets, deletes or lists. Yield the status of each answer: 200 on success, 0 without one."""
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        client = self.client(attempts=1, timeout_s=ASK_S)
+        key = {"Bucket": TIERED, "Key": "a-test-of-an-operation"}
+        send: Mapping[str, Callable[[], Any]] = {
+            "put": lambda: client.put_object(**key, Body=b""),
+            "get": lambda: client.get_object(**key),
+            "delete": lambda: client.delete_object(**key),
+            "list": lambda: client.list_objects_v2(Bucket=TIERED, MaxKeys=1),
+        }
+        try:
+            for _ in range(count):
+                try:
+                    send[operation]()
+                    yield 200
+                except ClientError as error:
+                    yield int(error.response["ResponseMetadata"]["HTTPStatusCode"])
+                except BotoCoreError:
+                    yield 0
+        finally:
+            client.close()
 
     def refusal(self) -> str:
         """Write and remove an object. Return why the store refuses it; empty when it accepts it."""

@@ -18,6 +18,7 @@ from testbed.errors import TestbedError
 from testbed.network.kernel import lacking_capabilities, try_kind
 from testbed.network.namespaces import run_as_root
 from testbed.provision import state as states
+from testbed.provision.cgroups import ContainerCgroup, no_disk_rate, throttle_writeback
 from testbed.provision.containers import Engine, HostContainer, Labels
 from testbed.software.distribution import this_distribution
 from testbed.topology.host import DeclaredHost
@@ -113,12 +114,9 @@ def require_machine(topology: Topology, probes: Mapping[Need, Callable[[], str]]
         raise MachineLacks(f"{topology.name} cannot be brought up on this machine:\n  " + "\n  ".join(refused))
 
 
-CGROUPS = Path("/sys/fs/cgroup")
-
-
 def cpu_limit(pid: int) -> float | None:
     """Return the kernel's CPU limit of a process of the machine; None without one. Raise `TestbedError` on failure."""
-    return read_cpu_limit(Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8"), CGROUPS)
+    return ContainerCgroup.of(pid).cpus()
 
 
 def require_cpus(engine: Engine, testbed: str, hosts: Iterable[DeclaredHost]) -> None:
@@ -153,23 +151,6 @@ def without_cpu_limits(engine: Engine, testbed: str, hosts: Iterable[DeclaredHos
             engine.limit_cpus(container, cpus)
 
 
-def read_cpu_limit(cgroup: str, root: Path) -> float | None:
-    """Return the CPU limit of the cgroup that a `/proc/PID/cgroup` names, version 1 or 2."""
-    for line in cgroup.splitlines():
-        _, controllers, path = line.split(":", maxsplit=2)
-        folder = path.lstrip("/")
-        if "cpu" in controllers.split(","):
-            quota = (root / "cpu" / folder / "cpu.cfs_quota_us").read_text().strip()
-            period = (root / "cpu" / folder / "cpu.cfs_period_us").read_text().strip()
-            return None if int(quota) < 0 else int(quota) / int(period)
-    for line in cgroup.splitlines():
-        _, controllers, path = line.split(":", maxsplit=2)
-        if not controllers:
-            quota, period = (root / path.lstrip("/") / "cpu.max").read_text().split()
-            return None if quota == "max" else int(quota) / int(period)
-    raise TestbedError(f"no cgroup limits the CPUs of this process: {cgroup!r}")
-
-
 BLOCK_DEVICES = Path("/sys/block")
 BYTES_PER_INODE = 65536
 """Kafka's files are few and large. A small inode table is written at once, not in the background during a run."""
@@ -196,10 +177,10 @@ def make_disk(engine: Engine, labels: Labels, host: str, disk: Disk) -> DiskMoun
     with file.open("wb") as stream:
         stream.truncate(disk.size_bytes)
     extended = "lazy_itable_init=0,lazy_journal_init=0,nodiscard"
-    _run(["mkfs.ext4", "-q", "-F", "-m", "0", "-i", str(BYTES_PER_INODE), "-E", extended, str(file)])
+    run_program(["mkfs.ext4", "-q", "-F", "-m", "0", "-i", str(BYTES_PER_INODE), "-E", extended, str(file)])
     # Kafka takes every folder in its log directory for a partition's.
-    _run(["debugfs", "-w", "-R", "rmdir lost+found", str(file)])
-    device = _run_as_root(["losetup", "--find", "--show", str(file)]).strip()
+    run_program(["debugfs", "-w", "-R", "rmdir lost+found", str(file)])
+    device = run_program_as_root(["losetup", "--find", "--show", str(file)]).strip()
     volume = f"testbed-{labels.name}-{host}"
     engine.create_volume(volume, {"type": "ext4", "device": device, "o": "noatime"}, labels.of("disk", host))
     return DiskMount(volume, device, disk.bandwidth_bytes_per_s)
@@ -227,7 +208,10 @@ def remove_disks(engine: Engine, testbed: str) -> list[str]:
         removed.append(f"volume {volume}")
     devices = attached_devices(testbed)
     for device in devices:
-        _run_as_root(["losetup", "--detach", device])
+        if not CONTROLLERS.exists() and not no_disk_rate():
+            # The device's number is used again: a slow disk must not stay slow for the next testbed.
+            throttle_writeback(device, None)
+        run_program_as_root(["losetup", "--detach", device])
         removed.append(device)
     if devices:
         # A device that is still mounted somewhere is detached when the mount ends.
@@ -241,10 +225,10 @@ def remove_disks(engine: Engine, testbed: str) -> list[str]:
     return removed
 
 
-def _run_as_root(command: Sequence[str]) -> str:
+def run_program_as_root(command: Sequence[str]) -> str:
     """Run a command that needs root; a root container does it for other users, in this process's mount namespace."""
     if not lacking_capabilities():
-        return _run(command)
+        return run_program(command)
     # A new loop device appears in the machine's own /dev only.
     done = run_as_root(command, pid=os.getpid(), namespaces=("mount",))
     if done.returncode != 0:
@@ -252,12 +236,13 @@ def _run_as_root(command: Sequence[str]) -> str:
     return done.stdout.decode()
 
 
-def _run(command: Sequence[str]) -> str:
+def run_program(command: Sequence[str]) -> str:
+    """Run a program of the machine and return its output. Raise `TestbedError` when it is missing or fails."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"))
     try:
         done = subprocess.run(command, capture_output=True, timeout=60, check=False, env={"PATH": path, "LC_ALL": "C"})
     except FileNotFoundError as error:
-        raise TestbedError(f"{command[0]} is not installed: a disk needs e2fsprogs and util-linux") from error
+        raise TestbedError(f"{command[0]} is not installed") from error
     if done.returncode != 0:
         raise _failed(command, done.returncode, done.stderr)
     return done.stdout.decode()

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from results.contract import durable
 from results.contract.document import decode
+from results.contract.untrusted import parse_json
 from testbed.errors import TestbedError, UsageError
 from testbed.hosts import SshHost
 from testbed.hosts.relocation import PathRelocation
@@ -199,7 +200,7 @@ def load(name: str) -> TestbedState | None:
     """Return the state of a testbed; None without one. Raise `TestbedError` when the file is damaged."""
     path = folder(name) / "state.json"
     try:
-        return decode(TestbedState, json.loads(path.read_text()), path.name)
+        return decode(TestbedState, parse_json(path.read_text()), path.name)
     except FileNotFoundError:
         return None
     except ValueError as error:

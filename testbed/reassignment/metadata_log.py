@@ -4,12 +4,12 @@
 Source of the rules: `org.apache.kafka.metadata.PartitionRegistration.merge`.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from results.contract.untrusted import parse_json
 from testbed.errors import TestbedError
 from testbed.hosts import Shell
 from testbed.kafka.node import DATA_DIR, PID_FILE
@@ -93,38 +93,52 @@ def parse(lines: Iterable[str]) -> Iterator[MetadataRecord]:
         if not in_snapshot and int(offset) < held:
             continue
         try:
-            document = json.loads(payload)
+            document = parse_json(payload)
             yield MetadataRecord(int(offset), int(millis) * 1000, document["type"], document.get("data", {}))
-        except (ValueError, KeyError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise MetadataLogError(f"record {offset} of the metadata log: {error!r} in {payload[:200]!r}") from error
 
 
 def replay(records: Iterable[MetadataRecord]) -> MetadataHistory:
     """Return the history from the records, which start at the log's beginning or with a snapshot.
 
-    Raise `MetadataLogError` when a change names a partition or topic that was never created.
+    Raise `MetadataLogError` when a change names a partition or topic that was never created, or lacks a field.
     """
-    topics: dict[str, str] = {}
-    now: dict[TopicPartition, Registration] = {}
-    changes: list[Registration] = []
-    removals: list[Removal] = []
+    replayed = _Replay()
     for record in records:
-        data = record.data
+        try:
+            replayed.apply(record)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise MetadataLogError(f"record {record.offset}, {record.type}, cannot be applied: {error!r}") from error
+    return MetadataHistory(tuple(replayed.changes), replayed.now, tuple(replayed.removals))
+
+
+class _Replay:
+    """The state after the records so far."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, str] = {}
+        self.now: dict[TopicPartition, Registration] = {}
+        self.changes: list[Registration] = []
+        self.removals: list[Removal] = []
+
+    def apply(self, record: MetadataRecord) -> None:
+        """Apply one record. Raise KeyError, TypeError or AttributeError when it has not the fields of its type."""
+        data, now = record.data, self.now
         if record.type == "TOPIC_RECORD":
-            topics[data["topicId"]] = data["name"]
+            self._topics[data["topicId"]] = data["name"]
         elif record.type == "REMOVE_TOPIC_RECORD":
-            name = topics.pop(data["topicId"], None)
+            name = self._topics.pop(data["topicId"], None)
             for tp in [tp for tp in now if tp.topic == name]:
                 del now[tp]
-                removals.append(Removal(record.offset, record.ts_us, tp))
+                self.removals.append(Removal(record.offset, record.ts_us, tp))
         elif record.type in ("PARTITION_RECORD", "PARTITION_CHANGE_RECORD"):
-            if data["topicId"] not in topics:
+            if data["topicId"] not in self._topics:
                 raise MetadataLogError(f"record {record.offset} is of topic id {data['topicId']}, which no record made")
-            tp = TopicPartition(topics[data["topicId"]], data["partitionId"])
+            tp = TopicPartition(self._topics[data["topicId"]], data["partitionId"])
             state = _made(tp, record) if record.type == "PARTITION_RECORD" else _merged(now.get(tp), tp, record)
             now[tp] = state
-            changes.append(state)
-    return MetadataHistory(tuple(changes), now, tuple(removals))
+            self.changes.append(state)
 
 
 def _made(tp: TopicPartition, record: MetadataRecord) -> Registration:

@@ -7,8 +7,10 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from results.contract.untrusted import parse_json, read_text
 from testbed.errors import TestbedError
 from testbed.kafka.types import PartitionMove, PartitionState, TopicPartition
 
@@ -40,16 +42,28 @@ class Plan:
     def from_json(cls, text: str, source: str = "<plan>") -> "Plan":
         """Return the plan in a JSON text. Raise `PlanError` with every mistake and its field."""
         try:
-            document = json.loads(text, object_pairs_hook=_without_duplicates)
+            document = parse_json(text, pairs=_without_duplicates)
         except json.JSONDecodeError as error:
             raise PlanError(f"{source}:{error.lineno}:{error.colno}", [f"not JSON: {error.msg}"]) from error
         except _DuplicateKeyError as error:
             raise PlanError(source, [f"the key {error} is given twice in one object"]) from error
+        except ValueError as error:
+            raise PlanError(source, [f"not JSON that can be read: {error}"]) from error
         problems: list[str] = []
         plan = _read(document, problems)
         if problems:
             raise PlanError(source, problems)
         return plan
+
+    @classmethod
+    def load(cls, path: Path) -> "Plan":
+        """Return the plan in a file. Raise `PlanError` with every mistake."""
+        try:
+            text = read_text(path)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise PlanError(str(path), [f"it cannot be read: {why}"]) from error
+        return cls.from_json(text, str(path))
 
     def to_json(self) -> str:
         """Return the plan as JSON, its partitions in order."""

@@ -14,6 +14,7 @@ from results.contract import durable
 from results.contract.document import DocumentError, decode
 from results.contract.manifest import new_run_id
 from results.contract.store import Store
+from results.contract.untrusted import parse_json
 from results.contract.verdict import Verdict
 from results.criteria import Judgement
 from results.criteria.criterion import FACTS
@@ -64,7 +65,7 @@ class CaseOutcome:
     def read(path: Path) -> "CaseOutcome":
         """Return the outcome that `write` wrote. Raise `TestbedError` when the file is damaged."""
         try:
-            return decode(CaseOutcome, json.loads(path.read_text(encoding="utf-8")), str(path))
+            return decode(CaseOutcome, parse_json(path.read_text(encoding="utf-8")), str(path))
         except (ValueError, DocumentError) as error:
             raise TestbedError(f"{path}: not a case's outcome: {error}") from error
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from results.contract import durable
+from results.contract.untrusted import parse_json
 from results.contract.verdict import Verdict
 from testbed.errors import TestbedError, UsageError
 from testbed.paths import state_dir
@@ -247,14 +248,14 @@ def _whole_lines(content: bytes) -> tuple[list[bytes], int]:
 def _parse(lines: list[bytes], path: Path) -> tuple[Campaign, list[JournalEntry]]:
     number = 1
     try:
-        head = json.loads(lines[0])
+        head = parse_json(lines[0])
         if head["schema"] != SCHEMA:
             raise ValueError(f"schema {head['schema']}, this version reads {SCHEMA}")
         campaign = Campaign.from_document(head["campaign"])
         entries = []
         for line in lines[1:]:
             number += 1
-            entries.append(decode(json.loads(line)))
+            entries.append(decode(parse_json(line)))
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise TestbedError(
             f"{path}, line {number}: not a campaign's journal ({error!r}); begin a new campaign, and remove this file"

@@ -14,6 +14,7 @@ from typing import Any
 
 from results.contract import durable
 from results.contract.document import decode
+from results.contract.untrusted import parse_json
 from testbed.errors import TestbedError
 from testbed.owner import Owner
 from testbed.paths import throttle_journals
@@ -95,7 +96,7 @@ class JournalFolder:
         """Return one journal. Raise `ThrottleJournalError` naming the mistake."""
         path = self.file(journal_id)
         try:
-            return _journal(json.loads(path.read_text(encoding="utf-8")))
+            return _journal(parse_json(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ThrottleJournalError(f"{path}: not a journal of this testbed: {error!r}") from error
 

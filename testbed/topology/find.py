@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from testbed.document import Document, parse, read
+from testbed.document import Document, is_file, parse, read
 from testbed.errors import UsageError
 from testbed.form import validate
 from testbed.suggestions import did_you_mean
@@ -43,8 +43,8 @@ def ready() -> list[str]:
 def find(text: str) -> Topology:
     """Return the topology that `text` names: an existing file, else a ready topology, with or without `.yaml`."""
     name = text.removesuffix(".yaml")
-    if name in ready() and not Path(text).is_file():
+    if name in ready() and not is_file(text):
         return load(READY / f"{name}.yaml")
-    if "/" in text or text.endswith((".yaml", ".yml")) or Path(text).is_file():
+    if "/" in text or text.endswith((".yaml", ".yml")) or is_file(text):
         return load(text)
     raise UsageError(f"no topology {text!r}: give a file, or one of {', '.join(ready())}{did_you_mean(text, ready())}")

@@ -37,15 +37,20 @@ def max_burst_bytes(rate_bps: int) -> int:
 class Impairment:
     """The changes of frames on their way, besides the rate.
 
-    Each frame is delayed by `delay_us` ± `jitter_us` microseconds; `loss_ppm` of a million are lost, at random.
+    Each frame is delayed by `delay_us` ± `jitter_us` microseconds. Of a million, at random, `loss_ppm` are lost,
+    `corrupt_ppm` have one wrong bit, `duplicate_ppm` come twice, and `reorder_ppm` pass without the delay, so that
+    they overtake others. Only faults have the last three.
     """
 
     delay_us: int = 0
     jitter_us: int = 0
     loss_ppm: int = 0
+    corrupt_ppm: int = 0
+    duplicate_ppm: int = 0
+    reorder_ppm: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.delay_us or self.jitter_us or self.loss_ppm)
+        return self != UNIMPAIRED
 
 
 UNIMPAIRED = Impairment()

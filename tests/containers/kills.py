@@ -16,6 +16,7 @@ from pathlib import Path
 import docker
 
 from testbed.paths import data_dir, state_dir
+from testbed.provision.containers import NAME, STATE
 from testbed.wait import WaitTimeout, wait_for
 from tests.containers.conftest import ROOT, cli
 
@@ -50,8 +51,9 @@ class Killed:
     left: tuple[str, ...]
 
 
-def kill(words: tuple[str, ...], at_s: float, *, before: Counter[str], stays: str = "") -> Killed:
+def kill(words: tuple[str, ...], at_s: float, *, before: Counter[str], stays: str = "", own: bool = False) -> Killed:
     """Start `testbed WORDS`, kill it `at_s` later, collect; what is there now and was not there before is left.
+    With `own` only what carries this state folder counts: other work is on the machine.
 
     A command that has ended by then is run again and killed in half the time. `stays` is a testbed that an `up` may
     have finished: it is taken down.
@@ -85,7 +87,7 @@ def kill(words: tuple[str, ...], at_s: float, *, before: Counter[str], stays: st
         assert cli("down", stays).returncode == 0
     try:
         left = wait_for(
-            lambda: everything(mark) - before,
+            lambda: everything(mark, own=own) - before,
             lambda found: not found,
             timeout_s=GONE_S,
             interval_s=0.05,
@@ -104,8 +106,47 @@ def kill(words: tuple[str, ...], at_s: float, *, before: Counter[str], stays: st
     )
 
 
-def everything(mark: str = "") -> Counter[str]:
-    """All that a testbed is made of, wherever on this machine it is; and processes that carry `mark`."""
+def everything(mark: str = "", *, own: bool = False) -> Counter[str]:
+    """All that a testbed is made of, wherever on this machine it is; and processes that carry `mark`.
+
+    With `own`, of containers, networks, volumes, links and loop devices only those of this state folder, and a link
+    that no container's testbed has. Qdiscs and mounts go with those, and do not count.
+    """
+    found = _engine_and_kernel() if not own else _engine_and_kernel_of(str(state_dir()))
+    found.update(f"process {line}" for line in _marked(mark) if mark)
+    found.update(f"state {path.name}" for path in (state_dir() / "testbeds").glob("*"))
+    found.update(f"throttle {path.name}" for path in (state_dir() / "reassign").glob("*.json"))
+    found.update(f"commit {path.name}" for path in (state_dir() / "commits").glob("*"))
+    store = data_dir() / "store"
+    whole = {path.stem for path in store.glob("manifests/*.json")}
+    found.update(f"half run {path.name}" for path in store.glob("runs/*") if path.name not in whole)
+    found.update(f"half file {path.name}" for path in store.rglob("*.tmp"))
+    found.update(f"half report {path.name}" for path in (data_dir() / "reports").glob("*.tmp"))
+    return found
+
+
+def _engine_and_kernel_of(state: str) -> Counter[str]:
+    found: Counter[str] = Counter()
+    mine = {"label": f"{STATE}={state}"}
+    with contextlib.closing(docker.APIClient(version="auto")) as engine:
+        found.update(f"container {each['Names'][0]}" for each in engine.containers(all=True, filters=mine))
+        found.update(f"network {each['Name']}" for each in engine.networks(filters=mine))
+        found.update(f"volume {each['Name']}" for each in engine.volumes(filters=mine)["Volumes"] or ())
+        labels = [each["Labels"] for each in engine.containers(all=True, filters={"label": NAME})]
+    others = {each[NAME] for each in labels if each[STATE] != state}
+    links = json.loads(_output("ip", "-j", "link", "show"))
+    aliases = [str(link.get("ifalias", "")) for link in links]
+    found.update(
+        f"link {each}" for each in aliases if each.startswith("testbed=") and each[8:].split()[0] not in others
+    )
+    for path in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):
+            file = path.read_text().strip()
+            found.update([f"loop device with {file}"] if file.startswith(state) else [])
+    return found
+
+
+def _engine_and_kernel() -> Counter[str]:
     found: Counter[str] = Counter()
     with contextlib.closing(docker.APIClient(version="auto")) as engine:
         found.update(f"container {each['Names'][0]}" for each in engine.containers(all=True))
@@ -121,15 +162,6 @@ def everything(mark: str = "") -> Counter[str]:
     # The engine's file systems, and the network namespaces it holds.
     mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
     found.update(f"mount {target}" for target in mounts if "/docker/" in target)
-    found.update(f"process {line}" for line in _marked(mark) if mark)
-    found.update(f"state {path.name}" for path in (state_dir() / "testbeds").glob("*"))
-    found.update(f"throttle {path.name}" for path in (state_dir() / "reassign").glob("*.json"))
-    found.update(f"commit {path.name}" for path in (state_dir() / "commits").glob("*"))
-    store = data_dir() / "store"
-    whole = {path.stem for path in store.glob("manifests/*.json")}
-    found.update(f"half run {path.name}" for path in store.glob("runs/*") if path.name not in whole)
-    found.update(f"half file {path.name}" for path in store.rglob("*.tmp"))
-    found.update(f"half report {path.name}" for path in (data_dir() / "reports").glob("*.tmp"))
     return found
 
 

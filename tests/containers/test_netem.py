@@ -39,6 +39,9 @@ CASES = {
     "loss": Shape(40 * MBIT, 16_384, impairment=Impairment(loss_ppm=20_000)),
     "all": Shape(10 * MBIT, 16_384, impairment=Impairment(15_000, 1_000, 50_000)),
 }
+DAMAGED = Shape(20 * MBIT, 16_384, impairment=Impairment(40_000, 0, 0, 100_000, 100_000, 250_000))
+"""Of a fault: a tenth has one wrong bit, a tenth comes twice, a quarter is not delayed."""
+DAMAGED_PINGS = 1000
 PINGS = {"plain": 100, "delay": 300, "jitter": 400, "loss": 1500, "all": 1000}
 RATE_S = 2.0
 FLOOD_BYTES = 1300
@@ -100,6 +103,15 @@ def script() -> str:
             "kill $flood",
             "sleep 0.3",
         ]
+    tc = "\n".join(tc_lines_for("v0", DAMAGED))
+    lines += [
+        "echo '=== damaged'",
+        f"tc -batch - <<'END'\n{tc}\nEND",
+        " ".join(qdisc_show_command("v0")),
+        "echo",
+        " ".join(class_show_command("v0")),
+        f"ping -n -i 0.003 -W 1 -c {DAMAGED_PINGS} {PEER} | grep -o 'time=[0-9.]* ms.*\\|^[0-9]* packets transmitted'",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -120,8 +132,14 @@ def parsed(text: str) -> Seen:
 
 
 @pytest.fixture(scope="module")
-def seen() -> dict[str, Seen]:
-    said = Guest.fetched().run(script(), modules=MODULES, timeout_s=150)
+def said() -> list[str]:
+    """What the guest printed: of the declared cases, and of the fault's."""
+    return Guest.fetched().run(script(), modules=MODULES, timeout_s=150).split("=== damaged\n")
+
+
+@pytest.fixture(scope="module")
+def seen(said) -> dict[str, Seen]:
+    said = said[0]
     found = {name: parsed(text) for name, text in re.findall(r"--- (\w+)\n(.*?)(?=^--- |\Z)", said, re.DOTALL | re.M)}
     for name, case in found.items():
         times = sorted(case.times_ms)
@@ -131,6 +149,26 @@ def seen() -> dict[str, Seen]:
             f"loaded {case.rate_bps / MBIT:.3f} mbit, rtt {loaded_ms:.1f} ms"
         )
     return found
+
+
+def test_a_faults_shares_are_read_back_and_are_as_often_as_chance_allows(said):
+    """Four standard deviations. A wrong bit in the 98 bytes of a ping loses it, but for those that no sum covers."""
+    text = said[1]
+    qdiscs = re.search(r"^\[\{.*\}\]$", text, re.MULTILINE)
+    classes = "\n".join(line for line in text.splitlines() if line.startswith("class "))
+    assert compare(DAMAGED, parse_shape(json.loads(qdiscs[0]), classes)) == []
+    answers = re.findall(r"^time=([\d.]+) ms(.*)$", text, re.MULTILINE)
+    first = [float(time) for time, rest in answers if "DUP" not in rest]
+    twice = len(answers) - len(first)
+    early = sum(time < 20 for time in first)
+    print(f"{len(first)} of {DAMAGED_PINGS} answered, {twice} twice, {early} overtook")
+
+    def near(count, total, share):
+        return abs(count - total * share) <= 4 * math.sqrt(total * share * (1 - share))
+
+    assert near(DAMAGED_PINGS - len(first), DAMAGED_PINGS, 0.1 * 0.95)
+    assert near(twice, len(first), 0.1)
+    assert near(early, len(first), 0.25)
 
 
 @pytest.mark.parametrize("name", CASES)

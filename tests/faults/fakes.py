@@ -1,5 +1,6 @@
 """A testbed in memory: processes, devices, quotas and cgroups that faults can change."""
 
+import re
 from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
@@ -34,11 +35,12 @@ kafka: {version: 4.3.1}
 defaults: {nic: {rate: 400mbit, delay: 5ms}}
 hosts:
   b1: {role: both, rack: r1}
-  b2: {role: both, rack: r2}
+  b2: {role: both, rack: r2, disk: {size: 1GB}}
   b3: {role: both, rack: r1}
   b4:
     role: broker
     rack: r2
+    disk: {size: 1GB}
     nics: {data0: {rate: 400mbit}, repl0: {rate: 100mbit}}
 """
 )
@@ -55,6 +57,7 @@ class Kernel:
         self.shapes = dict(shapes(topology))
         self.down = set()
         self.lost = {}
+        self.groups = {}
         self.changes = []
         self.crash_at = None
         self.deaf = False
@@ -66,7 +69,8 @@ class Kernel:
         return not self.deaf
 
     def all(self):
-        return dict(self.shapes), set(self.down), dict(self.lost)
+        groups = {(host, what) for host, found in self.groups.items() for what, value in found.items() if value}
+        return dict(self.shapes), set(self.down), dict(self.lost), groups
 
 
 class FakeDevices:
@@ -104,12 +108,33 @@ class FakeDevices:
 class FakeHost:
     def __init__(self, testbed, name):
         self._testbed, self.name = testbed, name
+        self.daemons = {}
+        self.files = {}
+
+    def put(self, content, path, *, mode=0o644):
+        self.files[path] = content
+
+    def tail(self, path, *, lines=100):
+        return "T\n"
 
     def run(self, command, *, timeout_s=60.0, check=True, stdin=b""):
         out, status = self._answer(command)
         return CommandResult(" ".join(command), status, out, "", 0.0)
 
     def _answer(self, command):
+        if isinstance(command, str):
+            file = re.findall(r"p=\$\(cat (/run/[\w-]+\.pid)", command)[0]
+            if "setsid" in command and self._testbed.kernel.change(f"start {file} on {self.name}"):
+                self.daemons[file] = 500 + len(self._testbed.kernel.changes)
+            return str(self.daemons.get(file, "")), 0
+        if command[0] == "kill":
+            assert self._testbed.kernel.change(f"kill {command[-1]} on {self.name}")
+            self.daemons = {file: pid for file, pid in self.daemons.items() if str(pid) != command[-1]}
+            return "", 0
+        if command[0] == "rm":
+            return "", 0
+        if command == ["cat", "/proc/net/tcp"]:
+            return "", 0
         if command[0] == "ping":
             return "", 0 if self._testbed.reaches(self.name, command[-1]) else 1
         if command[0] == "ip":
@@ -147,6 +172,39 @@ class FakeNode:
 
     def log_tail(self):
         return "the end of its log"
+
+
+class FakeCgroup:
+    """A container's control groups; the files of a disk are here, too."""
+
+    def __init__(self, testbed, host):
+        self._testbed, self._host = testbed, host
+
+    def _change(self, what, value):
+        if self._testbed.kernel.change(f"{what} of {self._host}"):
+            self._testbed.kernel.groups.setdefault(self._host, {})[what] = value
+
+    def _get(self, what):
+        return self._testbed.kernel.groups.get(self._host, {}).get(what)
+
+    def set(self, what, value):
+        if bool(self._get(what)) != value:
+            self._change(what, value)
+
+    def memory_bytes(self):
+        return self._get("memory")
+
+    def memory_used_bytes(self):
+        return 300 * 2**20
+
+    def limit_memory(self, limit_bytes):
+        self._change("memory", limit_bytes)
+
+    def disk_rate(self, device):
+        return self._get("rate")
+
+    def limit_disk(self, device, rate_bytes_per_s):
+        self._change("rate", rate_bytes_per_s)
 
 
 class FakeEngine:
@@ -192,6 +250,9 @@ class FakeTestbed:
     def node(self, host):
         return self.nodes[host]
 
+    def pids(self):
+        return 1, {host.name: host.name for host in self.topology.hosts}
+
     @contextmanager
     def admin(self, *, timeout_s=10.0):
         controllers = {h.node_id: h.name for h in self.topology.controllers}
@@ -225,9 +286,14 @@ class FakeTestbed:
             return not (blocked or port in down or str(self.plan.data_ip(source)) in lost.get(port, ()))
         return not blocked
 
+    def every_host(self):
+        yield from self.hosts.items()
+        yield from ((name, node.host) for name, node in self.nodes.items())
+
     def snapshot(self):
         """Everything that faults can change."""
         processes = {name: node.state for name, node in self.nodes.items()}
+        processes |= {(name, file): "S" for name, host in self.every_host() for file in host.daemons}
         configs = {str(resource): dict(keys) for resource, keys in self.cluster.configs.items()}
         limits = {name: cpus for name, cpus in self.engine.limits.items() if cpus is not None}
         return self.kernel.all(), processes, configs, limits

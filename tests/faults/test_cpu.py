@@ -4,7 +4,7 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.faults import Faults, parse_fault
-from testbed.provision.machine import read_cpu_limit
+from testbed.provision.cgroups import ContainerCgroup
 from tests.faults.fakes import THREE, FakeTestbed
 
 
@@ -39,12 +39,12 @@ def test_the_limit_is_read_from_either_version_of_cgroups(tmp_path, cgroup, file
     for path, content in files.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(content + "\n")
-    assert read_cpu_limit(cgroup, tmp_path) == cpus
+    assert ContainerCgroup(cgroup, tmp_path).cpus() == cpus
 
 
 def test_a_process_without_a_cgroup_is_an_error(tmp_path):
-    with pytest.raises(TestbedError, match="no cgroup limits the CPUs"):
-        read_cpu_limit("4:memory:/docker/x", tmp_path)
+    with pytest.raises(TestbedError, match="no control group has the controller cpu"):
+        ContainerCgroup("4:memory:/docker/x", tmp_path).cpus()
 
 
 def test_what_a_host_has_by_its_topology_comes_back_after_the_fault():

@@ -6,8 +6,19 @@ from testbed.faults.catalogue.nic_cut import NicCut
 from testbed.faults.catalogue.nic_rate import NicRate
 from testbed.faults.parameters import Direction
 from testbed.faults.parse import split_faults, usage
+from testbed.incidents.actions import ACTIONS
 
 EXAMPLES = {
+    "broker-stall": "broker-stall host=b2 pause=1500ms every=20s",
+    "clock-skew": "clock-skew host=b2 by=-90s",
+    "client-stampede": "client-stampede host=load brokers=b1,b2 connections=50 requests=10 lasts=90s",
+    "disk-full": "disk-full host=b2",
+    "disk-read-only": "disk-read-only host=b2",
+    "disk-slow": "disk-slow host=b2 rate=5MB/s",
+    "memory-limit": "memory-limit host=b2 memory=900MiB",
+    "nic-impair": "nic-impair host=b2 corrupt=1% duplicate=0.5% reorder=10% direction=transmit nic=data0",
+    "objectstore-errors": "objectstore-errors host=s3 operations=put,list status=timeout share=20%",
+    "reassignment-alter": "reassignment-alter partitions=3 to=b1,b2",
     "broker-kill": "broker-kill host=b2",
     "broker-pause": "broker-pause host=b2",
     "broker-restart": "broker-restart host=b2",
@@ -31,6 +42,14 @@ EXAMPLES = {
 def test_every_kind_is_found_under_its_name():
     assert sorted(kinds()) == sorted(EXAMPLES)
     assert all(kind.kind == name and kind.summary for name, kind in kinds().items())
+
+
+@pytest.mark.parametrize("text", EXAMPLES.values())
+def test_every_fault_is_an_action_of_an_incident(text):
+    kind, *words = text.split()
+    action = ACTIONS[kind.replace("-", "_")].model_validate(dict(word.split("=", 1) for word in words))
+    assert action.fault() == parse_fault(text)
+    assert str(action) == text
 
 
 @pytest.mark.parametrize("text", EXAMPLES.values())

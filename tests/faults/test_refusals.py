@@ -32,6 +32,19 @@ KAFKA = "Kafka runs on b1, b2 or b3"
         (RACKS, "uplink-rate rack=r1 rate=1gbit", "would slow nothing down: the uplink of r1 has 200mbit"),
         (THREE, "quota-alter brokers=load rate=1MB/s", "load is no broker, it is a client; b1, b2 or b3 are"),
         (THREE, "cpu-limit host=b9 cpus=0.5", "no host 'b9'"),
+        (THREE, "memory-limit host=b9 memory=900MiB", "no host 'b9'"),
+        (THREE, "disk-full host=load", f"load runs no Kafka, its role is client; {KAFKA}"),
+        (THREE, "disk-full host=b1", "b1 has no disk of its own: disk-full would be a fault of the machine's disk"),
+        (THREE, "disk-slow host=b2 rate=5MB/s", "b2 has no disk of its own"),
+        (THREE, "disk-read-only host=b2", "b2 has no disk of its own"),
+        (THREE, "broker-stall host=b1 pause=5s every=5s", "allowed is a pause of 20ms or more, 20ms or more between"),
+        (THREE, "broker-stall host=b1 pause=1s every=700s", "not pause=1s every=700s"),
+        (THREE, "clock-skew host=load by=5min", f"load runs no Kafka, its role is client; {KAFKA}"),
+        (THREE, "nic-impair host=b1", "no share is given: corrupt, duplicate or reorder, such as corrupt=1%"),
+        (THREE, "nic-impair host=b1 corrupt=1% nic=x", "b1 has no NIC 'x'"),
+        (THREE, "client-stampede host=load brokers=load", "load is no broker"),
+        (THREE, "client-stampede host=load connections=2", "2 connections do not reach 3 brokers"),
+        (THREE, "reassignment-alter to=b9", "no host 'b9'"),
     ],
 )
 def test_what_a_topology_cannot_have(topology, text, told):
@@ -52,6 +65,11 @@ def test_what_a_topology_cannot_have(topology, text, told):
             "nothing would change: broker 1 leader.replication.throttled.rate=not",
         ),
         (None, "cpu-limit host=b1 cpus=4000", "cpus=4000 would limit nothing: this machine has"),
+        (None, "memory-limit host=b1 memory=4000GiB", "memory=4000GiB would limit nothing: this machine has"),
+        (None, "memory-limit host=b1 memory=200MiB", "is less than the processes of b1 use now, 314572800 bytes"),
+        (None, "reassignment-alter", "nothing moves now: reassignment-alter has nothing to change"),
+        ("broker-kill host=b2", "broker-stall host=b2 pause=1s every=2s", "Kafka on b2 does not run: it has"),
+        ("broker-pause host=b2", "broker-stall host=b2 pause=1s every=2s", "Kafka on b2 is paused: it has"),
     ],
 )
 def test_what_could_not_take_effect_now(one, faults, first, text, told):

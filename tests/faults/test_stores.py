@@ -58,6 +58,9 @@ class LocalHost:
             raise CommandFailed(self.name, result)
         return result
 
+    def put(self, content, path, *, mode=0o644):
+        Path(self._root + path).write_bytes(content)
+
     def size(self, path):
         try:
             return Path(self._root + path).stat().st_size
@@ -107,6 +110,7 @@ class FakeTestbed:
         states.save(make(self.name))
         self.host = LocalHost(root)
         self.objectstore = FakeStore(self.host)
+        self.hosts = {"s1": self.host}
 
     def wait_serving(self, *, timeout_s):
         pass
@@ -116,6 +120,7 @@ class FakeTestbed:
 def up(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("testbed.faults.faults._LOOK_S", 0.01)
+    monkeypatch.setattr("testbed.faults.store_errors.redirect", lambda testbed, host, *, wanted: None)
     for folder in (f"{DATA_DIR}/d1/.minio.sys", "/run"):
         Path(f"{tmp_path}{folder}").mkdir(parents=True)
     Path(f"{tmp_path}{FORMAT}").write_text("{}")
@@ -280,7 +285,7 @@ def test_a_topology_without_a_store_says_so(up):
 
 
 def test_where_nobody_knows_what_was_put_in_everything_is_put_back(up, monkeypatch):
-    for other in ("settle_network", "settle_cpu", "settle_process"):
+    for other in ("settle_network", "settle_cpu", "settle_memory", "settle_stampede", "settle_process", "settle_disk"):
         monkeypatch.setattr(f"testbed.faults.faults.{other}", lambda *_asked: None)
     faults = Faults(up)
     for text in (EACH[3], EACH[4], EACH[0]):

@@ -191,6 +191,12 @@ def test_delay_and_loss_stand_over_the_same_queue() -> None:
     assert tc_lines_for("up0", IMPAIRED) == tc_lines("up0", 10_000_000, 16_384, IMPAIRED.impairment)
 
 
+def test_shares_of_a_fault_stand_behind_delay_and_loss() -> None:
+    impairment = Impairment(15_000, 1_000, 50_000, corrupt_ppm=10_000, duplicate_ppm=5_000, reorder_ppm=250_000)
+    line = tc_lines_for("up0", Shape(10_000_000, 16_384, impairment=impairment))[3]
+    assert line.endswith("delay 15000us 1000us loss 5% corrupt 1% duplicate 0.5% reorder 25%")
+
+
 def test_netem_holds_all_that_is_under_way_however_small_the_frames() -> None:
     far = Shape(400_000_000, 51_200, impairment=Impairment(20_000))
     assert far.delayed_packets * 64 >= 400_000_000 / 8 * 0.02 + leaf_limit_bytes(400_000_000)
@@ -212,7 +218,10 @@ def test_delay_and_loss_are_read_back() -> None:
         ('"limit": 1337', '"limit": 100', "netem holds 100 frames; declared is 1337"),
         ('"limit": 65536', '"limit": 5000', "queue is 5kB; declared is 64KiB"),
         ('"gap": 0', '"gap": 5', "netem's gap 5 is not the testbed's"),
-        ('"gap": 0', '"gap": 0, "duplicate": {"duplicate": 0.1}', "netem's duplicate is not the testbed's"),
+        ('"gap": 0', '"gap": 0, "duplicate": {"duplicate": 0.1}', "duplicate is 10%; declared is 0%"),
+        ('"gap": 0', '"gap": 0, "corrupt": {"corrupt": 0.01, "correlation": 0}', "corrupt is 1%; declared is 0%"),
+        ('"gap": 0', '"gap": 1, "reorder": {"reorder": 0.25, "correlation": 0}', "reorder is 25%; declared is 0%"),
+        ('"gap": 0', '"gap": 0, "slot": {"min-delay": 1}', "netem's slot is not the testbed's"),
         (
             '"jitter": 0.001, "correlation": 0',
             '"jitter": 0.001, "correlation": 0.5',

@@ -53,7 +53,7 @@ def _run(args: argparse.Namespace) -> int:
         count, _, size = (args.scale_down or "0,").partition(",")
         most_bytes = parse_size(size) if args.scale_down else 0
         brokers = int(count)
-        plan = None if args.plan is None else Plan.from_json(args.plan.read_text(encoding="utf-8"), str(args.plan))
+        plan = None if args.plan is None else Plan.load(args.plan)
     except (ValueError, OSError) as error:
         raise UsageError(str(error)) from error
     with admin_of(args) as admin:

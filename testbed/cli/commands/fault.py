@@ -2,9 +2,13 @@
 
 import argparse
 import time
+from typing import TYPE_CHECKING
 
 from testbed.cli.command import Command, Parser
-from testbed.errors import UsageError
+from testbed.errors import TestbedError, UsageError
+
+if TYPE_CHECKING:
+    from testbed.topology import Topology
 
 
 def _configure(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +22,8 @@ def _configure(parser: argparse.ArgumentParser) -> None:
     clear = actions.add_parser("clear", help="heal faults: back to what the topology declares")
     clear.add_argument("name", help="the testbed")
     clear.add_argument("id", nargs="?", type=int, help="of one fault; left out: all but those of runs that go on")
-    kinds = actions.add_parser("kinds", help="every kind of fault and its parameters")
+    kinds = actions.add_parser("kinds", help="every kind of fault, its parameters, and why one cannot be had here")
+    kinds.add_argument("name", nargs="?", help="a testbed or a topology: also what it lacks for a fault")
     kinds.add_argument("--json", action="store_true", help="one JSON document")
 
 
@@ -84,6 +89,12 @@ def _kinds(args: argparse.Namespace) -> None:
     from testbed.faults import kinds
     from testbed.faults.parse import parameters, usage
 
+    topology = _topology(args.name) if args.name else None
+    engine = _no_engine()
+    refusals = {
+        name: engine or kind.lacking() or (kind.absent_from(topology) if topology else "")
+        for name, kind in kinds().items()
+    }
     if args.json:
         print(
             document(
@@ -92,16 +103,41 @@ def _kinds(args: argparse.Namespace) -> None:
                         "summary": kind.summary,
                         "usage": usage(kind),
                         "parameters": {each.name: each.metadata["help"] for each in parameters(kind)},
+                        "available": not refusals[name],
+                        "why_not": refusals[name],
                     }
                     for name, kind in kinds().items()
                 }
             )
         )
         return
-    for kind in kinds().values():
+    for name, kind in kinds().items():
         print(f"{usage(kind)}\n    {kind.summary}")
         for each in parameters(kind):
             print(f"    {each.name}: {each.metadata['help']}")
+        if refusals[name]:
+            print(f"    not here: {refusals[name]}")
+
+
+def _topology(name: str) -> "Topology":
+    """Return the topology of a testbed that is up, or the topology of this name or file."""
+    from testbed.provision.state import load, names
+    from testbed.topology import load_document
+    from testbed.topology.find import find
+
+    state = load(name) if name in names() else None
+    return find(name) if state is None else load_document(dict(state.topology))
+
+
+def _no_engine() -> str:
+    """Return why no testbed can have a fault: the engine does not answer; empty when it does."""
+    from testbed.provision.containers import Engine
+
+    try:
+        Engine().close()
+    except TestbedError as error:
+        return str(error)
+    return ""
 
 
 COMMAND = Command("fault", "what goes wrong on purpose: add, list, clear, kinds", _configure, _run)

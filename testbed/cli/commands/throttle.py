@@ -62,11 +62,7 @@ def _estimate(args: argparse.Namespace) -> int:
     nic_bps = None if args.nic is None else int(_positive("--nic", args.nic, parse_bit_rate))
     measure_s = _positive("--measure", args.measure, parse_duration)
     goal = _goal(args, nic_bps)
-    try:
-        text = args.plan.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--plan: {error}") from error
-    plan = Plan.from_json(text, str(args.plan))
+    plan = Plan.load(args.plan)
     with admin_of(args) as admin:
         require_of_running(admin, [Capability.THROTTLES_REPLICATION], "a throttle")
         observed = observe(admin, plan, measure_s)

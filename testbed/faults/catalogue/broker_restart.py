@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from testbed.faults.fault import parameter, remembered_field
 from testbed.faults.parameters import name
-from testbed.faults.processes import ProcessFault, look, require_running, start
+from testbed.faults.processes import ProcessFault, kafka, look, require_running, start
 from testbed.provision.serving import silent
 from testbed.provision.testbed import Testbed
 
@@ -30,7 +30,7 @@ class BrokerRestart(ProcessFault):
         """See `Fault.apply`."""
         node = testbed.node(self.host)
         node.stop(timeout_s=60.0)
-        start(node)
+        start(kafka(testbed, self.host))
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from testbed.errors import TestbedError, UsageError
 from testbed.faults.fault import remembered_field
-from testbed.faults.processes import ProcessFault, look, start
+from testbed.faults.processes import ProcessFault, kafka, look, start
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
 from testbed.wait import wait_for
@@ -24,14 +24,21 @@ class ControllerFailover(ProcessFault):
 
     host: str = remembered_field("")
 
+    @classmethod
+    def absent_from(cls, topology: Topology) -> str:
+        """See `Fault.absent_from`."""
+        voters = [host.name for host in topology.controllers]
+        if len(voters) >= 3:
+            return ""
+        return (
+            f"{topology.name} has {len(voters)} controller{'s' if len(voters) > 1 else ''}, {', '.join(voters)}: "
+            "without one of them there is no majority to elect another; it takes 3, as in six-brokers"
+        )
+
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""
-        voters = [host.name for host in topology.controllers]
-        if len(voters) < 3:
-            raise UsageError(
-                f"{topology.name} has {len(voters)} controller{'s' if len(voters) > 1 else ''}, {', '.join(voters)}: "
-                "without one of them there is no majority to elect another; it takes 3, as in six-brokers"
-            )
+        if why := self.absent_from(topology):
+            raise UsageError(why)
 
     def prepare(self, testbed: Testbed) -> "ControllerFailover":
         """See `Fault.prepare`: remembers which node leads the quorum now."""
@@ -59,7 +66,7 @@ class ControllerFailover(ProcessFault):
             interval_s=_LOOK_S,
             what=f"another controller than {self.host} to become active",
         )
-        start(testbed.node(self.host))
+        start(kafka(testbed, self.host))
 
     def verify(self, testbed: Testbed) -> str | None:
         """See `Fault.verify`."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
 from testbed.faults.network import NetworkFault, arrives, uplink
-from testbed.faults.parameters import known_rack, name
+from testbed.faults.parameters import known_rack, name, no_uplink
 from testbed.network.fabric import fabric_devices
 from testbed.provision.testbed import Testbed
 from testbed.topology.model import Topology
@@ -20,6 +20,11 @@ class UplinkCut(NetworkFault):
     summary: ClassVar[str] = "a rack's uplink has no link: the rack is on its own"
 
     rack: str = parameter("the rack", name)
+
+    @classmethod
+    def absent_from(cls, topology: Topology) -> str:
+        """See `Fault.absent_from`."""
+        return no_uplink(topology)
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 from testbed.errors import UsageError
 from testbed.faults.fault import parameter
 from testbed.faults.network import NetworkFault
-from testbed.faults.parameters import Direction, bit_rate, known_rack, name, slower
+from testbed.faults.parameters import Direction, bit_rate, known_rack, name, no_uplink, slower
 from testbed.topology.links import Link
 from testbed.topology.model import Topology
 from testbed.units import format_bit_rate
@@ -22,6 +22,11 @@ class UplinkRate(NetworkFault):
 
     rack: str = parameter("the rack", name)
     rate: int = parameter("bits per second on the wire, such as 50mbit", bit_rate, format_bit_rate)
+
+    @classmethod
+    def absent_from(cls, topology: Topology) -> str:
+        """See `Fault.absent_from`."""
+        return no_uplink(topology)
 
     def check(self, topology: Topology) -> None:
         """See `Fault.check`."""

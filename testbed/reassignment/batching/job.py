@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from results.contract import durable
+from results.contract.untrusted import parse_json
 from testbed.errors import TestbedError
 from testbed.owner import Owner
 from testbed.paths import state_dir
@@ -149,7 +150,7 @@ class JobFolder:
     def _document(self, job_id: str, name: str) -> Mapping[str, Any]:
         path = self.path / job_id / name
         try:
-            document = json.loads(path.read_text(encoding="utf-8"))
+            document = parse_json(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             there = ", ".join(self.ids()) or "none"
             raise JobError(f"no stored reassignment {job_id!r}; there are: {there}") from None

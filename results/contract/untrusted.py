@@ -1,0 +1,70 @@
+"""JSON and files from others: bounded in size and depth, and every refusal is a ValueError.
+
+`json.loads` raises RecursionError for a text that is nested too deeply. It reads any size.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 256 * 2**20
+"""A plan of a million partitions has some 100 MB."""
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE_BYTES = re.compile(_SURROGATE.pattern.encode())
+
+
+def parse_json(
+    text: str | bytes,
+    *,
+    most_bytes: int = MOST_BYTES,
+    pairs: Callable[[list[tuple[str, Any]]], Any] | None = None,
+    constant: Callable[[str], Any] | None = None,
+) -> Any:
+    """Return the value of a JSON text. Raise ValueError (JSONDecodeError for its syntax) when it is none.
+
+    `pairs` makes an object of its members; `constant` makes a number of NaN and Infinity.
+    """
+    if len(text) > most_bytes:
+        raise ValueError(f"larger than {most_bytes} bytes")
+    try:
+        found = json.loads(text, object_pairs_hook=pairs, parse_constant=constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    escapes = _SURROGATE.search(text) if isinstance(text, str) else _SURROGATE_BYTES.search(text)
+    if escapes is not None:
+        try:
+            json.dumps(found, ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError:
+            raise ValueError("it has half of a surrogate pair, which is no character") from None
+    return found
+
+
+def read_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
+    """Return the text of a regular file in UTF-8. Raise OSError, or ValueError when it is too large or no such text."""
+    if path.exists() and not path.is_file():
+        raise ValueError("not a regular file")
+    with path.open("rb") as stream:
+        content = stream.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise ValueError(f"larger than {most_bytes} bytes")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start} is not UTF-8") from error
+
+
+def visible(text: str) -> str:
+    r"""Return the text with every control character as `\x1b`, but tabs and ends of lines.
+
+    A terminal acts on control characters: names and log lines of others may have some. The marks that reverse the
+    direction of text are control characters here, too.
+    """
+    return text if text.isprintable() else "".join(_visible(each) for each in text)
+
+
+def _visible(character: str) -> str:
+    if character in "\n\t" or character.isprintable() or character == "\xa0":
+        return character
+    return character.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,61 @@
+"""Kafka frozen again and again, as by long pauses of the garbage collector."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from testbed.errors import UsageError
+from testbed.faults.fault import parameter
+from testbed.faults.parameters import name, show_ms, whole_ms
+from testbed.faults.processes import ProcessFault, kafka_pulses, look, require_running, settle
+from testbed.provision.testbed import Testbed
+from testbed.topology.model import Topology
+
+MIN_US, MAX_US = 20_000, 600_000_000
+
+
+@dataclass(frozen=True)
+class BrokerStall(ProcessFault):
+    """Kafka stops (SIGSTOP) for `pause` out of every `every`. Of several faults the longest pause counts."""
+
+    kind: ClassVar[str] = "broker-stall"
+    summary: ClassVar[str] = "Kafka on a host is frozen for a while, again and again (SIGSTOP, SIGCONT)"
+
+    host: str = parameter("the host", name)
+    pause: int = parameter("how long Kafka stands still", whole_ms, show_ms)
+    every: int = parameter("the time from one pause to the next", whole_ms, show_ms)
+
+    @property
+    def pulse_us(self) -> tuple[int, int]:
+        """See `ProcessFault.pulse_us`."""
+        return self.pause, self.every
+
+    def check(self, topology: Topology) -> None:
+        """See `Fault.check`."""
+        super().check(topology)
+        if not MIN_US <= self.pause <= self.every - MIN_US or self.every > MAX_US:
+            raise UsageError(
+                "allowed is a pause of 20ms or more, 20ms or more between two, and 10min at most from one to the next; "
+                f"not pause={show_ms(self.pause)} every={show_ms(self.every)}"
+            )
+
+    def prepare(self, testbed: Testbed) -> "BrokerStall":
+        """See `Fault.prepare`. Kafka that another fault stalls may be in a pause now."""
+        seen = look(testbed.node(self.host))
+        if seen is None or (seen.paused and kafka_pulses(testbed.node(self.host), None).pid() is None):
+            require_running(testbed, self.host)
+        return self
+
+    def apply(self, testbed: Testbed) -> None:
+        """See `Fault.apply`."""
+        settle(testbed, self.host)
+
+    def verify(self, testbed: Testbed) -> str | None:
+        """See `Fault.verify`: the kernel reported Kafka's process as stopped after the last signal."""
+        stopper = kafka_pulses(testbed.node(self.host), self.pulse_us)
+        seen = stopper.log_tail(1).strip()
+        if stopper.pid() is None:
+            return f"nothing stops Kafka; its states were {seen or 'none'}"
+        return None if seen in ("T", "t") else f"its state was {seen or 'not read yet'}"
+
+
+FAULT = BrokerStall

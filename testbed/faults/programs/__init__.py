@@ -1,0 +1,1 @@
+"""Programs of faults that run on hosts: each is one file of standard-library Python."""

@@ -1,0 +1,74 @@
+"""Ctrl-C twice, and an SSH connection that is cut: nothing is left, and a lost connection is no answer."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from testbed.errors import TestbedError
+from tests.containers.conftest import ROOT, cli, left_of
+
+pytestmark = pytest.mark.containers
+
+
+def _cut(testbed, host):
+    """End every SSH session of a host, but not its server."""
+    testbed.hosts[host].run(
+        "ps -eo pid=,args= | awk '/sshd: / && !/listener/ {print $1}' | xargs -r kill -9", check=False
+    )
+
+
+@pytest.mark.parametrize("check", [True, False])
+def test_a_command_whose_connection_is_cut_is_an_error_and_the_next_connects_again(three, check):
+    from testbed.hosts import SshHost
+    from testbed.provision.testbed import Testbed
+
+    other = Testbed.attach(three.name)
+    assert isinstance(three.hosts["b2"], SshHost)
+    failed = []
+
+    def command():
+        try:
+            failed.append(other.hosts["b2"].run("sleep 30; echo done", check=check))
+        except TestbedError as error:
+            failed.append(error)
+
+    running = threading.Thread(target=command)
+    running.start()
+    three.hosts["b2"].run("until pgrep -x sleep > /dev/null; do :; done")
+    begun = time.monotonic()
+    with pytest.raises(TestbedError, match="connection was lost"):
+        _cut(three, "b2")
+    running.join(10)
+    assert time.monotonic() - begun < 10
+    (error,) = failed
+    assert isinstance(error, TestbedError), error
+    assert "b2: the SSH connection was lost during `sleep 30" in str(error)
+    assert other.hosts["b2"].run("echo again").stdout == "again\n"
+    other.close()
+
+
+@pytest.mark.parametrize("after_s", [1.5, pytest.param(4.0, marks=pytest.mark.nightly)])
+def test_an_up_that_is_interrupted_twice_leaves_nothing(after_s):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "testbed.cli.main", "up", "two-brokers", "--name", "ci-twice"],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr.readline()
+    time.sleep(after_s)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    _out, told = process.communicate(timeout=60)
+    assert "Traceback" not in told
+    if process.returncode == 0:
+        assert cli("down", "ci-twice").returncode == 0
+    elif left_of("ci-twice"):
+        assert cli("gc").returncode == 0
+    assert left_of("ci-twice") == []

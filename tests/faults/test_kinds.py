@@ -1,0 +1,97 @@
+"""What a host can do: a kind that the machine or the topology lacks something for says what, and is refused."""
+
+import json
+
+import pytest
+
+from testbed.cli.main import main
+from testbed.errors import TestbedError
+from testbed.faults import Faults, clocks, disks, kinds, parse_fault
+from testbed.faults.catalogue import disk_slow, memory_limit, nic_impair, objectstore_errors
+from testbed.provision import machine
+from testbed.provision.cgroups import no_disk_rate, no_memory_limit
+from testbed.provision.machine import MachineLacks
+from tests.faults.fakes import RACKS, THREE
+
+ABSENT = {
+    "controller-failover": "three has 1 controller",
+    "disk-full": "no broker of three has a disk of its own",
+    "disk-read-only": "no broker of three has a disk of its own",
+    "disk-slow": "no broker of three has a disk of its own",
+    "uplink-cut": "three has one rack",
+    "uplink-rate": "three has one rack",
+}
+
+
+def test_what_a_topology_lacks_is_named():
+    found = {name: why for name, kind in kinds().items() if (why := kind.absent_from(THREE))}
+    stores = {name for name in kinds() if name.startswith("objectstore-")}
+    assert set(found) == set(ABSENT) | stores
+    assert all(found[name].startswith(text) for name, text in ABSENT.items())
+    assert {found[name] for name in stores} == {"three has no object store (role objectstore)"}
+    assert {name for name, kind in kinds().items() if kind.absent_from(RACKS)} == stores
+
+
+def test_a_kind_that_the_machine_lacks_is_refused_before_anything_is_changed(one, monkeypatch):
+    monkeypatch.setattr(nic_impair.NicImpair, "lacking", classmethod(lambda _kind: "the kernel has no netem (x)"))
+    with pytest.raises(MachineLacks, match=r"nic-impair host=b1 corrupt=1%: this machine cannot have it: the kernel"):
+        Faults(one).add(parse_fault("nic-impair host=b1 corrupt=1%"))
+    assert (one.kernel.changes, Faults(one).list()) == ([], ())
+
+
+@pytest.fixture
+def lacks_everything(monkeypatch):
+    """A machine with none of the features."""
+    monkeypatch.undo()
+    monkeypatch.setattr(nic_impair, "no_netem", lambda: "no netem")
+    monkeypatch.setattr(disks, "no_disk", lambda: "no loop devices")
+    monkeypatch.setattr(disk_slow, "no_disk_rate", lambda: "no throttle")
+    monkeypatch.setattr(memory_limit, "no_memory_limit", lambda: "no memory controller")
+    monkeypatch.setattr(objectstore_errors, "no_redirect", lambda: "no iptables")
+    monkeypatch.setattr(clocks, "no_library", lambda: "no apt")
+
+
+def test_the_command_says_why(lacks_everything, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("testbed.cli.commands.fault._no_engine", lambda: "")
+    assert main(["fault", "kinds", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {name: each["why_not"] for name, each in told.items() if not each["available"]} == {
+        "nic-impair": "no netem",
+        "disk-full": "no loop devices",
+        "disk-read-only": "no loop devices",
+        "disk-slow": "no loop devices",
+        "memory-limit": "no memory controller",
+        "objectstore-errors": "no iptables",
+        "clock-skew": "no apt",
+    }
+    assert main(["fault", "kinds", "three-brokers"]) == 0
+    assert "    not here: three-brokers has one rack: no host's traffic" in capsys.readouterr().out
+
+
+def test_without_an_engine_no_kind_can_be_had(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("testbed.cli.commands.fault._no_engine", lambda: "the container engine does not answer")
+    assert main(["fault", "kinds", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {each["why_not"] for each in told.values()} == {"the container engine does not answer"}
+
+
+def test_the_kernels_features_are_read_from_its_files(tmp_path):
+    (tmp_path / "bdi").mkdir()
+    assert "cannot throttle a block device" in no_disk_rate(tmp_path, tmp_path / "bdi")
+    (tmp_path / "blkio").mkdir()
+    (tmp_path / "blkio" / "blkio.throttle.write_bps_device").touch()
+    assert "before 6.2" in no_disk_rate(tmp_path, tmp_path / "bdi")
+    (tmp_path / "bdi" / "7:0").mkdir()
+    (tmp_path / "bdi" / "7:0" / "strict_limit").touch()
+    assert no_disk_rate(tmp_path, tmp_path / "bdi") == ""
+    assert "no memory controller" in no_memory_limit(tmp_path)
+    (tmp_path / "cgroup.controllers").write_text("cpu memory\n")
+    assert no_memory_limit(tmp_path) == ""
+    assert "no io controller" in no_disk_rate(tmp_path, tmp_path / "bdi")
+
+
+def test_a_program_of_the_machine_that_is_missing_is_named():
+    with pytest.raises(TestbedError, match="no-such-program is not installed"):
+        machine.run_program(["no-such-program"])
