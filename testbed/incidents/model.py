@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from pydantic import Field, StrictBool, model_validator
 
 from results.contract.incident import Variant
-from results.criteria.expectations import EXPECTATIONS, Reference, TimelineExpectation
+from results.criteria.expectations import EXPECTATIONS
+from results.criteria.timeline_expectation import Reference, TimelineExpectation
 from testbed.document import Path
 from testbed.form import refusal
 from testbed.incidents.actions import ACTIONS, Action, ActionForm
@@ -37,6 +38,8 @@ from testbed.topology.model import Topology
 
 VARIANTS: tuple[Variant, ...] = ("broken", "fixed")
 MAX_PARTITIONS, MAX_RECORDS, MAX_BYTES = 500, 10**7, 4 * 10**9
+_KAFKA = "The release that the brokers run in this variant; that of the topology unless given."
+_DEFECTS = "Defects of the brokers in this variant, each as `testbed run --defect` has it."
 _MIN_RECORD, _MAX_RECORD, _MAX_RECORDS_PER_S = 64, 2**20, 1000
 
 
@@ -151,6 +154,7 @@ class EntryForm(IncidentModel):
         Field(description="The trigger must come by then (time after the start), or the replay is inconclusive."),
     ] = None
     optional: Annotated[StrictBool, Field(description="The trigger need not come.")] = False
+    loose: Annotated[StrictBool, Field(description="It may act late or never, and its actions may fail.")] = False
     do: Annotated[
         list[KnownAction],
         parsed(one_or_more),
@@ -193,12 +197,16 @@ class BrokenForm(IncidentModel):
     expected_failures: Annotated[
         list[str], Field(description="Names of the criteria that it fails; empty: not known yet, as after a capture.")
     ]
+    kafka: Annotated[str | None, Field(description=_KAFKA)] = None
+    defects: Annotated[list[str], Field(default_factory=list, description=_DEFECTS)]
 
 
 class FixedForm(IncidentModel):
     """The variant that is right: what differs from the timeline. It is expected to pass everything."""
 
     summary: Annotated[Text, Field(description="What is done instead.")]
+    kafka: Annotated[str | None, Field(description=_KAFKA)] = None
+    defects: Annotated[list[str], Field(default_factory=list, description=_DEFECTS)]
     parameters: Annotated[dict[str, Scalar], Field(default_factory=dict, description="Other values of parameters.")]
     replace: Annotated[
         dict[str, EntryForm], Field(default_factory=dict, description="Named entries that are different.")
@@ -247,6 +255,7 @@ class ScheduledEntry:
     deadline_s: float
     delay_s: float = 0.0
     optional: bool = False
+    loose: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +273,8 @@ class Incident:
     lasts_s: float
     settle_s: float
     expected_failures: tuple[str, ...]
+    defects: tuple[str, ...] | None = None
+    """None when neither variant of the file has any."""
     parameters: Mapping[str, str] = field(default_factory=dict, hash=False)
     document: Mapping[str, Any] = field(default_factory=dict, hash=False, compare=False)
 
@@ -310,11 +321,12 @@ def variant_of(
     document: Mapping[str, Any],
 ) -> Incident:
     """Return one variant of a checked form, with the defaults of all omitted fields."""
+    own = form.broken if variant == "broken" else form.fixed
     return Incident(
         name=form.name,
         variant=variant,
         summary=form.summary,
-        variant_summary=(form.broken if variant == "broken" else form.fixed).summary,
+        variant_summary=own.summary,
         topology=topology,
         state=form.state,
         load=form.load,
@@ -322,6 +334,7 @@ def variant_of(
         lasts_s=form.lasts,
         settle_s=form.settle,
         expected_failures=tuple(form.broken.expected_failures) if variant == "broken" else (),
+        defects=tuple(own.defects) if form.broken.defects or form.fixed.defects else None,
         parameters=dict(parameters),
         document=dict(document),
     )
@@ -335,7 +348,8 @@ def _scheduled(path: Path, form: EntryForm, lasts_s: float) -> ScheduledEntry:
         expectations=form.expectations,
         deadline_s=form.within if form.within is not None else lasts_s,
         delay_s=form.delay,
-        optional=form.optional,
+        optional=form.optional or form.loose,
+        loose=form.loose,
     )
 
 

@@ -9,8 +9,10 @@ from pathlib import Path as FilePath
 from typing import Any
 
 from results.contract.incident import Variant
-from results.criteria.expectations import EXPECTATIONS, MoveDone, Reference
+from results.criteria.expectations import EXPECTATIONS, MoveDone
 from results.criteria.incident import ALWAYS
+from results.criteria.timeline_expectation import Reference
+from testbed.defects.parse import by_host
 from testbed.document import Document, FileKind, FormError, Path, Violation, parse, read
 from testbed.errors import TestbedError, UsageError
 from testbed.form import validation_problems
@@ -28,6 +30,7 @@ from testbed.incidents.model import (
 )
 from testbed.incidents.triggers import MoveShare
 from testbed.kafka.capabilities import LacksCapability, of_software, require
+from testbed.software.source import parse_source
 from testbed.suggestions import choices, did_you_mean
 from testbed.topology.find import find as find_topology
 from testbed.topology.find import ready
@@ -115,6 +118,15 @@ def _variant(document: Document, variant: Variant, vary: Mapping[str, str], fold
         topology = _topology(form.topology, folder)
     except TestbedError as error:
         raise FormError([document.problem(("topology",), str(error))]) from None
+    own = form.broken if variant == "broken" else form.fixed
+    field = "kafka"
+    try:
+        if own.kafka is not None:
+            topology = topology.with_kafka_version(str(parse_source(own.kafka)))
+        field = "defects"
+        by_host(own.defects, topology)
+    except TestbedError as error:
+        raise FormError([document.problem((variant, field), str(error))]) from None
     violations = _violations(form, topology, entries)
     document.raise_violations(Violation(_in_text(each.path, values), each.message) for each in violations)
     return variant_of(form, variant, topology, entries, parameters, values)

@@ -13,8 +13,10 @@ from results.contract.manifest import Facts, NicMeasurement, Records, new_run_id
 from results.contract.schema import Finding, Verdict
 from results.contract.store import Store
 from results.criteria.incident import deviation
+from testbed.defects.parse import by_host
 from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import Context, Experiment, ExperimentResult, Value
+from testbed.experiments.kip455_trace import Trace
 from testbed.experiments.reports import default_store, write_report
 from testbed.experiments.runner import run_on
 from testbed.faults.faults import heal_leftovers
@@ -31,7 +33,7 @@ from testbed.network.measure import settled
 from testbed.probes.brokers import nic_measurements, watch_brokers, watch_stores
 from testbed.probes.logwatch import Allowance, LogWatch, during, new_replicas, overtaken_batches
 from testbed.probes.machine import machine_probe
-from testbed.probes.recorder import Poller
+from testbed.probes.recorder import Poller, now_us
 from testbed.provision.testbed import Testbed
 from testbed.signals import TerminationGuard, deferred_signals
 from testbed.workload.outcome import WorkloadResult
@@ -97,8 +99,11 @@ def replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
     )
 
 
-def as_experiment(incident: Incident, seed: int) -> Experiment:
-    """Return the incident as an experiment: the incident's file has the topology and the settings."""
+def as_experiment(incident: Incident, seed: int, nics: tuple[NicMeasurement, ...] | None = None) -> Experiment:
+    """Return the incident as an experiment: the incident's file has the topology and the settings.
+
+    With `nics`, the replay uses this measurement of the NICs and makes none.
+    """
     return Experiment(
         name=f"incident-{incident.name}",
         summary=incident.summary,
@@ -107,7 +112,7 @@ def as_experiment(incident: Incident, seed: int) -> Experiment:
         profiles={},
         overlay=lambda _settings: incident.state.properties,
         check=lambda _topology: None,
-        run=partial(_run, incident, seed),
+        run=partial(_run, incident, seed, nics),
     )
 
 
@@ -120,6 +125,7 @@ def record_of(incident: Incident, seed: int) -> IncidentRecord:
             isinstance(entry.trigger, AtTime),
             entry.optional,
             tuple({each.key: each.model_dump(mode="json", exclude_none=True)} for each in entry.expectations),
+            entry.loose,
         )
         for entry in incident.entries
     )
@@ -156,9 +162,12 @@ def allowed(incident: Incident) -> tuple[Allowance, ...]:
 def _testbed(
     request: ReplayRequest, experiment: Experiment, run_id: str, stack: ExitStack, progress: Progress
 ) -> Testbed:
-    topology, overlay = request.incident.topology, experiment.overlay({})
+    topology, overlay, specs = request.incident.topology, experiment.overlay({}), request.incident.defects
+    defects = None if specs is None else by_host(specs, topology)
     if request.on is None:
-        testbed = Testbed.up(topology, name=f"run-{run_id[-6:]}", overlay=overlay, ephemeral=True, progress=progress)
+        testbed = Testbed.up(
+            topology, name=f"run-{run_id[-6:]}", overlay=overlay, defects=defects, ephemeral=True, progress=progress
+        )
         stack.callback(testbed.down)
         return testbed
     testbed = Testbed.attach(request.on)
@@ -169,11 +178,11 @@ def _testbed(
             f"`testbed up {topology.name}`, or leave --on out"
         )
     heal_leftovers(testbed, progress)
-    testbed.reconfigure(overlay, progress=progress)
+    testbed.reconfigure(overlay, defects=defects, progress=progress)
     return testbed
 
 
-def _run(incident: Incident, seed: int, context: Context) -> ExperimentResult:
+def _run(incident: Incident, seed: int, nics: tuple[NicMeasurement, ...] | None, context: Context) -> ExperimentResult:
     """Prepare, play the timeline, restore, read back. Raise `TestbedError` after the testbed is restored."""
     testbed = context.testbed
     logs = LogWatch(testbed, allowed(incident))
@@ -181,13 +190,13 @@ def _run(incident: Incident, seed: int, context: Context) -> ExperimentResult:
     with TerminationGuard(), testbed.admin() as admin, testbed.admin(timeout_s=POLL_TIMEOUT_S) as polling:
         scenario = IncidentScenario(context, incident, seed, admin, polling)
         try:
-            nics = scenario.play()
+            measured = scenario.play(nics)
             records = scenario.read_back()
             found = logs.logs()
         finally:
             scenario.delete_topics()
     facts = Facts(records=records, logs=found)
-    return ExperimentResult(nics, facts=facts, incident=record_of(incident, seed))
+    return ExperimentResult(measured, facts=facts, incident=record_of(incident, seed))
 
 
 class IncidentScenario:
@@ -210,20 +219,23 @@ class IncidentScenario:
         self._load = self._producer(seed + 1000)
         self._written: WorkloadResult | None = None
         self._made: list[str] = []
+        self._begun_us = now_us()
 
-    def play(self) -> tuple[NicMeasurement, ...]:
-        """Prepare, play the timeline and restore. Return the measured NICs."""
+    def play(self, nics: tuple[NicMeasurement, ...] | None = None) -> tuple[NicMeasurement, ...]:
+        """Prepare, play the timeline and restore. Return the measured NICs: `nics`, or a new measurement."""
         problems: list[str] = []
         try:
             with self._recorder.step("prepare"):
                 self._prepare()
-            with self._recorder.step("measure NICs"):
-                nics = self._measured_nics()
+            if nics is None:
+                with self._recorder.step("measure NICs"):
+                    nics = self._measured_nics()
             pollers = self._start_polling()
             if self._load is not None:
                 self._load.start()
             self._play_timeline()
             self._operator.record_throttle_left()
+            self._record_evidence()
         finally:
             with deferred_signals():
                 self._context.progress("healing faults, restoring the throttle")
@@ -249,7 +261,9 @@ class IncidentScenario:
             return None
         self._context.progress("reading every record back")
         found = audit(self._testbed.bootstrap, self._fills, written)
-        return Records(found.expected, found.found, found.lost, found.duplicated, found.corrupt)
+        return Records(
+            found.expected, found.found, found.lost, found.duplicated, found.corrupt, reordered=found.reordered
+        )
 
     def delete_topics(self) -> None:
         """Delete the topics. A testbed that this replay provisioned is removed as a whole instead."""
@@ -314,12 +328,24 @@ class IncidentScenario:
         incident, recorder = self._incident, self._recorder
         self._context.progress(f"playing {incident.name}, the {incident.variant} variant: {incident.variant_summary}")
         clock = MonotonicClock()
-        recorder.event("incident.started", incident.name)
+        recorder.event("incident.started", incident.name, {"brokers": self._ids})
         played = play(incident, clock, self._poll.newest, self._perform, self._poll.moving)
         recorder.event("incident.ended", incident.name)
         for each in played.performed:
             if each.error is not None:
                 recorder.event("incident.failed", each.due.entry.name, {"error": each.error})
+
+    def _record_evidence(self) -> None:
+        """Record the cluster's final state and the metadata log, if an expectation reads them."""
+        if not any(each.evidence for entry in self._incident.entries for each in entry.expectations):
+            return
+        self._context.progress("reading the final state and the metadata log")
+        self._operator.record_found()
+        testbed = self._testbed
+        trace = Trace(self._recorder, self._admin, self._topics)
+        compared = trace.finish((testbed.hosts[each.name] for each in testbed.topology.controllers), self._begun_us)
+        detail = {"equal": compared.equal, "differences": list(compared.differences), "problem": compared.problem}
+        self._recorder.event("trace.compared", "metadata log", detail)
 
     def _perform(self, due: DueEntry, actual_s: float) -> str | None:
         """Perform an entry's actions one after the other; return why one failed, None on success."""
