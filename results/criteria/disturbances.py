@@ -8,6 +8,7 @@ from results.criteria.replayed_run import ReplayedRun
 
 BEFORE_S, AFTER_S = 1.0, 12.0
 """Seconds around a disturbance that it explains: a broker is fenced after its session, a follower after its lag."""
+FOREVER = 2**62
 KEEPS_QUOTA = ("nic-rate", "uplink-rate", "nic-cut", "nic-down", "uplink-cut")
 """Kinds after which a broker still knows what its quota counted."""
 
@@ -35,18 +36,25 @@ class Disturbance:
         return self.overlaps(us, us) and not self.brokers.isdisjoint(brokers)
 
 
+def unhealed(run: ReplayedRun, us: int) -> str:
+    """Return which fault or restart was in force at an instant, in words; empty when none was."""
+    found = [each.kind for each in disturbances(run) if each.begin_us <= us <= each.end_us]
+    return f"{', '.join(found)} was in force when the final state was read" if found else ""
+
+
 def disturbances(run: ReplayedRun) -> list[Disturbance]:
-    """Return every disturbance of the timeline, in order; one without an end lasts to the timeline's end."""
+    """Return every disturbance of the timeline, in order; one that was not healed lasts for ever."""
     found: list[Disturbance] = []
     running: dict[str, tuple[str, int, frozenset[int]]] = {}
-    for event in run.events("fault.injecting", "fault.injected", "fault.healed", "broker.restarting", "broker.serving"):
+    ends_of_faults = ("fault.healed", "fault.refused")
+    for event in run.events("fault.injecting", *ends_of_faults, "broker.restarting", "broker.serving"):
         kind, us, detail = event["kind"], event["us"], event["detail"]
         starts = kind in ("fault.injecting", "broker.restarting")
         name = f"restart {event['name']}" if kind.startswith("broker.") else str(detail.get("fault", ""))
         if starts:
             running.setdefault(name, (name.split(" ")[0], us, frozenset(detail.get("brokers", ()))))
-        elif kind in ("fault.healed", "broker.serving") and name in running:
+        elif name in running:
             what, begun_us, brokers = running.pop(name)
             found.append(Disturbance(what, begun_us, us, brokers))
-    ends = [Disturbance(what, begun_us, run.ended_us, brokers) for what, begun_us, brokers in running.values()]
+    ends = [Disturbance(what, begun_us, FOREVER, brokers) for what, begun_us, brokers in running.values()]
     return sorted([*found, *ends], key=lambda each: each.begin_us)

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from results.contract.verdict import Finding
-from results.criteria.disturbances import disturbances
+from results.criteria.disturbances import disturbances, unhealed
 from results.criteria.partition_trace import PartitionTrace, traces
 from results.criteria.quantities import QUOTA_WINDOW_S, size
 from results.criteria.replayed_run import ReplayedRun
@@ -164,8 +164,9 @@ class MetadataReplayed(TimelineExpectation):
         if not compared:
             return self.found("inconclusive", "the metadata log was not read")
         detail = compared[-1]["detail"]
-        if detail["equal"] is None:
-            return self.found("inconclusive", detail["problem"])
+        problem = unhealed(run, compared[-1]["us"])
+        if problem or detail["equal"] is None:
+            return self.found("inconclusive", problem or detail["problem"])
         different = list(detail["differences"])
         if different:
             return self.found("fail", _first(different), len(different))
@@ -290,7 +291,8 @@ def _found(run: ReplayedRun) -> tuple[dict[str, Any] | None, str]:
     if not events:
         return None, "the cluster's final state was not read"
     detail = events[-1]["detail"]
-    return (None, str(detail["problem"])) if detail.get("problem") else (detail, "")
+    problem = unhealed(run, events[-1]["us"]) or detail.get("problem")
+    return (None, str(problem)) if problem else (detail, "")
 
 
 def _first(texts: list[str]) -> str:

@@ -207,7 +207,7 @@ class ClusterOperator:
         self._throttle = OperatorThrottle(admin, JournalFolder(), event)
         self._faults = Faults(testbed)
         self._injected: dict[int, Fault] = {}
-        self._lock = threading.Lock()
+        self._lock, self._fault_lock = threading.Lock(), threading.Lock()
 
     def move(self, topics: tuple[str, ...], hosts: tuple[tuple[str, ...], ...], rate_bytes_per_s: int | None) -> None:
         """Request a reassignment to these hosts, for the partitions in turn.
@@ -322,22 +322,24 @@ class ClusterOperator:
     def inject(self, fault: Fault) -> None:
         """Inject a fault; return when it has taken effect."""
         detail = self._affected(fault)
-        self._event("fault.injecting", as_text(fault), detail)
-        try:
-            self._injected[self._faults.add(fault)] = fault
-        except TestbedError as error:
-            self._event("fault.refused", as_text(fault), {**detail, "error": str(error)})
-            raise
-        self._event("fault.injected", as_text(fault), detail)
+        with self._fault_lock:
+            self._event("fault.injecting", as_text(fault), detail)
+            try:
+                self._injected[self._faults.add(fault)] = fault
+            except TestbedError as error:
+                self._event("fault.refused", as_text(fault), {**detail, "error": str(error)})
+                raise
+            self._event("fault.injected", as_text(fault), detail)
 
     def heal(self, kind: str | None = None) -> None:
-        """Heal all faults of this replay, or its faults of one kind."""
-        active = {entry.id for entry in self._faults.list()}
-        for fault_id in [each for each, known in self._injected.items() if kind in (None, known.kind)]:
-            if fault_id in active:  # otherwise a user has healed it already
-                self._faults.clear(fault_id)
-            fault = self._injected.pop(fault_id)
-            self._event("fault.healed", fault.kind, self._affected(fault))
+        """Heal all faults of this replay, or its faults of one kind; one that another entry injects now, too."""
+        with self._fault_lock:
+            active = {entry.id for entry in self._faults.list()}
+            for fault_id in [each for each, known in self._injected.items() if kind in (None, known.kind)]:
+                if fault_id in active:  # otherwise a user has healed it already
+                    self._faults.clear(fault_id)
+                fault = self._injected.pop(fault_id)
+                self._event("fault.healed", fault.kind, self._affected(fault))
 
     def record_found(self) -> None:
         """Record the final state of the cluster: reassignments, partitions, and the logs on each broker."""

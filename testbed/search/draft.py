@@ -13,6 +13,8 @@ from testbed.kafka.node import FETCH_TUNED
 CALM = "calm"
 SETTLE_S, MARGIN_S = 40.0, 75.0
 """Seconds for the cluster to settle, and from the calm to the end of the replay: the heal of faults comes before."""
+QUIET_S = 2.0
+"""Seconds before the calm in which no more step begins to act on a condition."""
 LAG_S, SESSION_S = 5, 6
 RESPONSE = FETCH_TUNED["replica.fetch.response.max.bytes"]
 PROPERTIES: Mapping[str, str] = {
@@ -105,7 +107,9 @@ def document(
     }
     if draft.load_kb_per_s and draft.loaded:
         found["load"] = {"produce": f"{draft.load_kb_per_s}kB/s", "to": draft.loaded, "record_size": "1kB"}
-    found["timeline"] = [*(entry for number, step in enumerate(draft.steps, 1) for entry in _entries(number, step))]
+    found["timeline"] = [
+        *(each for number, step in enumerate(draft.steps, 1) for each in _entries(number, step, draft.calm_s))
+    ]
     found["timeline"].append(
         {
             "name": CALM,
@@ -132,16 +136,18 @@ def _topic(topic: DrawnTopic) -> dict[str, Any]:
     return {**found, "configs": {"min.insync.replicas": topic.least_in_sync}}
 
 
-def _entries(number: int, step: Step) -> list[dict[str, Any]]:
+def _entries(number: int, step: Step, calm_s: float) -> list[dict[str, Any]]:
     names = step_names(number, step)
     when: Any = format_seconds(step.at_s) if step.at_s else "0s"
     if step.share is not None:
         when = {"move_progress": "done" if step.share >= 100 else f"{step.share}%"}
-    acts = {"name": names[0], "at": when, "loose": True, "do": {step.action: dict(step.parameters)}}
-    if step.lasts_s is None:
-        return [acts]
-    heals = {"name": names[1], "at": when, "delay": format_seconds(step.lasts_s), "loose": True}
-    return [acts, {**heals, "do": {"heal": {"fault": step.action}}}]
+    acts: dict[str, Any] = {"name": names[0], "at": when, "loose": True}
+    if step.share is not None:
+        # The calm itself lets a move end; no step acts after it.
+        acts["within"] = format_seconds(max(calm_s - QUIET_S, 0.1))
+    heals = {**acts, "name": names[1], "delay": format_seconds(step.lasts_s or 0.0)}
+    acts["do"] = {step.action: dict(step.parameters)}
+    return [acts] if step.lasts_s is None else [acts, {**heals, "do": {"heal": {"fault": step.action}}}]
 
 
 def _parameters(key: str, brokers: int) -> dict[str, Any]:

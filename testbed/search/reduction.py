@@ -35,12 +35,14 @@ def fewest(items: Sequence[T], fails: Callable[[tuple[T, ...]], bool]) -> tuple[
             return () if fails(()) else kept
         size = -(-len(kept) // parts)
         chunks = [kept[begin : begin + size] for begin in range(0, len(kept), size)]
-        tried: list[tuple[T, ...]] = [] if parts == len(kept) and parts > 2 else list(chunks)
-        tried += [
-            tuple(item for other in chunks[:place] + chunks[place + 1 :] for item in other)
-            for place in range(len(chunks))
-        ]
-        smaller = next((each for each in dict.fromkeys(tried) if len(each) < len(kept) and fails(each)), None)
+        # Of two halves each is the complement of the other; of single items the complements alone are smaller enough.
+        tried: list[tuple[T, ...]] = list(chunks) if parts < len(kept) or parts == 2 else []
+        if parts > 2:
+            tried += [
+                tuple(item for other in chunks[:place] + chunks[place + 1 :] for item in other)
+                for place in range(len(chunks))
+            ]
+        smaller = next((each for each in tried if fails(each)), None)
         if smaller is not None:
             parts = 2 if len(smaller) <= len(kept) // 2 else max(parts - 1, 2)
             kept = smaller
