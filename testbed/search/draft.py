@@ -145,9 +145,13 @@ def _entries(number: int, step: Step, calm_s: float) -> list[dict[str, Any]]:
     if step.share is not None:
         # The calm itself lets a move end; no step acts after it.
         acts["within"] = format_seconds(max(calm_s - QUIET_S, 0.1))
-    heals = {**acts, "name": names[1], "delay": format_seconds(step.lasts_s or 0.0)}
-    acts["do"] = {step.action: dict(step.parameters)}
-    return [acts] if step.lasts_s is None else [acts, {**heals, "do": {"heal": {"fault": step.action}}}]
+    does = {**acts, "do": {step.action: dict(step.parameters)}}
+    if step.lasts_s is None:
+        return [does]
+    return [
+        does,
+        {**acts, "name": names[1], "delay": format_seconds(step.lasts_s), "do": {"heal": {"fault": step.action}}},
+    ]
 
 
 def _parameters(key: str, brokers: int) -> dict[str, Any]:

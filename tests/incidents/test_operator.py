@@ -50,7 +50,7 @@ def kinds(recorder):
 def test_a_throttled_move_begins_when_the_quota_is_in_force(scene):
     admin, _testbed, operator, recorder = scene
     operator.move(("orders",), (("b1", "b3"),), 5_000_000)
-    assert kinds(recorder) == ["throttle.set", "throttle.in_force", "move.started"]
+    assert kinds(recorder) == ["throttle.setting", "throttle.set", "throttle.in_force", "move.started"]
     assert admin.running == {TP: (1, 3)}
     assert admin.configs[ConfigResource.topic("orders")][FOLLOWER_REPLICAS] == "0:3"
     assert {admin.configs[ConfigResource.broker(b)][LEADER_RATE] for b in (1, 2, 3)} == {"5000000"}
@@ -59,7 +59,7 @@ def test_a_throttled_move_begins_when_the_quota_is_in_force(scene):
 def test_a_throttle_is_set_when_every_broker_shows_it_and_what_it_covers_can_be_read_from_the_events(scene):
     _admin, _testbed, operator, recorder = scene
     operator.set_throttle(5_000_000, ("orders",))
-    assert kinds(recorder) == ["throttle.set", "throttle.in_force"]
+    assert kinds(recorder) == ["throttle.setting", "throttle.set", "throttle.in_force"]
     operator.move(("orders",), (("b3",),), None)
     events = recorder.events()
     assert QuotaBeforeMove().judge(replayed(events=events, started=0), 0).verdict == "pass"

@@ -159,7 +159,7 @@ def test_triggers():
         (
             "sumary: Too late.",
             "summary: Too late.",
-            "broken.sumary: unknown field sumary; allowed: summary or expected_failures; did you",
+            "broken.sumary: unknown field sumary; allowed: summary, expected_failures, kafka or defects; did you",
         ),
         ("faulty:\n", "broken:\n", "unknown field faulty; allowed: name, summary, "),
     ],
@@ -246,6 +246,7 @@ def test_ready_incidents_load_and_can_be_described(name):
 
 
 ACTION_FORMS = {
+    "settle: {within: 40s}": "settle within 40s",
     "move: {topics: [orders], hosts: [b1]}": "move orders to b1",
     "move: {topics: [orders, clicks], hosts: [b1, b3], throttle: 5MB/s}": (
         "move orders, clicks to b1, b3 throttled at 5MB/s"
@@ -280,6 +281,12 @@ EXPECTATION_FORMS = {
     "uplink_bound: {rack: right, direction: transmit}": "uplink-bound right transmit",
     "uplink_bound: {rack: right, direction: receive, expected: false}": "not uplink-bound right receive",
     "records_intact: {}": "no records lost",
+    "moves_ended: {}": "every reassignment ended as requested",
+    "isr_explained: {}": "in-sync replicas never under min.insync.replicas without a cause",
+    "throttle_bound: {response: 1MiB, fetchers: 2}": "throttled bytes within the bound of any 11 s",
+    "metadata_replayed: {}": "the metadata log replays to what brokers describe",
+    "logs_removed: {}": "logs of removed replicas deleted",
+    "preferred_leaders: {}": "preferred leaders",
     "all_acknowledged: {}": "every record acknowledged",
     "produce_latency: {percentile: 99%, max: 500ms}": "produce latency of 99% <= 500 ms",
 }
