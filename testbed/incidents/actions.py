@@ -176,22 +176,22 @@ class CancelMoves(Action):
         return "cancel moves"
 
 
-class Settle(Action):
+class Converge(Action):
     """Wait until no reassignment runs and every replica is in sync; then elect the preferred leaders.
 
     The action succeeds also when that does not come: expectations judge the state at the end.
     """
 
-    key = "settle"
+    key = "converge"
 
     within: Annotated[Duration, Field(description="The longest wait.")]
 
     def perform(self, operator: "ClusterOperator") -> None:
         """See `Action.perform`."""
-        operator.settle(self.within)
+        operator.converge(self.within)
 
     def __str__(self) -> str:
-        return f"settle within {format_seconds(self.within)}"
+        return f"converge within {format_seconds(self.within)}"
 
 
 def _listed(word: str, topics: list[str]) -> str:

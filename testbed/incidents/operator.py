@@ -285,7 +285,7 @@ class ClusterOperator:
             self._event("move.cancelled", "move", {"partitions": len(running), "kept": kept})
         self._poll.forget()
 
-    def settle(self, within_s: float) -> None:
+    def converge(self, within_s: float) -> None:
         """Wait until no reassignment runs and every replica is in sync, then elect the preferred leaders.
 
         Record what did not come in time, and raise no error for it.
@@ -313,7 +313,7 @@ class ClusterOperator:
             wait_for(self._not_preferred, lambda found: not found, ELECTED_S, LOOK_S, "the preferred leaders")
         except (KafkaError, WaitTimeout) as error:
             problems.append(str(error))
-        self._event("replicas.settled", "replicas", {"missing": problems})
+        self._event("replicas.converged", "replicas", {"missing": problems})
 
     def _not_preferred(self) -> list[str]:
         states = self._admin.partitions(list(self._topics)).values()

@@ -11,8 +11,8 @@ from testbed.incidents.forms import format_seconds
 from testbed.kafka.node import FETCH_TUNED
 
 CALM = "calm"
-SETTLE_S, MARGIN_S = 40.0, 75.0
-"""Seconds for the cluster to settle, and from the calm to the end of the replay: the heal of faults comes before."""
+CONVERGE_S, MARGIN_S = 40.0, 75.0
+"""Seconds for the cluster to converge, and from the calm to the end of the replay: the heal of faults comes before."""
 QUIET_S = 2.0
 """Seconds before the calm in which no more step begins to act on a condition."""
 LAG_S, SESSION_S = 5, 6
@@ -114,7 +114,7 @@ def document(
         {
             "name": CALM,
             "at": format_seconds(draft.calm_s),
-            "do": [{"heal": {}}, {"remove_throttle": {}}, {"settle": {"within": format_seconds(SETTLE_S)}}],
+            "do": [{"heal": {}}, {"remove_throttle": {}}, {"converge": {"within": format_seconds(CONVERGE_S)}}],
             "expect": [{key: _parameters(key, brokers)} for key in JUDGED],
         }
     )

@@ -246,7 +246,7 @@ def test_ready_incidents_load_and_can_be_described(name):
 
 
 ACTION_FORMS = {
-    "settle: {within: 40s}": "settle within 40s",
+    "converge: {within: 40s}": "converge within 40s",
     "move: {topics: [orders], hosts: [b1]}": "move orders to b1",
     "move: {topics: [orders, clicks], hosts: [b1, b3], throttle: 5MB/s}": (
         "move orders, clicks to b1, b3 throttled at 5MB/s"
