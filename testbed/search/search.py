@@ -63,7 +63,7 @@ class SearchResult:
 def candidate(space: Space, faults: Mapping[str, type[Fault]], seed: int, number: int, coverage: Coverage) -> Draft:
     """Return the incident of a try: of those that the seed draws for it, the one with the most new pairs."""
     drawn = [space.draw(random.Random(f"{seed}/{number}/{place}"), faults) for place in range(CANDIDATES)]
-    return max(drawn, key=coverage.new)
+    return max(drawn, key=lambda draft: (coverage.new(draft), -len(draft.steps)))
 
 
 class Search:

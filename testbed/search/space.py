@@ -32,9 +32,10 @@ class Ranges:
     kilobytes: Sequence[int] = (8_000, 16_000, 24_000, 32_000)
     replicas: Sequence[int] = (1, 2, 2, 2, 3)
     load_kb_per_s: Sequence[int] = (0, 200, 400, 800)
-    throttle_kb_per_s: Sequence[int | None] = (None, None, 500, 1000, 2000, 4000, 8000)
+    move_s: Sequence[float | None] = (None, 3.0, 6.0, 12.0)
+    """How long the throttle makes the copy of a filled topic take; None: no throttle."""
     rate_kb_per_s: Sequence[int] = (250, 500, 1000, 4000, 16_000)
-    more_steps: Sequence[int] = (1, 2, 3, 4)
+    more_steps: Sequence[int] = (1, 2, 2, 3)
     fault_share: float = 0.5
     moves_begin_s: float = 1.0
     steps_until_s: float = 8.0
@@ -68,7 +69,7 @@ class Space:
             FILLED: self._topic(rng, rng.choice(ranges.kilobytes)),
             LOADED: self._topic(rng, 0),
         }
-        moved = rng.choice(([FILLED], [FILLED], [LOADED], [FILLED, LOADED]))
+        moved = rng.choice(([FILLED], [FILLED], [FILLED, LOADED], [FILLED, LOADED], [LOADED]))
         steps = [self._move(rng, moved, topics, ranges.moves_begin_s)]
         for _number in range(rng.choice(ranges.more_steps)):
             steps.append(self._another(rng, topics, faults))
@@ -87,8 +88,8 @@ class Space:
         while hosts == now and len(self.brokers) > 1:
             hosts = tuple(rng.sample(self.brokers, len(now)))
         given: dict[str, Any] = {"topics": list(moved), "hosts": list(hosts)}
-        if (rate := rng.choice(self.ranges.throttle_kb_per_s)) is not None:
-            given["throttle"] = f"{rate}kB/s"
+        if (seconds := rng.choice(self.ranges.move_s)) is not None:
+            given["throttle"] = f"{round(topics[FILLED].kilobytes / seconds, -2):.0f}kB/s"
         return Step("move", given, at_s)
 
     def _another(self, rng: random.Random, topics: Mapping[str, DrawnTopic], faults: Mapping[str, type[Fault]]) -> Step:
