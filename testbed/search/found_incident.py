@@ -22,7 +22,7 @@ class FoundIncident:
 
     `tries` is how many incidents were drawn until it was found, `from_steps` how many steps it had then, and `replays`
     how many replays made it smaller. Of `of` last replays, each on a new testbed, `found` failed. It is `minimal` when
-    the search had the time to try every simplification.
+    the search had the time to try every simplification and to confirm the last one.
     """
 
     invariant: str
@@ -76,7 +76,7 @@ def incident_text(found: FoundIncident, settings: SearchSettings, name: str, bro
     head = [
         f"# Found by `testbed search` with seed {settings.seed}, try {found.tries}.",
         f"# {found.from_steps} steps became {len(draft.steps)} in {found.replays} replays"
-        + ("." if found.minimal else "; the budget ended before it was minimal."),
+        + ("." if found.minimal else "; the budget ended before it was minimal and confirmed."),
         f"# Probability of a failure: {found.probability()}.",
     ]
     return "\n".join([*head, written(_fixed(draft.steps, settings, written))])

@@ -160,7 +160,7 @@ class Search:
                 return False
             # What failed at the second or third attempt fails sometimes: one pass does not say that it never does.
             for _attempt in range(attempts):
-                if replays >= self._limits.replays or not self._has_time(MOST_CONFIRMING):
+                if replays >= self._limits.replays or not self._has_time(CONFIRMED):
                     cut = True
                     return False
                 replays += 1
@@ -170,12 +170,12 @@ class Search:
 
         small = smallest(draft, fails)
         failed, of, last_why = 0, 0, why
-        while failed < CONFIRMED and of < MOST_CONFIRMING:
+        while failed < CONFIRMED and of < MOST_CONFIRMING and (not of or self._has_time(1)):
             of += 1
             outcome = self._ask(small, True, f"confirming {invariant}, replay {of}")
             if invariant in outcome.failed:
                 failed, last_why = failed + 1, outcome.failed[invariant]
-        if failed < CONFIRMED:
+        if failed < CONFIRMED and (failed == 0 or of == MOST_CONFIRMING):
             result.unconfirmed.append(f"{invariant} in try {result.tries}: {failed} of {of} last replays failed: {why}")
             return None
         found = FoundIncident(
@@ -187,7 +187,7 @@ class Search:
             replays=replays,
             found=failed,
             of=of,
-            minimal=not cut,
+            minimal=not cut and failed >= CONFIRMED,
             found_s=round(found_s, 1),
             shrunk_s=round(self._spent_s() - found_s, 1),
         )
