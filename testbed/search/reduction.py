@@ -20,11 +20,27 @@ def smallest(draft: Draft, fails: Fails) -> Draft:
     `draft` is known to fail. When the predicate stops agreeing (because its budget ended), the result is the smallest
     incident so far.
     """
-    current = _fewer(draft, fails)
-    while (simpler := next((each for each in simpler_drafts(current) if fails(each)), None)) is not None:
-        current = simpler
+    current = _simpler(_fewer(draft, fails), fails)
     # Other parameters may have made another step needless.
-    return _fewer(current, fails)
+    fewer = _fewer(current, fails)
+    return fewer if fewer == current else _simpler(fewer, fails)
+
+
+def _simpler(draft: Draft, fails: Fails) -> Draft:
+    """Return an incident none of whose simplifications fails.
+
+    After a success the next simplification is tried, not the first one again: those before it were refused just now.
+    """
+    place, refused = 0, 0
+    while True:
+        tried = list(simpler_drafts(draft))
+        if refused >= len(tried):
+            return draft
+        place %= len(tried)
+        if fails(tried[place]):
+            draft, refused = tried[place], 0
+        else:
+            place, refused = place + 1, refused + 1
 
 
 def fewest(items: Sequence[T], fails: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:
@@ -54,10 +70,16 @@ def fewest(items: Sequence[T], fails: Callable[[tuple[T, ...]], bool]) -> tuple[
 
 
 def simpler_drafts(draft: Draft) -> Iterator[Draft]:
-    """Yield each incident that is simpler in one respect, the largest simplification first.
+    """Yield each incident that is simpler in one respect.
 
     Each has a smaller `weight`, so a search among them ends.
     """
+    # Earlier first: every further replay is shorter then.
+    last_s = max((step.at_s + (step.lasts_s or 0.0) for step in draft.steps), default=0.0)
+    for earlier_s in (LEAST_CALM_S, draft.calm_s / 2):
+        calm_s = round(max(earlier_s, last_s, LEAST_CALM_S), 1)
+        if calm_s <= draft.calm_s - 1:
+            yield replace(draft, calm_s=calm_s)
     if draft.load_kb_per_s:
         yield replace(draft, load_kb_per_s=0)
     yield from _fewer_topics(draft)
@@ -65,11 +87,6 @@ def simpler_drafts(draft: Draft) -> Iterator[Draft]:
     for place, step in enumerate(draft.steps):
         for simpler in _simpler_steps(step):
             yield draft.with_steps([*draft.steps[:place], simpler, *draft.steps[place + 1 :]])
-    last_s = max((step.at_s + (step.lasts_s or 0.0) for step in draft.steps), default=0.0)
-    for earlier_s in (LEAST_CALM_S, draft.calm_s / 2):
-        calm_s = round(max(earlier_s, last_s, LEAST_CALM_S), 1)
-        if calm_s <= draft.calm_s - 1:
-            yield replace(draft, calm_s=calm_s)
 
 
 def weight(draft: Draft) -> tuple[int, float]:
