@@ -347,14 +347,13 @@ class AllAcknowledged(TimelineExpectation):
     def judge(self, run: ReplayedRun, since_us: int) -> Finding:
         """See `TimelineExpectation.judge`; over the whole load."""
         del since_us
-        done = run.events("load.done")
-        if not done or not done[-1]["detail"]["sent"]:
-            return self.found("inconclusive", "there was no load")
-        detail = done[-1]["detail"]
-        missing = int(detail["sent"]) - int(detail["acknowledged"])
-        first = f"; first: {detail['error']}" if detail.get("error") else ""
-        why = f"{detail['acknowledged']} of {detail['sent']} records acknowledged{first}"
-        return self.found("pass" if missing == 0 and not detail.get("error") else "fail", why, missing)
+        loads = [event["detail"] for event in run.events("load.done")]
+        sent, acknowledged = (sum(int(each[key]) for each in loads) for key in ("sent", "acknowledged"))
+        if not loads or not all(each["sent"] for each in loads):
+            return self.found("inconclusive", "there was no load" if not sent else "a load sent nothing")
+        error = next((each["error"] for each in loads if each.get("error")), "")
+        why = f"{acknowledged} of {sent} records acknowledged" + (f"; first: {error}" if error else "")
+        return self.found("pass" if sent == acknowledged and not error else "fail", why, sent - acknowledged)
 
     def __str__(self) -> str:
         return "every record acknowledged"

@@ -40,7 +40,9 @@ VARIANTS: tuple[Variant, ...] = ("broken", "fixed")
 MAX_PARTITIONS, MAX_RECORDS, MAX_BYTES = 500, 10**7, 4 * 10**9
 _KAFKA = "The release that the brokers run in this variant; that of the topology unless given."
 _DEFECTS = "Defects of the brokers in this variant, each as `testbed run --defect` has it."
-_MIN_RECORD, _MAX_RECORD, _MAX_RECORDS_PER_S = 64, 2**20, 1000
+_MIN_RECORD, _MAX_RECORD, _MAX_RECORDS_PER_S = 64, 2**20, 50_000
+MOST_LOADS = 8
+"""Producers of an incident. Each is a process of its own."""
 
 
 def _check_record_size(size: int) -> None:
@@ -125,7 +127,9 @@ class LoadForm(IncidentModel):
     def _few(self) -> Self:
         _check_record_size(self.record_size)
         if self.produce / self.record_size > _MAX_RECORDS_PER_S:
-            raise refusal("more than 1000 records a second; allowed: a lower rate, or a larger record_size")
+            raise refusal(
+                f"more than {_MAX_RECORDS_PER_S} records a second; allowed: a lower rate, or a larger record_size"
+            )
         return self
 
 
@@ -234,7 +238,13 @@ class IncidentForm(IncidentModel):
         ),
     ]
     state: Annotated[ClusterState, Field(description="The state of the cluster at the beginning.")]
-    load: Annotated[LoadForm | None, Field(description="A producer, if there is one.")] = None
+    load: Annotated[
+        list[LoadForm],
+        parsed(one_or_more),
+        Field(
+            default_factory=list, max_length=MOST_LOADS, description="A producer, or a list of them, one for a topic."
+        ),
+    ]
     timeline: Annotated[list[EntryForm], Field(min_length=1, description="What happens when.")]
     broken: Annotated[BrokenForm, Field(description="The variant that goes wrong: the timeline as it stands.")]
     fixed: Annotated[FixedForm, Field(description="The variant that is right: what differs.")]
@@ -268,7 +278,7 @@ class Incident:
     variant_summary: str
     topology: Topology
     state: ClusterState
-    load: LoadForm | None
+    loads: tuple[LoadForm, ...]
     entries: tuple[ScheduledEntry, ...]
     lasts_s: float
     settle_s: float
@@ -329,7 +339,7 @@ def variant_of(
         variant_summary=own.summary,
         topology=topology,
         state=form.state,
-        load=form.load,
+        loads=tuple(form.load),
         entries=tuple(_scheduled(path, entry, form.lasts) for path, entry in entries),
         lasts_s=form.lasts,
         settle_s=form.settle,

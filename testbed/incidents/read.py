@@ -213,12 +213,13 @@ def _violations(form: IncidentForm, topology: Topology, entries: list[PlacedEntr
         yield from _actions(path, entry, topology)
         yield from _times(path, entry, form.lasts)
         yield from _moved(path, entry, entries)
-    if form.load is not None:
-        topic = form.state.topics.get(form.load.to)
+    for index, load in enumerate(form.load):
+        topic = form.state.topics.get(load.to)
         if topic is not None and topic.bytes:
-            yield Violation(
-                ("load", "to"), f"{form.load.to} is filled already; allowed: a topic without size and records"
-            )
+            text = f"{load.to} is filled already; allowed: a topic without size and records"
+            yield Violation(("load", index, "to"), text)
+        if load.to in [other.to for other in form.load[:index]]:
+            yield Violation(("load", index, "to"), f"{load.to} has a load already; allowed: each topic once")
     yield from _variants(form)
 
 

@@ -45,7 +45,8 @@ from testbed.workload.workload import Workload
 POLL_TIMEOUT_S = 3.0
 GIVE_UP_S = 30.0
 """Seconds after which the producer gives up an unacknowledged record."""
-PRODUCER = "producer-1"
+MOST_UNBATCHED, LINGER_MS = 1000, 5.0
+"""Records per second up to which each is sent at once. With more, the producer waits for batches as Java's does."""
 Progress = Callable[[str], None]
 
 
@@ -97,6 +98,11 @@ def replay(request: ReplayRequest, progress: Progress) -> ReplayResult:
         write_report(store, manifest, judgement),
         store.location,
     )
+
+
+def producer_name(number: int) -> str:
+    """Return the name of the load with this number in the file, counted from 1; it is the host of its samples."""
+    return f"producer-{number}"
 
 
 def as_experiment(incident: Incident, seed: int, nics: tuple[NicMeasurement, ...] | None = None) -> Experiment:
@@ -151,7 +157,7 @@ def allowed(incident: Incident) -> tuple[Allowance, ...]:
     # For the other brokers a restart by the operator is the same as a restart by a fault.
     faults |= {"broker-restart" for action in actions if isinstance(action, RestartBroker)}
     brokers = [host.name for host in incident.topology.brokers]
-    written = [] if incident.load is None else [overtaken_batches([incident.load.to], brokers)]
+    written = [overtaken_batches([load.to for load in incident.loads], brokers)] if incident.loads else []
     return (
         *(new_replicas(move.topics, {host for hosts in move.hosts for host in hosts}) for move in moves),
         *written,
@@ -271,19 +277,19 @@ class IncidentScenario:
             self._admin.delete_topic(topic)
 
     def _producer(self, seed: int) -> Workload | None:
-        load = self._incident.load
-        if load is None:
-            return None
-        spec = ProducerSpec(
-            PRODUCER,
-            load.to,
-            tuple(range(self._incident.state.topics[load.to].partitions)),
-            float(load.produce),
-            record_bytes=load.record_size,
-            linger_ms=0.0,
-            give_up_s=GIVE_UP_S,
-        )
-        return Workload(self._testbed.bootstrap, [spec], seed, self._recorder.add)
+        specs = [
+            ProducerSpec(
+                producer_name(number),
+                load.to,
+                tuple(range(self._incident.state.topics[load.to].partitions)),
+                float(load.produce),
+                record_bytes=load.record_size,
+                linger_ms=0.0 if load.produce / load.record_size <= MOST_UNBATCHED else LINGER_MS,
+                give_up_s=GIVE_UP_S,
+            )
+            for number, load in enumerate(self._incident.loads, 1)
+        ]
+        return Workload(self._testbed.bootstrap, specs, seed, self._recorder.add) if specs else None
 
     def _prepare(self) -> None:
         state = self._incident.state
@@ -369,9 +375,10 @@ class IncidentScenario:
         return None
 
     def _record_load(self) -> None:
-        if self._written is None or self._incident.load is None or not self._written.processes:
+        if self._written is None or not self._written.processes:
             return
-        found = self._written.process(PRODUCER)
-        error = found.error or (None if found.ended else found.why)
-        detail = {"sent": found.sent, "acknowledged": found.acked, "error": error or None, "held": found.held}
-        self._recorder.event("load.done", self._incident.load.to, detail)
+        for number, load in enumerate(self._incident.loads, 1):
+            found = self._written.process(producer_name(number))
+            error = found.error or (None if found.ended else found.why)
+            detail = {"sent": found.sent, "acknowledged": found.acked, "error": error or None, "held": found.held}
+            self._recorder.event("load.done", load.to, detail)
