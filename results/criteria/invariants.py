@@ -27,7 +27,7 @@ QUOTA_S = QUOTA_WINDOW_S + 1
 """Seconds of the quota that a window may hold; derived in docs/throttle-bound.md."""
 
 
-class MovesEnded(TimelineExpectation):
+class MovesComplete(TimelineExpectation):
     """At the end no reassignment runs, and each partition has the replicas of the last request or cancellation."""
 
     key = "moves_ended"
@@ -233,7 +233,7 @@ class PreferredLeaders(TimelineExpectation):
 
 
 INVARIANTS: tuple[type[TimelineExpectation], ...] = (
-    MovesEnded,
+    MovesComplete,
     IsrExplained,
     ThrottleBound,
     MetadataReplayed,

@@ -8,7 +8,7 @@ from results.criteria.replayed_run import ReplayedRun
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionState:
+class TracedState:
     """A partition from an instant on."""
 
     us: int
@@ -34,14 +34,14 @@ class PartitionTrace:
 
     topic: str
     partition: int
-    states: list[PartitionState] = field(default_factory=list)
+    states: list[TracedState] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         """Return `topic-partition`."""
         return f"{self.topic}-{self.partition}"
 
-    def at(self, us: int) -> PartitionState | None:
+    def at(self, us: int) -> TracedState | None:
         """Return the state at an instant; None before the first."""
         place = bisect_right(self.states, us, key=lambda state: state.us)
         return self.states[place - 1] if place else None
@@ -70,7 +70,7 @@ def traces(run: ReplayedRun) -> list[PartitionTrace]:
         topic, partition = detail["topic"], detail["partition"]
         trace = found.setdefault((topic, partition), PartitionTrace(topic, partition))
         trace.states.append(
-            PartitionState(
+            TracedState(
                 event["us"],
                 tuple(detail["replicas"]),
                 tuple(detail["adding"]),

@@ -40,7 +40,7 @@ class DrawnTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DrawnStep:
     """One action of the incident, or a fault that lasts `lasts_s`.
 
     It acts `at_s` after the start or, with `share`, when this share of the moves' bytes has arrived (100: done).
@@ -70,10 +70,10 @@ class Draft:
     topology: str
     topics: Mapping[str, DrawnTopic]
     load_kb_per_s: int
-    steps: tuple[Step, ...]
+    steps: tuple[DrawnStep, ...]
     calm_s: float
 
-    def with_steps(self, steps: Sequence[Step]) -> "Draft":
+    def with_steps(self, steps: Sequence[DrawnStep]) -> "Draft":
         """Return the incident with these steps."""
         return replace(self, steps=tuple(steps))
 
@@ -123,7 +123,7 @@ def document(
     return found
 
 
-def step_names(number: int, step: Step) -> list[str]:
+def step_names(number: int, step: DrawnStep) -> list[str]:
     """Return the names of a step's entries in the file: of its action, and of the end of a fault."""
     own = f"step-{number}"
     return [own, f"{own}-heal"] if step.is_fault else [own]
@@ -136,7 +136,7 @@ def _topic(topic: DrawnTopic) -> dict[str, Any]:
     return {**found, "configs": {"min.insync.replicas": topic.least_in_sync}}
 
 
-def _entries(number: int, step: Step, calm_s: float) -> list[dict[str, Any]]:
+def _entries(number: int, step: DrawnStep, calm_s: float) -> list[dict[str, Any]]:
     names = step_names(number, step)
     when: Any = format_seconds(step.at_s) if step.at_s else "0s"
     if step.share is not None:

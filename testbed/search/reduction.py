@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from testbed.search.draft import Draft, Step
+from testbed.search.draft import Draft, DrawnStep
 
 T = TypeVar("T")
 Fails = Callable[[Draft], bool]
@@ -135,7 +135,7 @@ def _with_topic(draft: Draft, name: str, **changed: Any) -> Draft:
     return replace(draft, topics={**draft.topics, name: replace(draft.topics[name], **changed)})
 
 
-def _simpler_steps(step: Step) -> Iterator[Step]:
+def _simpler_steps(step: DrawnStep) -> Iterator[DrawnStep]:
     if "throttle" in step.parameters:
         yield replace(step, parameters={key: value for key, value in step.parameters.items() if key != "throttle"})
     topics = step.parameters.get("topics", ())

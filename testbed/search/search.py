@@ -8,8 +8,8 @@ from testbed.errors import TestbedError
 from testbed.faults.fault import Fault
 from testbed.search.coverage import Coverage
 from testbed.search.database import Database
+from testbed.search.discovery import Discovery, write
 from testbed.search.draft import Draft
-from testbed.search.found_incident import FoundIncident, write
 from testbed.search.outcome import Outcome
 from testbed.search.reduction import smallest, sound
 from testbed.search.space import Space
@@ -27,7 +27,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SearchLimits:
     """When a search ends: after so many findings or tries, if any; `replays` is the most for one finding."""
 
     findings: int | None = None
@@ -39,7 +39,7 @@ class Limits:
 class SearchResult:
     """The result of a search so far. `unconfirmed` failures did not come again on a new testbed."""
 
-    found: list[FoundIncident] = field(default_factory=list)
+    found: list[Discovery] = field(default_factory=list)
     unconfirmed: list[str] = field(default_factory=list)
     coverage: Coverage = field(default_factory=Coverage)
     kinds: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Search:
         play: Play,
         spent_s: Callable[[], float],
         budget_s: float,
-        limits: Limits,
+        limits: SearchLimits,
         progress: Progress,
     ) -> None:
         self._space, self._database, self._play = space, database, play
@@ -142,7 +142,7 @@ class Search:
         for name in outcome.kept:
             result.kept[name] = result.kept.get(name, 0) + 1
 
-    def _examined(self, draft: Draft, invariant: str, why: str) -> FoundIncident | None:
+    def _examined(self, draft: Draft, invariant: str, why: str) -> Discovery | None:
         """Confirm a failure on new testbeds, shrink it, and confirm it again; None when it does not come again."""
         result, found_s = self.result, self._spent_s()
         attempts = 1
@@ -178,7 +178,7 @@ class Search:
         if failed < CONFIRMED and (failed == 0 or of == MOST_CONFIRMING):
             result.unconfirmed.append(f"{invariant} in try {result.tries}: {failed} of {of} last replays failed: {why}")
             return None
-        found = FoundIncident(
+        found = Discovery(
             invariant=invariant,
             why=last_why,
             draft=small,

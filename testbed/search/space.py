@@ -11,7 +11,7 @@ from typing import Any
 from testbed.errors import UsageError
 from testbed.faults.fault import Fault
 from testbed.faults.parse import kinds, parameters
-from testbed.search.draft import Draft, DrawnTopic, Step
+from testbed.search.draft import Draft, DrawnStep, DrawnTopic
 from testbed.topology.model import Topology
 
 FILLED, LOADED = "orders", "clicks"
@@ -82,7 +82,9 @@ class Space:
         hosts = tuple(rng.sample(self.brokers, replicas))
         return DrawnTopic(rng.choice(self.ranges.partitions), hosts, kilobytes, rng.randint(1, replicas))
 
-    def _move(self, rng: random.Random, moved: Sequence[str], topics: Mapping[str, DrawnTopic], at_s: float) -> Step:
+    def _move(
+        self, rng: random.Random, moved: Sequence[str], topics: Mapping[str, DrawnTopic], at_s: float
+    ) -> DrawnStep:
         now = topics[moved[0]].hosts
         hosts = now
         while hosts == now and len(self.brokers) > 1:
@@ -90,22 +92,24 @@ class Space:
         given: dict[str, Any] = {"topics": list(moved), "hosts": list(hosts)}
         if (seconds := rng.choice(self.ranges.move_s)) is not None:
             given["throttle"] = f"{round(topics[FILLED].kilobytes / seconds, -2):.0f}kB/s"
-        return Step("move", given, at_s)
+        return DrawnStep("move", given, at_s)
 
-    def _another(self, rng: random.Random, topics: Mapping[str, DrawnTopic], faults: Mapping[str, type[Fault]]) -> Step:
+    def _another(
+        self, rng: random.Random, topics: Mapping[str, DrawnTopic], faults: Mapping[str, type[Fault]]
+    ) -> DrawnStep:
         at_s, share = self._time(rng)
         if faults and rng.random() < self.ranges.fault_share:
             name = rng.choice(sorted(faults))
             given = draw_fault(faults[name], self.topology, rng)
             if given is not None:
-                return Step(name.replace("-", "_"), given, at_s, share, rng.choice(self.ranges.fault_s))
+                return DrawnStep(name.replace("-", "_"), given, at_s, share, rng.choice(self.ranges.fault_s))
         rate = f"{rng.choice(self.ranges.rate_kb_per_s)}kB/s"
         choice = rng.choice(
             ("move", "cancel", "cancel", "change_throttle", "change_throttle", "set", "restart", "elect")
         )
         if choice == "move":
             moved = self._move(rng, [rng.choice(list(topics))], topics, at_s)
-            return Step("move", moved.parameters, at_s, share)
+            return DrawnStep("move", moved.parameters, at_s, share)
         made: Mapping[str, tuple[str, dict[str, Any]]] = {
             "cancel": ("cancel", {}),
             "change_throttle": ("change_throttle", {"rate": rate}),
@@ -114,7 +118,7 @@ class Space:
             "elect": ("elect_preferred", {}),
         }
         action, parameters_ = made[choice]
-        return Step(action, parameters_, at_s, share)
+        return DrawnStep(action, parameters_, at_s, share)
 
     def _time(self, rng: random.Random) -> tuple[float, int | None]:
         """Return a time or a share of the move: before it, during it, or when it is done."""

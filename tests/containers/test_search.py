@@ -7,18 +7,22 @@ import pytest
 from results.contract.store import Store
 from testbed.incidents.read import load
 from testbed.search.database import SearchSettings
-from testbed.search.draft import Draft, DrawnTopic, Step
-from testbed.search.found_incident import FoundIncident, write
+from testbed.search.discovery import Discovery, write
+from testbed.search.draft import Draft, DrawnStep, DrawnTopic
 from testbed.search.replayer import Replayer
 from tests.containers.conftest import cli, left_of
 
 pytestmark = pytest.mark.containers
-MOVE = Step("move", {"topics": ["orders"], "hosts": ["b3", "b1"], "throttle": "1000kB/s"}, at_s=0.5)
+MOVE = DrawnStep("move", {"topics": ["orders"], "hosts": ["b3", "b1"], "throttle": "1000kB/s"}, at_s=0.5)
 DRAFT = Draft(
     "three-brokers",
     {"orders": DrawnTopic(2, ("b1", "b2"), 16_000, 1), "clicks": DrawnTopic(2, ("b2", "b3"), 0, 2)},
     200,
-    (MOVE, Step("nic_rate", {"host": "b2", "rate": "200mbit"}, at_s=1.0, lasts_s=0.5), Step("cancel", at_s=3.0)),
+    (
+        MOVE,
+        DrawnStep("nic_rate", {"host": "b2", "rate": "200mbit"}, at_s=1.0, lasts_s=0.5),
+        DrawnStep("cancel", at_s=3.0),
+    ),
     4.5,
 )
 
@@ -32,7 +36,7 @@ def test_an_invariant_fails_on_broken_brokers_and_the_incident_is_written(tmp_pa
     assert {"records-intact", "metadata-replayed", "logs-removed", "throttle-removed"} <= {*outcome.kept}, outcome
     assert ("cancel", "copying") in outcome.pairs
     assert store.manifest(outcome.run_id).defects[0].acted
-    found = FoundIncident("moves-ended", outcome.failed["moves-ended"], DRAFT, 1, 3, 0, 1, 1, False, 0.0, 0.0)
+    found = Discovery("moves-ended", outcome.failed["moves-ended"], DRAFT, 1, 3, 0, 1, 1, False, 0.0, 0.0)
     file = load(write(found, settings, tmp_path, 1, 3))
     assert (file.broken.defects, file.fixed.defects) == (("cancel-keeps-adding",), ())
 

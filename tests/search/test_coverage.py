@@ -2,7 +2,7 @@
 
 from results.contract.schema import Event
 from testbed.search.coverage import Coverage, aims, pairs, phases_of
-from testbed.search.draft import Draft, DrawnTopic, Step
+from testbed.search.draft import Draft, DrawnStep, DrawnTopic
 
 US = 1_000_000
 TOPICS = {"orders": DrawnTopic(2, ("b1", "b2"), 8000, 1)}
@@ -38,7 +38,7 @@ def test_a_cancelled_move():
 
 def test_a_fault_is_in_every_phase_in_which_it_is_in_force():
     fault = {"fault": "nic-rate host=b1 rate=50mbit"}
-    draft = Draft("three-brokers", TOPICS, 0, (Step("move"), Step("cancel")), 12.0)
+    draft = Draft("three-brokers", TOPICS, 0, (DrawnStep("move"), DrawnStep("cancel")), 12.0)
     events = [
         *MOVE,
         event(2, "fault.injected", "", **fault),
@@ -54,7 +54,7 @@ def test_a_fault_is_in_every_phase_in_which_it_is_in_force():
 
 
 def test_what_was_not_seen_is_counted_as_new():
-    draft = Draft("three-brokers", TOPICS, 0, (Step("move", at_s=1.0), Step("cancel", share=50)), 12.0)
+    draft = Draft("three-brokers", TOPICS, 0, (DrawnStep("move", at_s=1.0), DrawnStep("cancel", share=50)), 12.0)
     coverage = Coverage()
     assert coverage.new(draft) == len(aims(draft)) == 2
     coverage.add([("cancel", "copying")])

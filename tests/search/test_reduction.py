@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.search.draft import Draft, DrawnTopic, Step
+from testbed.search.draft import Draft, DrawnStep, DrawnTopic
 from testbed.search.reduction import fewest, simpler_drafts, smallest, sound, weight
 
 
@@ -31,7 +31,7 @@ def test_no_single_item_can_be_left_out_whatever_the_predicate(items, salt):
 
 
 STEPS = st.builds(
-    Step,
+    DrawnStep,
     st.sampled_from(["move", "cancel", "broker_kill", "nic_rate", "restart", "change_throttle"]),
     st.just({}),
     st.floats(0, 8).map(lambda seconds: round(seconds, 1)),
@@ -79,7 +79,9 @@ def test_the_planted_steps_are_left_at_their_simplest(draft, data):
 
 
 def test_a_predicate_that_ends_keeps_the_smallest_so_far():
-    draft = Draft("three-brokers", {"orders": DrawnTopic(1, ("b1",), 8000, 1)}, 0, (Step("move"), Step("cancel")), 12.0)
+    draft = Draft(
+        "three-brokers", {"orders": DrawnTopic(1, ("b1",), 8000, 1)}, 0, (DrawnStep("move"), DrawnStep("cancel")), 12.0
+    )
     answers = iter([True])
     found = smallest(draft, lambda each: next(answers, False))
     assert len(found.steps) == 1

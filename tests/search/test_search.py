@@ -11,7 +11,7 @@ from testbed.search.coverage import Coverage
 from testbed.search.database import Database, SearchSettings
 from testbed.search.outcome import Outcome
 from testbed.search.replayer import incident_of
-from testbed.search.search import Limits, Search, candidate
+from testbed.search.search import Search, SearchLimits, candidate
 from testbed.search.space import Ranges, Space, draw_fault
 from testbed.topology.find import find
 
@@ -51,7 +51,7 @@ def search(found, player, **limits):
         clock["s"] += 20.0
         return player.play(draft, fresh)
 
-    return Search(SPACE, found, play, lambda: clock["s"], 7200.0, Limits(**limits), lambda _text: None)
+    return Search(SPACE, found, play, lambda: clock["s"], 7200.0, SearchLimits(**limits), lambda _text: None)
 
 
 def test_it_finds_shrinks_confirms_and_writes_a_file_that_replays(tmp_path):

@@ -36,7 +36,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.errors import UsageError
     from testbed.runner.execution import parse_budget
     from testbed.search.replayer import Replayer, topology_of
-    from testbed.search.search import Limits, Search
+    from testbed.search.search import Search, SearchLimits
     from testbed.search.space import Space
 
     budget_s = parse_budget(args.budget)
@@ -56,7 +56,7 @@ def _run(args: argparse.Namespace) -> int:
             replayer.play,
             lambda: time.monotonic() - began,
             budget_s,
-            Limits(args.findings, args.tries),
+            SearchLimits(args.findings, args.tries),
             progress,
         )
         result = search.run()

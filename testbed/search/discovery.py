@@ -12,12 +12,12 @@ from results.contract import durable
 from testbed.document import FormError
 from testbed.incidents.read import loads
 from testbed.search.database import SearchSettings
-from testbed.search.draft import Draft, Step, document, step_names
+from testbed.search.draft import Draft, DrawnStep, document, step_names
 from testbed.topology.find import ready
 
 
 @dataclass(frozen=True, slots=True)
-class FoundIncident:
+class Discovery:
     """An incident that breaks an invariant, as small as it became.
 
     `tries` is how many incidents were drawn until it was found, `from_steps` how many steps it had then, and `replays`
@@ -54,7 +54,7 @@ def incident_name(invariant: str, number: int) -> str:
     return f"found-{number}-{invariant}"
 
 
-def incident_text(found: FoundIncident, settings: SearchSettings, name: str, brokers: int) -> str:
+def incident_text(found: Discovery, settings: SearchSettings, name: str, brokers: int) -> str:
     """Return the text of a found incident's file, which `testbed replay` accepts."""
     broken: dict[str, Any] = {"summary": " ".join(found.why.split()), "expected_failures": [found.invariant]}
     if settings.defects:
@@ -82,7 +82,7 @@ def incident_text(found: FoundIncident, settings: SearchSettings, name: str, bro
     return "\n".join([*head, written(_fixed(draft.steps, settings, written))])
 
 
-def write(found: FoundIncident, settings: SearchSettings, folder: Path, number: int, brokers: int) -> Path:
+def write(found: Discovery, settings: SearchSettings, folder: Path, number: int, brokers: int) -> Path:
     """Write the file of a found incident, and return its path."""
     name = incident_name(found.invariant, number)
     path = folder / f"{name}.yaml"
@@ -90,7 +90,7 @@ def write(found: FoundIncident, settings: SearchSettings, folder: Path, number: 
     return path
 
 
-def _fixed(steps: Sequence[Step], settings: SearchSettings, written: Any) -> dict[str, Any]:
+def _fixed(steps: Sequence[DrawnStep], settings: SearchSettings, written: Any) -> dict[str, Any]:
     """Return the fixed variant: without the defects, or without the last step that can be left out."""
     if settings.defects:
         return {"summary": "The same on brokers without the defect."}
