@@ -10,7 +10,7 @@ import yaml
 from results.contract.manifest import new_run_id
 from results.contract.store import Store
 from testbed.defects.parse import by_host
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, UsageError
 from testbed.experiments.experiment import Value
 from testbed.experiments.runner import run_on
 from testbed.faults.faults import Faults
@@ -68,11 +68,17 @@ class Replayer:
     def play(self, draft: Draft, fresh: bool) -> Outcome:
         """Play an incident and return its outcome; on a testbed of its own if it is to be `fresh`.
 
-        A replay that failed as a whole is void. Raise `TestbedError` when no testbed can be made.
+        A replay that failed as a whole is void, also when its testbed could not be made. Raise `UsageError` when that
+        will not change.
         """
         began = time.monotonic()
         incident = incident_of(draft, len(self._topology.brokers))
-        testbed = self._ready(fresh)
+        try:
+            testbed = self._ready(fresh)
+        except UsageError:
+            raise
+        except TestbedError as error:
+            return Outcome(round(time.monotonic() - began, 1), void=f"no testbed: {error}")
         recorder = Recorder()
         experiment = as_experiment(incident, self._settings.seed, nics=())
         run_id = new_run_id(experiment.name, datetime.now(UTC), secrets.token_hex(3))
@@ -81,7 +87,7 @@ class Replayer:
             judgement = run_on(testbed, experiment, settings, "broken", run_id, self._store, _silent, recorder=recorder)
         except TestbedError as error:
             self._drop()
-            return Outcome(time.monotonic() - began, void=str(error))
+            return Outcome(round(time.monotonic() - began, 1), void=str(error))
         failure = self._store.manifest(run_id).failure
         failed, unknown, kept = ({}, {}, ()) if failure else judged(judgement.criteria)
         events = recorder.events()

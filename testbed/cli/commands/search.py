@@ -38,6 +38,7 @@ def _run(args: argparse.Namespace) -> int:
     from testbed.search.replayer import Replayer, topology_of
     from testbed.search.search import Search, SearchLimits
     from testbed.search.space import Space
+    from testbed.signals import TerminationGuard
 
     budget_s = parse_budget(args.budget)
     assert budget_s is not None
@@ -49,7 +50,7 @@ def _run(args: argparse.Namespace) -> int:
     topology = topology_of(settings)
     store = Store.open(str(database.folder / "store"))
     began = time.monotonic()
-    with Replayer(settings, store, progress) as replayer:
+    with TerminationGuard(), Replayer(settings, store, progress) as replayer:
         search = Search(
             Space(settings.topology, topology),
             database,
@@ -104,7 +105,8 @@ def _as_text(result: "SearchResult", database: "Database") -> str:
             f"FOUND  {each.invariant}: {each.why}",
             f"  by try {each.tries}, after {each.found_s:.0f} s; shrunk from {each.from_steps} to "
             f"{len(each.draft.steps)} steps in {each.replays} replays, {each.shrunk_s:.0f} s",
-            f"  fails in {each.probability()}" + ("" if each.minimal else "; the budget ended before it was minimal"),
+            f"  fails in {each.probability()}"
+            + ("" if each.minimal else "; the budget ended before it was minimal and confirmed"),
             f"  {each.file}",
         ]
     lines += [f"not confirmed: {text}" for text in result.unconfirmed]
