@@ -25,6 +25,11 @@ def test_a_dry_run_says_what_would_happen_when(capsys):
     assert "the fixed variant" not in shown
 
 
+def test_an_incident_may_be_replayed_on_another_release(capsys):
+    assert main(["replay", "move-before-quota", "--dry-run", "--variant", "fixed", "--kafka", "4.1.1"]) == 0
+    assert "brokers b1, b2, Kafka 4.1.1\n" in capsys.readouterr().out
+
+
 def test_a_dry_run_of_a_file_shows_both_variants(capsys, tmp_path):
     file = tmp_path / "small.yaml"
     file.write_text(SMALL)

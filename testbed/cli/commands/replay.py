@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from results.contract.schema import Verdict
-    from testbed.incidents.model import Incident, ScheduledEntry
+    from testbed.incidents.model import Incident, IncidentFile, ScheduledEntry
     from testbed.incidents.replay import ReplayResult
 
 
@@ -27,6 +27,7 @@ def _configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="another value of a parameter; repeatable",
     )
+    parser.add_argument("--kafka", metavar="VERSION", help="a release, or the path of a build, in place of the file's")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="replay so often, each with its own verdict")
     parser.add_argument("--on", metavar="NAME", help="a testbed that is up with the incident's topology; left up")
     parser.add_argument("--store", metavar="URI", help="the result store (default: under the XDG data folder)")
@@ -58,6 +59,8 @@ def _run(args: argparse.Namespace) -> int:
     if args.dry_run and args.json:
         raise UsageError("--dry-run prints text; leave --json out")
     file = find(args.incident, _varied(args.set))
+    if args.kafka:
+        file = on_release(file, args.kafka)
     if args.dry_run:
         chosen = [file.variant(args.variant)] if args.variant else [file.broken, file.fixed]
         print("\n\n".join(describe(incident, args.seed) for incident in chosen))
@@ -78,6 +81,19 @@ def _run(args: argparse.Namespace) -> int:
     elif args.repeat > 1:
         print("\n" + _summary(results))
     return EXIT[overall(results)]
+
+
+def on_release(file: "IncidentFile", kafka: str) -> "IncidentFile":
+    """Return both variants on brokers of this release. Raise `UsageError` for a release that does not exist."""
+    from dataclasses import replace
+
+    from testbed.software.source import parse_source
+
+    version = str(parse_source(kafka))
+    broken, fixed = (
+        replace(each, topology=each.topology.with_kafka_version(version)) for each in (file.broken, file.fixed)
+    )
+    return replace(file, broken=broken, fixed=fixed)
 
 
 def describe(incident: "Incident", seed: int) -> str:
@@ -108,7 +124,8 @@ def _beginning(incident: "Incident") -> list[str]:
     from testbed.units import format_byte_rate, format_size
 
     topology, state = incident.topology, incident.state
-    lines = [f"topology {topology.name}: brokers {', '.join(host.name for host in topology.brokers)}"]
+    kafka = ", ".join(dict.fromkeys(str(host.kafka_version) for host in topology.brokers))
+    lines = [f"topology {topology.name}: brokers {', '.join(host.name for host in topology.brokers)}, Kafka {kafka}"]
     for name, topic in state.topics.items():
         where = " / ".join(dict.fromkeys(", ".join(hosts) for hosts in topic.placement))
         filled = f"{format_size(topic.bytes, 3)} in" if topic.bytes else "empty,"
